@@ -53,8 +53,9 @@ impl AttemptRecord<'_> {
             return outcome.map(|()| false);
         }
         let Some(event) = sanitize::event(event) else {
-            self.cx
-                .warn("a block of the answer was dropped, for it is nested too deep to be stored");
+            self.cx.warn(
+                "a block of the answer was dropped because it is nested too deeply to be stored",
+            );
             return Ok(true);
         };
         if !self.begun {
@@ -106,8 +107,8 @@ impl AttemptRecord<'_> {
         *taps = self.request.start_taps();
         view.restart();
         if is_used && !self.reservation.fits() {
-            let text = "what is left of the budget does not cover a call of the next model, for \
-                        the one before has used some and broken off";
+            let text = "the remaining budget does not cover a call of the fallback model; the \
+                        interrupted answer of the model before it has used a part";
             // The run's own limit, also in a hook's call of a model.
             return Err(Error::new(ErrorKind::BudgetExhausted, text).attributed());
         }
@@ -135,7 +136,9 @@ impl Drop for AttemptRecord<'_> {
         }
         // The model and its like are foreign, and this may be on the way of another panic.
         if let Err(text) = panic::contained(|| self.record_usage()) {
-            tracing::warn!("what a broken answer has used was not booked, for it panicked: {text}");
+            tracing::warn!(
+                "the usage of an interrupted answer was not recorded because its model panicked: {text}"
+            );
         }
         if self.request.is_visible() && !self.fold.partial().content.is_empty() {
             let fold = std::mem::take(&mut self.fold);

@@ -49,8 +49,9 @@ impl ActiveRun {
         self.cx.state(AgentState::settle_inputs);
         // Behind calls that wait for approval, too: their results will stand before it.
         if let Err(error) = self.history.add_inputs(late_messages).await {
-            self.cx
-                .warn(format!("what was said last was not stored: {error}"));
+            self.cx.warn(format!(
+                "messages that arrived after the last turn were not stored: {error}"
+            ));
         }
     }
 
@@ -133,7 +134,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
         cx.open();
         for message in take_late_messages(cx) {
             cx.warn(format!(
-                "this was said too late and is not kept; say it again in the next run: {}",
+                "a message arrived too late and was discarded; send it again in the next run: {}",
                 message.text()
             ));
         }
@@ -160,7 +161,7 @@ fn take_late_messages(cx: &RunContext) -> Vec<Message> {
     let compact = std::mem::take(&mut control.compact);
     drop(control);
     if compact {
-        cx.warn("a compaction was asked for after the last model call; ask again in the next run");
+        cx.warn("a compaction was requested after the last model call; request it again in the next run");
     }
     late_messages
 }
@@ -264,8 +265,8 @@ fn too_slow(hook: &str) -> Error {
     Error::new(
         ErrorKind::Hook,
         format!(
-            "hook `{hook}` was still in after_agent {CLOSING_TIME:?} after the run was stopped and \
-             was ended; what it changed is lost"
+            "hook `{hook}` was still running after_agent {CLOSING_TIME:?} after the run was \
+             stopped; it was cancelled and its changes are lost"
         ),
     )
 }

@@ -92,8 +92,8 @@ impl Compacting<'_> {
         let Some(compactor) = self.config.compactor.clone() else {
             if trigger == CompactionTrigger::Manual {
                 self.cx.warn(
-                    "a compaction was asked for, but the agent has nothing that makes one; give \
-                     it a SummarizationHook or a compactor",
+                    "a compaction was requested, but the agent has no compactor; add a \
+                     SummarizationHook or set AgentBuilder::compactor",
                 );
             }
             return false;
@@ -107,7 +107,7 @@ impl Compacting<'_> {
         match self.summarize(&*compactor, trigger).await {
             Ok(None) if trigger == CompactionTrigger::Manual => {
                 self.cx
-                    .warn("a compaction was asked for, but there is nothing to make shorter");
+                    .warn("a compaction was requested, but there is nothing to shorten");
             }
             Ok(compaction) => new_compaction = compaction,
             Err(error) => {
@@ -116,7 +116,7 @@ impl Compacting<'_> {
                 self.history.size.failed_at = Some(self.context_tokens());
                 self.cx.warn(format!(
                     "the history was not compacted: {error}; it is tried again when it has grown \
-                     by a twentieth, or when a model finds it too long"
+                     by a twentieth, or when a model rejects it as too long"
                 ));
             }
         }

@@ -114,7 +114,7 @@ impl RequestOptions {
         match self.temperature {
             Some(temperature) if !temperature.is_finite() || temperature < 0.0 => Err(Error::new(
                 ErrorKind::Config,
-                format!("temperature is {temperature}; it must be a number from 0"),
+                format!("temperature is {temperature}; it must be a number of at least 0"),
             )),
             _ => Ok(()),
         }

@@ -110,8 +110,8 @@ impl History {
             if !sanitize::is_said_to_model(&message) {
                 let role = message.role();
                 self.cx.warn(format!(
-                    "a message of the role {role} was not said to the model: only messages of the \
-                     user and the system that say something can be"
+                    "a {role} message was not sent to the model: only user and system messages \
+                     with content can be sent during a run"
                 ));
                 continue;
             }

@@ -159,15 +159,15 @@ pub(crate) fn check_prices(cards: &[ModelCard]) -> Result<()> {
             Some(prices) if prices.are_sound() => {}
             Some(prices) => {
                 return refuse(format!(
-                    "there is a money budget, but what {:?} costs is no number of dollars from 0: \
+                    "max_budget_usd is set, but a price of {:?} is negative or not a number: \
                      {prices:?}",
                     card.id
                 ));
             }
             None => {
                 return refuse(format!(
-                    "there is a money budget, but the price of {:?} is not known; give its \
-                     profile prices, or accept that it counts as free with allow_unpriced()",
+                    "max_budget_usd is set, but the price of {:?} is not known; set prices in its \
+                     profile, or count it as free with allow_unpriced()",
                     card.id
                 ));
             }

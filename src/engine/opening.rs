@@ -26,7 +26,7 @@ use super::tool_catalog::ToolCatalog;
 
 /// The warning about a summary whose messages are no longer there.
 pub(super) const STALE_COMPACTION: &str =
-    "a hook changed messages that a summary stood for; the summary is dropped";
+    "a hook changed messages that a summary replaces; the summary was dropped";
 
 /// Opens the session of a run: it is leased, loaded and made whole, hooks prepare it, calls that
 /// were interrupted run again, and the input is stored.
@@ -117,8 +117,8 @@ struct HeldSession {
 /// Leases the session for a run, registers the run, and reads what is stored.
 async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSession> {
     if request.rewind_to.is_some() && request.decisions.is_some() {
-        let text = "a run answers what waits at the end of the history, or goes on from an earlier \
-                    message; resume without `rewind_to`, or run with it";
+        let text = "rewind_to cannot be combined with resume, which answers calls at the end of the \
+                    history; call resume without it, or run with it";
         return Err(Error::new(ErrorKind::InvalidRequest, text));
     }
     let config = &request.config;
@@ -255,7 +255,7 @@ async fn before_agent(
     let repairs = state.repair();
     if !repairs.is_empty() {
         cx.warn(format!(
-            "what before_agent left of the history was repaired: {repairs}"
+            "the history was repaired after before_agent: {repairs}"
         ));
     }
     state.keep_places(&loaded_messages);
@@ -328,7 +328,8 @@ impl ActiveRun {
                 ErrorKind::Conflict,
                 format!(
                     "the input {id:?} was sent before, but the history has been changed since and \
-                     its answer cannot be told; look at the history, or send it under a new id"
+                     its answer is no longer known; read the history, or send the input with a new \
+                     id"
                 ),
             )),
         }

@@ -34,8 +34,8 @@ impl History {
         };
         if is_earlier {
             self.cx.warn(format!(
-                "what an earlier run was asked and did not answer was taken back, too \
-                 ({} of {count} messages): it is longer than this input",
+                "the unanswered input of an earlier run was removed as well ({} of {count} \
+                 messages), because it is longer than this input",
                 earlier_messages.len()
             ));
         }
@@ -106,8 +106,8 @@ impl History {
             end - said_last(&messages[..end])
         });
         format!(
-            "the turn has answers or results and stays; go on from before it with \
-             rewind_to({turn}), set a compactor, or move long results of tools into files with \
+            "the turn has answers or results and was not removed; continue before it with \
+             rewind_to({turn}), set a compactor, or move long tool results into files with \
              FilesystemHook"
         )
     }
@@ -135,14 +135,14 @@ fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
 /// The advice about an input that was removed.
 fn way_out(kind: ErrorKind, taken: usize) -> String {
     let action = match taken {
-        1 => "the input was taken back".to_owned(),
-        _ => format!("the input was taken back ({taken} messages)"),
+        1 => "the input was removed".to_owned(),
+        _ => format!("the input was removed ({taken} messages)"),
     };
     let advice = match kind {
         ErrorKind::ContextTooLong => {
-            "shorten it, set a compactor, or set the window that the server really has with \
-             context_window(..); when a short input is too long as well, go on from an earlier \
-             message with rewind_to(..) or begin another session"
+            "shorten it, set a compactor, or set the server's actual window with \
+             context_window(..); if a short input is too long as well, continue from an earlier \
+             message with rewind_to(..) or start another session"
         }
         ErrorKind::RequestTooLarge => "shorten it, or send smaller pictures and documents",
         _ => "send it without its pictures and documents, or send these in another form",

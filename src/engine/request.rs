@@ -146,7 +146,8 @@ impl RequestBuilder {
             messages = guarded_future.boxed().await?;
             check.check(&messages).map_err(|problem| {
                 let text = format!(
-                    "hook `{}` left messages in modify_request that no model takes: {problem}",
+                    "hook `{}` returned messages from modify_request that are not valid for a model: \
+                     {problem}",
                     hook.name()
                 );
                 Error::new(ErrorKind::Hook, text)

@@ -16,7 +16,7 @@ pub(super) const MAY_HAVE_RUN: &str =
     "interrupted: the run ended before this call's result was stored; it may have run";
 /// The result of a call that was not approved before the conversation continued.
 const NOT_APPROVED: &str =
-    "not approved: the conversation went on without an answer; the call did not run";
+    "not approved: the conversation continued without an answer; the call did not run";
 
 /// The state a run begins with.
 pub(super) struct Restored {

@@ -103,7 +103,7 @@ async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Res
             ErrorKind::Timeout,
             format!(
                 "the session store did not answer within {CLOSING_TIME:?} after the run was \
-                 stopped; what it was given may not be stored"
+                 stopped; the last records may not be stored"
             ),
         )),
     }

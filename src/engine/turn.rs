@@ -348,8 +348,8 @@ impl Turns<'_> {
         }
         if let Some(StopReason::Other(label)) = &response.stop_reason {
             self.run.cx.warn(format!(
-                "the model stopped for a reason this version does not know ({label}); it is taken \
-                 for the end of its answer"
+                "the model reported an unknown stop reason ({label}); it is treated as the end of \
+                 the answer"
             ));
         }
         Ok(Break(exit_after(response.stop_reason.as_ref())))
@@ -363,8 +363,8 @@ impl Turns<'_> {
                 Ok(StopDecision::Stop) => {}
                 Ok(StopDecision::Continue(message)) if !sanitize::is_said_to_model(&message) => {
                     self.run.cx.warn(format!(
-                        "hook `{}` would go on with a message that is not one of the user or that \
-                         says nothing; it was not heard",
+                        "hook `{}` returned a message from before_stop that is empty or not a user \
+                         message; it was ignored",
                         hook.name()
                     ));
                 }
@@ -375,7 +375,7 @@ impl Turns<'_> {
                         return Some(message);
                     }
                     self.run.cx.warn(format!(
-                        "hook `{}` kept the run going {UNBOUNDED_GO_ONS} times; it ends now",
+                        "hook `{}` continued the run {UNBOUNDED_GO_ONS} times; the run ends now",
                         hook.name()
                     ));
                 }

@@ -59,7 +59,7 @@ impl fmt::Debug for FnHook {
     }
 }
 
-/// Runs once, before the loop: `|cx, state| async move { Ok(state) }`.
+/// Creates a hook that runs once, before the loop: `|cx, state| async move { Ok(state) }`.
 pub fn before_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,
@@ -69,8 +69,8 @@ where
     FnHook::new(name, Phase::BeforeAgent(Box::new(f)))
 }
 
-/// Runs before each model call, on a copy of the history: `|cx, messages| async move { Ok(messages)
-/// }`.
+/// Creates a hook that runs before each model call, on a copy of the history:
+/// `|cx, messages| async move { Ok(messages) }`.
 pub fn modify_request<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Messages) -> Fut + Send + Sync + 'static,
@@ -80,7 +80,8 @@ where
     FnHook::new(name, Phase::ModifyRequest(Box::new(f)))
 }
 
-/// Around each model call: `|request, next| async move { next.run(request).await }`.
+/// Creates a hook around each model call:
+/// `|request, next| async move { next.run(request).await }`.
 pub fn wrap_model_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(ModelRequest, Next<ModelRequest>) -> Fut + Send + Sync + 'static,
@@ -90,7 +91,8 @@ where
     FnHook::new(name, Phase::WrapModelCall(Box::new(f)))
 }
 
-/// Runs before each tool call: `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
+/// Creates a hook that runs before each tool call:
+/// `|cx, call| async move { Ok(ToolDecision::proceed()) }`.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -129,7 +131,7 @@ where
     FnHook::new(name, Phase::PreToolUse(Box::new(f)))
 }
 
-/// Around each tool call: `|call, next| async move { next.run(call).await }`.
+/// Creates a hook around each tool call: `|call, next| async move { next.run(call).await }`.
 pub fn wrap_tool_call<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(ToolCall, Next<ToolCall>) -> Fut + Send + Sync + 'static,
@@ -139,7 +141,7 @@ where
     FnHook::new(name, Phase::WrapToolCall(Box::new(f)))
 }
 
-/// After each tool call: `|cx, call, result| async move { Ok(result) }`.
+/// Creates a hook that runs after each tool call: `|cx, call, result| async move { Ok(result) }`.
 pub fn post_tool_use<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, ToolCall, ToolResult) -> Fut + Send + Sync + 'static,
@@ -149,7 +151,8 @@ where
     FnHook::new(name, Phase::PostToolUse(Box::new(f)))
 }
 
-/// Runs when the model has no more calls: `|cx, response| async move { Ok(StopDecision::Stop) }`.
+/// Creates a hook that runs when an answer has no tool calls, as [`Hook::before_stop`]:
+/// `|cx, response| async move { Ok(StopDecision::Stop) }`.
 pub fn before_stop<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, Arc<ModelResponse>) -> Fut + Send + Sync + 'static,
@@ -159,7 +162,8 @@ where
     FnHook::new(name, Phase::BeforeStop(Box::new(f)))
 }
 
-/// Runs once, after the loop: `|cx, state| async move { Ok(state) }`.
+/// Creates a hook that runs once, after the loop, as [`Hook::after_agent`]:
+/// `|cx, state| async move { Ok(state) }`.
 pub fn after_agent<F, Fut>(name: impl Into<String>, f: F) -> FnHook
 where
     F: Fn(RunContext, AgentState) -> Fut + Send + Sync + 'static,

@@ -68,7 +68,8 @@ pub trait Hook: Send + Sync + 'static {
         Phases::ALL
     }
 
-    /// The names of the tools it registers, for introspection.
+    /// The names of the tools that the hook registers: for introspection, and for the
+    /// [`Prompter`](crate::model::Prompter), which runs before they are registered.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }
@@ -92,7 +93,7 @@ pub trait Hook: Send + Sync + 'static {
         Ok(messages)
     }
 
-    /// Around each model call. [`Next::run`] may be called any number of times.
+    /// Runs around each model call. [`Next::run`] may be called any number of times.
     async fn wrap_model_call(
         &self,
         request: ModelRequest,
@@ -106,12 +107,13 @@ pub trait Hook: Send + Sync + 'static {
         Ok(ToolDecision::proceed())
     }
 
-    /// Around each tool call. [`Next::run`] a second time needs an idempotent tool.
+    /// Runs around each tool call. [`Next::run`] may be called a second time only for an idempotent
+    /// tool.
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         next.run(call).await
     }
 
-    /// After each tool call: see, change or [suppress](ToolResult::suppressed) its result.
+    /// Runs after each tool call: to read, change or [suppress](ToolResult::suppressed) its result.
     async fn post_tool_use(
         &self,
         _cx: &RunContext,
@@ -121,7 +123,9 @@ pub trait Hook: Send + Sync + 'static {
         Ok(result)
     }
 
-    /// Runs when the model has no more calls; returns to end, or to continue with a message.
+    /// Runs when an answer has no tool calls and the run would end: returns [`StopDecision::Stop`] to
+    /// end it, or a message to continue with. Not called for an answer that was refused, cut off or
+    /// empty, or that does not match the requested schema.
     async fn before_stop(
         &self,
         _cx: &RunContext,
@@ -130,7 +134,9 @@ pub trait Hook: Send + Sync + 'static {
         Ok(StopDecision::Stop)
     }
 
-    /// Runs once, after the loop, in every case.
+    /// Runs once, after the loop, however the loop ended: with an answer, an error, an interrupt or a
+    /// limit. Not called if the run failed or was stopped before its loop began, and if the run is
+    /// dropped.
     async fn after_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
         Ok(state)
     }

@@ -1,4 +1,5 @@
-//! Hooks: what wraps the run, the request, the model call, its token stream and every tool call.
+//! Hooks: functions around the run, the request, the model call, its token stream and every tool
+//! call.
 //!
 //! A hook is a closure with a name, or a type that implements [`Hook`]:
 //!
@@ -39,8 +40,8 @@
 //! | [`pre_tool_use`] | before each tool call | deny it, ask, change its arguments |
 //! | [`wrap_tool_call`] | around each tool call | change the call or its result, call again |
 //! | [`post_tool_use`] | after each tool call | see, change or [suppress](crate::ToolResult::suppressed) its result |
-//! | [`before_stop`] | when the model has no more calls | continue with a message |
-//! | [`after_agent`] | once, after the loop, however it ended | change the state |
+//! | [`before_stop`] | when an answer has no tool calls | continue with a message |
+//! | [`after_agent`] | once, after the loop, however it ended; not if it did not begin | change the state |
 //!
 //! The token stream lies below them. A `wrap_model_call` hook reaches it by passing on a request
 //! with [`map_events`](crate::ModelRequest::map_events):
@@ -71,13 +72,14 @@
 //! # Errors
 //!
 //! * `before_agent`, `modify_request`, `wrap_model_call`: the run ends with an error that names the
-//!   hook, and the changes of that step are discarded.
+//!   hook, and the changes of that step are discarded. When `before_agent` fails, `after_agent` is
+//!   called for no hook.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
 //!   the hook; the run continues.
 //! * `before_stop`, `after_agent`: a warning message; the answer stands.
 //!
-//! A hook that panics counts as one that errs, and so does one that takes longer than the
-//! agent's hook timeout by itself, not counting the time inside [`Next::run`].
+//! A panic counts as an error, and so does exceeding the agent's hook timeout; the time inside
+//! [`Next::run`] does not count.
 //!
 //! # Cancellation
 //!

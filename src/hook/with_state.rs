@@ -1,20 +1,4 @@
 //! Hooks from closures with shared state.
-//!
-//! A closure that captures something must clone it for every call; these do it for you:
-//!
-//! ```
-//! use std::sync::Arc;
-//! use std::sync::atomic::{AtomicUsize, Ordering};
-//!
-//! use agentcore::hook;
-//!
-//! let calls = Arc::new(AtomicUsize::new(0));
-//! let count = hook::wrap_tool_call_with("count", calls.clone(), |calls, call, next| async move {
-//!     calls.fetch_add(1, Ordering::Relaxed);
-//!     next.run(call).await
-//! });
-//! # let _ = count;
-//! ```
 
 use std::sync::Arc;
 

@@ -79,7 +79,8 @@ impl CompactionHook {
     async fn compact(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
         let new_messages = (self.summarizer)(cx.clone(), messages).await?;
         new_messages.validate_for_model().map_err(|problem| {
-            Error::from(problem).context("the summarizer left messages that no model takes")
+            Error::from(problem)
+                .context("the summarizer returned messages that are not valid for a model")
         })?;
         Ok(new_messages)
     }

@@ -36,7 +36,7 @@ impl BudgetLimits {
         match self.usd {
             Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
                 ErrorKind::Config,
-                format!("max_budget_usd is {usd}; it must be a number of dollars from 0"),
+                format!("max_budget_usd is {usd}; it must be an amount of at least 0"),
             )),
             _ => Ok(()),
         }
@@ -340,7 +340,7 @@ impl Budget {
 /// The reason why a call is refused although a part of the budget is left. `may_wait` is false if
 /// runs that are not polled hold the rest.
 fn uncovered(may_wait: bool) -> String {
-    let text = "what is left of the budget does not cover the next model call";
+    let text = "the remaining budget does not cover the next model call";
     match may_wait {
         true => text.to_owned(),
         false => format!(

@@ -96,7 +96,7 @@ impl RunHandle {
         lock(&self.0.end).as_ref().map(|end| end.0)
     }
 
-    /// The state the run ended with; `None` while it is in progress.
+    /// The state the run ended with; `None` while it is in progress, and when it was dropped.
     pub fn state(&self) -> Option<AgentState> {
         lock(&self.0.end).as_ref().map(|end| end.1.clone())
     }
@@ -106,12 +106,14 @@ impl RunHandle {
         lock(&self.0.stats).clone()
     }
 
-    /// Tokens so far.
+    /// The tokens of this run's own model calls so far.
     pub fn total_usage(&self) -> Usage {
         lock(&self.0.stats).usage
     }
 
-    /// Cost so far in USD, without subagents; `None` when some price is not known.
+    /// The cost of this run's own model calls so far, in USD: unlike
+    /// [`RunOutput::cost`](super::RunOutput::cost) without those of its subagents. `None` when some
+    /// price is not known.
     pub fn total_cost_usd(&self) -> Option<f64> {
         let stats = lock(&self.0.stats);
         stats.by_model.values().map(|model| model.cost_usd).sum()

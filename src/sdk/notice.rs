@@ -10,7 +10,7 @@ use super::assistant::AssistantErrorKind;
 use super::fields::words;
 use crate::usage::{count, maybe_count};
 
-/// A turn begins, with what it can do. Subtype `init`.
+/// The start of a run: its model, tools and settings. Subtype `init`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -46,7 +46,7 @@ pub struct Init {
 }
 
 impl Init {
-    /// A turn of `model` with these tools in `cwd`, emitted by this crate.
+    /// The start of a run of `model` with these tools in `cwd`, emitted by this crate.
     pub fn new<T: Into<Arc<str>>>(
         model: impl Into<Arc<str>>,
         cwd: impl Into<String>,

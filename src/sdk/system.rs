@@ -41,7 +41,8 @@ pub struct SystemEvent {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SystemKind {
-    /// A turn begins. The first message of a run; a second one is no new session.
+    /// The start of a run: its first message. Other emitters send one for every turn; it does not
+    /// begin a new session.
     Init(Box<Init>),
     /// The activity of the run.
     Status(Box<Status>),

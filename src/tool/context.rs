@@ -140,7 +140,8 @@ impl ToolContext {
         }
     }
 
-    /// Asks a question of the confirmer or responder. The time it takes counts against no timeout.
+    /// Asks the confirmer or a responder a question. The call's timeout does not run meanwhile;
+    /// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout) limits the wait.
     pub async fn ask(&self, question: impl Into<String>) -> Answer {
         if !self.is_live() {
             return Answer::Unanswered;

@@ -116,7 +116,7 @@ fn objects() {
         (
             json!({"dependentRequired": {"a": ["b"]}}),
             json!({"a": 1}),
-            &["/b: required beside \"a\", but missing"],
+            &["/b: required together with \"a\", but missing"],
         ),
         (
             json!({"dependentRequired": {"a": ["b"]}}),

@@ -186,7 +186,7 @@ async fn asked_for_in_vain_it_says_so() {
     run.handle().compact();
     let (messages, output) = watch(run).await;
     assert_eq!(output.unwrap().text, "hi");
-    let nothing = "a compaction was asked for, but there is nothing to make shorter";
+    let nothing = "a compaction was requested, but there is nothing to shorten";
     assert_eq!(warnings(&messages), [nothing]);
 
     // The last model call has begun: there is no later one in this run.
@@ -200,7 +200,8 @@ async fn asked_for_in_vain_it_says_so() {
     handle.compact();
     let (messages, output) = watch(run).await;
     assert_eq!(output.unwrap().text, "hi");
-    let late = "a compaction was asked for after the last model call; ask again in the next run";
+    let late =
+        "a compaction was requested after the last model call; request it again in the next run";
     assert_eq!(warnings(&messages), [late]);
 }
 

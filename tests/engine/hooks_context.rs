@@ -249,7 +249,7 @@ async fn the_functions_error_ends_the_run() {
         .build()
         .unwrap();
     let text = agent.run(history()).await.unwrap_err().to_string();
-    assert!(text.contains("no model takes"), "{text}");
+    assert!(text.contains("not valid for a model"), "{text}");
 }
 
 #[tokio::test]

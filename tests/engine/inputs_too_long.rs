@@ -71,7 +71,7 @@ async fn an_input_that_is_too_long_is_taken_back() {
     let text = error.to_string();
     for part in [
         "too many tokens",
-        "taken back",
+        "input was removed",
         "shorten",
         "compactor",
         "context_window",
@@ -141,7 +141,7 @@ async fn a_request_that_is_too_large_and_media_that_are_refused_are_taken_back()
         let input = Message::human([Part::text("Look"), part]);
         let error = agent.session("s").run(input).await.unwrap_err();
         assert_eq!(error.kind(), kind);
-        assert!(error.to_string().contains("taken back"), "{error}");
+        assert!(error.to_string().contains("input was removed"), "{error}");
         is_alive(&agent).await;
     }
 }
@@ -208,7 +208,7 @@ async fn what_was_answered_stays_and_the_error_names_the_message_to_go_on_from()
     let error = agent.session("s").run("read").await.unwrap_err();
     let text = error.to_string();
     assert!(text.contains("rewind_to(2)"), "{text}");
-    assert!(!text.contains("taken back"), "{text}");
+    assert!(!text.contains("input was removed"), "{text}");
     assert_eq!(
         roles(&stored(&agent, "s").await),
         "user assistant user assistant tool"

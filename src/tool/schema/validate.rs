@@ -170,7 +170,7 @@ impl<'a> Validator<'a> {
             for (cause, names) in dependents {
                 for name in strings(Some(names)) {
                     if members.contains_key(cause) && !members.contains_key(name) {
-                        let text = format!("required beside {cause:?}, but missing");
+                        let text = format!("required together with {cause:?}, but missing");
                         self.inside(Step::Key(name), |v| v.fail(Kind::Other, text));
                     }
                 }
