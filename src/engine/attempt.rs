@@ -7,9 +7,10 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
 use crate::model::{
-    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter, Taps,
+    Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter,
+    Taps, truncated_stream,
 };
-use crate::run::{Reservation, RunContext, Stop};
+use crate::run::{Reservation, RunContext};
 use crate::util::Pace;
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
@@ -28,17 +29,17 @@ struct AttemptRecord<'a> {
     reservation: &'a Reservation,
     fold: ResponseFold,
     meter: ResponseMeter,
-    begun: bool,
+    is_begun: bool,
     /// True once the model of the current attempt has sent an event.
-    heard: bool,
+    has_events: bool,
     /// The number of bytes of thinking and of calls received that are not in `fold` yet.
     unfinished: usize,
-    done: bool,
+    is_done: bool,
 }
 
 impl AttemptRecord<'_> {
     /// Folds an event and passes it on. Returns `false` at the end of the stream.
-    fn take(
+    fn handle(
         &mut self,
         event: Option<Result<ModelEvent>>,
         taps: &mut Taps,
@@ -48,8 +49,10 @@ impl AttemptRecord<'_> {
             return Ok(false);
         };
         let outcome = self.meter.count(&mut event);
+        // Of a text that exceeds a limit, the part that fits is still folded below; any other event
+        // is not.
         if outcome.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
-            self.heard = true;
+            self.has_events = true;
             return outcome.map(|()| false);
         }
         let Some(event) = sanitize::event(event) else {
@@ -58,12 +61,12 @@ impl AttemptRecord<'_> {
             );
             return Ok(true);
         };
-        if !self.begun {
+        if !self.is_begun {
             self.begin(&event, taps, view);
         }
         match &event {
             ModelEvent::Restart => self.restart(taps, view)?,
-            event => self.hear(event),
+            event => self.note_received(event),
         }
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if view.is_shown() || !taps.is_empty() {
@@ -75,8 +78,8 @@ impl AttemptRecord<'_> {
         outcome.map(|()| !is_last)
     }
 
-    fn hear(&mut self, event: &ModelEvent) {
-        self.heard = true;
+    fn note_received(&mut self, event: &ModelEvent) {
+        self.has_events = true;
         match event {
             ModelEvent::Thinking(piece) => self.unfinished += piece.len(),
             ModelEvent::ToolCallDelta { json, .. } => self.unfinished += json.len(),
@@ -86,9 +89,9 @@ impl AttemptRecord<'_> {
     }
 
     fn begin(&mut self, first: &ModelEvent, taps: &mut Taps, view: &mut AttemptView<'_>) {
-        self.begun = true;
-        // What an earlier attempt left is void from here on.
-        self.cx.take_partial();
+        self.is_begun = true;
+        // The partial answer of an earlier attempt is superseded.
+        self.cx.discard_partial();
         if self.request.is_visible() {
             note_first_event(self.cx);
         }
@@ -103,7 +106,7 @@ impl AttemptRecord<'_> {
     fn restart(&mut self, taps: &mut Taps, view: &mut AttemptView<'_>) -> Result<()> {
         let is_used = self.record_usage();
         self.fold = ResponseFold::new();
-        (self.heard, self.unfinished) = (false, 0);
+        (self.has_events, self.unfinished) = (false, 0);
         *taps = self.request.start_taps();
         view.restart();
         if is_used && !self.reservation.fits() {
@@ -117,7 +120,7 @@ impl AttemptRecord<'_> {
 
     /// Records the usage of an incomplete answer; returns `false` when nothing was used.
     fn record_usage(&mut self) -> bool {
-        self.heard
+        self.has_events
             && record_partial_usage(
                 self.cx,
                 self.model,
@@ -131,10 +134,10 @@ impl AttemptRecord<'_> {
 
 impl Drop for AttemptRecord<'_> {
     fn drop(&mut self) {
-        if self.done {
+        if self.is_done {
             return;
         }
-        // The model and its like are foreign, and this may be on the way of another panic.
+        // Foreign code runs here, possibly while another panic unwinds.
         if let Err(text) = panic::contained(|| self.record_usage()) {
             tracing::warn!(
                 "the usage of an interrupted answer was not recorded because its model panicked: {text}"
@@ -142,7 +145,7 @@ impl Drop for AttemptRecord<'_> {
         }
         if self.request.is_visible() && !self.fold.partial().content.is_empty() {
             let fold = std::mem::take(&mut self.fold);
-            self.cx.put_partial(fold.into_partial());
+            self.cx.keep_partial(fold.into_partial());
         }
     }
 }
@@ -163,10 +166,10 @@ pub(super) async fn attempt(
         reservation,
         fold: ResponseFold::new(),
         meter: ResponseMeter::new(request.response_limits()),
-        begun: false,
-        heard: false,
+        is_begun: false,
+        has_events: false,
         unfinished: 0,
-        done: false,
+        is_done: false,
     };
     let result = stream(&mut record, &mut view).await;
     if result.is_ok() {
@@ -179,19 +182,19 @@ async fn stream(
     record: &mut AttemptRecord<'_>,
     view: &mut AttemptView<'_>,
 ) -> Result<ModelResponse> {
-    // What an earlier attempt left is not what an interrupt of this one should keep.
-    drop(record.cx.take_partial());
+    // An interrupt of this attempt must not keep the answer of an earlier one.
+    record.cx.discard_partial();
     let mut taps = record.request.start_taps();
     let events = record.model.stream(record.request.clone()).await?;
     let mut events = DropContained::new(redacting(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
-    // No event is held while the reader catches up: there may be many runs that wait.
-    while record.take(events.next().await, &mut taps, view)? {
+    // The event is passed on before the wait, so that a waiting run holds none.
+    while record.handle(events.next().await, &mut taps, view)? {
         let previous = std::mem::replace(&mut bytes, record.meter.bytes());
         pace.step(bytes.saturating_sub(previous)).await;
-        if record.cx.shared().stop() != Stop::None {
-            // Who awaits this sees to the stop when it is polled next.
+        if record.cx.shared().is_stopped() {
+            // The caller (`unless_stopped`) drops this future when it is polled next.
             yield_now().await;
         }
         if view.is_shown() && record.cx.shared().is_backed_up() {
@@ -199,10 +202,10 @@ async fn stream(
         }
     }
     if !record.fold.is_stopped() {
-        // The broken fold stays where it is kept.
-        return ResponseFold::new().finish();
+        // The partial answer stays in the record, whose `Drop` keeps it.
+        return Err(truncated_stream());
     }
-    record.done = true;
+    record.is_done = true;
     std::mem::take(&mut record.fold).finish()
 }
 

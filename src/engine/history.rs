@@ -107,7 +107,7 @@ impl History {
     /// Sends messages to the model as user input, and emits them.
     pub(super) async fn add_inputs(&mut self, messages: Vec<Message>) -> Result<()> {
         for message in messages {
-            if !sanitize::is_said_to_model(&message) {
+            if !sanitize::is_valid_input(&message) {
                 let role = message.role();
                 self.cx.warn(format!(
                     "a {role} message was not sent to the model: only user and system messages \

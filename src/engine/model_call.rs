@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
-use crate::run::{DearestPrice, Estimate, Reservation, RunContext};
+use crate::run::{Estimate, HighestPrice, Reservation, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
 
@@ -71,7 +71,7 @@ fn call_model(
             // The usage of a failed try is recorded and its text discarded. Only the text of an
             // answer that exceeded its limits is kept: the turn stores it.
             if error.kind() != ErrorKind::ResponseTooLarge {
-                drop(cx.take_partial());
+                cx.discard_partial();
             }
             retry = retry.saturating_add(1);
             let Some(wait) = cx.settings().retry.wait(&error, retry) else {
@@ -147,7 +147,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
             .max_output_tokens
             .or(output_limits.max())
             .unwrap_or_default(),
-        price: DearestPrice::of(&cards),
+        price: HighestPrice::of(&cards),
     })
 }
 

@@ -1,5 +1,5 @@
-//! An input that no model takes leaves the history: sent again with the next one, it would fail that,
-//! too.
+//! The removal of an input that the model does not accept: sent again with the next one, it would be
+//! rejected again.
 
 use std::sync::Arc;
 
@@ -39,20 +39,19 @@ impl History {
                 earlier_messages.len()
             ));
         }
-        self.take_back(count);
+        self.remove_last(count);
         match (count, kind) {
             (0, ErrorKind::InvalidRequest) => error,
-            (0, _) => error.with_hint(self.way_around()),
-            (_, _) => error.with_hint(way_out(kind, count)),
+            (0, _) => error.with_hint(self.long_history_hint()),
+            (_, _) => error.with_hint(removed_input_hint(kind, count)),
         }
     }
 
     /// Removes the inputs of this run from the history, unless the model has answered some of them:
-    /// a refused request would be refused again. Results stay, for calls that were approved have
-    /// run.
+    /// a refused request would be refused again. Results stay, because approved calls have run.
     pub(super) fn forget_refused(&mut self) {
         let (own_messages, _) = self.unanswered();
-        self.take_back(own_messages.len());
+        self.remove_last(own_messages.len());
     }
 
     /// The inputs of this run without an answer so far, and those of runs before it; both are at
@@ -64,10 +63,11 @@ impl History {
             if new.iter().any(|message| message.role() == Role::Assistant) {
                 return (Vec::new(), Vec::new());
             }
-            let own_len = said_last(new);
-            let earlier_len = match own_len == new.len() {
-                true => said_last(old_messages),
-                false => 0,
+            let own_len = trailing_input_count(new);
+            let earlier_len = if own_len == new.len() {
+                trailing_input_count(old_messages)
+            } else {
+                0
             };
             let own_messages = new[new.len() - own_len..].to_vec();
             (
@@ -77,33 +77,37 @@ impl History {
         })
     }
 
-    /// Removes the last `said` messages of the history.
-    fn take_back(&mut self, said: usize) {
-        if said == 0 {
+    /// Removes the last `count` messages of the history.
+    fn remove_last(&mut self, count: usize) {
+        if count == 0 {
             return;
         }
         let old_messages = self.cx.state(|state| state.messages.clone());
-        let state = self.cx.state(|state| {
+        let (state, is_stale) = self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let remaining = &messages[..messages.len().saturating_sub(said)];
-            state.inputs.take_back(remaining.len());
+            let remaining = &messages[..messages.len().saturating_sub(count)];
+            state.inputs.truncate(remaining.len());
             state.infos.keep(remaining.len());
             state.messages = remaining.iter().cloned().collect::<Messages>();
-            if state.drop_stale_compaction(&old_messages) {
-                self.cx.warn(STALE_COMPACTION);
-            }
-            state.clone()
+            let is_stale = state.drop_stale_compaction(&old_messages);
+            (state.clone(), is_stale)
         });
+        if is_stale {
+            self.cx.warn(STALE_COMPACTION);
+        }
         self.recount(&state);
     }
 
     /// The advice about a history that is too long and stays.
-    fn way_around(&self) -> String {
+    fn long_history_hint(&self) -> String {
         let turn = self.cx.state(|state| {
             let messages = state.messages.as_slice();
-            let is_said = |message: &Arc<Message>| message.role().is_user_input();
-            let end = messages.iter().rposition(is_said).map_or(0, |at| at + 1);
-            end - said_last(&messages[..end])
+            let is_input = |message: &Arc<Message>| message.role().is_user_input();
+            let end = messages
+                .iter()
+                .rposition(is_input)
+                .map_or(0, |index| index + 1);
+            end - trailing_input_count(&messages[..end])
         });
         format!(
             "the turn has answers or results and was not removed; continue before it with \
@@ -114,9 +118,11 @@ impl History {
 }
 
 /// The number of messages at the end that are inputs.
-fn said_last(messages: &[Arc<Message>]) -> usize {
-    let last = messages.iter().rev();
-    last.take_while(|message| message.role().is_user_input())
+fn trailing_input_count(messages: &[Arc<Message>]) -> usize {
+    messages
+        .iter()
+        .rev()
+        .take_while(|message| message.role().is_user_input())
         .count()
 }
 
@@ -133,10 +139,10 @@ fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
 }
 
 /// The advice about an input that was removed.
-fn way_out(kind: ErrorKind, taken: usize) -> String {
-    let action = match taken {
+fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
+    let action = match count {
         1 => "the input was removed".to_owned(),
-        _ => format!("the input was removed ({taken} messages)"),
+        _ => format!("the input was removed ({count} messages)"),
     };
     let advice = match kind {
         ErrorKind::ContextTooLong => {

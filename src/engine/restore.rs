@@ -78,7 +78,7 @@ fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
     for id in ids {
         if !state.inputs.contains(id) {
             // Appended by a run that was dropped, so it is the last input.
-            state.inputs.begin(id.clone(), last_said(&state.messages));
+            state.inputs.begin(id.clone(), last_input(&state.messages));
         }
     }
     // It is known of each answer how it came about. What an input held for the model to go on
@@ -213,7 +213,7 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
 }
 
 /// The range of the last input messages.
-fn last_said(messages: &Messages) -> Range<usize> {
+fn last_input(messages: &Messages) -> Range<usize> {
     let is_input = |message: &&Arc<Message>| message.role().is_user_input();
     let history = messages.as_slice();
     let end = history

@@ -46,16 +46,16 @@ pub(super) fn result(result: &mut ToolResult) {
         Part::ToolCall(_) | Part::Thinking(_) => false,
         _ => true,
     });
-    if result.content.says_nothing() {
+    if result.content.is_blank() {
         result.content = NO_OUTPUT.into();
     }
 }
 
 /// Returns `true` if a message may be sent to the model during a run: only of the user or the
 /// system, and not empty.
-pub(super) fn is_said_to_model(message: &Message) -> bool {
+pub(super) fn is_valid_input(message: &Message) -> bool {
     message.role().is_user_input()
-        && !message.content().says_nothing()
+        && !message.content().is_blank()
         && Messages::from(message.clone())
             .validate_user_input()
             .is_ok()

@@ -23,7 +23,7 @@ use super::sanitize;
 use super::structured_output;
 
 /// The number of times hooks may keep a run without a turn limit from stopping.
-const UNBOUNDED_GO_ONS: u32 = 100;
+const MAX_CONTINUATIONS: u32 = 100;
 
 /// The length of a refusal's text in an error, in characters.
 const REFUSAL_CHARS: usize = 1_000;
@@ -36,7 +36,7 @@ struct Tries {
     dropped: bool,
     compaction: bool,
     outputs: u32,
-    go_ons: u32,
+    continuations: u32,
 }
 
 impl ActiveRun {
@@ -145,7 +145,7 @@ impl Turns<'_> {
     }
 
     async fn ask_once(&mut self) -> Result<Arc<ModelResponse>> {
-        // Boxed, so that what waits for the model has no room for what came before.
+        // Boxed, so that the future that waits for the model does not reserve its size.
         let is_fresh = !std::mem::take(&mut self.tries.dropped);
         let request = self.prepare(is_fresh).boxed().await?;
         let config = &*self.run.config;
@@ -156,8 +156,9 @@ impl Turns<'_> {
             repeatable: true,
         };
         let mut response = onion.run(request).await?;
-        // An answer that a hook gave up waiting for is not what a later interrupt cuts off.
-        drop(self.run.cx.take_partial());
+        // The partial answer of an attempt that a hook dropped must not be stored by a later
+        // interrupt.
+        self.run.cx.discard_partial();
         sanitize::answer(&mut response);
         self.run.history.call_ids.claim(&mut response);
         self.run.history.size.report(&response.usage);
@@ -268,7 +269,7 @@ impl Turns<'_> {
     /// Drops the answer, which the next one replaces: its emitted messages are superseded.
     fn drop_answer(&mut self) {
         self.tries.dropped = true;
-        if let Some((attempt, first)) = self.run.cx.void_attempt() {
+        if let Some((attempt, first)) = self.run.cx.supersede_attempt() {
             self.run.cx.emit(SystemKind::StreamRestart {
                 attempt,
                 supersedes: vec![first],
@@ -290,7 +291,7 @@ impl Turns<'_> {
             .notes
             .push(format!("the model refused: {text}"));
         if self.run.config.request.keep_refused {
-            if !response.content.says_nothing() {
+            if !response.content.is_blank() {
                 self.run
                     .history
                     .store_answer(response.clone(), false)
@@ -361,7 +362,7 @@ impl Turns<'_> {
             let future = hook.before_stop(&self.run.cx, response);
             match guard(&self.run.cx, hook.name(), "before_stop", None, future).await {
                 Ok(StopDecision::Stop) => {}
-                Ok(StopDecision::Continue(message)) if !sanitize::is_said_to_model(&message) => {
+                Ok(StopDecision::Continue(message)) if !sanitize::is_valid_input(&message) => {
                     self.run.cx.warn(format!(
                         "hook `{}` returned a message from before_stop that is empty or not a user \
                          message; it was ignored",
@@ -369,13 +370,13 @@ impl Turns<'_> {
                     ));
                 }
                 Ok(StopDecision::Continue(message)) => {
-                    self.tries.go_ons += 1;
+                    self.tries.continuations += 1;
                     let has_turn_limit = config.limits.max_turns > 0;
-                    if has_turn_limit || self.tries.go_ons <= UNBOUNDED_GO_ONS {
+                    if has_turn_limit || self.tries.continuations <= MAX_CONTINUATIONS {
                         return Some(message);
                     }
                     self.run.cx.warn(format!(
-                        "hook `{}` continued the run {UNBOUNDED_GO_ONS} times; the run ends now",
+                        "hook `{}` continued the run {MAX_CONTINUATIONS} times; the run ends now",
                         hook.name()
                     ));
                 }
@@ -417,7 +418,7 @@ impl Turns<'_> {
 /// provider's own blocks.
 fn is_no_answer(response: &ModelResponse) -> bool {
     let is_paused = response.stop_reason == Some(StopReason::PauseTurn);
-    is_empty(response) && (!is_paused || response.content.says_nothing())
+    is_empty(response) && (!is_paused || response.content.is_blank())
 }
 
 /// Returns `true` if an answer without content gives a reason for having none.

@@ -147,7 +147,7 @@ impl Walk {
         }
         complete(index, message)?;
         calls_allowed(index, message)?;
-        if message.content().says_nothing() {
+        if message.content().is_blank() {
             return reject(Problem::EmptyMessage(role));
         }
         let empty = |part: &Part| matches!(part, Part::Text(text) if text.is_empty());

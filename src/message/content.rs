@@ -53,7 +53,7 @@ impl Content {
 
     /// Returns `true` if there is nothing that can be sent: white space is refused like an empty
     /// text, and thinking alone is neither an answer nor kept by other providers.
-    pub(crate) fn says_nothing(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.0.iter().all(|part| match part {
             Part::Text(text) => text.trim_start().is_empty(),
             Part::Thinking(_) => true,

@@ -50,7 +50,6 @@ mod chain;
 mod check;
 mod content;
 mod depth;
-mod mend;
 #[expect(
     clippy::module_inception,
     reason = "the folder is about more than the one type"
@@ -60,6 +59,7 @@ mod order;
 mod part;
 mod pretty;
 mod repair;
+mod repairer;
 mod result;
 mod role;
 mod todo;

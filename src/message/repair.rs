@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::chain::Messages;
 use super::check::ModelCheck;
-use super::mend::mend;
+use super::repairer::repair_messages;
 use super::role::Role;
 
 /// The changes made by [`Messages::repair`], in the order of the messages. Usually nothing.
@@ -227,9 +227,9 @@ impl Messages {
         if ModelCheck::is_in_order(self) {
             return Repairs::default();
         }
-        let (mended, mut changes) = mend(self.as_slice(), pending);
+        let (messages, mut changes) = repair_messages(self.as_slice(), pending);
         if !changes.is_empty() {
-            *self = mended.into_iter().collect();
+            *self = messages.into_iter().collect();
             changes.sort_by_key(Repair::index);
         }
         Repairs(changes)

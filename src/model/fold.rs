@@ -99,10 +99,7 @@ impl ResponseFold {
         if self.stopped {
             return Ok(self.response);
         }
-        Err(Error::new(
-            ErrorKind::StreamTruncated,
-            "the model's stream ended before its last event; the answer is incomplete",
-        ))
+        Err(truncated_stream())
     }
 
     fn push_text(&mut self, text: String) {
@@ -121,4 +118,12 @@ impl ResponseFold {
         self.text_open = false;
         self.response.content.parts_mut().push(part);
     }
+}
+
+/// The error of a stream without its last event.
+pub(crate) fn truncated_stream() -> Error {
+    Error::new(
+        ErrorKind::StreamTruncated,
+        "the model's stream ended before its last event; the answer is incomplete",
+    )
 }

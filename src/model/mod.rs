@@ -44,6 +44,7 @@ pub use catalog::Catalog;
 pub use compactor::{Compaction, CompactionRequest, CompactionTrigger, Compactor, NoCompaction};
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
+pub(crate) use fold::truncated_stream;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
 pub(crate) use limits::{Used, check_call};

@@ -16,7 +16,9 @@ pub(super) struct Attempts {
     count: AtomicU32,
     /// The first message of the attempt that the reader saw last.
     first_shown: Mutex<Option<Uuid>>,
-    /// The answer of an attempt that was interrupted.
+    /// The partial answer of an attempt that failed or was dropped. Kept by the attempt's `Drop`,
+    /// discarded when another attempt begins or the call succeeds, and stored by the turn that was
+    /// interrupted.
     partial: Mutex<Option<Box<ModelResponse>>>,
 }
 
@@ -26,9 +28,9 @@ impl RunContext {
         self.0.attempts.count.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes the emitted part of the answer as superseded; returns its first message and the number
-    /// of the next attempt. `None` when nothing was shown.
-    pub(crate) fn void_attempt(&self) -> Option<(u32, Uuid)> {
+    /// Marks the emitted part of the answer as superseded. Returns the number of the next attempt
+    /// and the first message of the superseded part; `None` if nothing was emitted.
+    pub(crate) fn supersede_attempt(&self) -> Option<(u32, Uuid)> {
         let first = lock(&self.0.attempts.first_shown).take()?;
         Some((self.0.attempts.count.load(Ordering::Relaxed), first))
     }
@@ -48,7 +50,7 @@ impl RunContext {
         *lock(&self.0.attempts.first_shown) = Some(first);
     }
 
-    pub(crate) fn put_partial(&self, partial: ModelResponse) {
+    pub(crate) fn keep_partial(&self, partial: ModelResponse) {
         *lock(&self.0.attempts.partial) = Some(Box::new(partial));
     }
 
@@ -56,5 +58,10 @@ impl RunContext {
         lock(&self.0.attempts.partial)
             .take()
             .map(|partial| *partial)
+    }
+
+    /// Discards the partial answer of an earlier attempt.
+    pub(crate) fn discard_partial(&self) {
+        drop(self.take_partial());
     }
 }

@@ -85,17 +85,17 @@ pub(crate) struct Estimate {
     pub(crate) input_tokens: u64,
     pub(crate) max_output_tokens: u32,
     /// `None` when it counts as free.
-    pub(crate) price: Option<DearestPrice>,
+    pub(crate) price: Option<HighestPrice>,
 }
 
 /// The highest price of a million tokens: fresh or written to the cache, in prompts of any length.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DearestPrice {
+pub(crate) struct HighestPrice {
     input: f64,
     output: f64,
 }
 
-impl DearestPrice {
+impl HighestPrice {
     /// The highest price of the models; `None` when no price is known. One that is no amount of
     /// money counts as not known.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
@@ -108,7 +108,7 @@ impl DearestPrice {
     }
 }
 
-impl From<Prices> for DearestPrice {
+impl From<Prices> for HighestPrice {
     fn from(prices: Prices) -> Self {
         let (input, output) = (prices.input.max(prices.cache_write), prices.output);
         match prices.long {

@@ -32,7 +32,7 @@ mod system;
 mod typed;
 
 pub use budget::Budget;
-pub(crate) use budget::{DearestPrice, Estimate, Reservation};
+pub(crate) use budget::{Estimate, HighestPrice, Reservation};
 pub use context::RunContext;
 pub use exit::ExitReason;
 pub use handle::RunHandle;

@@ -110,7 +110,7 @@ impl<F: Future> Future for UnlessStopped<'_, F> {
         let this = self.project();
         this.shared.stop_waker.register(cx.waker());
         this.shared.poll_timer(cx);
-        if this.shared.stop() != Stop::None {
+        if this.shared.is_stopped() {
             return Poll::Ready(None);
         }
         this.future.poll(cx).map(Some)
@@ -305,6 +305,10 @@ impl Shared {
         }
     }
 
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop() != Stop::None
+    }
+
     /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop
     /// awaits in one place at a time, so one waker is enough.
     pub(crate) fn unless_stopped<F: Future>(&self, future: F) -> UnlessStopped<'_, F> {
@@ -328,7 +332,7 @@ impl Shared {
             }
             self.stop_waker.register(cx.waker());
             self.poll_timer(cx);
-            if self.stop() == Stop::None {
+            if !self.is_stopped() {
                 return Poll::Pending;
             }
             let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME)));

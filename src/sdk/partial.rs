@@ -195,7 +195,7 @@ impl Serialize for ApiStreamEvent {
                 let delta = json!({"stop_reason": stop_reason, "stop_sequence": stop_sequence});
                 fields.put("type", "message_delta")?;
                 fields.put("delta", &delta)?;
-                fields.put("usage", &Told(usage))?;
+                fields.put("usage", &ReportedUsage(usage))?;
             }
             Self::MessageStop => fields.put("type", "message_stop")?,
             Self::Ping | Self::Unknown(_) => fields.put("type", "ping")?,
@@ -210,9 +210,9 @@ impl Serialize for ApiStreamEvent {
 
 /// The usage of a `message_delta`, where a count replaces the one of `message_start`: unreported
 /// counts must be absent.
-struct Told<'a>(&'a Usage);
+struct ReportedUsage<'a>(&'a Usage);
 
-impl Serialize for Told<'_> {
+impl Serialize for ReportedUsage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         for (key, tokens) in [

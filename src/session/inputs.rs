@@ -75,7 +75,7 @@ impl Inputs {
     }
 
     /// Drops those of these inputs that began at message `len` or behind it, and their ids.
-    pub(crate) fn take_back_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
+    pub(crate) fn truncate_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         let own_count = self.count_last_of(ids);
         let first = self.len() - own_count;
         let behind = self.0[first..].iter();
@@ -192,8 +192,8 @@ impl Inputs {
         }
     }
 
-    /// The messages from `len` on were taken back, and the inputs that began there with them.
-    pub(crate) fn take_back(&mut self, len: usize) {
+    /// Drops the inputs that began at message `len` or behind it: these messages were removed.
+    pub(crate) fn truncate(&mut self, len: usize) {
         if self.is_empty() {
             return;
         }
@@ -310,7 +310,7 @@ mod tests {
         inputs.keep(3, 5);
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "lost");
-        inputs.take_back(0);
+        inputs.truncate(0);
         assert_eq!(state_of(&inputs, "a"), "unknown");
         assert!(inputs.contains("b"), "what is lost may be there");
     }

@@ -123,7 +123,7 @@ impl StoredSession {
         state.messages.as_mut_vec().truncate(messages);
         state.infos.keep(messages);
         // Those saved before come with the next `Inputs`.
-        state.inputs.take_back_of(&mut self.input_ids, messages);
+        state.inputs.truncate_of(&mut self.input_ids, messages);
     }
 
     /// Returns the records that make this session's state equal to the stored part of `state`, with

@@ -17,11 +17,11 @@ use super::role::Role;
 const INTERRUPTED: &str = "Error: interrupted before a result was recorded; the call may have run";
 
 /// The repaired history and, in no particular order, the changes.
-pub(super) fn mend(
+pub(super) fn repair_messages(
     messages: &[Arc<Message>],
     pending: &[Arc<str>],
 ) -> (Vec<Arc<Message>>, Vec<Repair>) {
-    let mut mend = Mend {
+    let mut repairer = Repairer {
         messages: messages.to_vec(),
         pending: pending.iter().map(|id| &**id).collect(),
         slots: Vec::new(),
@@ -29,16 +29,20 @@ pub(super) fn mend(
         answered: HashSet::new(),
         changes: Vec::new(),
     };
-    mend.drop_unusable_parts();
-    mend.collect_slots();
-    mend.match_results_by_id();
-    mend.match_results_by_place();
-    mend.drop_cut_off_calls();
-    mend.rekey();
-    mend.rewrite_calls();
-    let paired_messages = mend.pair();
-    let ordered_messages = order(paired_messages, &mut mend.changes);
-    (ordered_messages, mend.changes)
+    // In this order: parts that no provider accepts are removed first, so that slots are counted
+    // once; results find their calls by id, then by position; calls without whole arguments are
+    // dropped only if they have no result; ids are made unique last, because a new id must not
+    // match a result.
+    repairer.drop_unusable_parts();
+    repairer.collect_slots();
+    repairer.match_results_by_id();
+    repairer.match_results_by_place();
+    repairer.drop_cut_off_calls();
+    repairer.assign_unique_ids();
+    repairer.rewrite_calls();
+    let paired_messages = repairer.pair_results();
+    let ordered_messages = order(paired_messages, &mut repairer.changes);
+    (ordered_messages, repairer.changes)
 }
 
 /// A call and what answers it.
@@ -50,12 +54,12 @@ struct Slot {
     call: ToolCall,
     /// The message that is its result.
     result: Option<usize>,
-    fate: Fate,
+    repair: SlotRepair,
 }
 
 /// The outcome of the repair for a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum SlotRepair {
     Kept,
     Rekeyed,
     Dropped,
@@ -88,7 +92,7 @@ impl Queues {
     }
 }
 
-struct Mend<'a> {
+struct Repairer<'a> {
     messages: Vec<Arc<Message>>,
     pending: HashSet<&'a str>,
     /// All calls in order.
@@ -100,7 +104,7 @@ struct Mend<'a> {
     changes: Vec<Repair>,
 }
 
-impl Mend<'_> {
+impl Repairer<'_> {
     fn is_pending(&self, call: &ToolCall) -> bool {
         self.pending.contains(&*call.id)
     }
@@ -134,8 +138,11 @@ impl Mend<'_> {
             if empty_text {
                 self.changes.push(Repair::DroppedText { index });
             }
-            let usable_parts = parts.iter().filter(|part| !unusable(part)).cloned();
-            let usable_parts = usable_parts.collect();
+            let usable_parts = parts
+                .iter()
+                .filter(|part| !unusable(part))
+                .cloned()
+                .collect();
             *Arc::make_mut(&mut self.messages[index])
                 .content_mut()
                 .parts_mut() = usable_parts;
@@ -151,7 +158,7 @@ impl Mend<'_> {
                         part,
                         call: call.clone(),
                         result: None,
-                        fate: Fate::Kept,
+                        repair: SlotRepair::Kept,
                     });
                 }
             }
@@ -167,6 +174,7 @@ impl Mend<'_> {
     /// Gives each result to the nearest call before it that has its id and no result yet; what
     /// is left, to the first such call after it, if that is for the same tool.
     fn match_results_by_id(&mut self) {
+        // First, the nearest call before a result.
         let mut open_slots: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         let mut next = 0;
         for index in 0..self.messages.len() {
@@ -187,6 +195,7 @@ impl Mend<'_> {
                 self.answer(slot, index);
             }
         }
+        // Then, a result that stands before its call.
         let mut later_slots: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
         for (slot, entry) in self.slots.iter().enumerate() {
             if entry.result.is_none() {
@@ -273,14 +282,14 @@ impl Mend<'_> {
             } = &self.slots[slot];
             if result.is_none() && !self.is_pending(call) && !is_whole(call) {
                 self.changes.push(dropped_call(*message, call));
-                self.slots[slot].fate = Fate::Dropped;
+                self.slots[slot].repair = SlotRepair::Dropped;
             }
         }
     }
 
     /// Gives each call that has no id, or one that was used before, an id of its own.
-    fn rekey(&mut self) {
-        let is_kept = |slot: &&Slot| slot.fate != Fate::Dropped;
+    fn assign_unique_ids(&mut self) {
+        let is_kept = |slot: &&Slot| slot.repair != SlotRepair::Dropped;
         // Ids of later calls are taken too, so that no new id makes a second change necessary.
         let mut ids: HashSet<Arc<str>> = self
             .slots
@@ -292,7 +301,7 @@ impl Mend<'_> {
         let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
         for slot in &mut self.slots {
             let old_id = slot.call.id.clone();
-            if slot.fate == Fate::Dropped
+            if slot.repair == SlotRepair::Dropped
                 || self.pending.contains(&*old_id)
                 || (!old_id.is_empty() && used_ids.insert(old_id.clone()))
             {
@@ -302,6 +311,7 @@ impl Mend<'_> {
                 "" => format!("call_{}_{}", slot.message, slot.part).into(),
                 _ => old_id.clone(),
             };
+            // An empty id is numbered from 1; a repeated one from 2.
             let count = counts
                 .entry(base.clone())
                 .or_insert(usize::from(!old_id.is_empty()));
@@ -317,7 +327,7 @@ impl Mend<'_> {
             };
             used_ids.insert(new_id.clone());
             slot.call.id = new_id.clone();
-            slot.fate = Fate::Rekeyed;
+            slot.repair = SlotRepair::Rekeyed;
             self.changes.push(Repair::Rekeyed {
                 index: slot.message,
                 from: old_id,
@@ -326,27 +336,27 @@ impl Mend<'_> {
         }
     }
 
-    /// Carries the fates of the calls into their messages.
+    /// Applies the repairs of the calls to their messages.
     fn rewrite_calls(&mut self) {
         for slots in self.slots.chunk_by(|a, b| a.message == b.message) {
-            if slots.iter().all(|slot| slot.fate == Fate::Kept) {
+            if slots.iter().all(|slot| slot.repair == SlotRepair::Kept) {
                 continue;
             }
             let message = Arc::make_mut(&mut self.messages[slots[0].message]);
             let parts = message.content_mut().parts_mut();
             // From the back, so that a removal leaves the places of the rest as they are.
             for slot in slots.iter().rev() {
-                match slot.fate {
-                    Fate::Kept => {}
-                    Fate::Rekeyed => parts[slot.part] = Part::ToolCall(slot.call.clone()),
-                    Fate::Dropped => drop(parts.remove(slot.part)),
+                match slot.repair {
+                    SlotRepair::Kept => {}
+                    SlotRepair::Rekeyed => parts[slot.part] = Part::ToolCall(slot.call.clone()),
+                    SlotRepair::Dropped => drop(parts.remove(slot.part)),
                 }
             }
         }
     }
 
     /// The messages that have content, each call followed by its result.
-    fn pair(&mut self) -> Vec<(usize, Arc<Message>)> {
+    fn pair_results(&mut self) -> Vec<(usize, Arc<Message>)> {
         let mut paired_messages = Vec::with_capacity(self.messages.len());
         let mut slots = 0..0;
         for index in 0..self.messages.len() {
@@ -367,7 +377,7 @@ impl Mend<'_> {
                 .take_while(|slot| slot.message == index)
                 .count();
             slots = slots.end..slots.end + call_count;
-            if message.content().says_nothing() {
+            if message.content().is_blank() {
                 let role = message.role();
                 self.changes.push(Repair::DroppedMessage { index, role });
                 continue;
@@ -393,7 +403,10 @@ impl Mend<'_> {
         let mut last = index;
         for slot in slots {
             let Slot {
-                call, result, fate, ..
+                call,
+                result,
+                repair,
+                ..
             } = &self.slots[slot];
             match *result {
                 Some(result) => {
@@ -405,7 +418,7 @@ impl Mend<'_> {
                     }
                     paired.push((result, self.result_for(slot, result)));
                 }
-                None if *fate == Fate::Dropped || self.is_pending(call) => {}
+                None if *repair == SlotRepair::Dropped || self.is_pending(call) => {}
                 None => {
                     paired.push((
                         index,
@@ -423,9 +436,9 @@ impl Mend<'_> {
 
     /// The result at `index`, with id and name of its call, and never empty.
     fn result_for(&mut self, slot: usize, index: usize) -> Arc<Message> {
-        let Slot { call, fate, .. } = &self.slots[slot];
+        let Slot { call, repair, .. } = &self.slots[slot];
         let message = &mut self.messages[index];
-        let empty = message.content().says_nothing();
+        let empty = message.content().is_blank();
         let (id_differs, no_name) = match message.as_tool_result() {
             Some(result) => (
                 result.tool_call_id != call.id,
@@ -445,7 +458,7 @@ impl Mend<'_> {
                 result.content = NO_OUTPUT.into();
             }
         }
-        if no_name || (id_differs && *fate != Fate::Rekeyed) {
+        if no_name || (id_differs && *repair != SlotRepair::Rekeyed) {
             let id = call.id.clone();
             self.changes.push(Repair::CompletedResult { index, id });
         }
