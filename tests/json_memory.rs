@@ -160,10 +160,7 @@ fn allocated_by_a_call() -> usize {
     use agentcore::{AgentBuilder, FuncTool, ModelEvent, StopReason, ToolCall};
     use serde_json::Value;
 
-    const DEPTH: usize = 98;
-    let chain = "{\"\":".repeat(DEPTH) + "0" + &"}".repeat(DEPTH);
-    let args = format!("{{\"a\":[{}]}}", vec![chain; 500].join(","));
-    let call = ToolCall::from_raw("1", "act", args);
+    let call = ToolCall::from_raw("1", "act", heaviest_arguments());
     assert!(call.args.is_object());
     let model = ScriptedModel::new()
         .events(vec![
@@ -189,9 +186,69 @@ fn allocated_by_a_call() -> usize {
     (ALLOCATOR.stats().bytes_allocated - before) / (1024 * 1024)
 }
 
+/// Arguments with nearly as many values as an answer may have, each of which takes as much memory as a
+/// value can.
+fn heaviest_arguments() -> String {
+    const DEPTH: usize = 98;
+    let chain = "{\"\":".repeat(DEPTH) + "0" + &"}".repeat(DEPTH);
+    format!("{{\"a\":[{}]}}", vec![chain; 500].join(","))
+}
+
+/// The bytes that are allocated.
+fn live() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+/// The most memory, in MiB, that a run takes whose model asks for the heaviest call in every turn, and
+/// how many of them ran.
+fn held_by_a_run() -> (usize, usize) {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use agentcore::testing::FunctionModel;
+    use agentcore::{AgentBuilder, FuncTool, ModelEvent, StopReason, ToolCall};
+    use serde_json::Value;
+
+    let most = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let model = FunctionModel::new({
+        let most = most.clone();
+        move |request| {
+            let id = format!("c{}", request.messages.len());
+            let call = ToolCall::from_raw(id, "act", heaviest_arguments());
+            most.fetch_max(live(), Ordering::Relaxed);
+            vec![
+                Ok(ModelEvent::ToolCall(call)),
+                Ok(ModelEvent::stop(StopReason::ToolUse)),
+            ]
+        }
+    });
+    let schema = json!({"type": "object"});
+    let tool = FuncTool::new("act", "Acts", schema, {
+        let (most, calls) = (most.clone(), calls.clone());
+        move |_cx, args: Value| {
+            most.fetch_max(live(), Ordering::Relaxed);
+            calls.fetch_add(1, Ordering::Relaxed);
+            async move { args["a"].as_array().map_or(0, Vec::len).to_string() }
+        }
+    });
+    let agent = AgentBuilder::new(model).tool(tool).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let before = live();
+    let error = runtime.block_on(async { agent.session("s").run("Go").await.unwrap_err() });
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+    assert!(error.text().contains("max_history_values"), "{error}");
+    let bytes = most.load(Ordering::Relaxed) - before;
+    (bytes / (1024 * 1024), calls.load(Ordering::Relaxed))
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
-fn values_of_answers_are_bounded_before_they_are_made_and_rarely_copied() {
+fn values_of_answers_are_bounded_and_rarely_copied() {
     check(anthropic_bodies(), |body| {
         anthropic::decode(stream::iter(body))
     });
@@ -205,4 +262,9 @@ fn values_of_answers_are_bounded_before_they_are_made_and_rarely_copied() {
         let allocated = allocated_by_a_call();
         assert!(allocated < 75, "{allocated} MiB");
     }
+
+    // Three such calls are in the history, and the tool and its reader have copies of the last.
+    let (held, calls) = held_by_a_run();
+    assert_eq!(calls, 3);
+    assert!(held < 180, "{held} MiB");
 }

@@ -329,8 +329,35 @@ impl AgentBuilder {
     ///
     /// Text beyond it is cut with a note, media that does not fit is replaced by an error text, and
     /// details are removed, before hooks see the result and again after them.
+    ///
+    /// The results of one answer's calls are kept until the last call ends: together they may have
+    /// twice as much, in equal shares.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
+        self
+    }
+
+    /// Sets the limit of JSON values in a history: in the arguments of calls and in the details of
+    /// results. 150,000 unless set.
+    ///
+    /// A call has 2 to 20 values as a rule, the details of an edit 4, those of a search 4 for each
+    /// match. In memory a value takes 32 to 650 bytes. Counted are the messages that the run adds,
+    /// and those before it that no summary covers. An answer that exceeds the limit ends the run
+    /// with [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs.
+    /// Details take up to one half; what is over that is removed from results, with a warning. A
+    /// compactor is asked for a summary when three quarters are used, a third of it before the run.
+    pub fn max_history_values(mut self, values: usize) -> Self {
+        self.limits.max_history_values = values;
+        self
+    }
+
+    /// Sets the limit of bytes in a history: of answers and results, counted as for
+    /// [`max_history_values`](Self::max_history_values). 64 MiB unless set.
+    ///
+    /// An answer that exceeds it ends the run in the same way, and its text stays as far as it fits.
+    /// Results are cut as by [`max_result_bytes`](Self::max_result_bytes).
+    pub fn max_history_bytes(mut self, bytes: usize) -> Self {
+        self.limits.max_history_bytes = bytes;
         self
     }
 

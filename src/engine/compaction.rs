@@ -48,7 +48,7 @@ impl Compacting<'_> {
         let is_requested = std::mem::take(&mut lock(&self.cx.shared().control).compact);
         if is_requested {
             self.compact(CompactionTrigger::Manual).boxed().await;
-        } else if self.is_crowded() && !self.failed_lately() {
+        } else if (self.is_crowded() || self.is_full()) && !self.failed_lately() {
             self.compact(CompactionTrigger::Auto).boxed().await;
         }
     }
@@ -58,6 +58,12 @@ impl Compacting<'_> {
         let retry_limit = |at: u64| at.saturating_add(at / RETRY_GROWTH);
         let failed_at = self.history.size.failed_at;
         failed_at.is_some_and(|at| self.context_tokens() <= retry_limit(at))
+    }
+
+    /// Returns `true` if there is a compactor, and the history takes so much memory that soon no
+    /// answer fits.
+    fn is_full(&self) -> bool {
+        self.config.compactor.is_some() && self.history.memory.is_crowded()
     }
 
     /// Returns `true` if the compactor, if there is one, finds the next request too long.

@@ -15,6 +15,7 @@ use crate::session::{AgentState, MessageInfo, Record};
 
 use super::call_ids::CallIds;
 use super::context_size::{ContextSize, ShownMessages};
+use super::history_size::HistorySize;
 use super::live_runs::Registration;
 use super::sanitize;
 use super::session_writer::SessionWriter;
@@ -28,6 +29,8 @@ pub(super) struct History {
     /// True if the session's user or its directory is new, and stored with the next messages.
     pub(super) has_new_origin: bool,
     pub(super) size: ContextSize,
+    /// The size in memory.
+    pub(super) memory: HistorySize,
     pub(super) shown: ShownMessages,
     pub(super) call_ids: CallIds,
     /// The length of the history before this run.
@@ -94,14 +97,17 @@ impl History {
             }
         });
         self.size.add(&**self.cx.token_counter(), messages);
+        self.memory.add(messages);
         Ok(())
     }
 
-    /// Counts the tokens of the history again after it was replaced.
+    /// Measures the history again after it was replaced.
     pub(super) fn recount(&mut self, state: &AgentState) {
         let counter = &**self.cx.token_counter();
         let compaction = state.compaction.as_ref();
         self.size.restart(counter, &state.messages, compaction);
+        let covered = compaction.map_or(0, |made| made.through_message);
+        self.memory.restart(&state.messages, covered, self.new_from);
     }
 
     /// Sends messages to the model as user input, and emits them.
@@ -184,6 +190,7 @@ impl History {
         response: &Arc<ModelResponse>,
         mut info: MessageInfo,
     ) -> Result<Arc<ModelResponse>> {
+        self.memory.add_parts(response.content.parts());
         let was_paused = last_info
             .as_ref()
             .is_some_and(|last_info| last_info.breaks_off());
@@ -257,6 +264,7 @@ impl History {
         let messages = results.iter().cloned().map(Message::Tool).map(Arc::new);
         let messages: Vec<_> = messages.collect();
         self.size.add(&**self.cx.token_counter(), &messages);
+        self.memory.add(&messages);
     }
 
     /// The last `count` messages of the history are shown as one message with this id.

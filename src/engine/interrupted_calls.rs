@@ -56,7 +56,7 @@ impl ActiveRun {
         // The reader sees what the run begins with before it sees what it does.
         self.cx.open();
         let is_started = AtomicBool::new(false);
-        let runner = self.call_runner();
+        let runner = self.call_runner(1);
         let outcome = runner.run(call.clone(), &is_started).await;
         *interrupted |= runner.halt.is_interrupted();
         match outcome {

@@ -28,6 +28,7 @@ mod config;
 mod context_size;
 mod decision;
 mod history;
+mod history_size;
 mod hook_opinion;
 mod interrupted_calls;
 mod live_runs;

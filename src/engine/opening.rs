@@ -15,6 +15,7 @@ use super::closing::exit_after;
 use super::config::Config;
 use super::context_size::{ContextSize, ShownMessages};
 use super::history::History;
+use super::history_size::HistorySize;
 use super::live_runs::Registration;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
@@ -46,6 +47,7 @@ pub(super) async fn open(
             _registration: leased_session.registration,
             has_new_origin: loaded_state.has_new_origin,
             size: prepared.size,
+            memory: prepared.memory,
             shown: ShownMessages::default(),
             call_ids: prepared.call_ids,
             new_from: 0,
@@ -207,6 +209,7 @@ fn complete_origin(config: &Config, state: &mut AgentState, user_id: Option<Arc<
 struct Prepared {
     tools: ToolCatalog,
     size: ContextSize,
+    memory: HistorySize,
     call_ids: CallIds,
 }
 
@@ -223,7 +226,10 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     tools.set_hook_tools(std::mem::take(&mut state.tools))?;
     let mut size = ContextSize::default();
     let counter = &**cx.token_counter();
-    size.restart(counter, &state.messages, state.compaction.as_ref());
+    let compaction = state.compaction.as_ref();
+    size.restart(counter, &state.messages, compaction);
+    let covered = compaction.map_or(0, |made| made.through_message);
+    let memory = HistorySize::new(&config.limits, &state.messages, covered);
     let call_ids = CallIds::of(&state.messages);
     cx.state(|slot| *slot = state);
     tools.build(config, cx);
@@ -232,6 +238,7 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     Ok(Prepared {
         tools,
         size,
+        memory,
         call_ids,
     })
 }

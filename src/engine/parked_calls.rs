@@ -151,7 +151,7 @@ impl ActiveRun {
         call: &ToolCall,
         context: &ResultContext,
     ) -> Option<ToolResult> {
-        let runner = self.call_runner();
+        let runner = self.call_runner(1);
         let is_started = AtomicBool::new(false);
         let execution = runner.run_permitted(tool, call.clone(), context, &is_started);
         let result = self.cx.shared().unless_stopped(execution).await;

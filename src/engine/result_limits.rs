@@ -8,10 +8,26 @@ use crate::message::{
     Content, MAX_JSON_DEPTH, Media, MediaSource, Part, ToolCall, ToolResult, dismantle,
     is_text_too_deep, is_too_deep,
 };
+use crate::model::value_size;
 use crate::util::text::cut_bytes;
 
 /// The smallest limit of a result's size: a note about a cut fits into it.
 pub(crate) const MIN_RESULT_BYTES: usize = 1024;
+
+/// The limits of one result.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ResultLimits {
+    /// Of its content, its display text and its details, each on its own.
+    pub(super) max_bytes: usize,
+    /// Of its details.
+    pub(super) max_values: usize,
+}
+
+/// Removes details with more values than that; returns `true` if it did.
+pub(super) fn limit_details(result: &mut ToolResult, max_values: usize) -> bool {
+    let is_over = |details: &mut Value| value_size(details).1 > max_values;
+    result.details.take_if(is_over).is_some()
+}
 
 /// Limits a result. `max_bytes` is for its content, its display text and its details, each on its
 /// own.
@@ -54,27 +70,42 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
         _ => false,
     };
     content.parts_mut().retain(|part| !is_deep(part));
-    let size: usize = content.parts().iter().map(len).sum();
+    let size: usize = content.parts().iter().map(part_len).sum();
     if size <= room {
         return;
     }
     let mut remaining = room;
     let mut is_cut = false;
     for part in content.parts_mut() {
-        let part_len = len(part);
+        let len = part_len(part);
         if let Part::Text(text) = part {
             match is_cut {
                 true => *text = String::new(),
                 false => is_cut = cut_bytes(text, size, remaining, max_bytes),
             }
-        } else if is_cut || part_len > remaining {
+        } else if is_cut || len > remaining {
             *part = Part::Text(left_out(part, max_bytes));
         }
-        remaining = remaining.saturating_sub(len(part));
+        remaining = remaining.saturating_sub(part_len(part));
     }
     content
         .parts_mut()
         .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+}
+
+/// Cuts texts, without a note, to what there is room for.
+pub(super) fn cut_text(content: &mut Content, mut room: usize) {
+    for part in content.parts_mut() {
+        if let Part::Text(text) = part {
+            let end = (0..=room.min(text.len())).rev();
+            text.truncate(
+                end.into_iter()
+                    .find(|at| text.is_char_boundary(*at))
+                    .unwrap_or(0),
+            );
+            room -= text.len();
+        }
+    }
 }
 
 fn left_out(part: &Part, max_bytes: usize) -> String {
@@ -86,12 +117,12 @@ fn left_out(part: &Part, max_bytes: usize) -> String {
     format!(
         "Error: the {kind} of {} bytes was left out: the limit of a tool result is {max_bytes} \
          bytes",
-        len(part)
+        part_len(part)
     )
 }
 
 /// The bytes that the content of a part takes.
-fn len(part: &Part) -> usize {
+pub(super) fn part_len(part: &Part) -> usize {
     match part {
         Part::Text(text) => text.len(),
         Part::Image(media) | Part::Document(media) => media_len(media),

@@ -35,7 +35,7 @@ impl ActiveRun {
         let cx = self.cx.clone();
         // Nothing is run before the reader had a chance to see what will be.
         cx.shared().drained().await;
-        let mut batch = ToolBatch::new(self.call_runner(), calls);
+        let mut batch = ToolBatch::new(self.call_runner(calls.len()), calls);
         let run_outcome = cx.shared().unless_stopped(batch.run()).await;
         let is_stopped = run_outcome.is_none();
         let FinishedBatch {
@@ -63,12 +63,14 @@ impl ActiveRun {
         Ok(exit.or(loop_exit))
     }
 
-    /// The runner of the calls of one turn.
-    pub(super) fn call_runner(&self) -> CallRunner<'_> {
+    /// The runner of so many calls, whose results are kept until the last of them ends.
+    pub(super) fn call_runner(&self, calls: usize) -> CallRunner<'_> {
         CallRunner {
             config: &self.config,
             cx: &self.cx,
             writer: &self.history.writer,
+            memory: &self.history.memory,
+            limits: self.history.memory.result_limits(calls),
             halt: Halt::default(),
         }
     }

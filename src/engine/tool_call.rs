@@ -13,9 +13,10 @@ use crate::session::{PendingCall, Record};
 use crate::tool::Tool;
 
 use super::config::Config;
+use super::history_size::HistorySize;
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
-use super::result_limits::limit_result;
+use super::result_limits::{ResultLimits, limit_details, limit_result};
 use super::session_writer::SessionWriter;
 use super::tool_execution::{CallLimits, Execution};
 use super::tool_permission::{PermissionCheck, Permit};
@@ -31,6 +32,9 @@ pub(super) struct CallRunner<'a> {
     pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) writer: &'a SessionWriter,
+    pub(super) memory: &'a HistorySize,
+    /// Those of each result.
+    pub(super) limits: ResultLimits,
     pub(super) halt: Halt,
 }
 
@@ -92,7 +96,7 @@ impl CallRunner<'_> {
                 refusal.into_result(&call)
             }
         };
-        context.add_to(&mut result, self.config.limits.max_result_bytes);
+        context.add_to(&mut result, self.limits.max_bytes);
         Some(CallOutcome::Done(result))
     }
 
@@ -119,7 +123,12 @@ impl CallRunner<'_> {
         let start_progress = clock.progress(self.cx, &call).with_data(beginning(&call));
         self.cx.shared().push(start_progress.into());
         let result = self.wrap(tool, call.clone(), context, &clock).await;
-        let result = self.post(&call, result).await;
+        let mut result = self.post(&call, result).await;
+        if limit_details(&mut result, self.limits.max_values)
+            && let Some(warning) = self.memory.warning(&call.name)
+        {
+            self.cx.warn(warning);
+        }
         self.cx.settle(&result);
         let end_progress = clock.progress(self.cx, &call).with_data(json!({
             "state": "done",
@@ -141,6 +150,7 @@ impl CallRunner<'_> {
         let limits = CallLimits {
             timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
             heartbeat: config.limits.heartbeat,
+            max_result_bytes: self.limits.max_bytes,
         };
         if config.hooks.wrap_tool_call.is_empty() {
             let execution = Execution {
@@ -149,7 +159,6 @@ impl CallRunner<'_> {
                 call: &call,
                 clock,
                 limits,
-                max_result_bytes: config.limits.max_result_bytes,
             };
             return execution.run().await;
         }
@@ -175,7 +184,7 @@ impl CallRunner<'_> {
                 // Whatever hooks did: the result answers this call and no other.
                 result.tool_call_id = id;
                 result.name = name;
-                limit_result(&mut result, &call_copy, config.limits.max_result_bytes);
+                limit_result(&mut result, &call_copy, self.limits.max_bytes);
                 result
             }
             Err(error) => ToolResult::failed(&call_copy, error.to_string()),
@@ -189,7 +198,7 @@ impl CallRunner<'_> {
             match guard(self.cx, hook.name(), "post_tool_use", None, future).await {
                 Ok(changed) => {
                     result = changed;
-                    limit_result(&mut result, call, config.limits.max_result_bytes);
+                    limit_result(&mut result, call, self.limits.max_bytes);
                 }
                 Err(error) => return ToolResult::failed(call, error.to_string()),
             }
@@ -251,7 +260,6 @@ impl Centre {
             call: &call,
             clock: &self.clock,
             limits: self.limits,
-            max_result_bytes: self.config.limits.max_result_bytes,
         };
         execution.run().await
     }

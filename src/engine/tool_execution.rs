@@ -18,11 +18,13 @@ use super::result_limits::{limit_content, limit_result};
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
 
-/// The time a call may run without progress, and the interval of its heartbeat.
+/// The time a call may run without progress, the interval of its heartbeat, and the size of its
+/// result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallLimits {
     pub(super) timeout: Duration,
     pub(super) heartbeat: Duration,
+    pub(super) max_result_bytes: usize,
 }
 
 enum ExecutionEnd {
@@ -39,14 +41,13 @@ pub(super) struct Execution<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) clock: &'a Arc<CallClock>,
     pub(super) limits: CallLimits,
-    pub(super) max_result_bytes: usize,
 }
 
 impl Execution<'_> {
     /// Executes the call. Any failure is in the result; secrets of this process are not.
     pub(super) async fn run(self) -> ToolResult {
         let mut result = self.outcome().await;
-        limit_result(&mut result, self.call, self.max_result_bytes);
+        limit_result(&mut result, self.call, self.limits.max_result_bytes);
         result.redact();
         result
     }
@@ -62,11 +63,11 @@ impl Execution<'_> {
         match self.watch(context).await {
             ExecutionEnd::Returned(Ok(mut output)) => {
                 if output.is_error {
-                    limit_failure(&mut output.content, self.max_result_bytes);
+                    limit_failure(&mut output.content, self.limits.max_result_bytes);
                 }
                 output.into_result(call)
             }
-            ExecutionEnd::Returned(Err(error)) => failed(call, error, self.max_result_bytes),
+            ExecutionEnd::Returned(Err(error)) => failed(call, error, self.limits.max_result_bytes),
             ExecutionEnd::Panicked(message) => {
                 ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
             }

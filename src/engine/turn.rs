@@ -19,6 +19,7 @@ use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
 use super::closing::{exit_after, exit_of};
 use super::request::add_wrap_up_section;
+use super::result_limits::cut_text;
 use super::sanitize;
 use super::structured_output;
 
@@ -148,6 +149,7 @@ impl Turns<'_> {
         // Boxed, so that the future that waits for the model does not reserve its size.
         let is_fresh = !std::mem::take(&mut self.tries.dropped);
         let request = self.prepare(is_fresh).boxed().await?;
+        self.run.history.memory.check(None)?;
         let config = &*self.run.config;
         let onion = Onion {
             hooks: config.hooks.wrap_model_call.clone(),
@@ -164,6 +166,11 @@ impl Turns<'_> {
         self.run.history.size.report(&response.usage);
         if is_no_answer(&response) && self.tries.empty && !has_reason(&response) {
             return Err(empty_response(self.run.cx.model().id()));
+        }
+        if let Err(error) = self.run.history.memory.check(Some(&response)) {
+            // Its text stays, as that of an answer that is too large by itself.
+            self.run.cx.keep_partial(response);
+            return Err(error);
         }
         Ok(Arc::new(response))
     }
@@ -402,6 +409,7 @@ impl Turns<'_> {
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
+        cut_text(&mut partial.content, self.run.history.memory.room());
         if self.run.config.request.discard_interrupted || is_empty(&partial) {
             return;
         }

@@ -18,6 +18,9 @@ const MAX_NAME: usize = 1_024;
 /// The ids and names that a model gives, those of its calls and of the answer itself, have 1,024
 /// bytes at most; a longer one ends the answer in the same way. That limit cannot be changed.
 ///
+/// [`AgentBuilder::max_history_values`](crate::AgentBuilder::max_history_values) and
+/// [`max_history_bytes`](crate::AgentBuilder::max_history_bytes) limit all answers of a session.
+///
 /// ```
 /// use agentcore::model::ResponseLimits;
 ///

@@ -207,7 +207,7 @@ fn media_len(media: &Media) -> usize {
 
 /// About how long a value's JSON is, and how many values are in it. With a stack of its own: a
 /// value that a program built may nest deeper than any thread's stack.
-fn value_size(value: &Value) -> (usize, usize) {
+pub(crate) fn value_size(value: &Value) -> (usize, usize) {
     let (mut len, mut values) = (0_usize, 0);
     let mut stack = vec![value];
     while let Some(value) = stack.pop() {

@@ -49,7 +49,7 @@ pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
 pub(crate) use limits::{Used, check_call};
 pub use memo::ProviderCache;
-pub(crate) use meter::ResponseMeter;
+pub(crate) use meter::{ResponseMeter, value_size};
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
 pub use profile::{LongPrices, ModelProfile, Prices};

@@ -11,6 +11,7 @@ mod child_runs;
 mod child_waits;
 mod first_program;
 mod gate_decisions;
+mod history_limits;
 mod hook_edges;
 mod hook_faults;
 mod hook_streams;
