@@ -47,7 +47,11 @@ pub(crate) struct RunRequest {
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let tasks = BackgroundTasks::limited(request.config.limits.max_result_bytes);
-    let shared = Arc::new(Shared::new(request.session_id.clone(), call, tasks));
+    let loads = request.parent.as_ref();
+    let loads = loads.map(|call| call.run().shared().loads.clone());
+    let loads = loads.unwrap_or_default();
+    let shared = Shared::new(request.session_id.clone(), call, tasks, loads);
+    let shared = Arc::new(shared);
     // Boxed, for every future that is handed it on would have room for it.
     let driving = drive(Box::new(request), shared.clone());
     Run::new(shared, driving.boxed())

@@ -9,7 +9,7 @@ use crate::message::{
     is_text_too_deep, is_too_deep,
 };
 use crate::model::value_size;
-use crate::util::text::cut_bytes;
+use crate::util::text::{cut_bytes, floor_char_boundary};
 
 /// The smallest limit of a result's size: a note about a cut fits into it.
 pub(crate) const MIN_RESULT_BYTES: usize = 1024;
@@ -97,12 +97,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
 pub(super) fn cut_text(content: &mut Content, mut room: usize) {
     for part in content.parts_mut() {
         if let Part::Text(text) = part {
-            let end = (0..=room.min(text.len())).rev();
-            text.truncate(
-                end.into_iter()
-                    .find(|at| text.is_char_boundary(*at))
-                    .unwrap_or(0),
-            );
+            text.truncate(floor_char_boundary(text, room));
             room -= text.len();
         }
     }

@@ -56,7 +56,9 @@ impl Execution<'_> {
         let call = self.call;
         let shared_call = Arc::new(call.clone());
         let (run, tool) = (self.cx.clone(), self.tool.clone());
-        let host = RunningCall::new(run, tool, shared_call.clone(), self.clock.clone());
+        let max_bytes = self.limits.max_result_bytes;
+        let clock = self.clock.clone();
+        let host = RunningCall::new(run, tool, shared_call.clone(), clock, max_bytes);
         let cancellation = Cancellation::default();
         let _cancel = cancellation.guard();
         let (context, _live) = ToolContext::new(Arc::new(host), shared_call, cancellation.clone());

@@ -34,6 +34,8 @@ const TOOLS: [&str; 7] = [
 /// The names that `read_file` takes for a path.
 const PATH: [&str; 2] = ["file_path", "path"];
 const MAX_TRACKED: usize = 1024 * 1024;
+/// The most bytes that all files in the state may have together.
+const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
 /// The maximum size, in bytes, of results in the state that could not be written: it is in memory,
 /// and in every stored session.
@@ -53,7 +55,7 @@ const BETWEEN_SWEEPS: Duration = DAY;
 /// its whole content, as the backend has it when the call has ended, without the keys that this
 /// process holds. It is stored with the session and outlives compaction. Files over 1 MiB and files
 /// that are not UTF-8 are left out, the former with a warning; [`track_up_to`](Self::track_up_to)
-/// sets another limit.
+/// sets another limit. So are files that would make more than 32 MiB of them.
 ///
 /// # Long results
 ///
@@ -238,6 +240,19 @@ impl FilesystemHook {
                 None
             }
         };
+        let is_over = cx.with_state(|view| {
+            let others = view.files().iter().filter(|(other, _)| ***other != *path);
+            let others: usize = others.map(|(_, text)| text.len()).sum();
+            let len = content.as_ref().map_or(0, String::len);
+            len > 0 && others.saturating_add(len) > MAX_ALL_TRACKED
+        });
+        if is_over {
+            cx.warn(format!(
+                "filesystem: {path} is not kept in the state: all files in it would have more \
+                 than {MAX_ALL_TRACKED} bytes"
+            ));
+        }
+        let content = content.filter(|_| !is_over);
         cx.with_state(|mut view| match content {
             Some(content) => view.files_mut().insert(path.into(), content.into()),
             // What is known of it is no longer true.

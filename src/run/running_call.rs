@@ -14,7 +14,7 @@ use crate::backend::{Backend, PathFilter};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{
-    Answer, BackgroundTasks, PermissionGate, StateView, Tool, ToolContext, ToolHost,
+    Answer, BackgroundTasks, LoadTurn, PermissionGate, StateView, Tool, ToolContext, ToolHost,
 };
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
@@ -83,6 +83,7 @@ pub(crate) struct RunningCall {
     tool: Arc<dyn Tool>,
     call: Arc<ToolCall>,
     clock: Arc<CallClock>,
+    max_result_bytes: usize,
 }
 
 impl RunningCall {
@@ -91,12 +92,14 @@ impl RunningCall {
         tool: Arc<dyn Tool>,
         call: Arc<ToolCall>,
         clock: Arc<CallClock>,
+        max_result_bytes: usize,
     ) -> Self {
         Self {
             run,
             tool,
             call,
             clock,
+            max_result_bytes,
         }
     }
 
@@ -197,6 +200,18 @@ impl ToolHost for RunningCall {
 
     fn tasks(&self) -> BackgroundTasks {
         self.run.tasks().clone()
+    }
+
+    fn max_result_bytes(&self) -> usize {
+        self.max_result_bytes
+    }
+
+    fn load_turn(&self) -> BoxFuture<'_, LoadTurn> {
+        async move {
+            let _paused = PausedClock::begin(&self.clock);
+            self.run.shared().loads.next().await
+        }
+        .boxed()
     }
 
     fn touch(&self) {

@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage};
 use crate::session::AgentState;
-use crate::tool::{BackgroundTasks, PermissionMode};
+use crate::tool::{BackgroundTasks, LoadTurns, PermissionMode};
 use crate::util::sync::lock;
 
 use super::exit::ExitReason;
@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
     pub(crate) tasks: BackgroundTasks,
+    /// Shared with the runs within its calls.
+    pub(crate) loads: LoadTurns,
     pub(crate) clock: Arc<PollClock>,
     queue: Mutex<Queue>,
     stop: AtomicU8,
@@ -135,11 +137,13 @@ impl Shared {
         session_id: Arc<str>,
         parent_tool_use_id: Option<Arc<str>>,
         tasks: BackgroundTasks,
+        loads: LoadTurns,
     ) -> Self {
         Self {
             session_id,
             parent_tool_use_id,
             tasks,
+            loads,
             clock: Arc::default(),
             queue: Mutex::new(Queue {
                 held: true,

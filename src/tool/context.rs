@@ -15,6 +15,7 @@ use crate::util::{Cancellation, Values};
 
 use super::detached::Detached;
 use super::gate::Answer;
+use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
 use super::view::StateView;
 
@@ -36,6 +37,10 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn backend(&self) -> Option<Arc<dyn Backend>>;
     fn readable(&self) -> PathFilter;
     fn tasks(&self) -> BackgroundTasks;
+    /// The limit of the call's result.
+    fn max_result_bytes(&self) -> usize;
+    /// Ready when the call may load a whole file or folder; the wait counts against no timeout.
+    fn load_turn(&self) -> BoxFuture<'_, LoadTurn>;
     /// Something of this call is still moving: resets its timeout.
     fn touch(&self);
 }
@@ -187,6 +192,19 @@ impl ToolContext {
     /// The background tasks of the run, which outlive the call and its turn, and end with the run.
     pub fn tasks(&self) -> BackgroundTasks {
         self.host.tasks()
+    }
+
+    /// The limit of the call's result in bytes, beyond which it is cut: its part of what
+    /// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes) allows the calls of an answer.
+    /// [`usize::MAX`] outside any run. A tool need not load more than that.
+    pub fn max_result_bytes(&self) -> usize {
+        self.host.max_result_bytes()
+    }
+
+    /// Waits until the call may load a whole file or folder.
+    #[cfg_attr(not(feature = "tools"), expect(dead_code))]
+    pub(crate) async fn load_turn(&self) -> LoadTurn {
+        self.host.load_turn().await
     }
 
     /// Restarts the call's timeout, for a call that works without progress to report.

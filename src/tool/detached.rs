@@ -14,6 +14,7 @@ use crate::util::{Guarded, Values};
 
 use super::context::ToolHost;
 use super::gate::Answer;
+use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
 use super::view::StateView;
 
@@ -78,6 +79,14 @@ impl ToolHost for Detached {
 
     fn tasks(&self) -> BackgroundTasks {
         BackgroundTasks::default()
+    }
+
+    fn max_result_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    fn load_turn(&self) -> BoxFuture<'_, LoadTurn> {
+        ready(LoadTurn::default()).boxed()
     }
 
     fn touch(&self) {}

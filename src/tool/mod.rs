@@ -54,6 +54,7 @@ mod gate;
 mod gates;
 #[cfg(feature = "http")]
 mod http_tool;
+mod load;
 mod map;
 mod output;
 mod registry;
@@ -77,6 +78,7 @@ pub use gate::{AllowAll, Answer, Confirmer, GateRequest, PermissionGate, Permiss
 pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
+pub(crate) use load::{LoadTurn, LoadTurns};
 pub use map::TurnTools;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::backend::{Backend, PathFilter};
 use crate::error::BoxError;
-use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError};
+use crate::tool::{Access, FuncTool, LoadTurn, SideEffect, ToolContext, ToolError};
 
 /// The arguments of a call. The engine has checked them against the schema; a tool that is executed
 /// by hand receives them unchecked.
@@ -63,6 +63,16 @@ impl Args {
             };
             filter.shows(relative_path) && filter.shows(&format!("{root}/{relative_path}"))
         })
+    }
+
+    /// The limit of the call's result, in bytes.
+    pub(super) fn max_result_bytes(&self) -> usize {
+        self.cx.max_result_bytes()
+    }
+
+    /// Waits for the call's turn to load a whole file or folder.
+    pub(super) async fn load_turn(&self) -> LoadTurn {
+        self.cx.load_turn().await
     }
 
     pub(super) fn flag(&self, name: &str) -> Option<bool> {

@@ -197,7 +197,7 @@ pub fn glob(backend: impl Backend) -> FuncTool {
 async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let mut query = GlobQuery::new(args.text(&["pattern"])?).with_filter(args.readable(&*backend));
     query.path = args.some_text(&["path"]).map(str::to_owned);
-    find::glob(&*backend, query).await
+    find::glob(&*backend, query, &args).await
 }
 
 /// `Grep`: the lines that match a regular expression, or the files that have such lines, or how
@@ -254,5 +254,6 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     if let Some(limit @ 1..) = args.count("head_limit") {
         query.limit = limit;
     }
-    find::grep(&*backend, query, args.flag("-n").unwrap_or(true)).await
+    let numbers = args.flag("-n").unwrap_or(true);
+    find::grep(&*backend, query, numbers, &args).await
 }

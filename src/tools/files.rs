@@ -15,23 +15,32 @@ use super::find::shown;
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
 
+/// The most entries of a listing.
+const MAX_LISTED: usize = 10_000;
+/// The most bytes of a listing's text. What is over it is left out by whole entries.
+const MAX_TEXT: usize = 2 * 1024 * 1024;
+
 /// A folder as a JSON array of `{name, type, size}`.
 pub(super) async fn list_json(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let (entries, has_hidden) = list(&*backend, &args).await?;
-    let entries: Vec<Value> = entries.iter().map(json_of).collect();
-    let entries = Value::from(entries);
-    let mut output = ToolOutput::from(entries.clone()).with_details(entries);
-    if has_hidden {
-        // Beside the array, which stays one.
-        output
-            .content
-            .parts_mut()
-            .push(Part::Text(WITHHELD.to_owned()));
+    let _turn = args.load_turn().await;
+    let listing = Listing::read(&*backend, &args).await?;
+    let mut text = String::from("[");
+    let details = listing.show(&mut text, |text, entry| {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&json_of(entry).to_string());
+    });
+    text.push(']');
+    let mut output = ToolOutput::new(text);
+    // Beside the array, which stays one.
+    if let Some(note) = listing.note(details.len()) {
+        output.content.parts_mut().push(Part::Text(note));
     }
-    Ok(output)
+    Ok(output.with_details(details))
 }
 
 /// A folder as lines of `DIR:  name` and `FILE: name`, odd names quoted.
@@ -39,33 +48,76 @@ pub(super) async fn list_text(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let (entries, has_hidden) = list(&*backend, &args).await?;
-    let lines = entries.iter().map(|entry| match entry.kind {
-        EntryKind::Dir => format!("DIR:  {}", shown(&entry.name)),
-        _ => format!("FILE: {}", shown(&entry.name)),
+    let _turn = args.load_turn().await;
+    let listing = Listing::read(&*backend, &args).await?;
+    let mut text = String::new();
+    let details = listing.show(&mut text, |text, entry| {
+        let label = match entry.kind {
+            EntryKind::Dir => "DIR:  ",
+            _ => "FILE: ",
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(label);
+        text.push_str(&shown(&entry.name));
     });
-    let lines: Vec<String> = lines.collect();
-    let details: Vec<Value> = entries.iter().map(json_of).collect();
-    let mut text = match lines.is_empty() {
-        true if has_hidden => String::new(),
-        true => "(empty folder)".to_owned(),
-        false => lines.join("\n"),
-    };
-    if has_hidden {
-        text.push_str(WITHHELD);
+    match listing.note(details.len()) {
+        Some(note) => text.push_str(&note),
+        None if text.is_empty() => text.push_str("(empty folder)"),
+        None => {}
     }
     Ok(ToolOutput::new(text).with_details(details))
 }
 
-/// The entries of a call's folder that it may show, and whether there are others.
-async fn list(backend: &dyn Backend, args: &Args) -> Result<(Vec<DirEntry>, bool), BoxError> {
-    let path = args.some_text(&PATH).unwrap_or(".");
-    let filter = args.readable(backend);
-    let mut entries = backend.list(path).await?;
-    let total = entries.len();
-    entries.retain(|entry| filter.shows(&format!("{path}/{}", entry.name)));
-    let has_hidden = entries.len() < total;
-    Ok((entries, has_hidden))
+/// The entries of a call's folder that it may show.
+struct Listing {
+    entries: Vec<DirEntry>,
+    has_hidden: bool,
+}
+
+impl Listing {
+    async fn read(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
+        let path = args.some_text(&PATH).unwrap_or(".");
+        let filter = args.readable(backend);
+        let mut entries = backend.list(path).await?;
+        let total = entries.len();
+        entries.retain(|entry| filter.shows(&format!("{path}/{}", entry.name)));
+        let has_hidden = entries.len() < total;
+        Ok(Self {
+            entries,
+            has_hidden,
+        })
+    }
+
+    /// Adds the entries to the text, each with `add`, as far as they fit; returns them as values.
+    fn show(&self, text: &mut String, add: impl Fn(&mut String, &DirEntry)) -> Vec<Value> {
+        let mut details = Vec::new();
+        for entry in self.entries.iter().take(MAX_LISTED) {
+            let len = text.len();
+            add(text, entry);
+            if text.len() > MAX_TEXT {
+                text.truncate(len);
+                break;
+            }
+            details.push(json_of(entry));
+        }
+        details
+    }
+
+    /// The note about what the text does not show, if it shows so many entries.
+    fn note(&self, displayed: usize) -> Option<String> {
+        let mut note = String::new();
+        let total = self.entries.len();
+        if displayed < total {
+            note =
+                format!("\n(truncated: only the first {displayed} of {total} entries are shown)");
+        }
+        if self.has_hidden {
+            note.push_str(WITHHELD);
+        }
+        (!note.is_empty()).then_some(note)
+    }
 }
 
 fn json_of(entry: &DirEntry) -> Value {

@@ -1,7 +1,7 @@
 //! The search for files and lines.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
 
@@ -9,6 +9,8 @@ use crate::backend::{Backend, GlobQuery, GrepFile, GrepMatches, GrepMode, GrepQu
 use crate::error::BoxError;
 use crate::tool::ToolOutput;
 use crate::util::text::is_hidden;
+
+use super::args::Args;
 
 /// The most files or lines of a result.
 const MAX_FOUND: usize = 10_000;
@@ -19,7 +21,12 @@ const MAX_TEXT: usize = 2 * 1024 * 1024;
 const WITHHELD: &str = "\n(some files were left out: permission rules deny reading them)";
 
 /// Paths, one a line; see [`shown`] for odd ones.
-pub(super) async fn glob(backend: &dyn Backend, query: GlobQuery) -> Result<ToolOutput, BoxError> {
+pub(super) async fn glob(
+    backend: &dyn Backend,
+    query: GlobQuery,
+    args: &Args,
+) -> Result<ToolOutput, BoxError> {
+    let _turn = args.load_turn().await;
     let filter = query.filter.clone();
     let mut matches = backend.glob(query).await?;
     matches.withheld |= withhold(&mut matches.files, |path| filter.shows(path));
@@ -46,7 +53,9 @@ pub(super) async fn grep(
     backend: &dyn Backend,
     mut query: GrepQuery,
     numbers: bool,
+    args: &Args,
 ) -> Result<ToolOutput, BoxError> {
+    let _turn = args.load_turn().await;
     let is_capped = query.limit > MAX_FOUND;
     query.limit = query.limit.min(MAX_FOUND);
     let (mode, has_context) = (query.mode, query.before.max(query.after) > 0);
@@ -60,7 +69,9 @@ pub(super) async fn grep(
         }),
         GrepMode::Lines => lines(&matches, numbers, has_context),
     };
-    if cut_lines(&mut text, MAX_TEXT) {
+    let is_cut = cut_lines(&mut text, MAX_TEXT);
+    if is_cut {
+        text.shrink_to_fit();
         let _ = write!(text, "\n(cut: a result has at most {MAX_TEXT} bytes)");
     }
     if matches.files.is_empty() {
@@ -69,7 +80,7 @@ pub(super) async fn grep(
     if matches.withheld {
         text.push_str(WITHHELD);
     }
-    match matches.truncated {
+    match matches.truncated && !is_cut {
         true if is_capped => {
             let _ = write!(
                 text,
@@ -131,28 +142,51 @@ fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
 }
 
 fn joined(found: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
-    let lines: Vec<String> = found.files.iter().map(line).collect();
-    lines.join("\n")
+    let mut rows = Rows::default();
+    for file in &found.files {
+        rows.push(format_args!("{}", line(file)));
+    }
+    rows.0
+}
+
+/// Lines of a result. Those beyond the limit are not copied, but the first of them, so that the limit
+/// is known to be exceeded.
+#[derive(Default)]
+struct Rows(String);
+
+impl Rows {
+    fn push(&mut self, row: fmt::Arguments<'_>) {
+        if self.0.len() > MAX_TEXT {
+            return;
+        }
+        if !self.0.is_empty() {
+            self.0.push('\n');
+        }
+        let _ = self.0.write_fmt(row);
+    }
 }
 
 fn lines(found: &GrepMatches, numbers: bool, has_context: bool) -> String {
-    let mut rows: Vec<String> = Vec::new();
+    let mut rows = Rows::default();
     for file in &found.files {
         let mut next = None;
         let path = shown(&file.path);
         for line in &file.lines {
-            if has_context && !rows.is_empty() && next != Some(line.number) {
-                rows.push("--".to_owned());
+            if has_context && !rows.0.is_empty() && next != Some(line.number) {
+                rows.push(format_args!("--"));
             }
             next = Some(line.number + 1);
             let mark = if line.is_match { ':' } else { '-' };
-            rows.push(match numbers {
-                true => format!("{path}{mark}{}{mark}{}", line.number, line.text),
-                false => format!("{path}{mark}{}", line.text),
-            });
+            match numbers {
+                true => rows.push(format_args!(
+                    "{path}{mark}{}{mark}{}",
+                    line.number, line.text
+                )),
+                false => rows.push(format_args!("{path}{mark}{}", line.text)),
+            }
         }
     }
-    rows.join("\n")
+    rows.0
 }
 
 /// The matches as far as their texts fit into a result, and all files.

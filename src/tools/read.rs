@@ -23,6 +23,10 @@ const MAX_SCAN: u64 = 256 * 1024 * 1024;
 const CHUNK: usize = 256 * 1024;
 /// A file with a NUL byte near its start is binary.
 const SNIFF: usize = 8 * 1024;
+/// The prefix of a file that is not text.
+const BASE64: &str = "base64:";
+/// A file of this many bytes is read whole by few calls at once. Backends read as much in one piece.
+const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// The body of a tool that shows lines of a file with their numbers, as `cat -n` does.
@@ -56,10 +60,25 @@ pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOut
         }
         return Ok(ToolOutput::new(page_text));
     }
-    let content = backend.read(args.text(&PATH)?).await?;
-    Ok(match std::str::from_utf8(&content) {
-        Ok(text) => ToolOutput::new(text),
-        Err(_) => ToolOutput::new(format!("base64:{}", STANDARD.encode(&content))),
+    let (path, max_bytes) = (args.text(&PATH)?, args.max_result_bytes());
+    let start = backend.read_range(path, 0, PIECE).await?;
+    if start.len() < PIECE {
+        return Ok(whole(&start, max_bytes));
+    }
+    let _turn = args.load_turn().await;
+    Ok(whole(&backend.read(path).await?, max_bytes))
+}
+
+/// A file as it is, in a copy that is no longer than a result.
+fn whole(content: &[u8], max_bytes: usize) -> ToolOutput {
+    ToolOutput::new(match std::str::from_utf8(content) {
+        Ok(text) => text::copy_cut(text, text.len(), max_bytes),
+        Err(_) => {
+            let size = BASE64.len() + content.len().div_ceil(3).saturating_mul(4);
+            let start = &content[..content.len().min(max_bytes)];
+            let text = format!("{BASE64}{}", STANDARD.encode(start));
+            text::copy_cut(&text, size, max_bytes)
+        }
     })
 }
 

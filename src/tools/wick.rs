@@ -110,7 +110,7 @@ async fn call_glob(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
         .with_limit(MAX_FILES)
         .with_filter(args.readable(&*backend));
     query.path = args.some_text(&PATH).map(str::to_owned);
-    find::glob(&*backend, query).await
+    find::glob(&*backend, query, &args).await
 }
 
 /// `grep`: at most 200 lines that match a regular expression.
@@ -134,7 +134,7 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
         .with_limit(MAX_MATCHES)
         .with_filter(args.readable(&*backend));
     query.path = args.some_text(&PATH).map(str::to_owned);
-    find::grep(&*backend, query, true).await
+    find::grep(&*backend, query, true, &args).await
 }
 
 /// `execute`: runs a command. Lines of standard error begin with `[stderr] `.

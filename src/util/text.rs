@@ -95,6 +95,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e0fff}')
 }
+
 /// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
 /// that of all of the result, and `max_bytes` the limit that the note names. Whether it was cut.
 pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
@@ -103,9 +104,25 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
     }
     let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
     let max_len = room.saturating_sub(note.len());
-    let end = (0..=max_len).rev().find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or_default());
+    text.truncate(floor_char_boundary(text, max_len));
     text.push_str(&note);
     text.shrink_to_fit();
     true
+}
+
+/// The same for a text that is a result by itself; what is cut off is not copied. `size` is that of a
+/// whole of which `text` may be the start alone.
+#[cfg_attr(not(feature = "tools"), expect(dead_code))]
+pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
+    // A character more than fits, so that it is cut.
+    let len = floor_char_boundary(text, max_bytes.saturating_add(4));
+    let mut copy = text[..len].to_owned();
+    cut_bytes(&mut copy, size, max_bytes, max_bytes);
+    copy
+}
+
+/// The length of the longest start of `text` of at most `len` bytes.
+pub(crate) fn floor_char_boundary(text: &str, len: usize) -> usize {
+    let mut ends = (0..=len.min(text.len())).rev();
+    ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0)
 }

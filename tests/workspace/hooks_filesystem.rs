@@ -272,3 +272,30 @@ async fn keys_of_this_process_are_not_kept_in_the_state() {
     let file = backend.read(".env").await.unwrap();
     assert!(file.starts_with(b"KEY=sk-canary"), "the file has it");
 }
+
+#[tokio::test]
+async fn files_beyond_what_the_state_may_hold_are_left_out_with_a_warning() {
+    let backend = MemoryBackend::new();
+    let content = "x".repeat(1024 * 1024 - 1);
+    let mut model = ScriptedModel::new();
+    for n in 0..34 {
+        let path = format!("f{n}");
+        backend.write(&path, content.as_bytes()).await.unwrap();
+        let args = json!({"path": path, "old_text": "x", "new_text": "yy"});
+        model = model.call("edit_file", args);
+    }
+    let again = json!({"path": "f0", "old_text": "yy", "new_text": "zz"});
+    let model = model.call("edit_file", again).say("done");
+    let agent = agent(model).hook(FilesystemHook::new(backend));
+    let agent = agent.build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let files = output.unwrap().state.files.clone();
+    assert_eq!(files.len(), 32);
+    assert!(
+        files["/workspace/f0"].starts_with("zz"),
+        "a change of one that is kept fits"
+    );
+    let warnings = warnings(&messages);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("33554432 bytes"), "{warnings:?}");
+}

@@ -50,6 +50,7 @@ mod tools_datetime;
 #[cfg(all(feature = "tools", unix))]
 mod tools_files;
 #[cfg(all(feature = "tools", unix))]
+mod tools_loads;
 mod tools_odd_input;
 #[cfg(all(feature = "tools", unix))]
 mod tools_search;

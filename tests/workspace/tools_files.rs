@@ -1,9 +1,10 @@
 //! The tools that read, write, edit and list files.
 
 use agentcore::backend::{Backend, LocalBackend, MemoryBackend};
+use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Access, Concurrency, SideEffect, check_arguments};
 use agentcore::tools::{EditPolicy, coding, picoclaw, preset, wick};
-use agentcore::{BoxError, Tool, ToolContext, ToolError, ToolOutput};
+use agentcore::{AgentBuilder, BoxError, Tool, ToolContext, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::kit::workspace::Workspace;
@@ -386,4 +387,98 @@ fn a_backend_may_be_shared() {
         shared.root(),
         LocalBackend::new(&workspace.root).unwrap().root()
     );
+}
+
+#[tokio::test]
+async fn listing_of_many_entries_is_cut_and_says_so() {
+    let backend = MemoryBackend::new();
+    for n in 0..10_003 {
+        backend.write(&format!("d/{n:05}"), b"").await.unwrap();
+    }
+    let output = wick::ls(backend.clone())
+        .execute(ToolContext::detached(), json!({"path": "d"}))
+        .await
+        .unwrap();
+    let [array, note] = output.content.parts() else {
+        panic!("{} parts", output.content.parts().len());
+    };
+    let array: Value = serde_json::from_str(array.as_text().unwrap()).unwrap();
+    assert_eq!(array.as_array().unwrap().len(), 10_000);
+    assert_eq!(output.details, Some(array));
+    let expected = "\n(truncated: only the first 10000 of 10003 entries are shown)";
+    assert_eq!(note.as_text(), Some(expected));
+    let output = picoclaw::list_dir(backend)
+        .execute(ToolContext::detached(), json!({"path": "d"}))
+        .await
+        .unwrap();
+    let listed = output.content.text();
+    assert_eq!(listed.lines().count(), 10_001);
+    assert!(listed.ends_with(&format!("FILE: 09999{expected}")));
+}
+
+#[tokio::test]
+async fn listing_of_long_names_is_cut_by_whole_entries() {
+    let backend = MemoryBackend::new();
+    for n in 0..50 {
+        let name = format!("d/{n:02}{}", "x".repeat(60_000));
+        backend.write(&name, b"").await.unwrap();
+    }
+    let output = picoclaw::list_dir(backend)
+        .execute(ToolContext::detached(), json!({"path": "d"}))
+        .await
+        .unwrap();
+    let listed = output.content.text();
+    assert!(listed.len() < 2 * 1024 * 1024 + 100, "{}", listed.len());
+    let expected = "x\n(truncated: only the first 34 of 50 entries are shown)";
+    assert!(
+        listed.ends_with(expected),
+        "{}",
+        &listed[listed.len() - 80..]
+    );
+}
+
+/// The text of the only result of a run in which `read_file` reads `content`, at most so many bytes.
+async fn read_in_a_run(content: &[u8], max_bytes: usize) -> String {
+    let backend = MemoryBackend::new();
+    backend.write("a", content).await.unwrap();
+    let model = ScriptedModel::new()
+        .call("read_file", json!({"path": "a"}))
+        .say("Done.");
+    let agent = AgentBuilder::new(model)
+        .tool(wick::read_file(backend))
+        .max_result_bytes(max_bytes)
+        .build()
+        .unwrap();
+    let messages = agent.run("Go").await.unwrap().messages;
+    let result = messages.tool_messages().next().unwrap();
+    result.text().into_owned()
+}
+
+#[tokio::test]
+async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
+    use base64::Engine;
+
+    for len in [100, 2_000, 3_000_000] {
+        let text = "é".repeat(len / 2);
+        let expected = match len {
+            100 => text.clone(),
+            _ => {
+                let note = format!("\n... (cut: {len} bytes are more than the limit of 1500)");
+                let room = (1_500 - note.len()) / 2;
+                format!("{}{note}", "é".repeat(room))
+            }
+        };
+        assert_eq!(read_in_a_run(text.as_bytes(), 1_500).await, expected);
+        let bytes = vec![0xff; len];
+        let full = base64::engine::general_purpose::STANDARD.encode(&bytes);
+        let full = format!("base64:{full}");
+        let expected = match full.len() {
+            0..=1_500 => full,
+            size => {
+                let note = format!("\n... (cut: {size} bytes are more than the limit of 1500)");
+                format!("{}{note}", &full[..1_500 - note.len()])
+            }
+        };
+        assert_eq!(read_in_a_run(&bytes, 1_500).await, expected);
+    }
 }

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 
 #[cfg(feature = "process")]
@@ -250,7 +251,10 @@ impl Backend for LocalBackend {
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.on_root(path, Root::list).await
+        let cancellation = Cancellation::default();
+        let _over = cancellation.guard();
+        self.on_root(path, move |root, path| root.list(path, &cancellation))
+            .await
     }
 
     async fn remove(&self, path: &str) -> Result<()> {

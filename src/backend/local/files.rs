@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, RawMode, Stat};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::Cancellation;
 
 use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
 use super::super::failure;
@@ -91,22 +92,25 @@ impl Root {
         fs::fchmod(&file, mode).map_err(|error| self.error(path, error.into()))
     }
 
-    /// The entries of a folder.
-    pub(super) fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.entries(path, true)
+    /// The entries of a folder, unless the call is `over` before.
+    pub(super) fn list(&self, path: &str, over: &Cancellation) -> Result<Vec<DirEntry>> {
+        self.entries(path, true, over)
     }
 
     /// The entries of a folder, without the sizes of files, each of which takes a system call.
     #[cfg(feature = "search")]
-    pub(super) fn list_kinds(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.entries(path, false)
+    pub(super) fn list_kinds(&self, path: &str, over: &Cancellation) -> Result<Vec<DirEntry>> {
+        self.entries(path, false, over)
     }
 
-    fn entries(&self, path: &str, sizes: bool) -> Result<Vec<DirEntry>> {
+    fn entries(&self, path: &str, sizes: bool, over: &Cancellation) -> Result<Vec<DirEntry>> {
         let folder = self.open_folder(path)?;
         let make_error = |error: rustix::io::Errno| self.error(path, error.into());
         let mut entries = Vec::new();
         for entry in Dir::read_from(&folder).map_err(make_error)? {
+            if over.is_cancelled() {
+                return Err(Error::new(ErrorKind::Cancelled, "the call is over"));
+            }
             let entry = entry.map_err(make_error)?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {

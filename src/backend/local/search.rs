@@ -33,7 +33,7 @@ pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatche
 fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
     let mut search = Search::glob(query, root.shown(), over)?;
     let base = search.base().to_owned();
-    match root.list_kinds(&base) {
+    match root.list_kinds(&base, search.cancellation()) {
         Ok(entries) => enter(root, &mut search, base, entries),
         Err(error) if is_not_found(&error) && search.base_may_be_missing() => {}
         Err(error) => return Err(error),
@@ -48,7 +48,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
     let mut search = Search::grep(query, root.shown(), over)?;
     let base = search.base().to_owned();
     if root.stat(&base)?.kind == EntryKind::Dir {
-        let entries = root.list_kinds(&base)?;
+        let entries = root.list_kinds(&base, search.cancellation())?;
         enter(root, &mut search, base, entries);
     } else {
         let (file, _) = root.open_file(&base)?;
@@ -75,7 +75,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
 /// Enters the first folder, with the rules of those above it.
 fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirEntry>) {
     for dir in above(&base) {
-        if let Ok(entries) = root.list_kinds(dir) {
+        if let Ok(entries) = root.list_kinds(dir, search.cancellation()) {
             let rules = rules(root, dir, &entries, search.cancellation());
             search.above(rules);
         }
@@ -85,7 +85,7 @@ fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirE
 }
 
 fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
-    match root.list_kinds(&path) {
+    match root.list_kinds(&path, search.cancellation()) {
         Ok(entries) => {
             let rules = rules(root, &path, &entries, search.cancellation());
             search.folder(path, entries, rules);

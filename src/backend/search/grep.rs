@@ -27,6 +27,9 @@ const MAX_REGEX: usize = 10 * 1024 * 1024;
 /// The memory in which a search stores the states it has been in.
 const MAX_STATES: usize = 8 * 1024 * 1024;
 
+/// The most bytes of lines that are found, cut lines as they are shown.
+const MAX_TEXT: usize = 8 * 1024 * 1024;
+
 /// A [`GrepQuery`] made ready.
 #[derive(Debug)]
 pub(in super::super) struct Grepper {
@@ -39,6 +42,7 @@ pub(in super::super) struct Grepper {
     cancellation: Cancellation,
     mode: GrepMode,
     room: usize,
+    text_room: usize,
     shown: PathFilter,
     found: GrepMatches,
 }
@@ -80,6 +84,7 @@ impl Grepper {
             cancellation,
             mode: query.mode,
             room: query.limit,
+            text_room: MAX_TEXT,
             shown: query.filter.clone(),
             found: GrepMatches::default(),
         })
@@ -117,7 +122,7 @@ impl Grepper {
             path,
             ..GrepFile::default()
         };
-        let mut lines = Lines::new(&mut file, self.mode, self.room);
+        let mut lines = Lines::new(&mut file, self.mode, self.room, self.text_room);
         let outcome = match content {
             Haystack::File(content) => self.search(content, &mut lines),
             Haystack::Bytes(content) => self.search(content, &mut lines),
@@ -127,6 +132,7 @@ impl Grepper {
             }
         };
         let (overflowed, binary) = (lines.overflowed, lines.binary);
+        let text_room = lines.text_room();
         if self.cancellation.is_cancelled() {
             self.found.truncated = true;
             return false;
@@ -138,6 +144,7 @@ impl Grepper {
         if binary || file.count == 0 {
             return true;
         }
+        self.text_room = text_room;
         if self.mode == GrepMode::Lines {
             self.room -= file.lines.len().min(self.room);
         } else if self.room == 0 {

@@ -16,6 +16,8 @@ pub(super) struct Lines<'a> {
     file: &'a mut GrepFile,
     mode: GrepMode,
     room: usize,
+    /// The bytes of text that may still be added.
+    text_room: usize,
     /// True if a line was omitted because the limit was reached.
     pub(super) overflowed: bool,
     /// True if the file turned out to be binary.
@@ -23,24 +25,38 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(file: &'a mut GrepFile, mode: GrepMode, room: usize) -> Self {
+    pub(super) fn new(
+        file: &'a mut GrepFile,
+        mode: GrepMode,
+        room: usize,
+        text_room: usize,
+    ) -> Self {
         Self {
             file,
             mode,
             room,
+            text_room,
             overflowed: false,
             binary: false,
         }
     }
 
+    /// The bytes of text for which there is room.
+    pub(super) fn text_room(&self) -> usize {
+        self.text_room
+    }
+
     fn push(&mut self, number: u64, line: &[u8], is_match: bool) -> bool {
-        if self.file.lines.len() >= self.room {
+        let text = line_text(line);
+        let room = self.text_room.checked_sub(text.len());
+        let Some(text_room) = room.filter(|_| self.file.lines.len() < self.room) else {
             self.overflowed = true;
             return false;
-        }
+        };
+        self.text_room = text_room;
         self.file.lines.push(GrepLine {
             number,
-            text: line_text(line),
+            text,
             is_match,
         });
         true

@@ -1,0 +1,164 @@
+//! What calls that run side by side allocate together. A program of its own, for it counts all that
+//! the process allocates.
+#![cfg(all(feature = "tools", unix))]
+#![allow(clippy::unwrap_used)]
+
+use std::alloc::System;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use agentcore::backend::LocalBackend;
+use agentcore::testing::ScriptedModel;
+use agentcore::tools::{coding, picoclaw, wick};
+use agentcore::{AgentBuilder, FuncTool, Messages, ModelEvent, StopReason, ToolCall};
+use serde_json::{Value, json};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const MIB: usize = 1024 * 1024;
+const CALLS: usize = 16;
+
+/// The most that all calls may take together, their results included. Two large files at once, and as
+/// texts, take 90 MiB.
+const MOST: usize = 130 * MIB;
+
+/// The bytes that are allocated.
+fn live() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats
+        .bytes_allocated
+        .saturating_sub(stats.bytes_deallocated)
+}
+
+/// A thread that looks at what is allocated all the time.
+struct Watch {
+    is_over: Arc<AtomicBool>,
+    most: Arc<AtomicUsize>,
+    thread: thread::JoinHandle<()>,
+    before: usize,
+}
+
+impl Watch {
+    fn begin() -> Self {
+        let is_over = Arc::<AtomicBool>::default();
+        let most = Arc::<AtomicUsize>::default();
+        let thread = thread::spawn({
+            let (is_over, most) = (is_over.clone(), most.clone());
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    most.fetch_max(live(), Ordering::Relaxed);
+                    thread::sleep(Duration::from_micros(200));
+                }
+            }
+        });
+        let before = live();
+        Self {
+            is_over,
+            most,
+            thread,
+            before,
+        }
+    }
+
+    /// The most that was allocated since the beginning.
+    fn end(self) -> usize {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+        let most = self.most.load(Ordering::Relaxed);
+        most.saturating_sub(self.before)
+    }
+}
+
+/// The history of a run that makes the same call many times in one answer, and the most memory it took.
+fn run(tool: FuncTool, name: &str, args: &Value) -> (Messages, usize) {
+    let calls = (0..CALLS).map(|n| ToolCall::new(format!("c{n}"), name, args.clone()));
+    let events = calls.map(ModelEvent::ToolCall);
+    let events = events
+        .chain([ModelEvent::stop(StopReason::ToolUse)])
+        .map(Ok);
+    let model = ScriptedModel::new().events(events.collect()).say("Done.");
+    let agent = AgentBuilder::new(model).tool(tool).parallel_tools(CALLS);
+    let agent = agent.loop_detection(false).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let watch = Watch::begin();
+    let output = runtime.block_on(async { agent.run("Go").await.unwrap() });
+    (output.messages, watch.end())
+}
+
+// One test, for what others allocate at the same time would count as well.
+#[test]
+fn calls_side_by_side_load_no_more_than_a_few_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = folder.path().join("large.txt");
+    std::fs::write(&large, "all work and no play\n".repeat(30 * MIB / 21)).unwrap();
+    let binary = folder.path().join("large.bin");
+    std::fs::write(&binary, vec![0xff; 30 * MIB]).unwrap();
+    let lines = folder.path().join("lines.txt");
+    std::fs::write(&lines, format!("{}\n", "é".repeat(1_990)).repeat(8_000)).unwrap();
+    let wide = folder.path().join("wide");
+    std::fs::create_dir(&wide).unwrap();
+    for n in 0..30_000 {
+        std::fs::write(wide.join(format!("{n:0>205}")), "").unwrap();
+    }
+    let backend = || LocalBackend::new(folder.path()).unwrap();
+    let wide_grep = json!({"pattern": "é", "path": "lines.txt", "output_mode": "content", "head_limit": 10_000});
+    for (tool, name, args) in [
+        (
+            wick::read_file(backend()),
+            "read_file",
+            json!({"path": "large.txt"}),
+        ),
+        (
+            wick::read_file(backend()),
+            "read_file",
+            json!({"path": "large.bin"}),
+        ),
+        (
+            coding::read(backend()),
+            "Read",
+            json!({"file_path": "large.txt"}),
+        ),
+        (wick::ls(backend()), "ls", json!({"path": "wide"})),
+        (
+            picoclaw::list_dir(backend()),
+            "list_dir",
+            json!({"path": "wide"}),
+        ),
+        (wick::glob(backend()), "glob", json!({"pattern": "wide/*"})),
+        (
+            coding::glob(backend()),
+            "Glob",
+            json!({"pattern": "wide/*"}),
+        ),
+        (coding::grep(backend()), "Grep", wide_grep),
+        (
+            coding::grep(backend()),
+            "Grep",
+            json!({"pattern": "", "path": "wide", "output_mode": "count"}),
+        ),
+    ] {
+        let (messages, most) = run(tool, name, &args);
+        let results: Vec<_> = messages.tool_messages().collect();
+        assert_eq!(results.len(), CALLS, "{name} {args}");
+        for message in results {
+            let result = message.as_tool_result().unwrap();
+            assert!(
+                !result.is_error,
+                "{name} {args}: {:.300}",
+                result.content.text()
+            );
+        }
+        eprintln!("{name} {args}: {} MiB", most / MIB);
+        if most >= MOST {
+            eprintln!("TOO MUCH");
+        }
+    }
+}
