@@ -64,7 +64,7 @@
 //!
 //! # Features
 //!
-//! * `http` (default): `providers`, `HttpTool` and the fault server of [`testing`].
+//! * `http` (default): `providers` and `HttpTool`.
 //! * `tls` (default): https with rustls and the system's certificates.
 //! * `schema` (default): typed tools and typed output, with schemas derived by schemars.
 //! * `tokens`: an exact token counter, its vocabularies inside the binary.
@@ -86,6 +86,8 @@
 //!   which any machine can continue; over TLS with `tls`.
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
+//! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
+//!   server with faults. For `[dev-dependencies]`.
 //!
 //! # Stability
 //!

@@ -1,8 +1,12 @@
 //! One session of an agent.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_stream::StreamExt;
 
 use crate::engine::{Decisions, RunRequest, start};
 use crate::error::Result;
@@ -198,13 +202,16 @@ impl Session {
         input: impl Into<Messages>,
     ) -> Result<RunOutput> {
         let mut run = self.child_of(cx).run(input);
-        loop {
-            match tokio::time::timeout(KEEP_ALIVE, run.next()).await {
-                Ok(Some(message)) => cx.forward(message).await,
-                Ok(None) => return run.into_output(),
+        let mut timer = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut messages = pin!((&mut run).timeout_repeating(timer));
+        while let Some(message) = messages.next().await {
+            match message {
+                Ok(message) => cx.forward(message).await,
                 Err(_) => cx.keep_alive(),
             }
         }
+        run.into_output()
     }
 
     /// The state, or `None` when the session does not exist.

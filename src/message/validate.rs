@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 /// The rule a history breaks, and the position.
 ///
 /// Its text names the place: `message[2]: tool message missing tool_call_id`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ValidationError {
     index: Option<usize>,
     call: Option<usize>,
@@ -21,42 +21,59 @@ pub struct ValidationError {
 }
 
 /// A problem of a message or a history.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The history has no messages.
+    #[error("messages must not be empty")]
     NoMessages,
     /// Messages of this role may not come from outside.
+    #[error(r#"role "{0}" not allowed (must be "user" or "system")"#)]
     RoleNotAllowed(Role),
     /// A message from outside has no content.
+    #[error("content must not be empty")]
     EmptyContent,
     /// A message of this role has no content.
+    #[error("{}", empty_message(*.0))]
     EmptyMessage(Role),
     /// A tool message has no id of the call it answers.
+    #[error("tool message missing tool_call_id")]
     MissingToolCallId,
     /// A tool message has no tool name.
+    #[error("tool message missing name")]
     MissingToolName,
     /// A call has no id.
+    #[error("missing ID")]
     MissingCallId,
     /// A call has no tool name.
+    #[error("missing name")]
     MissingCallName,
     /// One of several parts is an empty text.
+    #[error("text part is empty")]
     EmptyText,
     /// A message of this role holds a call; only the assistant's may.
+    #[error("{0} message holds a tool call")]
     CallNotAllowed(Role),
     /// The call's id was used before.
+    #[error("ID {0:?} was used before")]
     DuplicateCallId(Arc<str>),
     /// The call has no result directly after its message.
+    #[error("no result for {0:?} directly after its message")]
     Unanswered(Arc<str>),
     /// The call has a second result.
+    #[error("second result for {0:?}")]
     AnsweredTwice(Arc<str>),
     /// A result for an id that the message before it does not call.
+    #[error("result for {0:?}, which the message before does not call")]
     UnknownCall(Arc<str>),
     /// The history has system messages only.
+    #[error("messages must not all be system messages")]
     NoConversation,
     /// The first message that is not the system's is not the user's.
+    #[error("{0} message before the first user message")]
     UserNotFirst(Role),
     /// Two assistant messages are in a row.
+    #[error("second assistant message in a row")]
     RepeatedAssistant,
 }
 
@@ -99,6 +116,13 @@ impl ValidationError {
     }
 }
 
+fn empty_message(role: Role) -> String {
+    match role {
+        Role::Assistant => "assistant message has no content and no tool calls".to_owned(),
+        role => format!("{role} message has empty content"),
+    }
+}
+
 impl fmt::Display for ValidationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(index) = self.index {
@@ -111,45 +135,6 @@ impl fmt::Display for ValidationError {
         self.problem.fmt(f)
     }
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoMessages => f.write_str("messages must not be empty"),
-            Self::RoleNotAllowed(role) => write!(
-                f,
-                r#"role "{role}" not allowed (must be "user" or "system")"#
-            ),
-            Self::EmptyContent => f.write_str("content must not be empty"),
-            Self::EmptyMessage(Role::Assistant) => {
-                f.write_str("assistant message has no content and no tool calls")
-            }
-            Self::EmptyMessage(role) => write!(f, "{role} message has empty content"),
-            Self::MissingToolCallId => f.write_str("tool message missing tool_call_id"),
-            Self::MissingToolName => f.write_str("tool message missing name"),
-            Self::MissingCallId => f.write_str("missing ID"),
-            Self::MissingCallName => f.write_str("missing name"),
-            Self::EmptyText => f.write_str("text part is empty"),
-            Self::CallNotAllowed(role) => write!(f, "{role} message holds a tool call"),
-            Self::DuplicateCallId(id) => write!(f, "ID {id:?} was used before"),
-            Self::Unanswered(id) => write!(f, "no result for {id:?} directly after its message"),
-            Self::AnsweredTwice(id) => write!(f, "second result for {id:?}"),
-            Self::UnknownCall(id) => {
-                write!(
-                    f,
-                    "result for {id:?}, which the message before does not call"
-                )
-            }
-            Self::NoConversation => f.write_str("messages must not all be system messages"),
-            Self::UserNotFirst(role) => {
-                write!(f, "{role} message before the first user message")
-            }
-            Self::RepeatedAssistant => f.write_str("second assistant message in a row"),
-        }
-    }
-}
-
-impl std::error::Error for ValidationError {}
 
 impl From<ValidationError> for Error {
     fn from(error: ValidationError) -> Self {

@@ -1,6 +1,5 @@
 //! The policy for URLs that may be fetched.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
@@ -246,16 +245,9 @@ impl Default for AddressPolicy {
 }
 
 /// The reason a URL or an address is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct AddressRefused(pub(crate) String);
-
-impl fmt::Display for AddressRefused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for AddressRefused {}
 
 /// The URL, if its spelling alone is not refused. The result has no fragment.
 fn spelled(text: &str) -> Result<Url, AddressRefused> {

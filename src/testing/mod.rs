@@ -5,10 +5,10 @@
 //! | [`ScriptedModel`] | testing an agent: each call takes the next step of a script, strictly |
 //! | [`FunctionModel`] | an answer computed from the request |
 //! | [`StrictModel`] | refusing every request that a provider would refuse |
-//! | [`Cassette`] | recording a real model once and replaying it |
-//! | [`FaultServer`] | a provider over real sockets that splits, stalls, resets and garbles its replies |
 //! | `ScriptedInteractor` | answering an agent's questions (feature `tools`) |
-//! | [`conformance`] | holding your own implementation to its contract |
+//! | `Cassette` | recording a real model once and replaying it (feature `testing`) |
+//! | `FaultServer` | a provider over real sockets that splits, stalls, resets and garbles its replies (features `testing` and `http`) |
+//! | `conformance` | holding your own implementation to its contract (feature `testing`) |
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;
@@ -30,10 +30,12 @@
 //! # Ok::<(), agentcore::Error>(())
 //! ```
 
+#[cfg(feature = "testing")]
 mod cassette;
+#[cfg(feature = "testing")]
 pub mod conformance;
 mod events;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "testing", feature = "http"))]
 pub mod fault_server;
 mod function;
 #[cfg(feature = "tools")]
@@ -43,8 +45,9 @@ mod script;
 mod scripted;
 mod strict;
 
+#[cfg(feature = "testing")]
 pub use cassette::Cassette;
-#[cfg(feature = "http")]
+#[cfg(all(feature = "testing", feature = "http"))]
 pub use fault_server::{FaultServer, Reply};
 pub use function::FunctionModel;
 #[cfg(feature = "tools")]

@@ -1,7 +1,6 @@
 //! The output of a tool.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -196,7 +195,8 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, BoxError> {
 /// let error: BoxError = ToolError::new("no such city").with_details(serde_json::json!({"code": 404})).into();
 /// assert_eq!(error.downcast_ref::<ToolError>().map(ToolError::text), Some("no such city"));
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{text}")]
 pub struct ToolError {
     text: String,
     details: Option<Value>,
@@ -232,11 +232,3 @@ impl ToolError {
         (self.text, self.details)
     }
 }
-
-impl fmt::Display for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for ToolError {}

@@ -1,7 +1,6 @@
 //! TLS for connections to a database.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -23,16 +22,9 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(super) struct Tls;
 
 /// The reason why the server is not trusted. Another try would find the same.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct Distrust(String);
-
-impl fmt::Display for Distrust {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Distrust {}
 
 /// The server's expected identity. It is asked for every connection, also for those without TLS:
 /// what can go wrong belongs to the handshake.
