@@ -1,115 +1,185 @@
 //! The answers to calls that waited for approval.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{MAX_JSON_DEPTH, ToolCall, is_too_deep};
+use crate::message::{MAX_JSON_DEPTH, is_too_deep};
 use crate::session::PendingCall;
+use crate::tool::Answer;
 
 /// A person's decision about a [`PendingCall`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+///
+/// As JSON it is one object with the answer's name: `{"decision": "allow", "id": .., "args_hash":
+/// ..}`, the same with `"allow_for_session"`, with `"edit"` and `args`, and `{"decision": "deny",
+/// "id": .., "message": ..}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Decision {
-    /// The call may run, once.
-    Allow {
-        /// The pending call's id.
-        id: Arc<str>,
-        /// The hash of the reviewed arguments.
-        args_hash: Arc<str>,
-    },
-    /// The call may run, and calls like it need no question for the rest of the session, as after
-    /// [`Answer::AllowForSession`](crate::Answer::AllowForSession).
-    AllowForSession {
-        /// The pending call's id.
-        id: Arc<str>,
-        /// The hash of the reviewed arguments.
-        args_hash: Arc<str>,
-    },
-    /// The call may run, once, with other arguments. They are checked as those of any call; the
-    /// history keeps what the model asked for.
-    Edit {
-        /// The pending call's id.
-        id: Arc<str>,
-        /// The hash of the reviewed arguments.
-        args_hash: Arc<str>,
-        /// The arguments to run it with.
-        args: Value,
-    },
-    /// The call does not run, and the model reads why.
-    Deny {
-        /// The pending call's id.
-        id: Arc<str>,
-        /// The reason, for the model.
-        message: String,
-    },
+pub struct Decision {
+    /// The pending call's id.
+    pub id: Arc<str>,
+    /// The hash of the reviewed arguments. Every answer but a denial requires it.
+    pub args_hash: Option<Arc<str>>,
+    /// The answer. [`Answer::Unanswered`] is refused: a call that no decision names waits.
+    pub answer: Answer,
 }
 
 impl Decision {
     /// Allows the call as it is shown in `pending`.
     pub fn allow(pending: &PendingCall) -> Self {
-        Self::Allow {
-            id: pending.id.clone(),
-            args_hash: pending.args_hash.clone(),
-        }
+        Self::reviewed(pending, Answer::Allow)
     }
 
     /// Allows the call as it is shown in `pending`, and those like it for the rest of the session.
     pub fn allow_for_session(pending: &PendingCall) -> Self {
-        Self::AllowForSession {
-            id: pending.id.clone(),
-            args_hash: pending.args_hash.clone(),
-        }
+        Self::reviewed(pending, Answer::AllowForSession)
     }
 
     /// Allows the call with these arguments in the place of those shown in `pending`.
     pub fn edit(pending: &PendingCall, args: Value) -> Self {
-        Self::Edit {
-            id: pending.id.clone(),
-            args_hash: pending.args_hash.clone(),
-            args,
-        }
+        Self::reviewed(pending, Answer::Edit(args))
     }
 
-    /// Denies the call.
+    /// Denies the call. A denial needs no hash of the arguments.
     pub fn deny(pending: &PendingCall, message: impl Into<String>) -> Self {
-        Self::Deny {
+        Self {
             id: pending.id.clone(),
-            message: message.into(),
+            args_hash: None,
+            answer: Answer::Deny(message.into()),
         }
     }
 
-    /// The id of the pending call.
-    pub fn id(&self) -> &Arc<str> {
-        match self {
-            Self::Allow { id, .. }
-            | Self::AllowForSession { id, .. }
-            | Self::Edit { id, .. }
-            | Self::Deny { id, .. } => id,
+    fn reviewed(pending: &PendingCall, answer: Answer) -> Self {
+        Self {
+            id: pending.id.clone(),
+            args_hash: Some(pending.args_hash.clone()),
+            answer,
         }
     }
 
-    /// The hash of the reviewed arguments, where they matter.
-    fn args_hash(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Allow { args_hash, .. }
-            | Self::AllowForSession { args_hash, .. }
-            | Self::Edit { args_hash, .. } => Some(args_hash),
-            Self::Deny { .. } => None,
+    /// Checks that the decision is about this call, with the arguments it has, and in time.
+    fn check(&self, call: &PendingCall, now_ms: u64) -> Result<(), Cow<'static, str>> {
+        if !call.is_intact() {
+            return Err("the stored call is not the one that was asked about".into());
+        }
+        match &self.answer {
+            Answer::Unanswered => {
+                return Err(NO_ANSWER.into());
+            }
+            Answer::Deny(_) => {}
+            Answer::Allow | Answer::AllowForSession | Answer::Edit(_) => {
+                if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
+                    let text =
+                        "the question has expired; deny the call, or go on with another input";
+                    return Err(text.into());
+                }
+                if self.args_hash.is_none() {
+                    return Err(NO_HASH.into());
+                }
+            }
+        }
+        if let Answer::Edit(args) = &self.answer
+            && is_too_deep(args)
+        {
+            let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
+            return Err(text.into());
+        }
+        match &self.args_hash {
+            Some(args_hash) if *args_hash != call.args_hash => {
+                Err("it was made about other arguments".into())
+            }
+            _ => Ok(()),
         }
     }
+}
 
-    /// The call as it may run.
-    pub(super) fn call(&self, pending: &PendingCall) -> ToolCall {
-        let call = pending.call.clone();
-        match self {
-            Self::Edit { args, .. } => call.with_args(args.clone()),
-            _ => call,
-        }
+const NO_ANSWER: &str = "it has no answer; leave out a call that is to go on waiting";
+const NO_HASH: &str = "it does not have the hash of the arguments that were reviewed";
+
+/// The JSON of a [`Decision`].
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+enum DecisionJson<'a> {
+    Allow {
+        id: Arc<str>,
+        args_hash: Arc<str>,
+    },
+    AllowForSession {
+        id: Arc<str>,
+        args_hash: Arc<str>,
+    },
+    Edit {
+        id: Arc<str>,
+        args_hash: Arc<str>,
+        args: Cow<'a, Value>,
+    },
+    Deny {
+        id: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args_hash: Option<Arc<str>>,
+        message: Cow<'a, str>,
+    },
+}
+
+impl Serialize for Decision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let id = self.id.clone();
+        let args_hash = || {
+            let text = || ser::Error::custom(refusal(&self.id, NO_HASH));
+            self.args_hash.clone().ok_or_else(text)
+        };
+        let json = match &self.answer {
+            Answer::Allow => DecisionJson::Allow {
+                id,
+                args_hash: args_hash()?,
+            },
+            Answer::AllowForSession => DecisionJson::AllowForSession {
+                id,
+                args_hash: args_hash()?,
+            },
+            Answer::Edit(args) => DecisionJson::Edit {
+                id,
+                args_hash: args_hash()?,
+                args: Cow::Borrowed(args),
+            },
+            Answer::Deny(message) => DecisionJson::Deny {
+                id,
+                args_hash: self.args_hash.clone(),
+                message: Cow::Borrowed(message),
+            },
+            Answer::Unanswered => return Err(ser::Error::custom(refusal(&id, NO_ANSWER))),
+        };
+        json.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Decision {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (id, args_hash, answer) = match DecisionJson::deserialize(deserializer)? {
+            DecisionJson::Allow { id, args_hash } => (id, Some(args_hash), Answer::Allow),
+            DecisionJson::AllowForSession { id, args_hash } => {
+                (id, Some(args_hash), Answer::AllowForSession)
+            }
+            DecisionJson::Edit {
+                id,
+                args_hash,
+                args,
+            } => (id, Some(args_hash), Answer::Edit(args.into_owned())),
+            DecisionJson::Deny {
+                id,
+                args_hash,
+                message,
+            } => (id, args_hash, Answer::Deny(message.into_owned())),
+        };
+        Ok(Self {
+            id,
+            args_hash,
+            answer,
+        })
     }
 }
 
@@ -125,7 +195,7 @@ impl Decisions {
         let pending: HashMap<_, _> = pending.iter().map(|call| (&call.id, call)).collect();
         let mut decided_ids = HashSet::new();
         for decision in &self.0 {
-            let id = decision.id();
+            let id = &decision.id;
             if !decided_ids.insert(id) {
                 return Err(refuse(id, "it is decided twice"));
             }
@@ -136,30 +206,8 @@ impl Decisions {
                      without an answer",
                 ));
             };
-            if !call.is_intact() {
-                return Err(refuse(
-                    id,
-                    "the stored call is not the one that was asked about",
-                ));
-            }
-            let Some(args_hash) = decision.args_hash() else {
-                continue;
-            };
-            if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
-                return Err(refuse(
-                    id,
-                    "the question has expired; deny the call, or go on with another input",
-                ));
-            }
-            if let Decision::Edit { args, .. } = decision
-                && is_too_deep(args)
-            {
-                let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
-                return Err(refuse(id, &text));
-            }
-            if *args_hash != call.args_hash {
-                return Err(refuse(id, "it was made about other arguments"));
-            }
+            let check = decision.check(call, now_ms);
+            check.map_err(|reason| refuse(id, &reason))?;
         }
         Ok(())
     }
@@ -169,7 +217,7 @@ impl Decisions {
     pub(super) fn check_session(&self, pending: &[PendingCall], session: &str) -> Result<()> {
         let foreign_calls = pending.iter().filter(|call| *call.session_id != *session);
         let foreign_calls: HashMap<_, _> = foreign_calls.map(|call| (&call.id, call)).collect();
-        match self.0.iter().find_map(|one| foreign_calls.get(one.id())) {
+        match self.0.iter().find_map(|one| foreign_calls.get(&one.id)) {
             None => Ok(()),
             Some(call) => {
                 let reason = format!("it waits in session {:?}; answer it there", call.session_id);
@@ -182,13 +230,17 @@ impl Decisions {
     /// [checked](Self::check).
     pub(super) fn by_id(&self) -> HashMap<&str, &Decision> {
         let decisions = self.0.iter();
-        decisions.map(|one| (&**one.id(), one)).collect()
+        decisions.map(|one| (&*one.id, one)).collect()
     }
 }
 
 fn refuse(id: &str, why: &str) -> Error {
-    let text = format!("the decision about call {id:?} was refused: {why}; nothing was run");
+    let text = format!("{}; nothing was run", refusal(id, why));
     Error::new(ErrorKind::Conflict, text)
+}
+
+fn refusal(id: &str, why: &str) -> String {
+    format!("the decision about call {id:?} was refused: {why}")
 }
 
 impl From<Vec<Decision>> for Decisions {

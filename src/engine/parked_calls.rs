@@ -7,10 +7,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::ExitReason;
 use crate::session::PendingCall;
-use crate::tool::Tool;
+use crate::tool::{Answer, Tool};
 
 use super::active_run::ActiveRun;
-use super::decision::{Decision, Decisions, now_ms};
+use super::decision::{Decisions, now_ms};
 use super::refusal::Refusal;
 use super::restore::insert_result;
 use super::result_context::ResultContext;
@@ -47,14 +47,14 @@ impl ActiveRun {
         let decisions = decisions.by_id();
         for call in pending {
             let context = ResultContext::new(call.context.clone());
-            let decision = decisions.get(&*call.id).copied().filter(|_| exit.is_none());
-            let result = match decision {
-                None => None,
-                Some(Decision::Deny { message, .. }) => {
+            let decision = decisions.get(&*call.id).filter(|_| exit.is_none());
+            let result = match decision.map(|decision| &decision.answer) {
+                None | Some(Answer::Unanswered) => None,
+                Some(Answer::Deny(message)) => {
                     let refusal = Refusal::denied(&self.cx, &call.call, "user", message);
                     Some(refusal.into_result(&call.call))
                 }
-                Some(decision) => self.run_approved(&call, decision, &context).await?,
+                Some(answer) => self.run_approved(&call, answer, &context).await?,
             };
             exit = exit.or_else(|| self.halted());
             let Some(mut result) = result else {
@@ -82,7 +82,8 @@ impl ActiveRun {
     fn check_tools(&self, pending: &[PendingCall], decisions: &Decisions) -> Result<()> {
         let decisions = decisions.by_id();
         for call in pending {
-            if let None | Some(Decision::Deny { .. }) = decisions.get(&*call.id) {
+            let answer = decisions.get(&*call.id).map(|decision| &decision.answer);
+            if let None | Some(Answer::Deny(_)) = answer {
                 continue;
             }
             if let Err(reason) = self.cx.tools().resolve(&call.call.name) {
@@ -101,10 +102,10 @@ impl ActiveRun {
     async fn run_approved(
         &self,
         pending: &PendingCall,
-        decision: &Decision,
+        answer: &Answer,
         context: &ResultContext,
     ) -> Result<Option<ToolResult>> {
-        let call = decision.call(pending);
+        let call = pending.call.clone();
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
             Err(text) => return Ok(Some(ToolResult::failed(&call, text))),
@@ -116,8 +117,11 @@ impl ActiveRun {
             context,
         };
         let permit = async {
-            match decision {
-                Decision::Edit { .. } => check.permit_edited(call.clone()).await,
+            match answer {
+                Answer::Edit(args) => {
+                    let call = call.clone().with_args(args.clone());
+                    check.permit_edited(call).await
+                }
                 _ => check.permit_approved(call.clone()).await,
             }
         };
@@ -129,7 +133,7 @@ impl ActiveRun {
                 return Ok(Some(refusal.into_result(&call)));
             }
         };
-        if let Decision::AllowForSession { .. } = decision {
+        if *answer == Answer::AllowForSession {
             check.grant(&call, &pending.question).await;
         }
         // Decided once: a resume that dies in between must not run the call again.

@@ -255,6 +255,10 @@ impl PermissionCheck<'_> {
                 }
                 Ok(Permit::Run(call))
             }
+            Answer::Edit(args) => {
+                let call = self.permit_edited(call.with_args(args)).await?;
+                Ok(Permit::Run(call))
+            }
             Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
                 Ok(Permit::Park(self.pending(call, question)))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::backend::PathFilter;
 use crate::error::{Error, ErrorKind, Result};
@@ -170,7 +171,9 @@ impl PermissionGate for AllowAll {
     }
 }
 
-/// The answer to a permission question.
+/// A person's answer to a question about a call: in the stream
+/// ([`Responder::respond`](crate::Responder::respond)), through a [`Confirmer`], or later, in the
+/// [`Decision`](crate::Decision) about a call that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
@@ -178,9 +181,14 @@ pub enum Answer {
     Allow,
     /// Yes, and the same again in this session.
     AllowForSession,
+    /// Yes, this once, with these arguments instead. They are checked as those of any call: the
+    /// schema, the hooks, the mode and the gate may refuse them, but ask no further question. The
+    /// history keeps what the model asked for. To the question of a tool
+    /// ([`ToolContext::ask`](crate::ToolContext::ask)) it means what the tool makes of it.
+    Edit(Value),
     /// No, and the model reads why.
     Deny(String),
-    /// The question cannot be answered.
+    /// The question has no answer.
     Unanswered,
 }
 

@@ -1,8 +1,8 @@
 //! The JSON of decisions about waiting calls, and of the reasons that rules give.
 
-use agentcore::Decision;
 use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::session::PendingCall;
+use agentcore::{Answer, Decision};
 use serde_json::{Value, from_str, json, to_string};
 
 fn pending() -> PendingCall {
@@ -94,6 +94,37 @@ fn decision_with_unknown_or_missing_fields_is_refused() {
         let error = from_str::<Decision>(text).unwrap_err().to_string();
         assert!(error.contains(words), "{text}: {error}");
     }
+}
+
+#[test]
+fn denial_may_have_the_hash_of_the_arguments() {
+    let text = r#"{"decision":"deny","id":"pending_1","args_hash":"00f1","message":"no"}"#;
+    let mut decision = Decision::deny(&pending(), "no");
+    assert_eq!(decision.args_hash, None);
+    decision.args_hash = Some("00f1".into());
+    assert_eq!(to_string(&decision).unwrap(), text);
+    assert_eq!(from_str::<Decision>(text).unwrap(), decision);
+}
+
+#[test]
+fn decision_without_an_answer_or_a_hash_is_not_written() {
+    let mut decision = Decision::allow(&pending());
+    decision.args_hash = None;
+    for answer in [
+        Answer::Allow,
+        Answer::AllowForSession,
+        Answer::Edit(json!({})),
+    ] {
+        decision.answer = answer;
+        let error = to_string(&decision).unwrap_err().to_string();
+        assert!(
+            error.contains("\"pending_1\" was refused: it does not have the hash"),
+            "{error}"
+        );
+    }
+    decision.answer = Answer::Unanswered;
+    let error = to_string(&decision).unwrap_err().to_string();
+    assert!(error.contains("it has no answer; leave out"), "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod call_decisions;
 mod child_permissions;
 mod child_runs;
 mod child_waits;
+mod edited_answers;
 mod first_program;
 mod gate_decisions;
 mod history_limits;

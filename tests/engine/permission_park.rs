@@ -5,8 +5,8 @@ use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::GateRequest;
 use agentcore::{
-    Agent, Decision, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage, ThreadStore,
-    ToolDecision, hook,
+    Agent, Answer, Decision, ErrorKind, ExitReason, FuncTool, OnUnanswered, SdkMessage,
+    ThreadStore, ToolDecision, hook,
 };
 use serde_json::json;
 
@@ -101,9 +101,21 @@ async fn decisions_that_do_not_fit_run_nothing() {
     unknown.id = "pending_forged".into();
     let mut other_args = calls[0].clone();
     other_args.args_hash = "0123456789abcdef".into();
+    let with = |args_hash: Option<&str>, answer: Answer| {
+        let mut decision = Decision::allow(&calls[0]);
+        (decision.args_hash, decision.answer) = (args_hash.map(Into::into), answer);
+        decision
+    };
+    let hash = Some(&*calls[0].args_hash);
     for (decisions, words) in [
         (vec![Decision::allow(&unknown)], "no such call"),
         (vec![Decision::allow(&other_args)], "other arguments"),
+        (vec![with(None, Answer::Allow)], "does not have the hash"),
+        (vec![with(hash, Answer::Unanswered)], "it has no answer"),
+        (
+            vec![with(Some("0123"), Answer::Deny("no".into()))],
+            "other arguments",
+        ),
         (
             vec![Decision::allow(&calls[0]), Decision::deny(&calls[0], "")],
             "twice",

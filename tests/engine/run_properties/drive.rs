@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agentcore::{Answer, Message, Responder, Run, RunHandle, SdkMessage};
 use futures::StreamExt;
+use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::plan::{Plan, Reply};
@@ -95,6 +96,7 @@ fn answer(responder: Option<Responder>, id: &str, reply: Option<Reply>) -> Optio
     let answer = match reply? {
         Reply::Allow => Answer::Allow,
         Reply::AllowForSession => Answer::AllowForSession,
+        Reply::Edit => Answer::Edit(json!({"edited": true})),
         Reply::Deny => Answer::Deny("no".into()),
         Reply::Leave => return None,
     };

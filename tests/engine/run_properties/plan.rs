@@ -118,6 +118,7 @@ pub enum Gate {
 pub enum Reply {
     Allow,
     AllowForSession,
+    Edit,
     Deny,
     Leave,
 }
@@ -362,7 +363,7 @@ fn hook() -> impl Strategy<Value = HookPlan> {
 
 fn reply() -> impl Strategy<Value = Reply> {
     use Reply::*;
-    prop::sample::select(&[Allow, AllowForSession, Deny, Leave][..])
+    prop::sample::select(&[Allow, AllowForSession, Edit, Deny, Leave][..])
 }
 
 /// Any case.
