@@ -450,7 +450,7 @@ impl AgentBuilder {
             disabled_tools: self.disabled_tools,
             sources: self.sources,
             hooks: Hooks::new(self.hooks),
-            model_core: engine::core(),
+            model_core: engine::model_core(),
             store,
             default_store,
             compactor,

@@ -47,12 +47,14 @@ pub(crate) struct RunRequest {
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let tasks = BackgroundTasks::limited(request.config.limits.max_result_bytes);
-    let loads = request.parent.as_ref();
-    let loads = loads.map(|call| call.run().shared().loads.clone());
-    let loads = loads.unwrap_or_default();
+    let loads = request
+        .parent
+        .as_ref()
+        .map(|call| call.run().shared().loads.clone())
+        .unwrap_or_default();
     let shared = Shared::new(request.session_id.clone(), call, tasks, loads);
     let shared = Arc::new(shared);
-    // Boxed, for every future that is handed it on would have room for it.
+    // Boxed: each future that takes it by value would reserve its size.
     let driving = drive(Box::new(request), shared.clone());
     Run::new(shared, driving.boxed())
 }
@@ -66,13 +68,16 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
     }
     // Background work ends with the run.
     let _cancel = cx.cancellation().guard();
-    let opening = panic::caught(begin(&cx, request)).await;
-    match opening.unwrap_or_else(|text| Err(panicked(&text))) {
+    let opening = panic::caught(begin(&cx, request))
+        .await
+        .unwrap_or_else(|text| Err(panicked(&text)));
+    match opening {
         Ok(Some(opening)) => {
             cx.open();
             let mut run = opening.run;
-            let end = panic::caught(run.work(opening.first_step)).await;
-            let end = end.unwrap_or_else(|text| Err(panicked(&text)));
+            let end = panic::caught(run.work(opening.first_step))
+                .await
+                .unwrap_or_else(|text| Err(panicked(&text)));
             run.close(end).boxed().await
         }
         Ok(None) => close_unopened(&cx, Ok(cx.shared().stop())).boxed().await,
@@ -112,7 +117,7 @@ fn panicked(text: &str) -> Error {
 
 /// A run whose session is open, and its first step.
 pub(super) struct Opened {
-    // Boxed, so that it is moved as a pointer.
+    // Boxed, so that a move copies a pointer.
     pub(super) run: Box<ActiveRun>,
     pub(super) first_step: FirstStep,
 }
@@ -184,7 +189,7 @@ impl ActiveRun {
         if stop != Stop::None {
             return Some(self.outcome.note_stop(stop));
         }
-        let reason = self.cx.stop_reason()?;
+        let reason = self.cx.hook_stop_reason()?;
         self.outcome.notes.push(reason);
         Some(ExitReason::HookStopped)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::guard;
+use crate::hook::{Phases, guard};
 use crate::message::Message;
 use crate::model::StopReason;
 use crate::run::{CLOSING_TIME, ExitReason, RunContext, RunOutput, RunStats, Stop};
@@ -37,7 +37,7 @@ impl ActiveRun {
         let output = outcome.output(&cx, exit);
         let reason = outcome.terminal_reason(exit, error.as_ref());
         outcome.send_result(&cx, &output, reason);
-        // The lease goes before anybody can see that the run is over.
+        // The lease is released before the end of the run becomes visible.
         drop(history);
         finish(&cx, output, error)
     }
@@ -47,7 +47,7 @@ impl ActiveRun {
         let mut late_messages = take_late_messages(&self.cx);
         late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
-        // Behind calls that wait for approval, too: their results will stand before it.
+        // Also behind calls that wait for approval: their results are inserted before it later.
         if let Err(error) = self.history.add_inputs(late_messages).await {
             self.cx.warn(format!(
                 "messages that arrived after the last turn were not stored: {error}"
@@ -57,13 +57,13 @@ impl ActiveRun {
 
     /// Runs the `after_agent` hooks and stores their changes.
     async fn wind_up(&mut self) {
-        let state = self.cx.state(|state| state.clone());
+        let state = self.cx.state_copy();
         let old_messages = state.messages.clone();
         let mut state = match panic::caught(self.after_agent(state)).await {
             Ok(state) => state,
             Err(text) => {
                 self.cx.warn(format!("after_agent panicked: {text}"));
-                self.cx.state(|state| state.clone())
+                self.cx.state_copy()
             }
         };
         let waiting_ids = state.waiting();
@@ -75,7 +75,7 @@ impl ActiveRun {
         }
         state.keep_places(&old_messages);
         drop(old_messages);
-        self.cx.state(|slot| *slot = state.clone());
+        self.cx.set_state(state.clone());
         if let Err(error) = self.history.save(&state).await {
             self.cx.warn(format!(
                 "the session was not saved at the run's end: {error}"
@@ -95,9 +95,9 @@ impl ActiveRun {
             .collect();
         let mut grace = None;
         for hook in &config.hooks.after_agent {
-            self.cx.state(|slot| *slot = state.clone());
+            self.cx.set_state(state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
-            let guarded_future = guard(&self.cx, hook.name(), "after_agent", None, future);
+            let guarded_future = guard(&self.cx, &**hook, Phases::AFTER_AGENT, future);
             let outcome = match self.cx.settings().hook_timeout {
                 Some(_) => guarded_future.await,
                 None => match self
@@ -196,7 +196,7 @@ impl RunOutcome {
     }
 
     fn output(&self, cx: &RunContext, exit: ExitReason) -> RunOutput {
-        let state = cx.state(|state| state.clone());
+        let state = cx.state_copy();
         let stats = lock(&cx.shared().stats).clone();
         let text = self
             .last_answer

@@ -35,7 +35,7 @@ pub(crate) struct Config {
     pub(crate) disabled_tools: BTreeSet<Arc<str>>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) hooks: Hooks,
-    /// The centre of the model onion, the same in every run.
+    /// The innermost step of a model call, the same in every run.
     pub(crate) model_core: Core<ModelRequest>,
     pub(crate) store: Arc<dyn SessionStore>,
     /// The same store, unless one was set.

@@ -89,7 +89,7 @@ impl History {
         info: Option<Arc<MessageInfo>>,
     ) -> Result<()> {
         self.writer.append_with(&self.cx, records).await?;
-        // First of all, for what is stored must not be missing here, also when a counter panics.
+        // First, so that the state has what is stored even if the token counter panics.
         self.cx.state(|state| {
             state.messages.extend(messages.iter().cloned());
             if let Some(info) = info {
@@ -230,7 +230,7 @@ impl History {
             })
             .collect();
         if let Err(error) = self.append(messages.clone(), None).await {
-            // The tools have run: what is saved at the run's end must not say otherwise.
+            // The tools have run, so the state saved at the run's end must have their results.
             self.cx.state(|state| state.messages.extend(messages));
             return Err(error);
         }

@@ -1,7 +1,7 @@
 //! The opinion of the `pre_tool_use` hooks about a call.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::guard;
+use crate::hook::{Phases, guard};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
 use crate::run::RunContext;
 use crate::tool::{AskOrigin, ToolDecision, Verdict};
@@ -32,7 +32,7 @@ pub(super) async fn ask_hooks(
     };
     for hook in &config.hooks.pre_tool_use {
         let future = hook.pre_tool_use(cx, &opinion.call);
-        let decision = guard(cx, hook.name(), "pre_tool_use", None, future).await;
+        let decision = guard(cx, &**hook, Phases::PRE_TOOL_USE, future).await;
         let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
             Ok(decision) => decision,
             // The call will not run in any case, and the run has to end.

@@ -7,7 +7,7 @@
 //!    `before_agent` runs, calls without a result run again (`interrupted_calls`), and the input is
 //!    stored. Calls that waited for approval are answered (`parked_calls`).
 //! 3. `turn`: the limits are checked, the request is built (`request`) and passed
-//!    through `modify_request`, the model is called inside the `wrap_model_call` onion
+//!    through `modify_request`, the model is called inside the `wrap_model_call` hooks
 //!    (`model_call`, `attempt`), its answer is stored (`history`), its tool calls run side by side
 //!    (`tool_batch`), each decided about (`tool_permission`) and executed (`tool_call`,
 //!    `tool_execution`), and their results are stored in the order of the calls.
@@ -61,5 +61,5 @@ pub use config::OnUnanswered;
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, or_default_store};
 pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;
-pub(crate) use model_call::{check_prices, core};
+pub(crate) use model_call::{check_prices, model_core};
 pub(crate) use result_limits::MIN_RESULT_BYTES;

@@ -1,4 +1,4 @@
-//! The centre of the model onion: budget, retries, one answer.
+//! The call of a model: budget, retries, usage.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::util::sync::lock;
 use super::attempt::attempt;
 use super::usage::record_answer_usage;
 
-/// The centre of the model onion.
-pub(crate) fn core() -> Core<ModelRequest> {
+/// The innermost step of the `wrap_model_call` hooks.
+pub(crate) fn model_core() -> Core<ModelRequest> {
     Arc::new(|cx, request| {
         let model = cx.model();
         call_model(cx, model, request)

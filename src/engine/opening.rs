@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::guard;
+use crate::hook::{Phases, guard};
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, Stability};
 use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
@@ -37,8 +37,8 @@ pub(super) async fn open(
     format: Option<OutputFormat>,
 ) -> Result<Opened> {
     let leased_session = lease_and_load(&cx, &request).await?;
-    let sent_input = SentInput::of(&mut request, &leased_session.stored);
-    let loaded_state = load_state(&cx, &mut request, leased_session.stored, sent_input.before)?;
+    let input_id = InputId::of(&mut request, &leased_session.stored);
+    let loaded_state = load_state(&cx, &mut request, leased_session.stored, input_id.was_sent)?;
     let prepared = prepare(&request.config, &cx, loaded_state.state).await?;
     let mut run = Box::new(ActiveRun {
         history: History {
@@ -60,27 +60,28 @@ pub(super) async fn open(
         format,
         outcome: RunOutcome::default(),
     });
-    let rerun = run.rerun(loaded_state.open).await;
+    // Interrupted calls run after `before_agent`, which may register their tools.
+    let rerun = run.rerun(loaded_state.open_calls).await;
     let input = run.split_input(&request.input)?;
-    if loaded_state.changed {
-        // Answers to open calls are final: a later load must not find a question open that this run
-        // has told the model was closed. So is a cut.
-        let state = run.cx.state(|state| state.clone());
+    // Saved before anything is emitted: the results of open calls and the cut are final, and a
+    // later load must not find them undone.
+    if loaded_state.must_save {
+        let state = run.cx.state_copy();
         run.history.save(&state).await?;
     }
-    let mut late_results = loaded_state.late;
+    let mut late_results = loaded_state.late_results;
     late_results.extend(rerun.results);
     run.show_restored(late_results);
-    if let Some(id) = sent_input.id.as_ref().filter(|_| sent_input.before) {
-        let exit = run.known_input(id).await?;
+    if let Some(id) = input_id.id.as_ref().filter(|_| input_id.was_sent) {
+        let exit = run.answer_repeated_input(id).await?;
         let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
         return Ok(Opened { run, first_step });
     }
     if !input.is_empty() {
-        run.append_input(input, sent_input.id).await?;
+        run.append_input(input, input_id.id).await?;
     }
+    // Stopped only after the input was stored: nothing that waits after a stop is finished.
     if rerun.interrupted {
-        // Not before: whatever waits after this is dropped, and the input would be lost.
         run.cx.shared().request_stop(Stop::Interrupt);
     }
     let decisions = request.decisions;
@@ -88,14 +89,14 @@ pub(super) async fn open(
     Ok(Opened { run, first_step })
 }
 
-/// The caller's id of the input.
-struct SentInput {
+/// The caller's id of the input, and whether it was used before.
+struct InputId {
     id: Option<Arc<str>>,
     /// True if an input with this id was stored before.
-    before: bool,
+    was_sent: bool,
 }
 
-impl SentInput {
+impl InputId {
     fn of(request: &mut RunRequest, stored: &StoredSession) -> Self {
         // A resumption brings decisions, not an input.
         let is_input = request.decisions.is_none();
@@ -103,21 +104,21 @@ impl SentInput {
         let was_sent =
             |id: &Arc<str>| stored.input_ids.contains(id) || stored.state.inputs.contains(id);
         Self {
-            before: id.as_ref().is_some_and(was_sent),
+            was_sent: id.as_ref().is_some_and(was_sent),
             id,
         }
     }
 }
 
-/// A session that is held for a run, as it is stored.
-struct HeldSession {
+/// A session that is leased for a run, as it is stored.
+struct LeasedSession {
     writer: SessionWriter,
     registration: Registration,
     stored: StoredSession,
 }
 
 /// Leases the session for a run, registers the run, and reads what is stored.
-async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSession> {
+async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedSession> {
     if request.rewind_to.is_some() && request.decisions.is_some() {
         let text = "rewind_to cannot be combined with resume, which answers calls at the end of the \
                     history; call resume without it, or run with it";
@@ -138,7 +139,7 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSes
     for damage in &stored_session.damage {
         cx.warn(format!("the stored session is damaged: {damage}"));
     }
-    Ok(HeldSession {
+    Ok(LeasedSession {
         writer: SessionWriter::new(store, lease, &stored_session.state),
         registration,
         stored: stored_session,
@@ -148,12 +149,14 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<HeldSes
 /// A stored session, made whole for a run.
 struct LoadedState {
     state: AgentState,
-    /// True if it has to be stored again.
-    changed: bool,
+    /// True if the state must be saved, because it differs from the stored one.
+    must_save: bool,
     /// True if the session's user or its directory is new.
     has_new_origin: bool,
-    open: Vec<OpenCall>,
-    late: Vec<ToolResult>,
+    /// Calls that had no result when their run was dropped.
+    open_calls: Vec<OpenCall>,
+    /// Results that were not emitted yet.
+    late_results: Vec<ToolResult>,
 }
 
 /// Makes the state of a stored session whole and completes it from the request.
@@ -161,18 +164,18 @@ fn load_state(
     cx: &RunContext,
     request: &mut RunRequest,
     mut stored: StoredSession,
-    sent_before: bool,
+    was_sent: bool,
 ) -> Result<LoadedState> {
     let id = cx.session_id();
     if let Some(decisions) = &request.decisions {
         decisions.check_session(&stored.state.pending, id)?;
     }
     // An input that was sent before is there already, behind the cut that came with it.
-    let cut_len = request.rewind_to.filter(|_| !sent_before);
+    let cut_len = request.rewind_to.filter(|_| !was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
     }
-    let keeps_waiting = request.decisions.is_some() || sent_before;
+    let keeps_waiting = request.decisions.is_some() || was_sent;
     let max_bytes = request.config.limits.max_result_bytes;
     let restored = restore(stored, id, keeps_waiting, max_bytes);
     if !restored.repairs.is_empty() {
@@ -183,14 +186,14 @@ fn load_state(
     state.thread_id = id.clone();
     let has_new_origin = complete_origin(&request.config, &mut state, request.user_id.take());
     state.values = std::mem::take(&mut request.values);
-    cx.state(|slot| *slot = state.clone());
+    cx.set_state(state.clone());
     check_input(&request.input)?;
     Ok(LoadedState {
         state,
-        changed: restored.changed || cut_len.is_some(),
+        must_save: restored.must_save || cut_len.is_some(),
         has_new_origin,
-        open: restored.open,
-        late: restored.late,
+        open_calls: restored.open_calls,
+        late_results: restored.late_results,
     })
 }
 
@@ -198,8 +201,7 @@ fn load_state(
 /// stored with the input.
 fn complete_origin(config: &Config, state: &mut AgentState, user_id: Option<Arc<str>>) -> bool {
     let user_id = user_id.or_else(|| state.user_id.clone());
-    let cwd = state.cwd.clone();
-    let cwd = cwd.or_else(|| config.settings.cwd.clone());
+    let cwd = state.cwd.clone().or_else(|| config.settings.cwd.clone());
     let is_new = state.user_id != user_id || state.cwd != cwd;
     (state.user_id, state.cwd) = (user_id, cwd);
     is_new
@@ -221,7 +223,7 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let assembled = AssembledPrompt::new(config, cx, tools.expected_names(config)).await?;
     cx.set_system(assembled.prompt.clone());
     state.system_prompt = assembled.prompt.clone();
-    let undo_guard = Undo::begin(cx);
+    let rollback = StateRollback::new(cx);
     let mut state = before_agent(config, cx, state).await?;
     tools.set_hook_tools(std::mem::take(&mut state.tools))?;
     let mut size = ContextSize::default();
@@ -231,10 +233,10 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let covered = compaction.map_or(0, |made| made.through_message);
     let memory = HistorySize::new(&config.limits, &state.messages, covered);
     let call_ids = CallIds::of(&state.messages);
-    cx.state(|slot| *slot = state);
+    cx.set_state(state);
     tools.build(config, cx);
     assembled.update(config, cx).await?;
-    undo_guard.forget();
+    rollback.commit();
     Ok(Prepared {
         tools,
         size,
@@ -251,13 +253,13 @@ async fn before_agent(
     let loaded_messages = state.messages.clone();
     for hook in &config.hooks.before_agent {
         let input_state = state.clone();
-        cx.state(|slot| *slot = input_state.clone());
+        cx.set_state(input_state.clone());
         let future = hook.before_agent(cx, state);
-        state = guard(cx, hook.name(), "before_agent", None, future).await?;
-        cx.state(|slot| {
-            state.adopt(&input_state, slot);
-            *slot = state.clone();
-        });
+        state = guard(cx, &**hook, Phases::BEFORE_AGENT, future).await?;
+        drop(cx.state(|current| {
+            state.adopt(&input_state, current);
+            std::mem::replace(current, state.clone())
+        }));
     }
     let repairs = state.repair();
     if !repairs.is_empty() {
@@ -277,7 +279,8 @@ async fn before_agent(
 }
 
 impl ActiveRun {
-    /// Shows the results that calls of an earlier run got at last, as far as hooks left them.
+    /// Emits the results that calls of an earlier run received in this one, unless a hook has
+    /// removed them.
     fn show_restored(&mut self, mut results: Vec<ToolResult>) {
         if results.is_empty() {
             return;
@@ -310,7 +313,7 @@ impl ActiveRun {
     }
 
     /// Handles an input that was sent before: returns the run's exit if nothing is left to do.
-    async fn known_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
+    async fn answer_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
         let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
             let has_pending = !state.pending.is_empty();
             let (inputs, infos) = (state.inputs.clone(), state.infos.clone());
@@ -321,14 +324,14 @@ impl ActiveRun {
                 let mut response = ModelResponse::new(answer.content.clone());
                 let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
                 response.stop_reason = reason.or(response.stop_reason);
-                let exit = self.known_output(&response);
+                let exit = self.read_earlier_answer(&response);
                 self.outcome.last_answer = Some(Arc::new(response));
                 Ok(Some(exit))
             }
             Some(Known::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
             Some(Known::Open(from)) => {
                 self.history.new_from = from;
-                self.forget_interrupted().await?;
+                self.remove_interrupted_answer().await?;
                 Ok(None)
             }
             Some(Known::Lost) | None => Err(Error::new(
@@ -342,8 +345,8 @@ impl ActiveRun {
         }
     }
 
-    /// The earlier answer in the form that is asked for now.
-    fn known_output(&mut self, response: &ModelResponse) -> ExitReason {
+    /// Reads the earlier answer in the form that is requested now, and returns the run's exit.
+    fn read_earlier_answer(&mut self, response: &ModelResponse) -> ExitReason {
         let exit = exit_after(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
         let format = self.format.as_ref().filter(|_| is_whole);
@@ -363,8 +366,8 @@ impl ActiveRun {
 
     /// Removes an interrupted answer from the history, so that its input gets a complete one. Few
     /// models can continue in the middle of a text.
-    async fn forget_interrupted(&mut self) -> Result<()> {
-        let mut state = self.cx.state(|state| state.clone());
+    async fn remove_interrupted_answer(&mut self) -> Result<()> {
+        let mut state = self.cx.state_copy();
         let [history @ .., last] = state.messages.as_slice() else {
             return Ok(());
         };
@@ -379,7 +382,7 @@ impl ActiveRun {
         if state.drop_stale_compaction(&old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
-        self.cx.state(|slot| *slot = state.clone());
+        self.cx.set_state(state.clone());
         self.history.recount(&state);
         self.history.save(&state).await
     }
@@ -413,30 +416,29 @@ impl ActiveRun {
     }
 }
 
-/// Restores the run's state when it is dropped.
-struct Undo {
+/// Restores the run's state when it is dropped, unless the new one is committed.
+struct StateRollback {
     cx: RunContext,
-    before: Option<AgentState>,
+    old_state: Option<AgentState>,
 }
 
-impl Undo {
-    fn begin(cx: &RunContext) -> Self {
+impl StateRollback {
+    fn new(cx: &RunContext) -> Self {
         Self {
             cx: cx.clone(),
-            before: Some(cx.state(|state| state.clone())),
+            old_state: Some(cx.state_copy()),
         }
     }
 
-    fn forget(mut self) {
-        self.before = None;
+    fn commit(mut self) {
+        self.old_state = None;
     }
 }
 
-impl Drop for Undo {
+impl Drop for StateRollback {
     fn drop(&mut self) {
-        if let Some(old_state) = self.before.take() {
-            // What is dropped may hold foreign values, which must not find the state locked.
-            drop(self.cx.state(|state| std::mem::replace(state, old_state)));
+        if let Some(old_state) = self.old_state.take() {
+            self.cx.set_state(old_state);
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) enum Repeated {
 
 impl RepeatDetector {
     /// Records the calls of one turn; returns for each whether it repeats. Equal calls of one turn
-    /// count once, for the model saw no result between them.
+    /// count once, because the model received no result between them.
     pub(super) fn note(&mut self, results: &[(ToolCall, ToolResult)]) -> Vec<Repeated> {
         self.turn += 1;
         let outcomes: Vec<_> = results.iter().map(outcome).collect();

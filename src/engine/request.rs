@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::guard;
+use crate::hook::{Phases, guard};
 use crate::message::{Message, Messages, ModelCheck, Repairs, ValidationError};
 use crate::model::{Compaction, ModelRequest, ResponseFormat, Stability};
 use crate::run::{OutputFormat, RunContext};
@@ -142,7 +142,7 @@ impl RequestBuilder {
         }
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let future = hook.modify_request(cx, messages);
-            let guarded_future = guard(cx, hook.name(), "modify_request", None, future);
+            let guarded_future = guard(cx, &**hook, Phases::MODIFY_REQUEST, future);
             messages = guarded_future.boxed().await?;
             check.check(&messages).map_err(|problem| {
                 let text = format!(

@@ -21,14 +21,14 @@ const NOT_APPROVED: &str =
 /// The state a run begins with.
 pub(super) struct Restored {
     pub(super) state: AgentState,
-    /// True if the stored state had to be repaired.
-    pub(super) changed: bool,
+    /// True if the state must be saved, because it differs from the stored one.
+    pub(super) must_save: bool,
     /// The repairs of its history.
     pub(super) repairs: Repairs,
     /// Calls that had no result when their run was dropped.
-    pub(super) open: Vec<OpenCall>,
+    pub(super) open_calls: Vec<OpenCall>,
     /// Results that were not emitted yet.
-    pub(super) late: Vec<ToolResult>,
+    pub(super) late_results: Vec<ToolResult>,
 }
 
 /// A call without a result.
@@ -61,15 +61,18 @@ pub(super) fn restore(
     let call_answers = answer_calls(&mut state, &stored.started, &stored.ended);
     let repairs = state.repair();
     state.keep_places(&loaded_messages);
-    let is_new = !stored.input_ids.is_empty() || closed_questions.changed || call_answers.changed;
+    let must_save = !stored.input_ids.is_empty()
+        || closed_questions.must_save
+        || call_answers.must_save
+        || !repairs.is_empty();
     let mut late_results = closed_questions.results;
-    late_results.extend(call_answers.late);
+    late_results.extend(call_answers.late_results);
     Restored {
         state,
-        changed: is_new || !repairs.is_empty(),
+        must_save,
         repairs,
-        open: call_answers.open,
-        late: late_results,
+        open_calls: call_answers.open_calls,
+        late_results,
     }
 }
 
@@ -81,8 +84,7 @@ fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
             state.inputs.begin(id.clone(), last_input(&state.messages));
         }
     }
-    // It is known of each answer how it came about. What an input held for the model to go on
-    // with is none.
+    // An assistant message without metadata was part of an input, not an answer.
     let (messages, infos) = (&state.messages, &state.infos);
     state.inputs.extend(ids, |at| {
         let role = messages.get(at).map(Message::role);
@@ -92,8 +94,8 @@ fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
 }
 
 /// Questions that are no longer open, and the results of their calls.
-struct Closed {
-    changed: bool,
+struct ClosedQuestions {
+    must_save: bool,
     results: Vec<ToolResult>,
 }
 
@@ -103,7 +105,7 @@ fn close_questions(
     id: &str,
     keeps_waiting: bool,
     max_result_bytes: usize,
-) -> Closed {
+) -> ClosedQuestions {
     // A fork's copy of a question is not its own: answered in both, the call would run twice.
     let stays = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
     let open_calls = std::mem::take(&mut state.pending);
@@ -112,7 +114,7 @@ fn close_questions(
         .into_iter()
         .partition(|pending| !answered_ids.contains(&pending.call.id));
     let (pending, closed_calls): (Vec<_>, Vec<_>) = open_calls.into_iter().partition(stays);
-    let has_changed = !decided_calls.is_empty() || !closed_calls.is_empty();
+    let must_save = !decided_calls.is_empty() || !closed_calls.is_empty();
     state.pending = pending;
     let closed_calls = closed_calls.iter();
     let results: Vec<_> = closed_calls
@@ -124,20 +126,17 @@ fn close_questions(
         })
         .collect();
     insert_results(&mut state.messages, results.clone());
-    Closed {
-        changed: has_changed,
-        results,
-    }
+    ClosedQuestions { must_save, results }
 }
 
 /// Calls that had no result in the history.
 #[derive(Default)]
-struct Answered {
-    changed: bool,
+struct AnsweredCalls {
+    must_save: bool,
     /// Calls that have a preliminary result now.
-    open: Vec<OpenCall>,
+    open_calls: Vec<OpenCall>,
     /// Results that were stored when their call ended.
-    late: Vec<ToolResult>,
+    late_results: Vec<ToolResult>,
 }
 
 /// Gives every call of the last answer a result, except those that wait for approval.
@@ -145,7 +144,7 @@ fn answer_calls(
     state: &mut AgentState,
     started_ids: &[Arc<str>],
     ended_results: &[Arc<Message>],
-) -> Answered {
+) -> AnsweredCalls {
     let waiting_ids: HashSet<_> = state.waiting().into_iter().collect();
     let started_ids: HashSet<_> = started_ids.iter().collect();
     let ended_results = ended_results
@@ -154,16 +153,16 @@ fn answer_calls(
     let ended_results: HashMap<_, _> = ended_results
         .map(|result| (&result.tool_call_id, result))
         .collect();
-    let mut output = Answered::default();
+    let mut output = AnsweredCalls::default();
     let mut results = Vec::new();
     for call in unanswered(&state.messages) {
         if waiting_ids.contains(&call.id) {
             continue;
         }
-        output.changed = true;
+        output.must_save = true;
         if let Some(result) = ended_results.get(&call.id) {
             results.push((*result).clone());
-            output.late.push((*result).clone());
+            output.late_results.push((*result).clone());
             continue;
         }
         let is_started = started_ids.contains(&call.id);
@@ -172,7 +171,7 @@ fn answer_calls(
             started: is_started,
         };
         results.push(call.answer());
-        output.open.push(call);
+        output.open_calls.push(call);
     }
     insert_results(&mut state.messages, results);
     output
@@ -274,7 +273,8 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
     results.sort_by_key(|(place, _)| *place);
     let mut results = results.into_iter().peekable();
     let mut output = Vec::with_capacity(messages.len() + results.len());
-    // The answer whose results follow.
+    // Merges two sorted lists: the messages, and the results by the place of their call.
+    // `call_index` is the answer whose results follow.
     let mut call_index = None;
     for (position, message) in messages.as_slice().iter().enumerate() {
         // A result goes before the first one of a later call.

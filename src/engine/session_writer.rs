@@ -1,4 +1,4 @@
-//! The session's lease, and what was last written under it.
+//! The session's lease, and the state that was last written.
 
 use std::sync::{Arc, Mutex};
 
@@ -60,8 +60,9 @@ impl SessionWriter {
     /// Appends records within a call, without a limit of its own: calls run concurrently, each with its
     /// own waker, and a stop wakes only one of them.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
-        let appended = panic::caught(self.store.append(&self.lease, records)).await;
-        appended.unwrap_or_else(|text| Err(panicked(&text)))
+        panic::caught(self.store.append(&self.lease, records))
+            .await
+            .unwrap_or_else(|text| Err(panicked(&text)))
     }
 
     /// Appends records, and the changes that tools have made to the other state since.
@@ -91,8 +92,8 @@ fn panicked(text: &str) -> Error {
     )
 }
 
-/// The outcome of a write. A store that panics has failed: what was to be stored is not lost with it.
-/// One that is not done [`CLOSING_TIME`] after the run was stopped has failed as well.
+/// The result of a write. A panic of the store is an error, and so is a write that is not done
+/// [`CLOSING_TIME`] after the run was stopped.
 async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Result<()> {
     let mut grace = None;
     let work = panic::caught(work);

@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
-use crate::run::{ExitReason, Stop};
+use crate::run::ExitReason;
 use crate::session::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
@@ -33,7 +33,7 @@ impl ActiveRun {
     /// Runs the calls of an answer and stores their results; why the run ends, if it does.
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
         let cx = self.cx.clone();
-        // Nothing is run before the reader had a chance to see what will be.
+        // The reader receives the calls before they run.
         cx.shared().drained().await;
         let mut batch = ToolBatch::new(self.call_runner(calls.len()), calls);
         let run_outcome = cx.shared().unless_stopped(batch.run()).await;
@@ -212,7 +212,7 @@ impl CallRunner<'_> {
     /// Calls may all be ready at once: a stop of the run takes effect here, before the next begins.
     async fn end_step(&self, pace: &mut Pace) {
         pace.step(0).await;
-        if self.cx.shared().stop() != Stop::None {
+        if self.cx.shared().is_stopped() {
             yield_now().await;
         }
     }
@@ -239,8 +239,8 @@ impl CallRunner<'_> {
             return;
         }
         if let Err(error) = self.writer.append_with(self.cx, records).await {
-            // Nobody has been shown these results. They are stored again with their turn's, and
-            // what fails then ends the run.
+            // These results were not emitted yet. They are stored again with the turn, where an
+            // error ends the run.
             self.cx.warn(format!(
                 "results of finished calls were not stored: {error}"
             ));
@@ -286,7 +286,7 @@ impl Slot {
 
 pub(super) fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
     let text = if started {
-        "cancelled: the run was stopped while this call was going on; it may have had an effect"
+        "cancelled: the run was stopped while this call was running; it may have had an effect"
     } else {
         "cancelled: the run was stopped before this call began; it did not run"
     };

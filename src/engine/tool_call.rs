@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 
-use crate::hook::{Core, Onion, guard};
+use crate::hook::{Core, HookChain, Phases, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
@@ -114,22 +114,22 @@ impl CallRunner<'_> {
             };
             if let Err(error) = self.writer.append(vec![record]).await {
                 let text =
-                    format!("the call was not run, for its start could not be stored: {error}");
+                    format!("the call was not run because its start could not be stored: {error}");
                 return ToolResult::failed(&call, text);
             }
         }
         started.store(true, Ordering::Release);
         let clock = CallClock::start(self.cx);
-        let start_progress = clock.progress(self.cx, &call).with_data(beginning(&call));
+        let start_progress = clock.progress(self.cx, &call).with_data(start_data(&call));
         self.cx.shared().push(start_progress.into());
-        let result = self.wrap(tool, call.clone(), context, &clock).await;
-        let mut result = self.post(&call, result).await;
+        let result = self.run_wrapped(tool, call.clone(), context, &clock).await;
+        let mut result = self.run_post_hooks(&call, result).await;
         if limit_details(&mut result, self.limits.max_values)
             && let Some(warning) = self.memory.warning(&call.name)
         {
             self.cx.warn(warning);
         }
-        self.cx.settle(&result);
+        self.cx.report_result(&result);
         let end_progress = clock.progress(self.cx, &call).with_data(json!({
             "state": "done",
             "is_error": result.is_error,
@@ -139,7 +139,8 @@ impl CallRunner<'_> {
         result
     }
 
-    async fn wrap(
+    /// Runs a call inside the `wrap_tool_call` hooks.
+    async fn run_wrapped(
         &self,
         tool: &Arc<dyn Tool>,
         call: ToolCall,
@@ -152,17 +153,7 @@ impl CallRunner<'_> {
             heartbeat: config.limits.heartbeat,
             max_result_bytes: self.limits.max_bytes,
         };
-        if config.hooks.wrap_tool_call.is_empty() {
-            let execution = Execution {
-                cx: self.cx,
-                tool,
-                call: &call,
-                clock,
-                limits,
-            };
-            return execution.run().await;
-        }
-        let centre = Centre {
+        let core = ToolCore {
             config: config.clone(),
             tool: tool.clone(),
             permitted_call: call.clone(),
@@ -171,17 +162,20 @@ impl CallRunner<'_> {
             clock: clock.clone(),
             limits,
         };
-        let onion = Onion {
+        if config.hooks.wrap_tool_call.is_empty() {
+            return core.execution(self.cx, &call).run().await;
+        }
+        let chain = HookChain {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
-            core: centre.core(),
+            core: core.into_core(),
             repeatable: tool.is_idempotent(),
         };
         let (id, name) = (call.id.clone(), call.name.clone());
         let call_copy = call.clone();
-        match onion.run(call).await {
+        match chain.run(call).await {
             Ok(mut result) => {
-                // Whatever hooks did: the result answers this call and no other.
+                // A hook may return a result with another id; it answers this call.
                 result.tool_call_id = id;
                 result.name = name;
                 limit_result(&mut result, &call_copy, self.limits.max_bytes);
@@ -191,11 +185,12 @@ impl CallRunner<'_> {
         }
     }
 
-    async fn post(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
+    /// Passes a result through the `post_tool_use` hooks.
+    async fn run_post_hooks(&self, call: &ToolCall, mut result: ToolResult) -> ToolResult {
         let config = self.config;
         for hook in &config.hooks.post_tool_use {
             let future = hook.post_tool_use(self.cx, call, result.clone());
-            match guard(self.cx, hook.name(), "post_tool_use", None, future).await {
+            match guard(self.cx, &**hook, Phases::POST_TOOL_USE, future).await {
                 Ok(changed) => {
                     result = changed;
                     limit_result(&mut result, call, self.limits.max_bytes);
@@ -211,16 +206,15 @@ impl CallRunner<'_> {
 
 /// The progress data of a call that begins. Put together by hand: `json!` would serialise the
 /// arguments.
-fn beginning(call: &ToolCall) -> Value {
+fn start_data(call: &ToolCall) -> Value {
     let mut data = Map::new();
     data.insert("args".to_owned(), (*call.args).clone());
     data.insert("state".to_owned(), "started".into());
     Value::Object(data)
 }
 
-/// The centre of a tool onion: the execution of the call that the hooks have left.
-#[derive(Clone)]
-struct Centre {
+/// The innermost step of a tool call: the execution of the call as the hooks have left it.
+struct ToolCore {
     config: Arc<Config>,
     tool: Arc<dyn Tool>,
     permitted_call: ToolCall,
@@ -230,14 +224,26 @@ struct Centre {
     limits: CallLimits,
 }
 
-impl Centre {
-    fn core(self) -> Core<ToolCall> {
+impl ToolCore {
+    fn into_core(self) -> Core<ToolCall> {
+        let core = Arc::new(self);
         Arc::new(move |cx, call| {
-            let centre = self.clone();
-            async move { Ok(centre.run(&cx, call).await) }.boxed()
+            let core = core.clone();
+            async move { Ok(core.run(&cx, call).await) }.boxed()
         })
     }
 
+    fn execution<'a>(&'a self, cx: &'a RunContext, call: &'a ToolCall) -> Execution<'a> {
+        Execution {
+            cx,
+            tool: &self.tool,
+            call,
+            clock: &self.clock,
+            limits: self.limits,
+        }
+    }
+
+    /// Runs a call. One that a hook has changed since it was permitted is decided about again.
     async fn run(&self, cx: &RunContext, mut call: ToolCall) -> ToolResult {
         let permitted_call = &self.permitted_call;
         if call.name != permitted_call.name {
@@ -254,14 +260,7 @@ impl Centre {
                 Err(refusal) => return refusal.into_result(permitted_call),
             };
         }
-        let execution = Execution {
-            cx,
-            tool: &self.tool,
-            call: &call,
-            clock: &self.clock,
-            limits: self.limits,
-        };
-        execution.run().await
+        self.execution(cx, &call).run().await
     }
 
     /// Decides again about a call that a hook has changed since it was permitted: only checked
@@ -276,8 +275,8 @@ impl Centre {
         match check.permit_changed(call).await {
             Ok(Permit::Run(call)) => Ok(call),
             Ok(Permit::Park(_)) => {
-                let text = "the call was changed after it was permitted, and nobody answered \
-                            about the change";
+                let text = "the call was changed after it was permitted, and the question \
+                            about the change was not answered";
                 Err(Refusal::invalid(text.to_owned()))
             }
             Err(refusal) => {

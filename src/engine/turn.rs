@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::hook::{Onion, StopDecision, guard};
+use crate::hook::{HookChain, Phases, StopDecision, guard};
 use crate::message::{Message, Part};
 use crate::model::{CompactionTrigger, ModelRequest, ModelResponse, StopReason};
 use crate::run::{ExitReason, Stop};
@@ -151,13 +151,13 @@ impl Turns<'_> {
         let request = self.prepare(is_fresh).boxed().await?;
         self.run.history.memory.check(None)?;
         let config = &*self.run.config;
-        let onion = Onion {
+        let chain = HookChain {
             hooks: config.hooks.wrap_model_call.clone(),
             context: self.run.cx.clone(),
             core: config.model_core.clone(),
             repeatable: true,
         };
-        let mut response = onion.run(request).await?;
+        let mut response = chain.run(request).await?;
         // The partial answer of an attempt that a hook dropped must not be stored by a later
         // interrupt.
         self.run.cx.discard_partial();
@@ -350,7 +350,7 @@ impl Turns<'_> {
         if !self.run.cx.shared().close_steering() {
             return Ok(Continue(()));
         }
-        if let Some(reason) = self.run.cx.stop_reason() {
+        if let Some(reason) = self.run.cx.hook_stop_reason() {
             self.run.outcome.notes.push(reason);
             return Ok(Break(ExitReason::HookStopped));
         }
@@ -367,7 +367,7 @@ impl Turns<'_> {
         let config = &*self.run.config;
         for hook in &config.hooks.before_stop {
             let future = hook.before_stop(&self.run.cx, response);
-            match guard(&self.run.cx, hook.name(), "before_stop", None, future).await {
+            match guard(&self.run.cx, &**hook, Phases::BEFORE_STOP, future).await {
                 Ok(StopDecision::Stop) => {}
                 Ok(StopDecision::Continue(message)) if !sanitize::is_valid_input(&message) => {
                     self.run.cx.warn(format!(

@@ -14,13 +14,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::run::{PollClock, RunContext, RunTimer};
 use crate::util::panic;
 
+use super::hook::Hook;
+use super::phases::Phases;
+
 pin_project! {
     /// A hook's future that fails when the hook itself, not what it wraps, takes too long.
-    struct Guarded<'a, F> {
+    struct GuardedHook<'a, F> {
         // `None` only when it is being dropped.
         #[pin]
         future: Option<CatchUnwind<AssertUnwindSafe<F>>>,
-        // How many calls of `Next::run` are going on: time in there is not the hook's.
+        // The number of calls of `Next::run` in progress: their time is not the hook's.
         inside: Option<&'a AtomicUsize>,
         timeout: Option<Duration>,
         clock: &'a PollClock,
@@ -28,7 +31,7 @@ pin_project! {
         timer: Option<Box<RunTimer>>,
     }
 
-    impl<F> PinnedDrop for Guarded<'_, F> {
+    impl<F> PinnedDrop for GuardedHook<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             let mut future = this.project().future;
             // A run that is stopped drops many at once: a second panic would end the process.
@@ -44,7 +47,7 @@ enum Failure {
     Timeout(Duration),
 }
 
-impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
+impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
     type Output = std::result::Result<Result<T>, Failure>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -76,23 +79,35 @@ impl<T, F: Future<Output = Result<T>>> Future for Guarded<'_, F> {
     }
 }
 
-/// Awaits one phase of the hook `name`; its errors name the hook.
-///
-/// An error from [`Next::run`](super::Next::run) that merely passes through keeps its own name.
-pub(crate) async fn guard<T>(
+/// Awaits one phase of `hook`; its errors name the hook and the phase.
+pub(crate) fn guard<T>(
     cx: &RunContext,
-    name: &str,
-    phase: &str,
+    hook: &dyn Hook,
+    phase: Phases,
+    future: impl Future<Output = Result<T>>,
+) -> impl Future<Output = Result<T>> {
+    guard_wrapping(cx, hook, phase, None, future)
+}
+
+/// Awaits a wrapping phase of `hook`, as [`guard`]. `inside` counts its calls of
+/// [`Next::run`](super::Next::run) in progress.
+///
+/// An error from `Next::run` that merely passes through keeps its own name.
+pub(super) async fn guard_wrapping<T>(
+    cx: &RunContext,
+    hook: &dyn Hook,
+    phase: Phases,
     inside: Option<&AtomicUsize>,
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let guarded_future = Guarded {
+    let guarded_future = GuardedHook {
         future: Some(AssertUnwindSafe(future).catch_unwind()),
         inside,
         timeout: cx.settings().hook_timeout,
         clock: &cx.shared().clock,
         timer: None,
     };
+    let (name, phase) = (hook.name(), phase.name());
     let text = match guarded_future.await {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) if error.is_attributed() => return Err(error),

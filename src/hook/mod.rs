@@ -102,7 +102,7 @@ pub use fn_hook::{
 };
 pub(crate) use guard::guard;
 pub use hook::Hook;
-pub(crate) use next::{Core, Onion};
+pub(crate) use next::{Core, HookChain};
 pub use next::{Next, Step};
 pub use phases::Phases;
 pub use stop_decision::StopDecision;

@@ -1,4 +1,4 @@
-//! The onion: the chain that a wrapping hook calls to continue.
+//! The chain of hooks around a call, and its remainder, [`Next`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 
-use super::guard::guard;
+use super::guard::guard_wrapping;
 use super::hook::Hook;
 use super::phases::Phases;
 
@@ -50,12 +50,12 @@ mod sealed {
     impl Sealed for super::ToolCall {}
 }
 
-/// The centre of an onion.
+/// The innermost step: the call itself.
 pub(crate) type Core<T> =
     Arc<dyn Fn(RunContext, T) -> BoxFuture<'static, Result<<T as Step>::Output>> + Send + Sync>;
 
-/// Hooks around a centre, for one run.
-pub(crate) struct Onion<T: Step> {
+/// Hooks around an innermost step, for one run.
+pub(crate) struct HookChain<T: Step> {
     /// The hooks that take part in the phase, outermost first.
     pub(crate) hooks: Arc<[Arc<dyn Hook>]>,
     pub(crate) context: RunContext,
@@ -64,14 +64,14 @@ pub(crate) struct Onion<T: Step> {
     pub(crate) repeatable: bool,
 }
 
-impl<T: Step> Onion<T> {
-    /// Runs the whole onion once. Without hooks it is nothing but its centre.
+impl<T: Step> HookChain<T> {
+    /// Runs the hooks and the core once; the core alone without hooks.
     pub(crate) fn run(self, step: T) -> BoxFuture<'static, Result<T::Output>> {
         if self.hooks.is_empty() {
             return (self.core)(self.context, step);
         }
         let next = Next {
-            onion: Arc::new(self),
+            chain: Arc::new(self),
             level: Arc::default(),
             depth: 0,
         };
@@ -79,7 +79,8 @@ impl<T: Step> Onion<T> {
     }
 }
 
-/// The rest of the onion, owned: move it into tasks, time it out, race it, call it again.
+/// The inner hooks and the call itself. Owned and cloneable: it can be moved into tasks, raced,
+/// limited by a timeout, and run again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -95,7 +96,7 @@ impl<T: Step> Onion<T> {
 /// # let _ = impatient;
 /// ```
 pub struct Next<T: Step> {
-    onion: Arc<Onion<T>>,
+    chain: Arc<HookChain<T>>,
     level: Arc<Level>,
     depth: usize,
 }
@@ -135,40 +136,33 @@ impl<T: Step> Next<T> {
     /// Dropping the future cancels what it runs.
     pub async fn run(&self, step: T) -> Result<T::Output> {
         let is_repeated = self.level.runs.fetch_add(1, Ordering::Relaxed) > 0;
-        if is_repeated && !self.onion.repeatable {
+        if is_repeated && !self.chain.repeatable {
             return Err(self.refuse_repeat());
         }
         let _inside = Inside::enter(&self.level.inside);
-        let Some(hook) = self.onion.hooks.get(self.depth) else {
-            let output = (self.onion.core)(self.onion.context.clone(), step).await;
+        let Some(hook) = self.chain.hooks.get(self.depth) else {
+            let output = (self.chain.core)(self.chain.context.clone(), step).await;
             return output.map_err(Error::attributed);
         };
         let level = Arc::<Level>::default();
         let next = Self {
-            onion: self.onion.clone(),
+            chain: self.chain.clone(),
             level: level.clone(),
             depth: self.depth + 1,
         };
-        let phase = T::PHASE.names().next().unwrap_or_default();
         let future = step.enter(&**hook, next);
-        guard(
-            &self.onion.context,
-            hook.name(),
-            phase,
-            Some(&level.inside),
-            future,
-        )
-        .await
+        let inside = Some(&level.inside);
+        guard_wrapping(&self.chain.context, &**hook, T::PHASE, inside, future).await
     }
 
     /// The run this is part of; usable before and after [`run`](Self::run).
     pub fn context(&self) -> &RunContext {
-        &self.onion.context
+        &self.chain.context
     }
 
     fn refuse_repeat(&self) -> Error {
         let name = match self.depth.checked_sub(1) {
-            Some(index) => self.onion.hooks[index].name(),
+            Some(index) => self.chain.hooks[index].name(),
             None => "",
         };
         Error::new(
@@ -185,7 +179,7 @@ impl<T: Step> Next<T> {
 impl<T: Step> Clone for Next<T> {
     fn clone(&self) -> Self {
         Self {
-            onion: self.onion.clone(),
+            chain: self.chain.clone(),
             level: self.level.clone(),
             depth: self.depth,
         }
@@ -197,7 +191,7 @@ impl<T: Step> fmt::Debug for Next<T> {
         f.debug_struct("Next")
             .field(
                 "hooks_left",
-                &(self.onion.hooks.len().saturating_sub(self.depth)),
+                &(self.chain.hooks.len().saturating_sub(self.depth)),
             )
             .finish_non_exhaustive()
     }

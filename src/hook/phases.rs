@@ -16,25 +16,25 @@ use std::ops::BitOr;
 pub struct Phases(u32);
 
 impl Phases {
-    /// None.
+    /// No phase.
     pub const NONE: Self = Self(0);
     /// The phase before the loop, once.
     pub const BEFORE_AGENT: Self = Self(1);
     /// The phase before each model call, on a copy of the history.
     pub const MODIFY_REQUEST: Self = Self(1 << 1);
-    /// Around each model call.
+    /// The phase around each model call.
     pub const WRAP_MODEL_CALL: Self = Self(1 << 2);
     /// The phase before each tool call.
     pub const PRE_TOOL_USE: Self = Self(1 << 3);
-    /// Around each tool call.
+    /// The phase around each tool call.
     pub const WRAP_TOOL_CALL: Self = Self(1 << 4);
-    /// After each tool call.
+    /// The phase after each tool call.
     pub const POST_TOOL_USE: Self = Self(1 << 5);
     /// The phase after an answer without calls.
     pub const BEFORE_STOP: Self = Self(1 << 6);
     /// The phase after the loop, once.
     pub const AFTER_AGENT: Self = Self(1 << 7);
-    /// All of them.
+    /// All phases.
     pub const ALL: Self = Self((1 << Self::NAMES.len()) - 1);
 
     const NAMES: [(Self, &'static str); 8] = [
@@ -51,6 +51,11 @@ impl Phases {
     /// Returns `true` if all of `other` is in it.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The name of the first phase.
+    pub(crate) fn name(self) -> &'static str {
+        self.names().next().unwrap_or_default()
     }
 
     /// The names of its phases, in the order they run.

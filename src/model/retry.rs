@@ -75,7 +75,7 @@ impl RetryPolicy {
         if retry > self.max_retries || !error.is_retryable() {
             return None;
         }
-        // A time that is up already says nothing about the next.
+        // A `retry-after` of zero is ignored: backoff applies.
         if let Some(retry_after) = error
             .retry_after()
             .filter(|retry_after| !retry_after.is_zero())

@@ -139,7 +139,7 @@ impl Budget {
         Self(Arc::new(Node {
             parent: parent.cloned(),
             limits,
-            // One that cannot be told never comes.
+            // A deadline beyond the range of `Instant` is no deadline.
             deadline: limits
                 .duration
                 .and_then(|duration| Instant::now().checked_add(duration)),

@@ -24,6 +24,7 @@ use crate::util::{Cancellation, Values};
 use super::attempts::Attempts;
 use super::budget::Budget;
 use super::parent::ParentCall;
+use super::result_watchers::ResultWatchers;
 use super::running_call::RunningCall;
 use super::settings::RunSettings;
 use super::shared::Shared;
@@ -47,6 +48,7 @@ pub(super) struct Inner {
     pub(super) turn: AtomicU32,
     pub(super) asks: AtomicU32,
     pub(super) attempts: Attempts,
+    pub(super) result_watchers: ResultWatchers,
     pub(super) model: Mutex<Arc<dyn Model>>,
     pub(super) mode: Mutex<PermissionMode>,
     pub(super) gates: Mutex<Gates>,
@@ -76,6 +78,7 @@ impl RunContext {
             turn: AtomicU32::new(0),
             asks: AtomicU32::new(0),
             attempts: Attempts::default(),
+            result_watchers: ResultWatchers::default(),
             model: Mutex::new(settings.model.clone()),
             mode: Mutex::new(settings.mode),
             gates: Mutex::new(settings.gates.clone()),

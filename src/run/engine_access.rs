@@ -93,12 +93,23 @@ impl RunContext {
         *lock(&self.0.system) = system;
     }
 
-    pub(crate) fn stop_reason(&self) -> Option<String> {
+    pub(crate) fn hook_stop_reason(&self) -> Option<String> {
         lock(&self.0.stop).as_deref().map(str::to_owned)
     }
 
     pub(crate) fn state<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {
         self.0.state.with(f)
+    }
+
+    /// A copy of the run's state, which shares its contents.
+    pub(crate) fn state_copy(&self) -> AgentState {
+        self.state(|state| state.clone())
+    }
+
+    /// Replaces the run's state. The old one is dropped after the lock is released: it may hold
+    /// values whose `Drop` uses the state.
+    pub(crate) fn set_state(&self, state: AgentState) {
+        drop(self.state(|current| std::mem::replace(current, state)));
     }
 
     pub(crate) fn view_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>)) {

@@ -12,8 +12,9 @@ use crate::util::sync::lock;
 
 use super::exit::ExitReason;
 use super::responder::Responder;
-use super::shared::{Shared, Stop};
+use super::shared::Shared;
 use super::stats::RunStats;
+use super::stop::Stop;
 
 /// Control over a run, from any thread. Holding one keeps neither the run nor its questions
 /// alive.

@@ -18,6 +18,7 @@ mod output;
 mod parent;
 mod poll_clock;
 mod questions;
+mod queue;
 mod responder;
 mod result_watchers;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
@@ -28,6 +29,7 @@ mod shared;
 mod stall;
 mod state_cell;
 mod stats;
+mod stop;
 mod system;
 mod typed;
 
@@ -44,7 +46,8 @@ pub use responder::Responder;
 pub use run::Run;
 pub(crate) use running_call::{CallClock, RunningCall};
 pub(crate) use settings::RunSettings;
-pub(crate) use shared::{CLOSING_TIME, OutputFormat, Shared, Stop};
+pub(crate) use shared::{OutputFormat, Shared};
 pub use stats::{ModelStats, RunStats};
+pub(crate) use stop::{CLOSING_TIME, Stop};
 pub use system::SystemPromptHandle;
 pub use typed::TypedRun;

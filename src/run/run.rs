@@ -67,7 +67,7 @@ pub struct Run {
     waker: Waker,
     output: Option<Box<Result<RunOutput>>>,
     /// The number of messages yielded since the last pause.
-    handed_out: usize,
+    yielded: usize,
 }
 
 impl Run {
@@ -77,7 +77,7 @@ impl Run {
             waker: shared.clock.clone().into(),
             shared,
             output: None,
-            handed_out: 0,
+            yielded: 0,
         }
     }
 
@@ -251,15 +251,18 @@ impl Stream for Run {
     type Item = SdkMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
-        if self.handed_out >= MESSAGES_AT_ONCE {
-            self.handed_out = 0;
+        // Yields to other tasks of the reader from time to time, also when messages are always
+        // ready.
+        if self.yielded >= MESSAGES_AT_ONCE {
+            self.yielded = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.handed_out += 1;
+        self.yielded += 1;
         if let Some(message) = self.shared.pop(None) {
             return Poll::Ready(Some(message));
         }
+        // Then, background tasks; the loop last.
         self.poll_tasks(cx);
         // Taken out first: should the loop panic, the next poll ends the stream instead of
         // resuming a future that has already panicked.
@@ -276,7 +279,7 @@ impl Stream for Run {
             Some(message) => Poll::Ready(Some(message)),
             None if self.future.is_none() => Poll::Ready(None),
             None => {
-                self.handed_out = 0;
+                self.yielded = 0;
                 Poll::Pending
             }
         }
@@ -294,7 +297,7 @@ impl IntoFuture for Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // The loop goes first: its guards release the session before anybody is told.
+        // The loop is dropped first, so that the session is released before waiters are woken.
         self.future = None;
         self.shared.tasks.close();
         self.shared.mark_ended();

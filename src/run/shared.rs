@@ -1,18 +1,13 @@
 //! The state shared by the loop, its reader and its handles.
 
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::Waker;
 
-use futures::task::AtomicWaker;
-use pin_project_lite::pin_project;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep};
 
 use crate::message::Message;
 use crate::model::Model;
@@ -23,37 +18,10 @@ use crate::util::sync::lock;
 
 use super::exit::ExitReason;
 use super::poll_clock::PollClock;
+use super::queue::Queue;
 use super::responder::Desk;
 use super::stats::RunStats;
-
-/// The number of messages that may wait for the reader before a model's stream waits for it.
-const BACKLOG: usize = 64;
-
-/// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
-/// their own, and that the session store has for one write.
-pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
-
-/// The reason for stopping the loop wherever it is, strongest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Stop {
-    None = 0,
-    /// The time of the run's budget is up.
-    Deadline = 1,
-    Interrupt = 2,
-    Abort = 3,
-}
-
-impl Stop {
-    /// The exit reason of a run that was stopped so.
-    pub(crate) fn exit_reason(self) -> ExitReason {
-        match self {
-            Self::Abort => ExitReason::Aborted,
-            Self::Deadline => ExitReason::MaxDuration,
-            _ => ExitReason::Interrupted,
-        }
-    }
-}
+use super::stop::{Stop, StopSignal, UnlessStopped};
 
 /// The form an answer must have.
 #[derive(Clone, Debug)]
@@ -83,53 +51,14 @@ pub(crate) struct Shared {
     /// Shared with the runs within its calls.
     pub(crate) loads: LoadTurns,
     pub(crate) clock: Arc<PollClock>,
-    queue: Mutex<Queue>,
-    stop: AtomicU8,
-    stop_waker: AtomicWaker,
-    /// Rings when the time is up; none without a limit.
-    timer: Mutex<Option<Pin<Box<Sleep>>>>,
+    queue: Queue,
+    stop_signal: StopSignal,
     pub(crate) control: Mutex<Control>,
     pub(crate) desk: Mutex<Weak<Desk>>,
     pub(crate) stats: Mutex<RunStats>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
     end_notify: Notify,
-}
-
-pin_project! {
-    /// See [`Shared::unless_stopped`]. Not an `async fn`, which would keep its future twice.
-    pub(crate) struct UnlessStopped<'a, F> {
-        shared: &'a Shared,
-        #[pin]
-        future: F,
-    }
-}
-
-impl<F: Future> Future for UnlessStopped<'_, F> {
-    type Output = Option<F::Output>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        this.shared.stop_waker.register(cx.waker());
-        this.shared.poll_timer(cx);
-        if this.shared.is_stopped() {
-            return Poll::Ready(None);
-        }
-        this.future.poll(cx).map(Some)
-    }
-}
-
-#[derive(Default)]
-struct Queue {
-    messages: VecDeque<SdkMessage>,
-    /// Set until `init` has been put in front: what is emitted before waits behind it.
-    held: bool,
-    /// True once the run has ended: its result is the last message.
-    closed: bool,
-    /// Messages are numbered as they are queued, so that the numbers are the reader's order.
-    next_seq: u64,
-    reader: Option<Waker>,
-    writers: Vec<Waker>,
 }
 
 impl Shared {
@@ -145,15 +74,8 @@ impl Shared {
             tasks,
             loads,
             clock: Arc::default(),
-            queue: Mutex::new(Queue {
-                held: true,
-                // 0 is kept for `init`, which is always the first message.
-                next_seq: 1,
-                ..Queue::default()
-            }),
-            stop: AtomicU8::new(Stop::None as u8),
-            stop_waker: AtomicWaker::new(),
-            timer: Mutex::default(),
+            queue: Queue::default(),
+            stop_signal: StopSignal::default(),
             control: Mutex::default(),
             desk: Mutex::default(),
             stats: Mutex::default(),
@@ -176,86 +98,27 @@ impl Shared {
 
     /// Puts `init` before all messages emitted so far. Does nothing the second time.
     pub(crate) fn open(&self, init: impl FnOnce(Envelope) -> SdkMessage) {
-        if !lock(&self.queue).held {
-            return;
-        }
-        let message = init(self.envelope());
-        let reader = {
-            let mut queue = lock(&self.queue);
-            if !std::mem::take(&mut queue.held) {
-                return;
-            }
-            queue.messages.push_front(message);
-            queue.reader.take()
-        };
-        reader.into_iter().for_each(Waker::wake);
+        self.queue.open(|| init(self.envelope()));
     }
 
-    pub(crate) fn push(&self, mut message: SdkMessage) {
-        let reader = {
-            let mut queue = lock(&self.queue);
-            if queue.closed {
-                return;
-            }
-            message.envelope_mut().seq = queue.next_seq;
-            queue.next_seq += 1;
-            queue.messages.push_back(message);
-            if queue.held {
-                None
-            } else {
-                queue.reader.take()
-            }
-        };
-        reader.into_iter().for_each(Waker::wake);
+    /// Queues a message for the reader.
+    pub(crate) fn push(&self, message: SdkMessage) {
+        self.queue.push(message);
     }
 
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
     pub(crate) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
-        let mut queue = lock(&self.queue);
-        let message = match queue.held {
-            true => None,
-            false => queue.messages.pop_front(),
-        };
-        queue.reader = match message {
-            None => reader.cloned(),
-            Some(_) => None,
-        };
-        if queue.reader.is_some() && !queue.held {
-            // A run may wait for long, and many may wait at once.
-            queue.messages = VecDeque::new();
-        }
-        let writers = match queue.messages.is_empty() {
-            true => std::mem::take(&mut queue.writers),
-            false => Vec::new(),
-        };
-        drop(queue);
-        writers.into_iter().for_each(Waker::wake);
-        message
+        self.queue.pop(reader)
     }
 
-    /// Ready when the reader has taken everything.
-    pub(crate) async fn drained(&self) {
-        poll_fn(|cx| {
-            let mut queue = lock(&self.queue);
-            if queue.messages.is_empty() {
-                return Poll::Ready(());
-            }
-            if !queue
-                .writers
-                .iter()
-                .any(|waker| waker.will_wake(cx.waker()))
-            {
-                queue.writers.push(cx.waker().clone());
-            }
-            Poll::Pending
-        })
-        .await;
+    /// Completes when the reader has taken all messages.
+    pub(crate) fn drained(&self) -> impl Future<Output = ()> {
+        self.queue.drained()
     }
 
     /// Returns `true` if a stream should let the reader catch up before it continues.
     pub(crate) fn is_backed_up(&self) -> bool {
-        let queue = lock(&self.queue);
-        !queue.held && queue.messages.len() >= BACKLOG
+        self.queue.is_backed_up()
     }
 
     /// Queues a message to the model for its next turn; returns `false` when there will be none.
@@ -281,32 +144,15 @@ impl Shared {
 
     /// Stops the run at `deadline`.
     pub(crate) fn stop_at(&self, deadline: Instant) {
-        *lock(&self.timer) = Some(Box::pin(sleep_until(deadline)));
-    }
-
-    fn poll_timer(&self, cx: &mut Context<'_>) {
-        let mut timer = lock(&self.timer);
-        let rings = timer
-            .as_mut()
-            .is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
-        if rings {
-            *timer = None;
-            self.stop.fetch_max(Stop::Deadline as u8, Ordering::AcqRel);
-        }
+        self.stop_signal.request_at(deadline);
     }
 
     pub(crate) fn request_stop(&self, stop: Stop) {
-        self.stop.fetch_max(stop as u8, Ordering::AcqRel);
-        self.stop_waker.wake();
+        self.stop_signal.request(stop);
     }
 
     pub(crate) fn stop(&self) -> Stop {
-        match self.stop.load(Ordering::Acquire) {
-            0 => Stop::None,
-            1 => Stop::Deadline,
-            2 => Stop::Interrupt,
-            _ => Stop::Abort,
-        }
+        self.stop_signal.get()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -316,33 +162,17 @@ impl Shared {
     /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop
     /// awaits in one place at a time, so one waker is enough.
     pub(crate) fn unless_stopped<F: Future>(&self, future: F) -> UnlessStopped<'_, F> {
-        UnlessStopped {
-            shared: self,
-            future,
-        }
+        self.stop_signal.unless_stopped(future)
     }
 
     /// Awaits `future`, one of the steps after a run's end and so also after a stop. Once the run
     /// is stopped it has until the end of `grace`, which begins then: `None` when it takes longer.
-    pub(crate) async fn within_grace<F: Future>(
+    pub(crate) fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,
         future: F,
-    ) -> Option<F::Output> {
-        let mut future = pin!(future);
-        poll_fn(|cx| {
-            if let Poll::Ready(output) = future.as_mut().poll(cx) {
-                return Poll::Ready(Some(output));
-            }
-            self.stop_waker.register(cx.waker());
-            self.poll_timer(cx);
-            if !self.is_stopped() {
-                return Poll::Pending;
-            }
-            let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME)));
-            grace.as_mut().poll(cx).map(|()| None)
-        })
-        .await
+    ) -> impl Future<Output = Option<F::Output>> {
+        self.stop_signal.within_grace(grace, future)
     }
 
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
@@ -352,7 +182,7 @@ impl Shared {
 
     /// Also called when a run is dropped before its end.
     pub(crate) fn mark_ended(&self) {
-        lock(&self.queue).closed = true;
+        self.queue.close();
         self.end_steering();
         self.ended.store(true, Ordering::Release);
         self.end_notify.notify_waiters();

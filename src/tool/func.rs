@@ -304,7 +304,7 @@ impl Tool for FuncTool {
         self.accesses.as_ref().map_or_else(Vec::new, |f| f(args))
     }
 
-    // Written by hand, for `async_trait` would box the closure's box again.
+    // Written by hand: `async_trait` would box the closure's boxed future again.
     fn execute<'a: 'b, 'b>(
         &'a self,
         cx: ToolContext,

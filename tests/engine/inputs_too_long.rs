@@ -1,12 +1,18 @@
 //! An input that is too long fails its run and not its session.
 
+use std::sync::{Arc, Mutex};
+
 use agentcore::message::Media;
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, Decision, Error, ErrorKind, ExitReason, FuncTool, Message, Messages, ModelEvent,
-    ModelRequest, OnUnanswered, Part, Result, StopReason, ThreadStore, ToolCall,
+    ModelRequest, OnUnanswered, Part, Result, RunContext, StopReason, ThreadStore, ToolCall,
+    async_trait, hook,
 };
 use serde_json::json;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::kit::{agent, any_object, asking, roles, stored, warnings, watch};
 
@@ -282,4 +288,53 @@ async fn title_of_a_first_input_that_was_taken_back_is_taken_back_on_disks_too()
     let again = agent(small()).store(store).build().unwrap();
     let list = again.store().list().await.unwrap();
     assert_eq!(list[0].title.as_deref(), Some("hi"));
+}
+
+/// Reads the state of a run at every event that is logged.
+#[derive(Clone, Default)]
+struct StateReader(Arc<Mutex<Option<RunContext>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for StateReader {
+    fn on_event(&self, _: &tracing::Event<'_>, _: Context<'_, S>) {
+        let cx = self.0.lock().unwrap().clone();
+        if let Some(cx) = cx {
+            cx.with_state(|_| ());
+        }
+    }
+}
+
+/// Summarises every message.
+struct Everything;
+
+#[async_trait]
+impl Compactor for Everything {
+    fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+        true
+    }
+
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let count = request.messages.len();
+        Ok(Some(Compaction::new("a summary", count)))
+    }
+}
+
+#[tokio::test]
+async fn a_warning_about_a_stale_summary_is_given_while_the_state_can_be_read() {
+    let reader = StateReader::default();
+    let subscriber = tracing_subscriber::registry().with(reader.clone());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let hook = hook::before_agent("keep", move |cx, state| {
+        *reader.0.lock().unwrap() = Some(cx);
+        async { Ok(state) }
+    });
+    let model = answering(|_| Err(Error::new(ErrorKind::RequestTooLarge, "413")));
+    let agent = agent(model)
+        .compactor(Everything)
+        .hook(hook)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("hi")).await;
+    assert_eq!(output.unwrap_err().kind(), ErrorKind::RequestTooLarge);
+    let warned = warnings(&messages).concat();
+    assert!(warned.contains("the summary was dropped"), "{warned}");
 }

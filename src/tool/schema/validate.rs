@@ -385,7 +385,7 @@ impl<'a> Validator<'a> {
         let is_same = |(schema, at): &(&'a Value, &'a Value)| {
             std::ptr::eq(*schema, target) && std::ptr::eq(*at, value)
         };
-        // A schema that comes back to itself without going deeper says nothing more.
+        // A schema that refers to itself for the same value adds nothing.
         if self.following.iter().any(is_same) {
             return;
         }

@@ -132,7 +132,7 @@ fn digest(value: &Value) -> u64 {
         },
         Value::String(text) => text.hash(&mut hasher),
         Value::Array(items) => items.iter().for_each(|item| digest(item).hash(&mut hasher)),
-        // A sum, for the order of the members does not count.
+        // A sum, because the order of the members does not count.
         Value::Object(members) => members
             .iter()
             .map(|(key, value)| {

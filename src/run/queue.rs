@@ -1,0 +1,133 @@
+//! The messages of a run that wait for its reader.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::task::{Poll, Waker};
+
+use crate::sdk::SdkMessage;
+use crate::util::sync::lock;
+
+/// The number of messages that may wait for the reader before a model's stream waits for it.
+const BACKLOG: usize = 64;
+
+/// The messages that wait for the reader, and the tasks that wait for the reader or for messages.
+pub(super) struct Queue(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    messages: VecDeque<SdkMessage>,
+    /// True once `init` was put in front. Messages that are emitted before wait behind it.
+    is_open: bool,
+    /// True once the run has ended: its result is the last message.
+    is_closed: bool,
+    /// Messages are numbered as they are queued, so that the numbers are the reader's order.
+    next_seq: u64,
+    reader: Option<Waker>,
+    writers: Vec<Waker>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self(Mutex::new(State {
+            // 0 is kept for `init`, which is always the first message.
+            next_seq: 1,
+            ..State::default()
+        }))
+    }
+}
+
+impl Queue {
+    /// Puts `init` before all messages so far. Does nothing the second time.
+    pub(super) fn open(&self, init: impl FnOnce() -> SdkMessage) {
+        if lock(&self.0).is_open {
+            return;
+        }
+        // Made without the lock, because it calls foreign code.
+        let message = init();
+        let reader = {
+            let mut state = lock(&self.0);
+            if std::mem::replace(&mut state.is_open, true) {
+                return;
+            }
+            state.messages.push_front(message);
+            state.reader.take()
+        };
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Adds a message with the next number. Does nothing once the queue is closed.
+    pub(super) fn push(&self, mut message: SdkMessage) {
+        let reader = {
+            let mut state = lock(&self.0);
+            if state.is_closed {
+                return;
+            }
+            message.envelope_mut().seq = state.next_seq;
+            state.next_seq += 1;
+            state.messages.push_back(message);
+            if state.is_open {
+                state.reader.take()
+            } else {
+                None
+            }
+        };
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Removes and returns the next message. Without one, `reader` is woken by the next.
+    pub(super) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
+        let mut state = lock(&self.0);
+        let message = if state.is_open {
+            state.messages.pop_front()
+        } else {
+            None
+        };
+        state.reader = match message {
+            None => reader.cloned(),
+            Some(_) => None,
+        };
+        if state.reader.is_some() && state.is_open {
+            // A run may wait for long, and many may wait at once.
+            state.messages = VecDeque::new();
+        }
+        let writers = if state.messages.is_empty() {
+            std::mem::take(&mut state.writers)
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        writers.into_iter().for_each(Waker::wake);
+        message
+    }
+
+    /// Completes when the reader has taken all messages.
+    pub(super) async fn drained(&self) {
+        poll_fn(|cx| {
+            let mut state = lock(&self.0);
+            if state.messages.is_empty() {
+                return Poll::Ready(());
+            }
+            if !state
+                .writers
+                .iter()
+                .any(|waker| waker.will_wake(cx.waker()))
+            {
+                state.writers.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Returns `true` if a stream should let the reader catch up before it continues.
+    pub(super) fn is_backed_up(&self) -> bool {
+        let state = lock(&self.0);
+        state.is_open && state.messages.len() >= BACKLOG
+    }
+
+    /// Accepts no more messages.
+    pub(super) fn close(&self) {
+        lock(&self.0).is_closed = true;
+    }
+}

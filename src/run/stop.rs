@@ -1,0 +1,146 @@
+//! The stop of a run, by its deadline or by a caller.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::task::AtomicWaker;
+use pin_project_lite::pin_project;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::util::sync::lock;
+
+use super::exit::ExitReason;
+
+/// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
+/// their own, and that the session store has for one write.
+pub(crate) const CLOSING_TIME: Duration = Duration::from_secs(10);
+
+/// The reason for stopping the loop wherever it is, strongest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stop {
+    None = 0,
+    /// The time limit of the run was reached.
+    Deadline = 1,
+    Interrupt = 2,
+    Abort = 3,
+}
+
+impl Stop {
+    /// The exit reason of a run that was stopped so.
+    pub(crate) fn exit_reason(self) -> ExitReason {
+        match self {
+            Self::Abort => ExitReason::Aborted,
+            Self::Deadline => ExitReason::MaxDuration,
+            _ => ExitReason::Interrupted,
+        }
+    }
+}
+
+/// The strongest stop that was requested, and the run's time limit.
+pub(super) struct StopSignal {
+    stop: AtomicU8,
+    waker: AtomicWaker,
+    /// Completes when the time limit is reached; `None` without a limit.
+    timer: Mutex<Option<Pin<Box<Sleep>>>>,
+}
+
+impl Default for StopSignal {
+    fn default() -> Self {
+        Self {
+            stop: AtomicU8::new(Stop::None as u8),
+            waker: AtomicWaker::new(),
+            timer: Mutex::default(),
+        }
+    }
+}
+
+impl StopSignal {
+    pub(super) fn request(&self, stop: Stop) {
+        self.stop.fetch_max(stop as u8, Ordering::AcqRel);
+        self.waker.wake();
+    }
+
+    /// Requests a stop at `deadline`.
+    pub(super) fn request_at(&self, deadline: Instant) {
+        *lock(&self.timer) = Some(Box::pin(sleep_until(deadline)));
+    }
+
+    pub(super) fn get(&self) -> Stop {
+        match self.stop.load(Ordering::Acquire) {
+            0 => Stop::None,
+            1 => Stop::Deadline,
+            2 => Stop::Interrupt,
+            _ => Stop::Abort,
+        }
+    }
+
+    /// Returns `true` if a stop was requested; otherwise the task is woken by the next request.
+    fn poll_stopped(&self, cx: &mut Context<'_>) -> bool {
+        self.waker.register(cx.waker());
+        let mut timer = lock(&self.timer);
+        let is_due = timer
+            .as_mut()
+            .is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
+        if is_due {
+            *timer = None;
+            self.stop.fetch_max(Stop::Deadline as u8, Ordering::AcqRel);
+        }
+        self.get() != Stop::None
+    }
+
+    /// Awaits `future`; `None` if a stop is requested first.
+    pub(super) fn unless_stopped<F: Future>(&self, future: F) -> UnlessStopped<'_, F> {
+        UnlessStopped {
+            signal: self,
+            future,
+        }
+    }
+
+    /// Awaits `future`; `None` if it takes longer than until the end of `grace`, which begins when
+    /// a stop is requested.
+    pub(super) async fn within_grace<F: Future>(
+        &self,
+        grace: &mut Option<Pin<Box<Sleep>>>,
+        future: F,
+    ) -> Option<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return Poll::Ready(Some(output));
+            }
+            if !self.poll_stopped(cx) {
+                return Poll::Pending;
+            }
+            let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME)));
+            grace.as_mut().poll(cx).map(|()| None)
+        })
+        .await
+    }
+}
+
+pin_project! {
+    /// A future that ends when the run is stopped. Not an `async fn`, which would keep its future
+    /// twice.
+    pub(crate) struct UnlessStopped<'a, F> {
+        signal: &'a StopSignal,
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for UnlessStopped<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if this.signal.poll_stopped(cx) {
+            return Poll::Ready(None);
+        }
+        this.future.poll(cx).map(Some)
+    }
+}
