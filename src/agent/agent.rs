@@ -32,8 +32,7 @@ impl Agent {
         &self.0
     }
 
-    /// Starts an agent that asks `model`: a model, an `Arc` or `Box` of one. The same as
-    /// [`AgentBuilder::new`].
+    /// Creates a builder for an agent of `model`, as [`AgentBuilder::new`].
     ///
     /// ```
     /// use agentcore::Agent;
@@ -73,7 +72,7 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn run(&self, input: impl Into<Messages>) -> Run {
-        self.session("").unkept().run(input)
+        self.new_session().unkept().run(input)
     }
 
     /// Returns the session with this id, to start it or to continue it. An empty id is a new random
@@ -85,7 +84,7 @@ impl Agent {
     ///
     /// # async fn example() -> Result<(), agentcore::Error> {
     /// let agent = AgentBuilder::new(ScriptedModel::new().say("4").say("8")).build()?;
-    /// let first = agent.session("").run("2+2?").await?;
+    /// let first = agent.new_session().run("2+2?").await?;
     /// let next = agent.session(first.session_id).run("And twice that?").await?;
     /// assert_eq!(next.messages.len(), 4);
     /// # Ok(())
@@ -93,14 +92,14 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
-        let mut id = id.into();
+        let id = id.into();
         if id.is_empty() {
-            id = Uuid::now_v7().to_string().into();
+            return self.new_session();
         }
         Session::new(self.clone(), id)
     }
 
-    /// A new session with a random id. Unlike the session of [`run`](Self::run) it is stored, so
+    /// Returns a new session with a random id. Unlike the session of [`run`](Self::run) it is stored, so
     /// that it can be continued.
     ///
     /// ```
@@ -117,7 +116,7 @@ impl Agent {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn new_session(&self) -> Session {
-        self.session("")
+        Session::new(self.clone(), Uuid::now_v7().to_string().into())
     }
 
     /// All sessions of the agent's store, the one written last first.

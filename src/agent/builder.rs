@@ -59,7 +59,7 @@ pub struct AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// An agent that asks `model`: a model, an `Arc` or `Box` of one.
+    /// Creates a builder for an agent of `model`: a model, or an `Arc` or `Box` of one.
     pub fn new(model: impl Model) -> Self {
         Self {
             settings: RunSettings::new(model::erase(model)),
@@ -75,18 +75,19 @@ impl AgentBuilder {
         }
     }
 
-    /// A name, for messages and traces. `agent` unless set.
+    /// Sets the agent's name, for messages and traces. Defaults to `agent`.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.settings.agent = name.into();
         self
     }
 
-    /// Fixed instructions.
+    /// Sets a fixed system prompt. Replaces a [`prompter`](Self::prompter).
     pub fn system_prompt(self, prompt: impl Into<SystemPrompt>) -> Self {
         self.prompter(model::StaticPrompt::new(prompt))
     }
 
-    /// Instructions assembled at the start of every run.
+    /// Sets the prompter, which assembles the system prompt at the start of every run. Replaces a
+    /// [`system_prompt`](Self::system_prompt).
     pub fn prompter(mut self, prompter: impl Prompter) -> Self {
         self.prompter = Arc::new(prompter);
         self
@@ -107,9 +108,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds the tools of a registry: tools it marks as disabled are refused when they are called,
-    /// tools it marks as allowed run without the question that the permission mode alone would
-    /// raise.
+    /// Adds the tools of a registry. Calls of its disabled tools are refused. Calls of its allowed
+    /// tools run without a question where only the permission mode would ask one.
     pub fn registry(mut self, registry: &ToolRegistry) -> Self {
         self.tools.extend(registry.tools());
         self.disabled_tools
@@ -141,29 +141,30 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the backend that stores files and runs commands. For hooks, and for tools that ask the
-    /// context for it; the presets carry their own.
+    /// Sets the backend that stores files and runs commands, for hooks and for tools that use
+    /// [`ToolContext::backend`](crate::ToolContext::backend). The tool presets have their own.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.settings.backend = Some(Arc::new(backend));
         self
     }
 
-    /// The working directory, as messages and prompts name it.
+    /// Sets the working directory that messages and prompts name.
     pub fn cwd(mut self, cwd: impl Into<Arc<str>>) -> Self {
         self.settings.cwd = Some(cwd.into());
         self
     }
 
-    /// Sets the store of all sessions. Default: a [`ThreadStore`](crate::ThreadStore) that keeps
-    /// sessions for an hour after the last use, at most 1,000 of them and 64 MiB, and drops those
-    /// that were used longest ago when there are more; runs without a session ([`Agent::run`]) are
-    /// not kept in it.
+    /// Sets the store of all sessions. Defaults to a [`ThreadStore`](crate::ThreadStore) that keeps
+    /// sessions for an hour after their last use, at most 1,000 of them and 64 MiB: beyond that it
+    /// drops those that were used longest ago. Runs without a session ([`Agent::run`]) are not kept
+    /// in the default store.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Sets the permission gate, which decides whether a call may run. Every call may, unless set.
+    /// Sets the permission gate, which decides whether a call may run. Defaults to allowing
+    /// every call.
     pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
         self.settings.gates = Gates::one(Arc::new(gate));
         self
@@ -175,32 +176,33 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the permission mode: how many calls are allowed without a question.
+    /// Sets the permission mode: how many calls are allowed without a question. Defaults to
+    /// [`PermissionMode::Default`].
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.settings.mode = mode;
         self
     }
 
-    /// Sets the handling of a question that cannot be answered. The call is denied unless set.
+    /// Sets the handling of a question that cannot be answered. Defaults to denying the call.
     pub fn unanswered(mut self, unanswered: OnUnanswered) -> Self {
         self.limits.unanswered = unanswered;
         self
     }
 
-    /// Sets the time in which a parked question can still be answered. Without limit unless set.
+    /// Sets the time within which a parked question can be answered. Defaults to no limit.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self
     }
 
-    /// Sets the time a question waits for its answer. Without limit unless set.
+    /// Sets the time a question waits for its answer. Defaults to no limit.
     pub fn ask_timeout(mut self, timeout: Duration) -> Self {
         self.settings.ask_timeout = Some(timeout);
         self
     }
 
-    /// Sets the maximum number of model calls of a run. 100 unless set; 0 is no limit. Asking once
-    /// more for an answer that failed, was empty or did not fit costs no turn.
+    /// Sets the maximum number of model calls of a run; 0 is no limit. Defaults to 100. Repeating a
+    /// call whose answer failed, was empty or did not fit does not count.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.limits.max_turns = turns;
         self
@@ -256,50 +258,51 @@ impl AgentBuilder {
         self
     }
 
-    /// The most tokens of one answer. The model's limit unless set.
+    /// Sets the maximum number of tokens of one answer. Defaults to the model's limit.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.request.max_output_tokens = Some(tokens);
         self
     }
 
-    /// Sets the sampling temperature.
+    /// Sets the sampling temperature, at least 0. Defaults to the provider's.
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.request.temperature = Some(temperature);
         self
     }
 
-    /// Sequences that end an answer.
+    /// Sets the sequences that end an answer.
     pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
         self.request.stop = stop.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Knobs that not every model has.
+    /// Sets the settings that not every model supports.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
         self.request.settings = settings;
         self
     }
 
-    /// Sets whether the stream has `stream_event` messages: every piece of an answer as it arrives.
+    /// Sets whether the stream has `stream_event` messages: the pieces of an answer as they arrive.
+    /// Defaults to `false`.
     pub fn include_partial_messages(mut self, include: bool) -> Self {
         self.settings.partial_messages = include;
         self
     }
 
-    /// Sets whether the model is asked to wrap up when the turns run out. Off unless set.
+    /// Sets whether the model is asked to wrap up when the turns run out. Defaults to `false`.
     pub fn wrap_up(mut self, enabled: bool) -> Self {
         self.request.wrap_up = enabled;
         self
     }
 
-    /// Sets whether an answer the model refused stays in the history. Off unless set: sent again,
-    /// it would be refused again.
+    /// Sets whether a refused input and its answer stay in the history. Defaults to `false`: sent
+    /// again, it would be refused again.
     pub fn keep_refused(mut self, keep: bool) -> Self {
         self.request.keep_refused = keep;
         self
     }
 
-    /// Sets whether the text of an interrupted answer is kept. On unless set.
+    /// Sets whether the text of an interrupted answer is kept. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
         self.request.discard_interrupted = !keep;
         self
@@ -311,14 +314,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the limits on the size of one answer: 32 MiB, 1,000 tool calls and 10,000 content blocks
-    /// unless set. A run whose model exceeds one ends with an error; see [`ResponseLimits`].
+    /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 32 MiB,
+    /// 1,000 tool calls, 10,000 content blocks. A run whose model exceeds one ends with an error.
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
         self.settings.response_limits = limits;
         self
     }
 
-    /// Sets the number of tool calls of a turn that run concurrently. 8 unless set.
+    /// Sets how many tool calls of a turn may run at the same time, at least 1. Defaults to 8.
     pub fn parallel_tools(mut self, calls: usize) -> Self {
         self.limits.parallel_tools = calls.max(1);
         self
@@ -338,7 +341,7 @@ impl AgentBuilder {
     }
 
     /// Sets the limit of JSON values in a history: in the arguments of calls and in the details of
-    /// results. 150,000 unless set.
+    /// results. Defaults to 150,000.
     ///
     /// A call has 2 to 20 values as a rule, the details of an edit 4, those of a search 4 for each
     /// match. In memory a value takes 32 to 650 bytes. Counted are the messages that the run adds,
@@ -352,7 +355,7 @@ impl AgentBuilder {
     }
 
     /// Sets the limit of bytes in a history: of answers and results, counted as for
-    /// [`max_history_values`](Self::max_history_values). 64 MiB unless set.
+    /// [`max_history_values`](Self::max_history_values). Defaults to 64 MiB.
     ///
     /// An answer that exceeds it ends the run in the same way, and its text stays as far as it fits.
     /// Results are cut as by [`max_result_bytes`](Self::max_result_bytes).
@@ -361,15 +364,15 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time a tool call may run without progress. 120 seconds unless set; a tool may have
-    /// a limit of its own.
+    /// Sets the time a tool call may run without progress. Defaults to 120 seconds; a tool may set
+    /// its own.
     pub fn tool_timeout(mut self, timeout: Duration) -> Self {
         self.limits.tool_timeout = timeout;
         self
     }
 
     /// Sets the time in which the tool sources must answer, all together, each time they are asked.
-    /// 30 seconds unless set. A source that does not answer in time keeps the tools it had, with a
+    /// Defaults to 30 seconds. A source that does not answer in time keeps the tools it had, with a
     /// warning, and is asked again before the next turn.
     pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
         self.limits.source_timeout = timeout;
@@ -377,35 +380,35 @@ impl AgentBuilder {
     }
 
     /// Sets whether the model is warned, and then stopped, when the same call gives the same result
-    /// three and five times. On unless set.
+    /// three and five times. Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self
     }
 
-    /// Sets the time limit of one phase of a hook, not counting the steps it wraps. 60 seconds
-    /// unless set; `None` is no limit. Even then the `after_agent` hooks of a run that was
+    /// Sets the time limit of one phase of a hook, not counting the steps it wraps. Defaults to 60
+    /// seconds; `None` is no limit. Even then the `after_agent` hooks of a run that was
     /// interrupted, or reached its time limit, have 10 seconds together.
     pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.settings.hook_timeout = timeout.into();
         self
     }
 
-    /// Sets how many times an answer that does not match the requested schema is sent back. 2
-    /// unless set.
+    /// Sets how many times an answer that does not match the requested schema is sent back. Defaults
+    /// to 2.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;
         self
     }
 
-    /// Sets the maximum nesting depth of subagents. 2 unless set.
+    /// Sets the maximum nesting depth of subagents. Defaults to 2, and is at most 8.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
         self
     }
 
-    /// Sets how many model calls a run and its subagents may have in progress at once. 16 unless
-    /// set.
+    /// Sets how many model calls a run and its subagents may have in progress, at least 1. Defaults
+    /// to 16.
     pub fn parallel_model_calls(mut self, calls: usize) -> Self {
         self.settings.parallel_model_calls = calls.max(1);
         self
@@ -430,7 +433,7 @@ impl AgentBuilder {
         self
     }
 
-    /// The agent.
+    /// Builds the agent.
     ///
     /// # Errors
     ///

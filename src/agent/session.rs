@@ -23,8 +23,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
-/// It is a cheap handle. [`run`](Self::run) takes it by value, for the values and the input id it
-/// was given belong to that run alone; for the next one clone it before, or name the session again.
+/// A cheap handle. [`run`](Self::run) takes it by value, because its values and its input id are used
+/// by one run. For another run, clone it before, or get it again by its id.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -48,7 +48,7 @@ pub struct Session {
     values: Values,
     input_id: Option<Arc<str>>,
     user_id: Option<Arc<str>>,
-    at: Option<usize>,
+    rewind_to: Option<usize>,
     is_kept: bool,
     must_exist: bool,
     parent: Option<Arc<RunningCall>>,
@@ -62,7 +62,7 @@ impl Session {
             values: Values::default(),
             input_id: None,
             user_id: None,
-            at: None,
+            rewind_to: None,
             is_kept: true,
             must_exist: false,
             parent: None,
@@ -86,8 +86,8 @@ impl Session {
         self
     }
 
-    /// Names the next input, so that it is stored once even when it is sent twice. A session
-    /// remembers the newest 1,000 names at least, and forgets older ones.
+    /// Sets the id of the next input, so that it is stored once even if it is sent twice. A session
+    /// keeps at least the newest 1,000 ids.
     ///
     /// An input that is sent again is not processed: the run gives the answer that it got, without
     /// asking the model. When the input had failed and a later one was answered, that answer is
@@ -138,7 +138,7 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub fn rewind_to(mut self, messages: usize) -> Self {
-        self.at = Some(messages);
+        self.rewind_to = Some(messages);
         self
     }
 
@@ -305,7 +305,7 @@ impl Session {
             user_id: self.user_id,
             values: self.values,
             decisions,
-            rewind_to: self.at,
+            rewind_to: self.rewind_to,
             is_kept: self.is_kept,
             must_exist: self.must_exist,
             parent: self.parent,

@@ -66,7 +66,7 @@ pub struct ModelRequest {
     pub tool_choice: ToolChoice,
     /// The form of the answer.
     pub response_format: Option<ResponseFormat>,
-    /// Knobs that not every model has.
+    /// The settings that not every model supports.
     pub settings: ModelSettings,
     /// Further fields for the provider's body, merged in last.
     pub extra: Map<String, Value>,

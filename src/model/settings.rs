@@ -1,10 +1,10 @@
-//! Knobs of a request.
+//! Settings of a request.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Knobs that not every model has. A provider omits the settings that its API does not support.
+/// Settings that not every model supports. A provider omits those that its API does not have.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelSettings {

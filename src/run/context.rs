@@ -131,7 +131,7 @@ impl RunContext {
         &self.0.budget
     }
 
-    /// Limits, prices and abilities of the model in use.
+    /// The profile of the model in use: limits, prices, abilities.
     pub fn profile(&self) -> ModelProfile {
         *lock(&self.0.model).profile()
     }

@@ -16,8 +16,7 @@ use super::shared::Shared;
 use super::stats::RunStats;
 use super::stop::Stop;
 
-/// Control over a run, from any thread. Holding one keeps neither the run nor its questions
-/// alive.
+/// A handle that controls a run from any thread. It does not keep the run or its questions alive.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -49,7 +48,7 @@ impl RunHandle {
         self.0.request_stop(Stop::Interrupt);
     }
 
-    /// Like [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`]: the caller gave up.
+    /// Like [`interrupt`](Self::interrupt), with [`ExitReason::Aborted`].
     pub fn abort(&self) {
         self.0.request_stop(Stop::Abort);
     }
@@ -76,7 +75,7 @@ impl RunHandle {
         lock(&self.0.control).mode = Some(mode);
     }
 
-    /// A responder; see there for what holding one means.
+    /// Returns a [`Responder`], which answers the run's questions while it is held.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.0)
     }

@@ -20,8 +20,7 @@ pub struct RunOutput {
     pub text: String,
     /// The session's state after the run.
     pub state: AgentState,
-    /// The whole history. An input that was taken back, because it was refused or too long, is not
-    /// in it.
+    /// The whole history, without an input that was removed because it was refused or too long.
     pub messages: Messages,
     /// The tokens of this run, without subagents, as the providers reported them. Most report the
     /// usage of an answer at its end, so an interrupted one counts too little, unless money or

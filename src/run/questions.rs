@@ -12,7 +12,7 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 use super::context::RunContext;
-use super::responder::Waiting;
+use super::responder::QuestionGuard;
 
 impl RunContext {
     /// Asks a question: the confirmer first, then the holder of a responder.
@@ -50,11 +50,13 @@ impl RunContext {
                 answer => return answer,
             }
         }
-        // The desk is not kept: only responders may keep it open.
-        let desk = lock(&self.shared().desk).upgrade();
-        let receiver = desk.map(|desk| desk.open(request.id.clone()));
-        let _waiting = Waiting {
-            desk: lock(&self.shared().desk).clone(),
+        // Held weakly: only responders keep the questions open.
+        let questions = lock(&self.shared().questions).clone();
+        let receiver = questions
+            .upgrade()
+            .map(|questions| questions.open(request.id.clone()));
+        let _guard = QuestionGuard {
+            questions,
             id: request.id.clone(),
         };
         match (receiver, &self.0.parent) {
@@ -71,6 +73,7 @@ impl RunContext {
 
 /// Asks a confirmer. A confirmer that panics counts as a denial.
 async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
-    let confirm = panic::caught(confirmer.confirm(request)).await;
-    confirm.unwrap_or_else(|text| Answer::Deny(format!("the one who was asked panicked: {text}")))
+    panic::caught(confirmer.confirm(request))
+        .await
+        .unwrap_or_else(|text| Answer::Deny(format!("the confirmer panicked: {text}")))
 }

@@ -14,9 +14,9 @@ use super::shared::Shared;
 /// The questions that are open. Only responders own it: when the last is dropped, every sender is
 /// dropped and every question resolves to [`Answer::Unanswered`].
 #[derive(Default)]
-pub(crate) struct Desk(Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>);
+pub(crate) struct OpenQuestions(Mutex<HashMap<Arc<str>, oneshot::Sender<Answer>>>);
 
-impl Desk {
+impl OpenQuestions {
     pub(crate) fn open(&self, id: Arc<str>) -> oneshot::Receiver<Answer> {
         let (sender, receiver) = oneshot::channel();
         lock(&self.0).insert(id, sender);
@@ -30,15 +30,15 @@ impl Desk {
 }
 
 /// Closes a question when its asker stops waiting, for any reason.
-pub(crate) struct Waiting {
-    pub(crate) desk: Weak<Desk>,
+pub(crate) struct QuestionGuard {
+    pub(crate) questions: Weak<OpenQuestions>,
     pub(crate) id: Arc<str>,
 }
 
-impl Drop for Waiting {
+impl Drop for QuestionGuard {
     fn drop(&mut self) {
-        if let Some(desk) = self.desk.upgrade() {
-            desk.close(&self.id);
+        if let Some(questions) = self.questions.upgrade() {
+            questions.close(&self.id);
         }
     }
 }
@@ -47,8 +47,9 @@ impl Drop for Waiting {
 ///
 /// While one is alive, a call that needs permission sends a
 /// [`PermissionRequest`](crate::sdk::PermissionRequest) and waits; when the last is dropped, open
-/// questions count as unanswered. Clones are equal. If you hold one and do not answer, the run
-/// waits; drop it, or set [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout).
+/// questions count as unanswered. Clones answer the same questions. If you hold one and do not
+/// answer, the run waits; drop it, or set
+/// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout).
 ///
 /// ```
 /// use agentcore::{Agent, Answer, SdkMessage};
@@ -65,17 +66,17 @@ impl Drop for Waiting {
 /// ```
 #[derive(Clone)]
 #[must_use = "dropping the last responder leaves every question unanswered"]
-pub struct Responder(Arc<Desk>);
+pub struct Responder(Arc<OpenQuestions>);
 
 impl Responder {
     pub(crate) fn of(shared: &Shared) -> Self {
-        let mut slot = lock(&shared.desk);
-        let desk = slot.upgrade().unwrap_or_else(|| {
-            let desk = Arc::<Desk>::default();
-            *slot = Arc::downgrade(&desk);
-            desk
+        let mut slot = lock(&shared.questions);
+        let questions = slot.upgrade().unwrap_or_else(|| {
+            let questions = Arc::<OpenQuestions>::default();
+            *slot = Arc::downgrade(&questions);
+            questions
         });
-        Self(desk)
+        Self(questions)
     }
 
     /// Answers the question `id`: the request, boxed or not, or its id. Returns `false` when the

@@ -19,7 +19,7 @@ use crate::util::sync::lock;
 use super::exit::ExitReason;
 use super::poll_clock::PollClock;
 use super::queue::Queue;
-use super::responder::Desk;
+use super::responder::OpenQuestions;
 use super::stats::RunStats;
 use super::stop::{Stop, StopSignal, UnlessStopped};
 
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     queue: Queue,
     stop_signal: StopSignal,
     pub(crate) control: Mutex<Control>,
-    pub(crate) desk: Mutex<Weak<Desk>>,
+    pub(crate) questions: Mutex<Weak<OpenQuestions>>,
     pub(crate) stats: Mutex<RunStats>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
@@ -77,7 +77,7 @@ impl Shared {
             queue: Queue::default(),
             stop_signal: StopSignal::default(),
             control: Mutex::default(),
-            desk: Mutex::default(),
+            questions: Mutex::default(),
             stats: Mutex::default(),
             end: Mutex::default(),
             ended: AtomicBool::new(false),

@@ -136,7 +136,7 @@ impl From<Value> for ToolOutput {
     }
 }
 
-/// A value that serialises, as a tool's answer in JSON.
+/// A serialisable value that the model reads as JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 

@@ -46,7 +46,7 @@ struct Inner {
 }
 
 impl ToolRegistry {
-    /// No tools at all.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -108,7 +108,7 @@ impl ToolRegistry {
         self.inner().disabled.insert(name.into());
     }
 
-    /// Switches a name on again.
+    /// Enables a disabled name.
     pub fn enable(&mut self, name: &str) {
         self.inner().disabled.remove(name);
     }

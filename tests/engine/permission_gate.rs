@@ -199,7 +199,7 @@ async fn what_the_confirmer_says() {
         (
             Answer::Deny("panic".into()),
             0,
-            "Error: the one who was asked panicked",
+            "Error: the confirmer panicked",
         ),
         (
             Answer::Unanswered,
