@@ -12,16 +12,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-use super::book::{Book, Changed};
+use super::active_runs::ActiveRuns;
+use super::capture::join_root;
 #[cfg(unix)]
 use super::folder::Folder;
-use super::keep::full;
+use super::index::{MessageChanges, SessionIndex};
 use super::report::Checkpoint;
-use super::runs::Runs;
-use super::shelf::Shelf;
+use super::storage::Storage;
 
-/// The contents of larger files are not kept; it is only noted that they were changed.
-const LARGEST: u64 = 32 * 1024 * 1024;
+/// The default size in bytes of the largest file whose content is stored.
+const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
@@ -91,7 +91,7 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
 ///   the agent wrote and a command changed later counts as changed from outside.
-/// * Files over 32 MiB, unless [`keep_up_to`](Self::keep_up_to) sets another limit, and symbolic
+/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, and symbolic
 ///   links that are removed. They are reported as not kept.
 /// * Folders: those that were created remain, empty, and no file is restored in the place of one.
 ///   Those that are made again have the mode of new folders.
@@ -140,27 +140,27 @@ const LARGEST: u64 = 32 * 1024 * 1024;
 #[derive(Clone)]
 pub struct FileCheckpoints {
     pub(super) inner: Arc<Inner>,
-    pub(super) largest: u64,
+    pub(super) max_file_size: u64,
 }
 
 pub(super) struct Inner {
     pub(super) backend: Arc<dyn Backend>,
     /// The root of the workspace by its own name.
     pub(super) root: Arc<str>,
-    pub(super) shelf: Shelf,
-    pub(super) runs: Runs,
-    pub(super) books: Mutex<HashMap<Arc<str>, Shared>>,
+    pub(super) storage: Storage,
+    pub(super) runs: ActiveRuns,
+    pub(super) indexes: Mutex<HashMap<Arc<str>, SharedIndex>>,
     /// Changes of one file take turns.
-    pub(super) turns: [tokio::sync::Mutex<()>; 64],
+    pub(super) path_locks: [tokio::sync::Mutex<()>; 64],
 }
 
-pub(super) type Shared = Arc<Mutex<Option<Book>>>;
+pub(super) type SharedIndex = Arc<Mutex<Option<SessionIndex>>>;
 
 impl FileCheckpoints {
     /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget).
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
-        Self::on(Arc::new(backend), root, Shelf::Memory(Mutex::default()))
+        Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
     }
 
     /// Checkpoints in this folder, which is created if it does not exist. Blocks while it accesses
@@ -188,28 +188,28 @@ impl FileCheckpoints {
             .ok()
             .and_then(|real_root| Some(real_root.to_str()?.into()));
         let root = real_root.unwrap_or_else(|| backend.root().into());
-        Ok(Self::on(Arc::new(backend), root, Shelf::Folder(folder)))
+        Ok(Self::on(Arc::new(backend), root, Storage::Folder(folder)))
     }
 
-    fn on(backend: Arc<dyn Backend>, root: Arc<str>, shelf: Shelf) -> Self {
+    fn on(backend: Arc<dyn Backend>, root: Arc<str>, storage: Storage) -> Self {
         let inner = Inner {
             backend,
             root,
-            shelf,
-            runs: Runs::default(),
-            books: Mutex::default(),
-            turns: [const { tokio::sync::Mutex::const_new(()) }; 64],
+            storage,
+            runs: ActiveRuns::default(),
+            indexes: Mutex::default(),
+            path_locks: [const { tokio::sync::Mutex::const_new(()) }; 64],
         };
         Self {
             inner: Arc::new(inner),
-            largest: LARGEST,
+            max_file_size: MAX_FILE_SIZE,
         }
     }
 
-    /// The largest file whose content is kept, in bytes; 32 MiB by default.
+    /// Sets the size of the largest file whose content is kept, in bytes. Defaults to 32 MiB.
     #[must_use]
-    pub fn keep_up_to(mut self, bytes: u64) -> Self {
-        self.largest = bytes;
+    pub fn max_file_size(mut self, bytes: u64) -> Self {
+        self.max_file_size = bytes;
         self
     }
 
@@ -220,14 +220,15 @@ impl FileCheckpoints {
     /// When the folder cannot be read.
     pub async fn checkpoints(&self, session: &str) -> Result<Vec<Checkpoint>> {
         let root = self.inner.backend.root().to_owned();
-        self.with_book(session, move |_, book| {
-            let messages = book.messages().into_iter();
-            let checkpoint = |(message, changed): (usize, Changed)| {
-                let files = changed.files.iter();
-                let paths = files.map(|(away, name)| full(away.as_deref().unwrap_or(&root), name));
+        self.with_index(session, move |_, index| {
+            let messages = index.messages().into_iter();
+            let checkpoint = |(message, changes): (usize, MessageChanges)| {
+                let files = changes.files.iter();
+                let paths =
+                    files.map(|(away, name)| join_root(away.as_deref().unwrap_or(&root), name));
                 Checkpoint {
                     message,
-                    title: changed.title,
+                    title: changes.title,
                     files: paths.collect(),
                 }
             };
@@ -256,18 +257,18 @@ impl FileCheckpoints {
     /// As [`fork`](Self::fork).
     pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let (from_id, to_id) = (from.to_owned(), to.to_owned());
-        self.with_book(from, move |inner, book| {
+        self.with_index(from, move |inner, index| {
             let mut bytes = Vec::new();
-            for range in book.until(messages) {
+            for range in index.ranges_before(messages) {
                 let len = range.end - range.start;
-                bytes.extend(inner.shelf.content(&from_id, range.start, len)?);
+                bytes.extend(inner.storage.content(&from_id, range.start, len)?);
             }
             match bytes.is_empty() {
                 true => Ok(()),
                 false => {
-                    inner.shelf.create(&to_id, &bytes)?;
+                    inner.storage.create(&to_id, &bytes)?;
                     // It may have been read while there was nothing.
-                    lock(&inner.books).remove(to_id.as_str());
+                    lock(&inner.indexes).remove(to_id.as_str());
                     Ok(())
                 }
             }
@@ -285,14 +286,14 @@ impl FileCheckpoints {
     pub async fn forget(&self, session: &str) -> Result<bool> {
         let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
         blocking(move || {
-            let shared = inner.book(&session);
-            let mut book = lock(&shared);
-            *book = None;
-            let removed = inner.shelf.remove(&session);
-            let mut books = lock(&inner.books);
+            let shared = inner.index(&session);
+            let mut index = lock(&shared);
+            *index = None;
+            let removed = inner.storage.remove(&session);
+            let mut indexes = lock(&inner.indexes);
             // Unless somebody waits for it: all know of one book.
             if Arc::strong_count(&shared) == 2 {
-                books.remove(&session);
+                indexes.remove(&session);
             }
             removed
         })
@@ -308,7 +309,7 @@ impl FileCheckpoints {
         let inner = self.inner.clone();
         blocking(move || {
             let mut sessions: Vec<_> = inner
-                .shelf
+                .storage
                 .sessions()?
                 .into_iter()
                 .map(|(id, _)| id)
@@ -327,7 +328,7 @@ impl FileCheckpoints {
     /// When the folder cannot be read, or checkpoints cannot be removed.
     pub async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.inner.clone();
-        let sessions = blocking(move || inner.shelf.sessions()).await?;
+        let sessions = blocking(move || inner.storage.sessions()).await?;
         let mut removed = 0;
         for (session, age) in sessions {
             let is_old = age.is_some_and(|age| age >= older_than);

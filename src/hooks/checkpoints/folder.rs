@@ -11,9 +11,9 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::folder::{make_folder, sync_folder};
 
-use super::book::Book;
+use super::index::SessionIndex;
 use super::record::{Fault, scan};
-use super::shelf::{taken, unreadable};
+use super::storage::{already_exists, unreadable};
 
 const ENDING: &str = "files";
 /// The extension of a damaged file: `damaged`, `2.damaged` and so on.
@@ -36,16 +36,16 @@ impl Folder {
         &self.0
     }
 
-    pub(super) fn read(&self, session: &str, book: &mut Book) -> Result<Option<Fault>> {
+    pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<Option<Fault>> {
         let path = self.file(session)?;
         let mut read_file = || match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                book.clear();
+                index.clear();
                 Ok(None)
             }
             Err(error) => Err(error),
-            Ok(file) if file.metadata()?.len() == book.end => Ok(None),
-            Ok(file) => renew(&file, book),
+            Ok(file) if file.metadata()?.len() == index.end => Ok(None),
+            Ok(file) => renew(&file, index),
         };
         read_file().map_err(|error| failed("read", &path, error))
     }
@@ -55,16 +55,16 @@ impl Folder {
     pub(super) fn append(
         &self,
         session: &str,
-        book: &mut Book,
+        index: &mut SessionIndex,
         bytes: &[u8],
         durable: bool,
     ) -> Result<u64> {
         let path = self.file(session)?;
         let mut open_file = || {
             let file = lock(&path, true)?.ok_or(io::ErrorKind::NotFound)?;
-            let fault = match file.metadata()?.len() == book.end {
+            let fault = match file.metadata()?.len() == index.end {
                 true => None,
-                false => renew(&file, book)?,
+                false => renew(&file, index)?,
             };
             io::Result::Ok((file, fault))
         };
@@ -72,18 +72,18 @@ impl Folder {
         match fault {
             None => {}
             Some(Fault::Torn) => file
-                .set_len(book.end)
+                .set_len(index.end)
                 .map_err(|error| failed("repair", &path, error))?,
             Some(Fault::Damaged) => {
                 let aside_path =
                     put_aside(&path).map_err(|error| failed("put aside", &path, error))?;
                 tracing::warn!(path = %aside_path.display(), "damaged checkpoints were put aside");
-                book.clear();
-                return self.append(session, book, bytes, durable);
+                index.clear();
+                return self.append(session, index, bytes, durable);
             }
             Some(fault) => return Err(unreadable(session, fault)),
         }
-        let start = book.end;
+        let start = index.end;
         let mut result = file.write_all(bytes);
         if durable {
             result = result.and_then(|()| file.sync_data());
@@ -132,7 +132,7 @@ impl Folder {
             sync_folder(&self.0)
         };
         write().map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => taken(session),
+            io::ErrorKind::AlreadyExists => already_exists(session),
             _ => failed("write", &path, error),
         })
     }
@@ -236,9 +236,9 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside_path)
 }
 
-fn renew(file: &File, book: &mut Book) -> io::Result<Option<Fault>> {
-    book.clear();
-    scan(BufReader::new(file), |found| book.add(found))
+fn renew(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {
+    index.clear();
+    scan(BufReader::new(file), |read_record| index.push(read_record))
 }
 
 /// An id as a name: small letters, digits, `-` and `_`, everything else as `%XX`.

@@ -25,8 +25,8 @@ impl Hook for FileCheckpoints {
     }
 
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
-        if let Some(run) = self.inner.runs.begin(cx)
-            && let Err(error) = self.note_message(&run, state.messages.clone()).await
+        if let Some(run) = self.inner.runs.register(cx)
+            && let Err(error) = self.record_message(&run, state.messages.clone()).await
         {
             // Changes are refused where they cannot be kept; answers need no checkpoints.
             cx.warn(format!("file checkpoints: {error}"));
@@ -36,6 +36,6 @@ impl Hook for FileCheckpoints {
 
     async fn wrap_tool_call(&self, call: ToolCall, next: Next<ToolCall>) -> Result<ToolResult> {
         let cx = next.context().clone();
-        self.inner.runs.within(&cx, next.run(call)).await
+        self.inner.runs.scope(&cx, next.run(call)).await
     }
 }

@@ -1,21 +1,23 @@
-//! Files as they were before each message of the user.
+//! File checkpoints: the states of files before each user message.
 //!
-//! Records are only ever added: what a file was before its first change since a message, and what
-//! each change was to make of it. The latter distinguishes the session's own work from that of
-//! others.
+//! For each session an append-only list of [`ChangeRecord`](record::ChangeRecord)s is stored
+//! (`storage`): the state of a file before its first change after a message, and the fingerprint of
+//! each new content, which distinguishes the session's own changes from those of others. `index` is
+//! the list in memory, `capture` adds to it, `backend` calls it before every change, `hook` and
+//! `active_runs` know the current message, `rewind` restores.
 
-mod book;
+mod active_runs;
+mod backend;
+mod capture;
 mod file_checkpoints;
 #[cfg(unix)]
 mod folder;
 mod hook;
-mod keep;
+mod index;
 mod record;
 mod report;
 mod rewind;
-mod runs;
-mod shelf;
-mod watched;
+mod storage;
 
 pub use file_checkpoints::FileCheckpoints;
 pub use report::{Checkpoint, FileAction, FileChange, Rewind, RewindMode, RewindOutcome};

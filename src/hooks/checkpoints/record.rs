@@ -1,4 +1,4 @@
-//! A change of a file as a record: a line of JSON behind its checksum, then the bytes it keeps.
+//! The record of a file's change: a line of JSON after its checksum, then the stored content.
 
 use std::io::{self, BufRead, Seek, SeekFrom};
 use std::sync::Arc;
@@ -10,90 +10,101 @@ use crate::util::hash::{Fnv1a, fnv1a};
 
 /// The version of the format that is written, and the highest that is read.
 const VERSION: u32 = 2;
-/// The checksum and the space behind it.
-const MARK: usize = 17;
+/// The length of the checksum and the space after it.
+const CHECKSUM_LEN: usize = 17;
 /// A longer line is no record.
 const MAX_LINE: u64 = 1024 * 1024;
 
 /// The fingerprint of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Sum {
+pub(super) struct Fingerprint {
     pub(super) len: u64,
     hash: u64,
 }
 
-impl Sum {
+impl Fingerprint {
     pub(super) fn of(content: &[u8]) -> Self {
-        let mut sum = Summing::default();
-        sum.push(content);
-        sum.done()
+        let mut fingerprinter = Fingerprinter::default();
+        fingerprinter.push(content);
+        fingerprinter.finish()
     }
 }
 
-/// The sum of a content that arrives piece by piece.
+/// The computation of a [`Fingerprint`] from a content in pieces.
 #[derive(Default)]
-pub(super) struct Summing {
+pub(super) struct Fingerprinter {
     len: u64,
     hash: Fnv1a,
 }
 
-impl Summing {
+impl Fingerprinter {
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.len += piece.len() as u64;
         self.hash.push(piece);
     }
 
-    pub(super) fn done(&self) -> Sum {
-        Sum {
+    pub(super) fn finish(&self) -> Fingerprint {
+        Fingerprint {
             len: self.len,
             hash: self.hash.value(),
         }
     }
 }
 
+/// The content of a path: none, or that of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FileContent {
+    Absent,
+    #[serde(rename = "content")]
+    Is(Fingerprint),
+}
+
+impl FileContent {
+    pub(super) fn of(content: &[u8]) -> Self {
+        Self::Is(Fingerprint::of(content))
+    }
+}
+
 /// The state of a file before its first change since a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Before {
+pub(super) enum PriorState {
     /// The file did not exist.
     Absent,
     /// Its content is in the record.
-    Kept { mode: Option<u32>, sum: Sum },
-    /// It was neither, or is not kept; the text is the reason.
-    NotKept(String),
+    #[serde(rename = "kept")]
+    Stored {
+        mode: Option<u32>,
+        #[serde(rename = "sum")]
+        fingerprint: Fingerprint,
+    },
+    /// Something else, or a file that is not stored; the text is the reason.
+    #[serde(rename = "not_kept")]
+    NotStored(String),
 }
 
-impl Before {
-    /// The content's fingerprint, if it was a file or absent.
-    pub(super) fn found(&self) -> Option<Option<Sum>> {
+impl PriorState {
+    /// The content, if it is known.
+    pub(super) fn content(&self) -> Option<FileContent> {
         match self {
-            Self::Absent => Some(None),
-            Self::Kept { sum, .. } => Some(Some(*sum)),
-            Self::NotKept(_) => None,
+            Self::Absent => Some(FileContent::Absent),
+            Self::Stored { fingerprint, .. } => Some(FileContent::Is(*fingerprint)),
+            Self::NotStored(_) => None,
         }
     }
 }
 
-/// The result that a change was to have on a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum After {
-    Absent,
-    Content(Sum),
-}
-
-impl After {
-    pub(super) fn sum(self) -> Option<Sum> {
-        match self {
-            Self::Absent => None,
-            Self::Content(sum) => Some(sum),
-        }
-    }
+/// The maker of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Run,
+    Rewind,
 }
 
 /// A stored record of a change. `before` is there on the first one of a file since a message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ChangeRecord {
     /// The message the change came after, by its position in the history.
     pub(super) message: usize,
     /// The beginning of that message, on the first record since.
@@ -104,8 +115,8 @@ pub(super) struct Record {
     pub(super) rewound: bool,
     /// The number of messages, of the history that earlier records count in, that were still
     /// unchanged; none when all are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) still: Option<usize>,
+    #[serde(rename = "still", default, skip_serializing_if = "Option::is_none")]
+    pub(super) unchanged_messages: Option<usize>,
     /// The workspace of the file. Version 1 did not record it, and its records apply to each; a
     /// program that supports only version 1 would rewind the files of one in another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,17 +124,18 @@ pub(super) struct Record {
     /// The file, beneath the root; empty when the record only marks a new message.
     pub(super) path: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) before: Option<Before>,
-    pub(super) after: After,
+    pub(super) before: Option<PriorState>,
+    /// The content that the change was to give the file.
+    pub(super) after: FileContent,
     /// The number of bytes that follow the line.
     pub(super) len: u64,
 }
 
 #[derive(Serialize)]
-struct Out<'a> {
+struct RecordOut<'a> {
     v: u32,
     #[serde(flatten)]
-    record: &'a Record,
+    record: &'a ChangeRecord,
 }
 
 #[derive(Deserialize)]
@@ -131,9 +143,9 @@ struct Version {
     v: u32,
 }
 
-/// The bytes of a record, and where in them the content is.
-pub(super) fn write(record: &Record, content: &[u8]) -> Result<(Vec<u8>, usize)> {
-    let json = serde_json::to_vec(&Out { v: VERSION, record })?;
+/// The bytes of a record, and the offset of the content in them.
+pub(super) fn write(record: &ChangeRecord, content: &[u8]) -> Result<(Vec<u8>, usize)> {
+    let json = serde_json::to_vec(&RecordOut { v: VERSION, record })?;
     let mut bytes = format!("{:016x} ", fnv1a([json.as_slice()])).into_bytes();
     bytes.extend_from_slice(&json);
     bytes.push(b'\n');
@@ -152,18 +164,18 @@ pub(super) enum Fault {
     TooNew(u32),
 }
 
-/// A record that was read, and where it is.
-pub(super) struct Found {
-    pub(super) record: Record,
+/// A record that was read, and its offsets.
+pub(super) struct ReadRecord {
+    pub(super) record: ChangeRecord,
     pub(super) start: u64,
-    pub(super) content: u64,
+    pub(super) content_offset: u64,
     pub(super) end: u64,
 }
 
 /// Reads records until there are none left, or one is at fault.
 pub(super) fn scan(
     mut file: impl BufRead + Seek,
-    mut each: impl FnMut(Found),
+    mut each: impl FnMut(ReadRecord),
 ) -> io::Result<Option<Fault>> {
     let size = file.seek(SeekFrom::End(0))?;
     let mut start = file.seek(SeekFrom::Start(0))?;
@@ -171,23 +183,23 @@ pub(super) fn scan(
     while start < size {
         line.clear();
         let bytes_read = io::Read::take(&mut file, MAX_LINE).read_until(b'\n', &mut line)?;
-        let content = start + bytes_read as u64;
+        let content_offset = start + bytes_read as u64;
         if line.pop() != Some(b'\n') {
-            let is_torn = content == size;
+            let is_torn = content_offset == size;
             return Ok(Some(if is_torn { Fault::Torn } else { Fault::Damaged }));
         }
         let record = match parse(&line) {
             Ok(record) => record,
             Err(fault) => return Ok(Some(fault)),
         };
-        let end = content.saturating_add(record.len).saturating_add(1);
+        let end = content_offset.saturating_add(record.len).saturating_add(1);
         if end > size {
             return Ok(Some(Fault::Torn));
         }
-        each(Found {
+        each(ReadRecord {
             record,
             start,
-            content,
+            content_offset,
             end,
         });
         start = file.seek(SeekFrom::Start(end))?;
@@ -195,9 +207,9 @@ pub(super) fn scan(
     Ok(None)
 }
 
-fn parse(line: &[u8]) -> std::result::Result<Record, Fault> {
-    let (mark, json) = line.split_at_checked(MARK).ok_or(Fault::Damaged)?;
-    if mark != format!("{:016x} ", fnv1a([json])).as_bytes() {
+fn parse(line: &[u8]) -> std::result::Result<ChangeRecord, Fault> {
+    let (checksum, json) = line.split_at_checked(CHECKSUM_LEN).ok_or(Fault::Damaged)?;
+    if checksum != format!("{:016x} ", fnv1a([json])).as_bytes() {
         return Err(Fault::Damaged);
     }
     let Version { v } = serde_json::from_slice(json).map_err(|_| Fault::Damaged)?;
@@ -205,4 +217,59 @@ fn parse(line: &[u8]) -> std::result::Result<Record, Fault> {
         return Err(Fault::TooNew(v));
     }
     serde_json::from_slice(json).map_err(|_| Fault::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Cursor};
+
+    use super::*;
+
+    /// The names of version 2, which files of earlier builds have.
+    #[test]
+    fn record_is_stored_under_its_names() {
+        let content = FileContent::of(b"new");
+        let records = [
+            (
+                Some(PriorState::Stored {
+                    mode: Some(0o644),
+                    fingerprint: Fingerprint::of(b"old"),
+                }),
+                r#"{"kept":{"mode":420,"sum":{"len":3,"hash":1877909893089886326}}}"#,
+            ),
+            (
+                Some(PriorState::NotStored("too large".to_owned())),
+                r#"{"not_kept":"too large"}"#,
+            ),
+            (Some(PriorState::Absent), r#""absent""#),
+        ];
+        for (before, stored_before) in records {
+            let record = ChangeRecord {
+                message: 4,
+                title: Some("Go".into()),
+                rewound: true,
+                unchanged_messages: Some(2),
+                root: Some("/ws".into()),
+                path: "a".into(),
+                before,
+                after: content,
+                len: 0,
+            };
+            let (bytes, _) = write(&record, b"").unwrap();
+            let line = String::from_utf8(bytes.clone()).unwrap();
+            let json = format!(
+                "{{\"v\":2,\"message\":4,\"title\":\"Go\",\"rewound\":true,\"still\":2,\"root\":\"/ws\",\
+                 \"path\":\"a\",\"before\":{stored_before},\
+                 \"after\":{{\"content\":{{\"len\":3,\"hash\":2393897505926526769}}}},\"len\":0}}"
+            );
+            assert_eq!(line[CHECKSUM_LEN..].trim_end(), json);
+            let mut read_records = Vec::new();
+            let fault = scan(BufReader::new(Cursor::new(bytes)), |read_record| {
+                read_records.push(read_record.record);
+            });
+            assert_eq!(fault.unwrap(), None);
+            assert_eq!(read_records[0].before, record.before);
+            assert_eq!(read_records[0].unchanged_messages, Some(2));
+        }
+    }
 }

@@ -8,26 +8,33 @@ use bytes::Bytes;
 use crate::backend::{Backend, ContentHash, EntryKind, Metadata, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
 
-use super::book::Target;
+use super::active_runs::Position;
+use super::capture::{ResolvedPath, join_root};
 use super::file_checkpoints::FileCheckpoints;
-use super::keep::{Place, full};
-use super::record::{After, Before, Sum};
+use super::index::Target;
+use super::record::{FileContent, Fingerprint, Origin, PriorState};
 use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
-use super::runs::At;
 
-/// The mode of what there is nothing to hide of.
-const READ_BY_ALL: u32 = 0o444;
+/// The mode bits of a file that everyone may read.
+const WORLD_READABLE: u32 = 0o444;
 
 /// The current state of a file.
-struct Now {
-    found: Option<Metadata>,
-    sum: Option<Sum>,
+struct CurrentState {
+    metadata: Option<Metadata>,
+    fingerprint: FileContent,
     /// `None` if it is too large to be read.
     content: Option<Bytes>,
 }
 
-/// The target state of a file: a content and a mode, or nothing.
-type Then = Option<(Vec<u8>, Option<u32>)>;
+/// The target state of a file: a content and a mode, or `None` for no file.
+type TargetState = Option<(Vec<u8>, Option<u32>)>;
+
+/// The outcome of rewinding one file.
+enum Outcome {
+    /// The file is in its target state already.
+    Unchanged,
+    Change(RewindOutcome),
+}
 
 impl FileCheckpoints {
     /// Restores the files that a session changed since the message at this position of its history
@@ -56,13 +63,13 @@ impl FileCheckpoints {
             let text = format!("session {session:?} has a run going on; rewind when it has ended");
             return Err(Error::new(ErrorKind::SessionBusy, text));
         }
-        let plan = self.with_book(session, move |_, book| {
-            Ok((book.targets(message), book.last()))
+        let plan = self.with_index(session, move |_, index| {
+            Ok((index.targets(message), index.last_changed_message()))
         });
         let (mut targets, last) = plan.await?;
         // What stands in the way of a file that comes back goes first.
-        targets.sort_by_key(|target| target.before != Before::Absent);
-        let turn = At {
+        targets.sort_by_key(|target| target.before != PriorState::Absent);
+        let position = Position {
             message: last.unwrap_or(message),
             title: None,
         };
@@ -70,8 +77,8 @@ impl FileCheckpoints {
         let mut changes = Vec::new();
         for target in &targets {
             changes.extend(match &target.root {
-                Some(root) => Some(elsewhere(root, target)),
-                None => self.rewind_file(&session, &turn, target, mode).await,
+                Some(root) => Some(other_workspace(root, target)),
+                None => self.rewind_file(&session, &position, target, mode).await,
             });
         }
         changes.sort_by(|a, b| a.path.cmp(&b.path));
@@ -82,12 +89,12 @@ impl FileCheckpoints {
     async fn rewind_file(
         &self,
         session: &Arc<str>,
-        at: &At,
+        position: &Position,
         target: &Target,
         mode: RewindMode,
     ) -> Option<FileChange> {
         let mut change = FileChange {
-            path: full(self.inner.backend.root(), &target.path),
+            path: join_root(self.inner.backend.root(), &target.path),
             action: FileAction::Change,
             outcome: RewindOutcome::Planned,
             bytes_now: 0,
@@ -95,114 +102,130 @@ impl FileCheckpoints {
             lines_added: None,
             lines_removed: None,
         };
-        match self
-            .try_rewind(session, at, target, mode, &mut change)
-            .await
-        {
-            Ok(true) => return None,
-            Ok(false) => {}
-            Err(error) => change.outcome = RewindOutcome::Failed(error.to_string()),
-        }
+        let outcome = self
+            .try_rewind(session, position, target, mode, &mut change)
+            .await;
+        change.outcome = match outcome {
+            Ok(Outcome::Unchanged) => return None,
+            Ok(Outcome::Change(outcome)) => outcome,
+            Err(error) => RewindOutcome::Failed(error.to_string()),
+        };
         Some(change)
     }
 
-    /// Tries to rewind one file; returns `true` if nothing was to be done.
+    /// Tries to rewind one file, and describes the change as far as it is known.
     async fn try_rewind(
         &self,
         session: &Arc<str>,
-        at: &At,
+        position: &Position,
         target: &Target,
         mode: RewindMode,
         change: &mut FileChange,
-    ) -> Result<bool> {
-        if let Before::NotKept(reason) = &target.before {
-            change.outcome = RewindOutcome::NotKept(reason.clone());
-            return Ok(false);
+    ) -> Result<Outcome> {
+        if let PriorState::NotStored(reason) = &target.before {
+            return Ok(Outcome::Change(RewindOutcome::NotKept(reason.clone())));
         }
-        let place = self.place(&target.path).await?;
-        if place.name != target.path {
+        let file = self.resolve(&target.path).await?;
+        if file.relative != target.path {
             return Err(Error::other("a symbolic link has taken its place"));
         }
-        let _turn = self.turn(&place).await;
-        let now = self.now(&place).await?;
-        let target_state = match &target.before {
-            Before::Kept { sum, mode } => Some((*sum, *mode)),
-            Before::Absent | Before::NotKept(_) => None,
-        };
-        let is_same = now.sum == target_state.map(|(sum, _)| sum);
-        let has_mode = match (target_state.and_then(|(_, mode)| mode), &now.found) {
-            (Some(mode), Some(found)) => found.mode.is_none_or(|own| own == mode),
+        let _path_lock = self.lock_path(&file).await;
+        let current = self.read_current(&file).await?;
+        let target_content = target.before.content().unwrap_or(FileContent::Absent);
+        let has_content = current.fingerprint == target_content;
+        let has_mode = match (&target.before, &current.metadata) {
+            (
+                PriorState::Stored {
+                    mode: Some(mode), ..
+                },
+                Some(metadata),
+            ) => metadata.mode.is_none_or(|own| own == *mode),
             _ => true,
         };
-        if is_same && has_mode {
-            return Ok(true);
+        if has_content && has_mode {
+            return Ok(Outcome::Unchanged);
         }
-        let next_content: Then = match target_state {
-            None => None,
-            Some((sum, mode)) => Some((self.kept(session, target, sum).await?, mode)),
-        };
-        describe(change, &now, &next_content);
-        if mode != RewindMode::Overwrite && !is_same && !target.owns(now.sum) {
-            change.outcome = RewindOutcome::Conflict;
-            return Ok(false);
+        let target_state = self.read_target(session, target).await?;
+        describe(change, &current, &target_state);
+        let may_overwrite = mode == RewindMode::Overwrite
+            || has_content
+            || target.is_own_content(current.fingerprint);
+        if !may_overwrite {
+            return Ok(Outcome::Change(RewindOutcome::Conflict));
         }
         if mode == RewindMode::DryRun {
-            return Ok(false);
+            return Ok(Outcome::Change(RewindOutcome::Planned));
         }
-        let is_closed = now.found.is_none() && is_closed(&next_content);
+        let is_private = current.metadata.is_none() && is_private(&target_state);
         let steps = [
             // It has no content until others cannot read it.
-            is_closed.then(|| After::Content(Sum::of(b""))),
-            Some(target_state.map_or(After::Absent, |(sum, _)| After::Content(sum))),
+            is_private.then(|| FileContent::of(b"")),
+            Some(target_content),
         ];
         for after in steps.into_iter().flatten() {
-            self.keep(session, at.clone(), true, &place, after).await?;
+            self.capture(session, position.clone(), Origin::Rewind, &file, after)
+                .await?;
         }
-        self.put(&place, &now, next_content, is_same).await?;
-        change.outcome = RewindOutcome::Done;
-        Ok(false)
+        self.restore(&file, &current, target_state, has_content)
+            .await?;
+        Ok(Outcome::Change(RewindOutcome::Done))
     }
 
-    async fn now(&self, place: &Place) -> Result<Now> {
+    async fn read_current(&self, file: &ResolvedPath) -> Result<CurrentState> {
         let backend = &self.inner.backend;
-        let metadata = match backend.stat(&place.path).await {
+        let metadata = match backend.stat(&file.path).await {
             Ok(metadata) if metadata.kind == EntryKind::File => metadata,
             Ok(metadata) => {
                 let text = format!("a {} has taken its place", metadata.kind);
                 return Err(Error::other(text));
             }
             Err(error) if is_not_found(&error) => {
-                return Ok(Now {
-                    found: None,
-                    sum: None,
+                return Ok(CurrentState {
+                    metadata: None,
+                    fingerprint: FileContent::Absent,
                     content: None,
                 });
             }
             Err(error) => return Err(error),
         };
-        if metadata.size > self.largest {
-            return Ok(Now {
-                found: Some(metadata),
-                sum: self.sum(&place.path, &[]).await?,
+        if metadata.size > self.max_file_size {
+            return Ok(CurrentState {
+                metadata: Some(metadata),
+                fingerprint: self.fingerprint(&file.path, &[]).await?,
                 content: None,
             });
         }
-        let content = self.content(&place.path).await?;
-        Ok(Now {
-            found: Some(metadata),
-            sum: Some(Sum::of(&content)),
+        let content = self.content(&file.path).await?;
+        Ok(CurrentState {
+            metadata: Some(metadata),
+            fingerprint: FileContent::of(&content),
             content: Some(content),
         })
     }
 
-    /// The content that was kept.
-    async fn kept(&self, session: &Arc<str>, target: &Target, sum: Sum) -> Result<Vec<u8>> {
-        let (id, offset, len) = (session.clone(), target.content, target.len);
-        let content = self.with_book(session, move |inner, _| {
-            inner.shelf.content(&id, offset, len)
+    async fn read_target(&self, session: &Arc<str>, target: &Target) -> Result<TargetState> {
+        match &target.before {
+            PriorState::Stored { mode, fingerprint } => {
+                let content = self.stored_content(session, target, *fingerprint).await?;
+                Ok(Some((content, *mode)))
+            }
+            PriorState::Absent | PriorState::NotStored(_) => Ok(None),
+        }
+    }
+
+    /// Reads the stored content of a file, and checks it.
+    async fn stored_content(
+        &self,
+        session: &Arc<str>,
+        target: &Target,
+        fingerprint: Fingerprint,
+    ) -> Result<Vec<u8>> {
+        let (id, offset, len) = (session.clone(), target.content_offset, target.len);
+        let content = self.with_index(session, move |inner, _| {
+            inner.storage.content(&id, offset, len)
         });
         let content = content.await?;
-        match Sum::of(&content) == sum {
+        match Fingerprint::of(&content) == fingerprint {
             true => Ok(content),
             false => Err(Error::new(
                 ErrorKind::Corrupt,
@@ -213,19 +236,25 @@ impl FileCheckpoints {
 
     /// Writes the target state, so that at no time more users can read the content than before or
     /// after.
-    async fn put(&self, place: &Place, now: &Now, then: Then, is_same: bool) -> Result<()> {
-        let (backend, path) = (&self.inner.backend, &place.path);
-        let is_closed = is_closed(&then);
-        let Some((content, mode)) = then else {
+    async fn restore(
+        &self,
+        file: &ResolvedPath,
+        current: &CurrentState,
+        target_state: TargetState,
+        has_content: bool,
+    ) -> Result<()> {
+        let (backend, path) = (&self.inner.backend, &file.path);
+        let is_private = is_private(&target_state);
+        let Some((content, mode)) = target_state else {
             return backend.remove(path).await;
         };
-        let mut expected = now.content.as_ref().map(|old| ContentHash::of(old));
-        if now.found.is_none() && is_closed {
+        let mut expected = current.content.as_ref().map(|old| ContentHash::of(old));
+        if current.metadata.is_none() && is_private {
             backend.write(path, b"").await?;
             expected = Some(ContentHash::of(b""));
         }
-        if !is_same {
-            if let Some(mode) = mode.filter(|_| is_closed) {
+        if !has_content {
+            if let Some(mode) = mode.filter(|_| is_private) {
                 // Its owner must be able to write it.
                 self.set_mode(path, |own| own & (mode | 0o700)).await?;
             }
@@ -254,19 +283,19 @@ impl FileCheckpoints {
 }
 
 /// Returns `true` if the target is a file that is not readable for all users.
-fn is_closed(then: &Then) -> bool {
-    let mode = then.as_ref().and_then(|(_, mode)| *mode);
-    mode.is_some_and(|mode| mode & READ_BY_ALL != READ_BY_ALL)
+fn is_private(target_state: &TargetState) -> bool {
+    let mode = target_state.as_ref().and_then(|(_, mode)| *mode);
+    mode.is_some_and(|mode| mode & WORLD_READABLE != WORLD_READABLE)
 }
 
-/// A file that is not examined.
-fn elsewhere(root: &str, target: &Target) -> FileChange {
+/// The change of a file of another workspace, which is not examined.
+fn other_workspace(root: &str, target: &Target) -> FileChange {
     let action = match target.before {
-        Before::Absent => FileAction::Delete,
-        Before::Kept { .. } | Before::NotKept(_) => FileAction::Change,
+        PriorState::Absent => FileAction::Delete,
+        PriorState::Stored { .. } | PriorState::NotStored(_) => FileAction::Change,
     };
     FileChange {
-        path: full(root, &target.path),
+        path: join_root(root, &target.path),
         action,
         outcome: RewindOutcome::Elsewhere,
         bytes_now: 0,
@@ -276,18 +305,20 @@ fn elsewhere(root: &str, target: &Target) -> FileChange {
     }
 }
 
-fn describe(change: &mut FileChange, now: &Now, then: &Then) {
-    change.action = match (&now.found, then) {
+fn describe(change: &mut FileChange, current: &CurrentState, target_state: &TargetState) {
+    change.action = match (&current.metadata, target_state) {
         (_, None) => FileAction::Delete,
         (None, Some(_)) => FileAction::Create,
         (Some(_), Some(_)) => FileAction::Change,
     };
-    change.bytes_now = now.found.map_or(0, |found| found.size);
-    let old = match (&now.found, &now.content) {
+    change.bytes_now = current.metadata.map_or(0, |metadata| metadata.size);
+    let old = match (&current.metadata, &current.content) {
         (None, _) => Some(&[][..]),
         (Some(_), content) => content.as_deref(),
     };
-    let new = then.as_ref().map_or(&[][..], |(content, _)| content);
+    let new = target_state
+        .as_ref()
+        .map_or(&[][..], |(content, _)| content);
     if let Some((added_count, removed_count)) = old.and_then(|old| lines(old, new)) {
         (change.lines_added, change.lines_removed) = (Some(added_count), Some(removed_count));
     }

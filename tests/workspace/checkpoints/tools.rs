@@ -258,7 +258,7 @@ async fn what_is_not_kept_is_told() {
     place.put("large", "0123456789a");
     place.put("small", "0123456789");
     symlink("small", place.root().join("link")).unwrap();
-    let files = place.files().keep_up_to(10);
+    let files = place.files().max_file_size(10);
     let ops = json!([
         ["write", "large", "x"],
         ["write", "small", "x"],

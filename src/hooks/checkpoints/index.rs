@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use crate::message::Messages;
 
-use super::record::{After, Before, Found, Record, Sum};
-use super::runs::At;
+use super::active_runs::Position;
+use super::record::{ChangeRecord, FileContent, Origin, PriorState, ReadRecord};
 
-/// A session's changes, oldest first, as one of its workspaces sees them.
-pub(super) struct Book {
+/// A session's changes, oldest first, relative to one of its workspaces.
+pub(super) struct SessionIndex {
     /// The root of that workspace.
-    home: Arc<str>,
+    workspace: Arc<str>,
     entries: Vec<Entry>,
     /// The offset of the next record.
     pub(super) end: u64,
-    /// The files here that are kept since the last message.
-    kept: HashSet<Arc<str>>,
+    /// The files of this workspace whose state was captured since the last message.
+    captured: HashSet<Arc<str>>,
     /// The replacements of the history: for each, how many messages stayed unchanged; positions
     /// behind them referred to other messages before that.
-    eras: Vec<usize>,
+    unchanged_prefixes: Vec<usize>,
 }
 
 struct Entry {
     /// The number of replacements of the history before the entry.
-    era: usize,
+    replacements: usize,
     /// Its root is that of another workspace, or none.
-    record: Record,
+    record: ChangeRecord,
     start: u64,
-    content: u64,
+    content_offset: u64,
     end: u64,
 }
 
@@ -48,7 +48,7 @@ type File<'a> = (Option<&'a str>, &'a str);
 
 /// The changes made after a message.
 #[derive(Default)]
-pub(super) struct Changed {
+pub(super) struct MessageChanges {
     pub(super) title: Option<Arc<str>>,
     /// Each beneath the root of another workspace, or of this one.
     pub(super) files: Vec<(Option<Arc<str>>, Arc<str>)>,
@@ -59,100 +59,98 @@ pub(super) struct Target {
     /// Of another workspace.
     pub(super) root: Option<Arc<str>>,
     pub(super) path: Arc<str>,
-    pub(super) before: Before,
-    /// The offset of the content.
-    pub(super) content: u64,
+    pub(super) before: PriorState,
+    pub(super) content_offset: u64,
     pub(super) len: u64,
     /// The contents that may be overwritten: those the session itself wrote, or the first one it
     /// replaced.
-    own: HashSet<Option<Sum>>,
+    own_contents: HashSet<FileContent>,
     /// The file was changed from outside in between.
-    pub(super) was_foreign: bool,
+    pub(super) was_changed_outside: bool,
 }
 
 impl Target {
-    /// Returns `true` if the file has the session's own content; `None` is a file that does not
-    /// exist.
-    pub(super) fn owns(&self, now: Option<Sum>) -> bool {
-        !self.was_foreign && self.own.contains(&now)
+    /// Returns `true` if this content is the session's own.
+    pub(super) fn is_own_content(&self, content: FileContent) -> bool {
+        !self.was_changed_outside && self.own_contents.contains(&content)
     }
 }
 
-impl Book {
+impl SessionIndex {
     /// An empty index.
-    pub(super) fn of(home: Arc<str>) -> Self {
+    pub(super) fn new(workspace: Arc<str>) -> Self {
         Self {
-            home,
+            workspace,
             entries: Vec::new(),
             end: 0,
-            kept: HashSet::new(),
-            eras: Vec::new(),
+            captured: HashSet::new(),
+            unchanged_prefixes: Vec::new(),
         }
     }
 
     /// Removes all records.
     #[cfg(unix)]
     pub(super) fn clear(&mut self) {
-        *self = Self::of(self.home.clone());
+        *self = Self::new(self.workspace.clone());
     }
 
-    pub(super) fn add(&mut self, found: Found) {
-        let Found {
+    pub(super) fn push(&mut self, read_record: ReadRecord) {
+        let ReadRecord {
             mut record,
             start,
-            content,
+            content_offset,
             end,
-        } = found;
-        record.root.take_if(|root| *root == self.home);
+        } = read_record;
+        record.root.take_if(|root| *root == self.workspace);
         if let Some(Entry { record: last, .. }) = self.entries.last()
-            && (record.still.is_some()
+            && (record.unchanged_messages.is_some()
                 || (record.message, record.rewound) != (last.message, last.rewound))
         {
-            self.kept.clear();
+            self.captured.clear();
         }
         // A note that nothing was changed yet may stand behind the message that changes come after.
         let last = self.entries.iter().rfind(|entry| entry.is_change());
         let is_earlier = last.is_some_and(|last| record.message < last.record.message);
-        let unchanged_count = record.still.or(is_earlier.then_some(0));
-        self.eras.extend(unchanged_count);
+        let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
+        self.unchanged_prefixes.extend(unchanged_count);
         if record.before.is_some() && record.root.is_none() {
-            self.kept.insert(record.path.clone());
+            self.captured.insert(record.path.clone());
         }
         self.end = end;
         self.entries.push(Entry {
-            era: self.eras.len(),
+            replacements: self.unchanged_prefixes.len(),
             record,
             start,
-            content,
+            content_offset,
             end,
         });
     }
 
     /// The last message with a change after it.
-    pub(super) fn last(&self) -> Option<usize> {
+    pub(super) fn last_changed_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)
     }
 
     /// The last message of the current history with a change by the session itself after it.
-    pub(super) fn said(&self) -> Option<At> {
+    pub(super) fn last_position(&self) -> Option<Position> {
         let (message, change) = self.messages().pop_last()?;
         let title = change.title;
-        Some(At { message, title })
+        Some(Position { message, title })
     }
 
     /// The number of leading messages that still match the recorded ones; `None` when the last
     /// recorded one does.
-    pub(super) fn still(&self, messages: &Messages) -> Option<usize> {
-        let turns = self.messages().into_iter().rev();
-        let mut turns = turns.map(|(message, changed)| At {
+    pub(super) fn unchanged_prefix(&self, messages: &Messages) -> Option<usize> {
+        let changes = self.messages().into_iter().rev();
+        let mut positions = changes.map(|(message, changes)| Position {
             message,
-            title: changed.title,
+            title: changes.title,
         });
-        if turns.next()?.is_in(messages) {
+        if positions.next()?.matches(messages) {
             return None;
         }
-        let last = turns.find(|at| at.is_in(messages));
-        Some(last.map_or(0, |at| at.message + 1))
+        let last = positions.find(|position| position.matches(messages));
+        Some(last.map_or(0, |position| position.message + 1))
     }
 
     /// Returns `true` if the last recorded change was made by rewinding.
@@ -162,22 +160,24 @@ impl Book {
             .is_some_and(|entry| entry.record.rewound)
     }
 
-    /// Returns `true` if the file's state at `message`, or before it was rewound, is kept.
-    pub(super) fn keeps(&self, message: usize, rewound: bool, path: &str) -> bool {
-        self.last() == Some(message) && self.is_rewound() == rewound && self.kept.contains(path)
+    /// Returns `true` if the file's state at `message`, or before it was rewound, is stored.
+    pub(super) fn is_captured(&self, message: usize, origin: Origin, path: &str) -> bool {
+        self.last_changed_message() == Some(message)
+            && self.is_rewound() == (origin == Origin::Rewind)
+            && self.captured.contains(path)
     }
 
     /// The entries of the current history, each with the last message before it.
-    fn current(&self) -> impl Iterator<Item = (&Entry, usize)> {
+    fn current_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut message = usize::MAX;
-        let (mut era, mut unchanged_count) = (self.eras.len(), usize::MAX);
+        let (mut replacements, mut unchanged_count) = (self.unchanged_prefixes.len(), usize::MAX);
         let mut current_entries: Vec<_> = self
             .entries
             .iter()
             .rev()
             .map_while(|entry| {
-                let changes = &self.eras[entry.era..era];
-                era = entry.era;
+                let changes = &self.unchanged_prefixes[entry.replacements..replacements];
+                replacements = entry.replacements;
                 unchanged_count = changes
                     .iter()
                     .fold(unchanged_count, |unchanged_count, one| {
@@ -203,30 +203,30 @@ impl Book {
         current_entries.into_iter()
     }
 
-    fn of_file(&self, path: &str) -> impl Iterator<Item = &Record> {
+    fn of_file(&self, path: &str) -> impl Iterator<Item = &ChangeRecord> {
         let is_it = move |entry: &&Entry| entry.file() == (None, path);
         self.entries.iter().filter(is_it).map(|entry| &entry.record)
     }
 
     /// Returns `true` if it is already recorded that the session wrote this to the file.
-    pub(super) fn knows(&self, path: &str, after: After) -> bool {
+    pub(super) fn has_write(&self, path: &str, after: FileContent) -> bool {
         self.of_file(path).any(|record| record.after == after)
     }
 
-    /// Returns `true` if the session wrote this to the file, or has kept it.
-    pub(super) fn owns(&self, path: &str, now: Option<Sum>) -> bool {
+    /// Returns `true` if the session wrote this content to the file, or found it there.
+    pub(super) fn wrote(&self, path: &str, content: FileContent) -> bool {
         self.of_file(path).any(|record| {
-            let sum = record.before.as_ref().and_then(Before::found);
-            record.after.sum() == now || sum == Some(now)
+            let prior_content = record.before.as_ref().and_then(PriorState::content);
+            record.after == content || prior_content == Some(content)
         })
     }
 
     /// The messages with changes after them.
-    pub(super) fn messages(&self) -> BTreeMap<usize, Changed> {
-        let mut messages = BTreeMap::<usize, Changed>::new();
+    pub(super) fn messages(&self) -> BTreeMap<usize, MessageChanges> {
+        let mut messages = BTreeMap::<usize, MessageChanges>::new();
         let current_entries = self
-            .current()
-            .filter(|(entry, said)| entry.record.message == *said);
+            .current_entries()
+            .filter(|(entry, position)| entry.record.message == *position);
         let records = current_entries.map(|(entry, _)| &entry.record);
         for record in records.filter(|record| !record.rewound && !record.path.is_empty()) {
             let change = messages.entry(record.message).or_default();
@@ -245,49 +245,53 @@ impl Book {
     pub(super) fn targets(&self, message: usize) -> Vec<Target> {
         let mut targets = BTreeMap::<File<'_>, Target>::new();
         // What each file was or was made by those before; others came from elsewhere.
-        let mut own_sums = HashMap::<File<'_>, HashSet<Option<Sum>>>::new();
+        let mut own_contents = HashMap::<File<'_>, HashSet<FileContent>>::new();
         let undone_starts: HashSet<u64> = self
-            .current()
-            .filter(|(_, said)| *said >= message)
+            .current_entries()
+            .filter(|(_, position)| *position >= message)
             .map(|(entry, _)| entry.start)
             .collect();
         for entry in self.entries.iter().filter(|entry| entry.is_change()) {
             let record = &entry.record;
-            let own_sums = own_sums.entry(entry.file()).or_default();
-            let sum = record.before.as_ref().and_then(Before::found);
+            let own_contents = own_contents.entry(entry.file()).or_default();
+            let prior_content = record.before.as_ref().and_then(PriorState::content);
             // What rewinding found of others it only overwrote when it was told to.
             if let Some(target) = targets.get_mut(&entry.file())
                 && !record.rewound
             {
-                target.was_foreign |= sum.is_some_and(|sum| !own_sums.contains(&sum));
+                target.was_changed_outside |=
+                    prior_content.is_some_and(|content| !own_contents.contains(&content));
             }
-            own_sums.extend(sum);
-            own_sums.insert(record.after.sum());
-            if let (true, Some(old_state)) = (undone_starts.contains(&entry.start), &record.before)
+            own_contents.extend(prior_content);
+            own_contents.insert(record.after);
+            if let (true, Some(prior_state)) =
+                (undone_starts.contains(&entry.start), &record.before)
             {
                 targets.entry(entry.file()).or_insert_with(|| Target {
                     root: record.root.clone(),
                     path: record.path.clone(),
-                    before: old_state.clone(),
-                    content: entry.content,
+                    before: prior_state.clone(),
+                    content_offset: entry.content_offset,
                     len: record.len,
-                    own: HashSet::new(),
-                    was_foreign: false,
+                    own_contents: HashSet::new(),
+                    was_changed_outside: false,
                 });
             }
         }
         let owned_targets = targets.into_iter().map(|(file, mut target)| {
-            target.own = own_sums.remove(&file).unwrap_or_default();
+            target.own_contents = own_contents.remove(&file).unwrap_or_default();
             // A file that is gone can be put back without a loss.
-            target.own.insert(None);
+            target.own_contents.insert(FileContent::Absent);
             target
         });
         owned_targets.collect()
     }
 
     /// The ranges of the records that were written before `message` of the current history.
-    pub(super) fn until(&self, message: usize) -> Vec<Range<u64>> {
-        let entries = self.current().filter(|(_, said)| *said < message);
+    pub(super) fn ranges_before(&self, message: usize) -> Vec<Range<u64>> {
+        let entries = self
+            .current_entries()
+            .filter(|(_, position)| *position < message);
         entries.map(|(entry, _)| entry.start..entry.end).collect()
     }
 }

@@ -8,29 +8,29 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
-use super::book::Book;
 #[cfg(unix)]
 use super::folder::Folder;
-use super::record::{self, Fault, Found, Record, scan};
+use super::index::SessionIndex;
+use super::record::{self, ChangeRecord, Fault, ReadRecord, scan};
 
 /// Every method may block.
-pub(super) enum Shelf {
+pub(super) enum Storage {
     Memory(Mutex<BTreeMap<String, Vec<u8>>>),
     #[cfg(unix)]
     Folder(Folder),
 }
 
-impl Shelf {
+impl Storage {
     /// Updates the index from the stored records.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Corrupt`] and [`ErrorKind::VersionTooNew`].
-    pub(super) fn read(&self, session: &str, book: &mut Book) -> Result<()> {
+    pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
         let fault = match self {
             Self::Memory(_) => None,
             #[cfg(unix)]
-            Self::Folder(folder) => folder.read(session, book)?,
+            Self::Folder(folder) => folder.read(session, index)?,
         };
         match fault {
             // It was never acknowledged, so the change it was for never came.
@@ -43,8 +43,8 @@ impl Shelf {
     pub(super) fn write(
         &self,
         session: &str,
-        book: &mut Book,
-        record: Record,
+        index: &mut SessionIndex,
+        record: ChangeRecord,
         content: &[u8],
         durable: bool,
     ) -> Result<()> {
@@ -57,14 +57,14 @@ impl Shelf {
                 (log.len() - bytes.len()) as u64
             }
             #[cfg(unix)]
-            Self::Folder(folder) => folder.append(session, book, &bytes, durable)?,
+            Self::Folder(folder) => folder.append(session, index, &bytes, durable)?,
         };
         #[cfg(not(unix))]
         let _ = durable;
-        book.add(Found {
+        index.push(ReadRecord {
             record,
             start,
-            content: start + content_offset as u64,
+            content_offset: start + content_offset as u64,
             end: start + bytes.len() as u64,
         });
         Ok(())
@@ -97,7 +97,7 @@ impl Shelf {
             Self::Memory(logs) => {
                 let mut logs = lock(logs);
                 if logs.contains_key(session) {
-                    return Err(taken(session));
+                    return Err(already_exists(session));
                 }
                 logs.insert(session.to_owned(), bytes.to_vec());
                 Ok(())
@@ -110,7 +110,7 @@ impl Shelf {
     /// False when there were none.
     pub(super) fn remove(&self, session: &str) -> Result<bool> {
         match self {
-            Self::Memory(all) => Ok(lock(all).remove(session).is_some()),
+            Self::Memory(logs) => Ok(lock(logs).remove(session).is_some()),
             #[cfg(unix)]
             Self::Folder(folder) => folder.remove(session),
         }
@@ -119,8 +119,8 @@ impl Shelf {
     /// The sessions that have records, and for how long none was added, where that is known.
     pub(super) fn sessions(&self) -> Result<Vec<(Arc<str>, Option<Duration>)>> {
         match self {
-            Self::Memory(all) => {
-                let names = lock(all)
+            Self::Memory(logs) => {
+                let names = lock(logs)
                     .keys()
                     .map(|name| (name.as_str().into(), None))
                     .collect();
@@ -132,23 +132,25 @@ impl Shelf {
     }
 
     /// Builds an index from the readable records.
-    pub(super) fn open(&self, session: &str, home: Arc<str>) -> Result<Book> {
-        let mut book = Book::of(home);
+    pub(super) fn open(&self, session: &str, workspace: Arc<str>) -> Result<SessionIndex> {
+        let mut index = SessionIndex::new(workspace);
         match self {
-            Self::Memory(all) => {
-                let bytes = lock(all).get(session).cloned().unwrap_or_default();
-                scan(BufReader::new(Cursor::new(bytes)), |found| book.add(found))?;
+            Self::Memory(logs) => {
+                let bytes = lock(logs).get(session).cloned().unwrap_or_default();
+                scan(BufReader::new(Cursor::new(bytes)), |read_record| {
+                    index.push(read_record);
+                })?;
             }
             #[cfg(unix)]
             Self::Folder(folder) => {
-                folder.read(session, &mut book)?;
+                folder.read(session, &mut index)?;
             }
         }
-        Ok(book)
+        Ok(index)
     }
 }
 
-pub(super) fn taken(session: &str) -> Error {
+pub(super) fn already_exists(session: &str) -> Error {
     let text = format!("session {session:?} has checkpoints already");
     Error::new(ErrorKind::Conflict, text)
 }

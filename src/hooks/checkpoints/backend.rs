@@ -1,4 +1,4 @@
-//! A backend that keeps what it changes.
+//! [`FileCheckpoints`] as a backend, which captures each file before it changes it.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,25 +11,27 @@ use crate::backend::{
 use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 use crate::error::Result;
 
+use super::capture::ResolvedPath;
 use super::file_checkpoints::FileCheckpoints;
-use super::keep::Place;
-use super::record::{After, Sum};
+use super::record::FileContent;
 
-/// The path to change a file by. One that means a folder is left to the backend to refuse.
-fn called<'a>(place: &'a Place, path: &'a str) -> &'a str {
+/// The path by which to change a file. A path that names a folder is left to the backend to
+/// refuse.
+fn target_path<'a>(file: &'a ResolvedPath, path: &'a str) -> &'a str {
     match path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
         true => path,
-        false => &place.path,
+        false => &file.path,
     }
 }
 
 impl FileCheckpoints {
-    /// The place of a file that is to be removed: a link itself, not where it leads.
-    async fn entry(&self, path: &str) -> Result<Place> {
-        let Some((folder, name)) = split(path) else {
-            return self.place(path).await;
+    /// Resolves the links in the folder of a path, but not its last component: removing a link
+    /// leaves its target alone.
+    async fn resolve_without_link(&self, path: &str) -> Result<ResolvedPath> {
+        let Some((folder, name)) = split_name(path) else {
+            return self.resolve(path).await;
         };
-        let folder = self.place(folder).await?;
+        let folder = self.resolve(folder).await?;
         let entries = self.inner.backend.list(&folder.path).await?;
         let mut links = entries
             .iter()
@@ -39,16 +41,16 @@ impl FileCheckpoints {
             true => name.to_owned(),
             false => format!("{}/{name}", folder.trim_end_matches('/')),
         };
-        Ok(Place {
+        Ok(ResolvedPath {
             path: join(&folder.path),
-            name: join(&folder.name).into(),
+            relative: join(&folder.relative).into(),
             is_link,
         })
     }
 }
 
 /// The folder of a path and the name in it, if it ends with one.
-fn split(path: &str) -> Option<(&str, &str)> {
+fn split_name(path: &str) -> Option<(&str, &str)> {
     let (folder, name) = match path.rfind('/') {
         Some(0) => ("/", &path[1..]),
         Some(at) => (&path[..at], &path[at + 1..]),
@@ -80,17 +82,17 @@ impl Backend for FileCheckpoints {
     }
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        let runs = self.inner.runs.here();
+        let runs = self.inner.runs.current();
         if runs.is_empty() {
             return self.inner.backend.write(path, content).await;
         }
-        let place = self.place(path).await?;
-        let _turn = self.turn(&place).await;
-        let new_state = After::Content(Sum::of(content));
-        self.keep_for(&runs, &place, new_state).await?;
+        let file = self.resolve(path).await?;
+        let _path_lock = self.lock_path(&file).await;
+        let after = FileContent::of(content);
+        self.capture_for_runs(&runs, &file, after).await?;
         self.inner
             .backend
-            .write(called(&place, path), content)
+            .write(target_path(&file, path), content)
             .await
     }
 
@@ -101,31 +103,33 @@ impl Backend for FileCheckpoints {
         content: &[u8],
     ) -> Result<()> {
         let backend = &self.inner.backend;
-        let runs = self.inner.runs.here();
+        let runs = self.inner.runs.current();
         if runs.is_empty() {
             return backend.write_if_unchanged(path, expected, content).await;
         }
-        let place = self.place(path).await?;
-        let _turn = self.turn(&place).await;
-        let new_state = After::Content(Sum::of(content));
-        self.keep_for(&runs, &place, new_state).await?;
-        let path = called(&place, path);
+        let file = self.resolve(path).await?;
+        let _path_lock = self.lock_path(&file).await;
+        let after = FileContent::of(content);
+        self.capture_for_runs(&runs, &file, after).await?;
+        let path = target_path(&file, path);
         backend.write_if_unchanged(path, expected, content).await
     }
 
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        let runs = self.inner.runs.here();
+        let runs = self.inner.runs.current();
         if runs.is_empty() {
             return self.inner.backend.append(path, content).await;
         }
-        let place = self.place(path).await?;
-        let _turn = self.turn(&place).await;
-        let sum = self.sum(&place.path, content).await?;
-        let new_state = After::Content(sum.unwrap_or_else(|| Sum::of(content)));
-        self.keep_for(&runs, &place, new_state).await?;
+        let file = self.resolve(path).await?;
+        let _path_lock = self.lock_path(&file).await;
+        let after = match self.fingerprint(&file.path, content).await? {
+            FileContent::Absent => FileContent::of(content),
+            after => after,
+        };
+        self.capture_for_runs(&runs, &file, after).await?;
         self.inner
             .backend
-            .append(called(&place, path), content)
+            .append(target_path(&file, path), content)
             .await
     }
 
@@ -134,14 +138,15 @@ impl Backend for FileCheckpoints {
     }
 
     async fn remove(&self, path: &str) -> Result<()> {
-        let runs = self.inner.runs.here();
+        let runs = self.inner.runs.current();
         if runs.is_empty() {
             return self.inner.backend.remove(path).await;
         }
-        let place = self.entry(path).await?;
-        let _turn = self.turn(&place).await;
-        self.keep_for(&runs, &place, After::Absent).await?;
-        self.inner.backend.remove(called(&place, path)).await
+        let file = self.resolve_without_link(path).await?;
+        let _path_lock = self.lock_path(&file).await;
+        self.capture_for_runs(&runs, &file, FileContent::Absent)
+            .await?;
+        self.inner.backend.remove(target_path(&file, path)).await
     }
 
     async fn real_path(&self, path: &str) -> Result<String> {
@@ -149,18 +154,17 @@ impl Backend for FileCheckpoints {
     }
 
     async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
-        let runs = self.inner.runs.here();
+        let runs = self.inner.runs.current();
         if runs.is_empty() {
             return self.inner.backend.set_mode(path, mode).await;
         }
-        let place = self.place(path).await?;
-        let _turn = self.turn(&place).await;
-        let sum = self.sum(&place.path, &[]).await?;
-        let new_state = sum.map_or(After::Absent, After::Content);
-        self.keep_for(&runs, &place, new_state).await?;
+        let file = self.resolve(path).await?;
+        let _path_lock = self.lock_path(&file).await;
+        let after = self.fingerprint(&file.path, &[]).await?;
+        self.capture_for_runs(&runs, &file, after).await?;
         self.inner
             .backend
-            .set_mode(called(&place, path), mode)
+            .set_mode(target_path(&file, path), mode)
             .await
     }
 

@@ -11,50 +11,52 @@ use crate::util::sync::lock;
 
 tokio::task_local! {
     /// The runs whose calls this task is in, the innermost first.
-    static HERE: Arc<Here>;
+    static SCOPE: Arc<Scope>;
 }
 
-struct Here {
-    run: Arc<Live>,
-    around: Option<Arc<Here>>,
+struct Scope {
+    run: Arc<ActiveRun>,
+    outer: Option<Arc<Scope>>,
 }
 
 /// A run that is going on, and no child of another one here.
-pub(super) struct Live {
+pub(super) struct ActiveRun {
     pub(super) session: Arc<str>,
-    at: Mutex<At>,
+    position: Mutex<Position>,
     cancellation: Cancellation,
 }
 
 /// The last message of a user: its position in the history, and its beginning.
 #[derive(Clone, Default)]
-pub(super) struct At {
+pub(super) struct Position {
     pub(super) message: usize,
     pub(super) title: Option<Arc<str>>,
 }
 
-impl At {
+impl Position {
     /// Returns `true` if this message is at its position in `messages`.
-    pub(super) fn is_in(&self, messages: &Messages) -> bool {
+    pub(super) fn matches(&self, messages: &Messages) -> bool {
         let entry = messages.as_slice().get(self.message);
         entry.is_some_and(|message| self.title.is_none() || self.title == title_of(message))
     }
 
-    fn of(messages: &Messages, known: &Self) -> Self {
+    fn of(messages: &Messages, previous: &Self) -> Self {
         // What was said while calls wait stands in front of their results only until they have them.
         let history = messages.as_slice();
         let pending_index = history
             .iter()
             .rposition(|message| message.tool_calls().next().is_some());
         let pending_index = pending_index
-            .filter(|at| history[*at].tool_calls().count() > results(&history[at + 1..]));
+            .filter(|at| history[*at].tool_calls().count() > leading_results(&history[at + 1..]));
         let history = &history[..pending_index.unwrap_or(history.len())];
         let last = history
             .iter()
             .rposition(|message| message.role() == Role::User);
         match last {
             None => Self::default(),
-            Some(message) if message == known.message && known.title.is_some() => known.clone(),
+            Some(message) if message == previous.message && previous.title.is_some() => {
+                previous.clone()
+            }
             Some(message) => Self {
                 message,
                 title: title_of(&history[message]),
@@ -64,30 +66,30 @@ impl At {
 }
 
 /// The number of call results at the beginning.
-fn results(messages: &[Arc<Message>]) -> usize {
+fn leading_results(messages: &[Arc<Message>]) -> usize {
     let is_result = |message: &&Arc<Message>| message.as_tool_result().is_some();
     messages.iter().take_while(is_result).count()
 }
 
-impl Live {
-    pub(super) fn at(&self) -> At {
-        lock(&self.at).clone()
+impl ActiveRun {
+    pub(super) fn position(&self) -> Position {
+        lock(&self.position).clone()
     }
 
-    fn look(&self, cx: &RunContext) {
-        let turn = self.at();
-        let now = cx.with_state(|view| At::of(view.messages, &turn));
-        *lock(&self.at) = now;
+    fn update_position(&self, cx: &RunContext) {
+        let previous = self.position();
+        let current = cx.with_state(|view| Position::of(view.messages, &previous));
+        *lock(&self.position) = current;
     }
 }
 
 /// The runs that are going on.
 #[derive(Default)]
-pub(super) struct Runs(Mutex<HashMap<Box<str>, Arc<Live>>>);
+pub(super) struct ActiveRuns(Mutex<HashMap<Box<str>, Arc<ActiveRun>>>);
 
-impl Runs {
-    /// Registers a run that begins. `None` when it is the child of one that is known.
-    pub(super) fn begin(&self, cx: &RunContext) -> Option<Arc<Live>> {
+impl ActiveRuns {
+    /// Registers a run that begins. `None` if it is the child of an active run.
+    pub(super) fn register(&self, cx: &RunContext) -> Option<Arc<ActiveRun>> {
         let run = self.outermost(cx);
         let runs = lock(&self.0);
         let entry = runs.get(cx.run_id());
@@ -97,14 +99,13 @@ impl Runs {
     }
 
     /// Runs `work` as a part of the run, or of the one it is a child of.
-    pub(super) async fn within<T>(&self, cx: &RunContext, work: impl Future<Output = T>) -> T {
+    pub(super) async fn scope<T>(&self, cx: &RunContext, work: impl Future<Output = T>) -> T {
         let run = self.outermost(cx);
-        let outer = HERE.try_with(Arc::clone).ok();
-        HERE.scope(Arc::new(Here { run, around: outer }), work)
-            .await
+        let outer = SCOPE.try_with(Arc::clone).ok();
+        SCOPE.scope(Arc::new(Scope { run, outer }), work).await
     }
 
-    fn outermost(&self, cx: &RunContext) -> Arc<Live> {
+    fn outermost(&self, cx: &RunContext) -> Arc<ActiveRun> {
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
         let mut outermost = None;
@@ -116,31 +117,31 @@ impl Runs {
             next = cx.parent_run();
         }
         let (run, cx) = outermost.unwrap_or_else(|| {
-            let run = Arc::new(Live {
+            let run = Arc::new(ActiveRun {
                 session: cx.session_id().clone(),
-                at: Mutex::default(),
+                position: Mutex::default(),
                 cancellation: cx.cancellation().clone(),
             });
             runs.insert(cx.run_id().into(), run.clone());
             (run, cx)
         });
         drop(runs);
-        run.look(cx);
+        run.update_position(cx);
         run
     }
 
-    /// The runs that a change made here belongs to: the run of the current call, or, in a separate
-    /// task, all runs in progress.
-    pub(super) fn here(&self) -> Vec<Arc<Live>> {
+    /// The runs that a change by the current task belongs to: the run of its call, or, in a
+    /// separate task, all active runs.
+    pub(super) fn current(&self) -> Vec<Arc<ActiveRun>> {
         let mut runs = lock(&self.0);
         runs.retain(|_, run| !run.cancellation.is_cancelled());
-        let is_known = |run: &Arc<Live>| runs.values().any(|known| Arc::ptr_eq(known, run));
-        let mut next = HERE.try_with(Arc::clone).ok();
+        let is_active = |run: &Arc<ActiveRun>| runs.values().any(|active| Arc::ptr_eq(active, run));
+        let mut next = SCOPE.try_with(Arc::clone).ok();
         while let Some(scope) = next {
-            if is_known(&scope.run) {
+            if is_active(&scope.run) {
                 return vec![scope.run.clone()];
             }
-            next = scope.around.clone();
+            next = scope.outer.clone();
         }
         runs.values().cloned().collect()
     }

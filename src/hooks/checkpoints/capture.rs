@@ -1,0 +1,308 @@
+//! The capture of the current content before it changes.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::MutexGuard;
+
+use crate::backend::{Backend, EntryKind, io_kind, is_not_found};
+use crate::error::{ErrorKind, Result};
+use crate::message::Messages;
+use crate::util::blocking::blocking;
+use crate::util::hash::fnv1a;
+use crate::util::sync::lock;
+
+use super::active_runs::{ActiveRun, Position};
+use super::file_checkpoints::{FileCheckpoints, Inner, SharedIndex};
+use super::index::SessionIndex;
+use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origin, PriorState};
+
+/// The size in bytes of the chunks in which a file is read.
+const CHUNK: usize = 1024 * 1024;
+
+/// The number of sessions whose records are held in memory, not counting those in use.
+const MAX_INDEXES: usize = 256;
+
+/// The resolved path of a file.
+#[derive(Clone, Debug)]
+pub(super) struct ResolvedPath {
+    /// The path for the backend.
+    pub(super) path: String,
+    /// The path relative to the root.
+    pub(super) relative: Arc<str>,
+    /// True if the link itself is meant.
+    pub(super) is_link: bool,
+}
+
+/// The path of a file relative to a root, as the agent names it.
+pub(super) fn join_root(root: &str, relative: &str) -> String {
+    format!("{}/{relative}", root.trim_end_matches('/'))
+}
+
+impl FileCheckpoints {
+    /// Runs `work` on the index of a session, brought up to date.
+    pub(super) async fn with_index<T: Send + 'static>(
+        &self,
+        session: &str,
+        work: impl FnOnce(&Inner, &SessionIndex) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
+        blocking(move || {
+            inner.with_cached_index(&session, |inner, index| {
+                inner.storage.read(&session, index)?;
+                work(inner, index)
+            })
+        })
+        .await
+    }
+
+    /// Locks a file against other changes.
+    pub(super) async fn lock_path(&self, file: &ResolvedPath) -> MutexGuard<'_, ()> {
+        let hash = fnv1a([file.relative.as_bytes()]);
+        let path_locks = &self.inner.path_locks;
+        path_locks[(hash % path_locks.len() as u64) as usize]
+            .lock()
+            .await
+    }
+
+    /// Stores the current state of a file for each run that a change belongs to. When this returns
+    /// `Ok`, the change may proceed.
+    pub(super) async fn capture_for_runs(
+        &self,
+        runs: &[Arc<ActiveRun>],
+        file: &ResolvedPath,
+        after: FileContent,
+    ) -> Result<()> {
+        for run in runs {
+            self.capture(&run.session, run.position(), Origin::Run, file, after)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Stores the current state of a file, unless the index has it, and the content that it is
+    /// about to get.
+    pub(super) async fn capture(
+        &self,
+        session: &Arc<str>,
+        position: Position,
+        origin: Origin,
+        file: &ResolvedPath,
+        after: FileContent,
+    ) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), session.clone());
+        let (message, relative) = (position.message, file.relative.clone());
+        let lookup = blocking(move || {
+            inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
+                // It is put aside with the next record, which must not build on it.
+                Err(error) if error.kind() == ErrorKind::Corrupt => Ok((false, false)),
+                Err(error) => Err(error),
+                Ok(()) => Ok((
+                    index.is_captured(message, origin, &relative),
+                    index.has_write(&relative, after),
+                )),
+            })
+        });
+        let (is_captured, is_recorded) = lookup.await?;
+        // What somebody else has made of it since is kept, too, and told from the session's own.
+        let is_captured = is_captured && self.is_own_content(session, file).await?;
+        if is_captured && is_recorded {
+            return Ok(());
+        }
+        let (prior_state, content) = match is_captured {
+            true => (None, Vec::new()),
+            false => {
+                let (prior_state, content) = self.read_state(file).await?;
+                (Some(prior_state), content)
+            }
+        };
+        let (inner, id, path) = (self.inner.clone(), session.clone(), file.relative.clone());
+        blocking(move || {
+            inner.with_cached_index(&id, |inner, index| {
+                let is_first = index
+                    .last_position()
+                    .is_none_or(|last| last.message != position.message);
+                let record = ChangeRecord {
+                    message: position.message,
+                    title: position.title.filter(|_| is_first),
+                    rewound: origin == Origin::Rewind,
+                    unchanged_messages: None,
+                    root: Some(inner.root.clone()),
+                    path,
+                    before: prior_state,
+                    after,
+                    len: content.len() as u64,
+                };
+                // Without its latest names a file is taken for somebody else's, never lost.
+                let is_durable = record.before.is_some();
+                inner
+                    .storage
+                    .write(&id, index, record, &content, is_durable)
+            })
+        })
+        .await
+    }
+
+    /// Returns `true` if the session wrote the file's current content.
+    async fn is_own_content(&self, session: &Arc<str>, file: &ResolvedPath) -> Result<bool> {
+        if file.is_link {
+            return Ok(false);
+        }
+        let content = self.fingerprint(&file.path, &[]).await?;
+        let (inner, id, relative) = (self.inner.clone(), session.clone(), file.relative.clone());
+        blocking(move || {
+            inner.with_cached_index(&id, |_, index| Ok(index.wrote(&relative, content)))
+        })
+        .await
+    }
+
+    /// Records an upcoming message, if this separates it from a rewind before it, or if the
+    /// messages before it differ from the recorded ones.
+    pub(super) async fn record_message(&self, run: &ActiveRun, messages: Messages) -> Result<()> {
+        let (inner, id) = (self.inner.clone(), run.session.clone());
+        blocking(move || {
+            inner.with_cached_index(&id, |inner, index| {
+                inner.storage.read(&id, index)?;
+                let unchanged_count = index.unchanged_prefix(&messages);
+                if unchanged_count.is_none() && !index.is_rewound() {
+                    return Ok(());
+                }
+                let record = ChangeRecord {
+                    message: messages.len(),
+                    title: None,
+                    rewound: false,
+                    unchanged_messages: unchanged_count,
+                    root: Some(inner.root.clone()),
+                    path: "".into(),
+                    before: None,
+                    after: FileContent::Absent,
+                    len: 0,
+                };
+                inner.storage.write(&id, index, record, &[], false)
+            })
+        })
+        .await
+    }
+
+    /// Reads the current state, and the content if it can be stored.
+    async fn read_state(&self, file: &ResolvedPath) -> Result<(PriorState, Vec<u8>)> {
+        let reject = |why: String| Ok((PriorState::NotStored(why), Vec::new()));
+        if file.is_link {
+            return reject("it was a symbolic link".to_owned());
+        }
+        let metadata = match self.inner.backend.stat(&file.path).await {
+            Ok(metadata) => metadata,
+            Err(error) if is_not_found(&error) => return Ok((PriorState::Absent, Vec::new())),
+            Err(error) => return Err(error),
+        };
+        if metadata.kind != EntryKind::File {
+            return reject(format!("it was a {}", metadata.kind));
+        }
+        if metadata.size > self.max_file_size {
+            let (size, max_size) = (metadata.size, self.max_file_size);
+            return reject(format!(
+                "it had {size} bytes, more than the {max_size} that are kept"
+            ));
+        }
+        let content = self.content(&file.path).await;
+        let content = content.map_err(|error| error.context("its content could not be kept"))?;
+        let prior_state = PriorState::Stored {
+            mode: metadata.mode,
+            fingerprint: Fingerprint::of(&content),
+        };
+        Ok((prior_state, content.into()))
+    }
+
+    /// The content of a file, also of one that the backend does not read at once.
+    pub(super) async fn content(&self, path: &str) -> Result<Bytes> {
+        let backend = &self.inner.backend;
+        match backend.read(path).await {
+            Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
+            done => return done,
+        }
+        let mut content = Vec::new();
+        loop {
+            let offset = content.len() as u64;
+            let chunk = backend.read_range(path, offset, CHUNK).await?;
+            content.extend_from_slice(&chunk);
+            if chunk.len() < CHUNK {
+                return Ok(content.into());
+            }
+        }
+    }
+
+    /// The fingerprint of a file of any size, followed by `more`.
+    pub(super) async fn fingerprint(&self, path: &str, more: &[u8]) -> Result<FileContent> {
+        let mut fingerprinter = Fingerprinter::default();
+        let mut offset = 0;
+        loop {
+            let chunk = match self.inner.backend.read_range(path, offset, CHUNK).await {
+                Ok(chunk) => chunk,
+                Err(error) if is_not_found(&error) => return Ok(FileContent::Absent),
+                Err(error) => return Err(error),
+            };
+            fingerprinter.push(&chunk);
+            offset += chunk.len() as u64;
+            if chunk.len() < CHUNK {
+                fingerprinter.push(more);
+                return Ok(FileContent::Is(fingerprinter.finish()));
+            }
+        }
+    }
+
+    /// Resolves the links in a path.
+    pub(super) async fn resolve(&self, path: &str) -> Result<ResolvedPath> {
+        let path = self.inner.backend.real_path(path).await?;
+        let root = self.inner.backend.root().trim_end_matches('/');
+        let relative = path.strip_prefix(root).unwrap_or(&path);
+        let relative = relative.trim_start_matches('/').into();
+        Ok(ResolvedPath {
+            path,
+            relative,
+            is_link: false,
+        })
+    }
+}
+
+impl Inner {
+    /// This process's index of a session, which may not have been read yet.
+    pub(super) fn index(&self, session: &Arc<str>) -> SharedIndex {
+        let mut indexes = lock(&self.indexes);
+        if indexes.len() >= MAX_INDEXES && !indexes.contains_key(session) {
+            // Those that nobody works on are read again when they are asked for.
+            indexes.retain(|_, index| Arc::strong_count(index) > 1);
+        }
+        indexes.entry(session.clone()).or_default().clone()
+    }
+
+    /// Runs `work` on this process's index of a session, which may be behind the stored records.
+    fn with_cached_index<T>(
+        &self,
+        session: &Arc<str>,
+        work: impl FnOnce(&Self, &mut SessionIndex) -> Result<T>,
+    ) -> Result<T> {
+        let shared = self.index(session);
+        let mut slot = lock(&shared);
+        let index = match &mut *slot {
+            Some(index) => index,
+            slot => slot.insert(self.storage.open(session, self.root.clone())?),
+        };
+        work(self, index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::MemoryBackend;
+
+    #[tokio::test]
+    async fn records_of_many_sessions_take_bounded_memory() {
+        let files = FileCheckpoints::new(MemoryBackend::new());
+        for n in 0..1_000 {
+            files.checkpoints(&n.to_string()).await.unwrap();
+            assert!(lock(&files.inner.indexes).len() <= MAX_INDEXES);
+        }
+    }
+}
