@@ -11,8 +11,8 @@ use crate::message::{Content, Part, ToolCall, ToolResult};
 use crate::util::hash::fnv1a;
 use crate::util::text;
 
-use super::moved;
-use super::place::absolute;
+use super::evicted_files;
+use super::paths::workspace_path;
 
 /// Tools that limit their own output, and the one that reads a moved result.
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];
@@ -87,12 +87,12 @@ impl Eviction {
         text: &str,
     ) -> String {
         let hash = fnv1a([session, &call.id, text].map(str::as_bytes));
-        let folder = moved::of_session(&self.folder(backend), session);
-        format!("{folder}/{}", moved::file_name(&call.id, hash))
+        let folder = evicted_files::session_folder(&self.folder(backend), session);
+        format!("{folder}/{}", evicted_files::file_name(&call.id, hash))
     }
 
     pub(super) fn folder(&self, backend: &dyn Backend) -> String {
-        absolute(backend, &self.folder)
+        workspace_path(backend, &self.folder)
     }
 
     /// Writes a result, and keeps the folder out of version control.

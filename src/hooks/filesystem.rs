@@ -18,9 +18,9 @@ use crate::tools::{EditPolicy, preset, wick};
 use crate::util::secret;
 use crate::util::sync::lock;
 
+use super::evicted_files;
 use super::eviction::Eviction;
-use super::moved;
-use super::place::absolute;
+use super::paths::workspace_path;
 
 const TOOLS: [&str; 7] = [
     "ls",
@@ -191,7 +191,7 @@ impl FilesystemHook {
             return Ok(0);
         };
         let folder = eviction.folder(&*self.backend);
-        moved::remove_session(&*self.backend, &folder, session).await
+        evicted_files::remove_session(&*self.backend, &folder, session).await
     }
 
     /// Removes old results, unless that was done within the last day.
@@ -207,7 +207,7 @@ impl FilesystemHook {
             *last_sweep = Some(Instant::now());
         }
         let folder = eviction.folder(&*self.backend);
-        if let Err(error) = moved::remove_older(&*self.backend, &folder, limit).await {
+        if let Err(error) = evicted_files::remove_older(&*self.backend, &folder, limit).await {
             cx.warn(format!("filesystem: old results were not removed: {error}"));
         }
     }
@@ -221,7 +221,7 @@ impl FilesystemHook {
         let Some(path) = details.and_then(|details| details["path"].as_str()) else {
             return;
         };
-        let path = absolute(&*self.backend, path);
+        let path = workspace_path(&*self.backend, path);
         let limit = self.tracked;
         let content = self.backend.read_range(&path, 0, limit.saturating_add(1));
         let content = match content.await {
@@ -308,7 +308,7 @@ impl FilesystemHook {
             return None;
         }
         let path = PATH.iter().find_map(|name| call.args.get(name)?.as_str())?;
-        let path = absolute(&*self.backend, path);
+        let path = workspace_path(&*self.backend, path);
         let relative_path = path.strip_prefix(&eviction.folder(&*self.backend))?;
         if !relative_path.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
             return None;

@@ -12,7 +12,7 @@ use crate::message::Messages;
 use crate::run::RunContext;
 use crate::session::AgentState;
 
-use super::place::absolute;
+use super::paths::workspace_path;
 use super::prompt;
 use super::tag::escaped;
 
@@ -108,21 +108,21 @@ impl MemoryHook {
     /// The contents of the files that exist.
     async fn load(&self, cx: &RunContext) -> Vec<String> {
         let mut contents = Vec::new();
-        let mut are_missing = true;
+        let mut is_missing = true;
         for path in &self.paths {
             match self.backend.read_range(path, 0, MAX_BYTES + 1).await {
                 Ok(bytes) => {
-                    are_missing = false;
+                    is_missing = false;
                     contents.push(self.decode(cx, path, &bytes));
                 }
                 Err(error) if is_not_found(&error) => {}
                 Err(error) => {
-                    are_missing = false;
+                    is_missing = false;
                     self.warn(cx, path, &format!("was not read: {error}"));
                 }
             }
         }
-        if are_missing
+        if is_missing
             && let (Some(path), Some(initial_content)) = (self.paths.first(), &self.initial)
         {
             if let Err(error) = self.backend.write(path, initial_content.as_bytes()).await {
@@ -153,7 +153,7 @@ impl MemoryHook {
     }
 
     fn shown(&self, path: &str) -> String {
-        absolute(&*self.backend, path)
+        workspace_path(&*self.backend, path)
     }
 }
 
@@ -173,12 +173,12 @@ impl Hook for MemoryHook {
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let contents = self.load(cx).await;
-        prompt::keep(&mut state, &self.name, section(&contents, &self.edit_tool));
+        prompt::set_section(&mut state, &self.name, section(&contents, &self.edit_tool));
         Ok(state)
     }
 
     async fn modify_request(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
-        prompt::show(cx, &self.name);
+        prompt::add_section(cx, &self.name);
         Ok(messages)
     }
 }

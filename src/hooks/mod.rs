@@ -34,15 +34,15 @@ mod checkpoints;
 mod clear_tool_results;
 mod compaction;
 #[cfg(feature = "tools")]
+mod evicted_files;
+#[cfg(feature = "tools")]
 mod eviction;
 #[cfg(feature = "tools")]
 mod filesystem;
 mod inject_context;
 mod memory;
-#[cfg(feature = "tools")]
-mod moved;
+mod paths;
 mod permission;
-mod place;
 mod prompt;
 mod session;
 #[cfg(feature = "yaml")]

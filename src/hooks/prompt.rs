@@ -12,7 +12,7 @@ use crate::session::AgentState;
 struct Texts(BTreeMap<Arc<str>, Arc<str>>);
 
 /// Stores the text of `hook` for this run.
-pub(super) fn keep(state: &mut AgentState, hook: &Arc<str>, text: String) {
+pub(super) fn set_section(state: &mut AgentState, hook: &Arc<str>, text: String) {
     let earlier_texts = state.values.get::<Texts>();
     let mut texts = earlier_texts.as_deref().cloned().unwrap_or_default();
     texts.0.insert(hook.clone(), text.into());
@@ -20,7 +20,7 @@ pub(super) fn keep(state: &mut AgentState, hook: &Arc<str>, text: String) {
 }
 
 /// Adds the stored text as a stable section of the system prompt.
-pub(super) fn show(cx: &RunContext, hook: &Arc<str>) {
+pub(super) fn add_section(cx: &RunContext, hook: &Arc<str>) {
     let texts = cx.value::<Texts>();
     if let Some(text) = texts.as_ref().and_then(|texts| texts.0.get(hook)) {
         cx.system()

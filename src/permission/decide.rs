@@ -2,13 +2,13 @@
 
 use crate::tool::PermissionMode;
 
+use super::call_accesses::{CallAccess, CallAccesses, Command};
+use super::command_paths::PathWord;
 use super::explanation::Explanation;
-use super::facts::{Command, Facts, Touch};
 use super::glob::Match;
-use super::matching;
-use super::named::Named;
+use super::matching::Matcher;
 use super::parse::{Family, family};
-use super::paths::{PathOf, Places};
+use super::paths::{PathContext, PathOf};
 use super::protected::{is_protected, is_repository};
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, SimpleCommand, Weight};
@@ -16,8 +16,8 @@ use super::shell::{Analysis, SimpleCommand, Weight};
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
-    pub(super) places: &'a Places,
-    pub(super) own: &'a [String],
+    pub(super) context: &'a PathContext,
+    pub(super) protected_paths: &'a [String],
     pub(super) mode: PermissionMode,
 }
 
@@ -30,23 +30,27 @@ impl Policy<'_> {
 
     /// Rules to allow. When the names of arguments are all that is known of a call, only those
     /// about its tool count.
-    fn allowing<'s>(&'s self, facts: &Facts<'_>) -> impl Iterator<Item = &'s Rule> {
+    fn allowing<'s>(&'s self, call: &CallAccesses<'_>) -> impl Iterator<Item = &'s Rule> {
         self.of(Behavior::Allow)
-            .filter(move |rule| !facts.guessed || matching::names_tool(rule, facts.tool))
+            .filter(move |rule| !call.is_guessed || self.matcher(rule, call).names_tool())
+    }
+
+    fn matcher<'s>(&'s self, rule: &'s Rule, call: &'s CallAccesses<'_>) -> Matcher<'s> {
+        Matcher::new(rule, call, self.context)
     }
 
     /// Decides about a call. `granted` is true if this session allows it already.
-    pub(super) fn decide(&self, facts: &Facts<'_>, granted: bool) -> Explanation {
-        let mut unsure = None;
+    pub(super) fn decide(&self, call: &CallAccesses<'_>, granted: bool) -> Explanation {
+        let mut possible_match = None;
         for rule in self.of(Behavior::Deny) {
-            match matching::catches(rule, facts, self.places) {
+            match self.matcher(rule, call).catches() {
                 Match::Yes => return denied(rule),
-                Match::Maybe => unsure = unsure.or(Some(rule)),
+                Match::Maybe => possible_match = possible_match.or(Some(rule)),
                 Match::No => {}
             }
         }
         let in_plan = self.mode == PermissionMode::Plan;
-        if in_plan && !facts.read_only {
+        if in_plan && !call.read_only {
             return Explanation::new(
                 Behavior::Deny,
                 "only read-only tools are allowed in plan mode",
@@ -55,24 +59,30 @@ impl Policy<'_> {
         if granted {
             return Explanation::new(Behavior::Allow, "allowed for this session");
         }
-        let question = self.asks(facts, unsure).map(|question| match self.mode {
-            PermissionMode::DontAsk => refused_instead(question),
-            _ => question,
-        });
+        let question = self
+            .asks(call, possible_match)
+            .map(|question| match self.mode {
+                PermissionMode::DontAsk => deny_instead(question),
+                _ => question,
+            });
         if let Some(question) = question {
             return question;
         }
-        let gap = match self.allows(facts) {
+        let uncovered = match self.allows(call) {
             Ok(allowed) => return allowed,
-            Err(gap) => gap,
+            Err(uncovered) => uncovered,
         };
-        self.by_mode(facts, gap.as_deref())
+        self.by_mode(call, uncovered.as_deref())
     }
 
     /// The question that has to be answered regardless of allow rules.
-    fn asks<'s>(&'s self, facts: &Facts<'_>, mut unsure: Option<&'s Rule>) -> Option<Explanation> {
+    fn asks<'s>(
+        &'s self,
+        call: &CallAccesses<'_>,
+        mut possible_match: Option<&'s Rule>,
+    ) -> Option<Explanation> {
         for rule in self.of(Behavior::Ask) {
-            match matching::catches(rule, facts, self.places) {
+            match self.matcher(rule, call).catches() {
                 Match::Yes => {
                     let text = match rule.message() {
                         Some(message) => message.to_owned(),
@@ -80,11 +90,11 @@ impl Policy<'_> {
                     };
                     return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
                 }
-                Match::Maybe => unsure = unsure.or(Some(rule)),
+                Match::Maybe => possible_match = possible_match.or(Some(rule)),
                 Match::No => {}
             }
         }
-        if let Some(rule) = unsure {
+        if let Some(rule) = possible_match {
             let text = format!("it may be what rule {rule} is about");
             return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
         }
@@ -92,84 +102,84 @@ impl Policy<'_> {
             .rules
             .iter()
             .find(|rule| rule.behavior() != Behavior::Allow && restricts_commands(rule));
-        for command in facts.commands() {
+        for command in call.commands() {
             let analysis = &command.analysis;
             let weight = match restricted {
                 Some(_) => Weight::Script,
                 None => Weight::Refused,
             };
             if let Some(reason) = analysis.reason(Weight::Refused) {
-                return Some(Explanation::new(Behavior::Ask, reason.to_string()).strictly());
+                return Some(Explanation::new(Behavior::Ask, reason.to_string()).by_protection());
             }
             if let Some(rule) = restricted
-                && !self.names_scripts(facts, analysis)
+                && !self.names_scripts(call, analysis)
                 && let Some(reason) = analysis.reason(weight)
             {
                 let text = format!("{reason}, so it may hide what rule {rule} is about");
                 return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
             }
         }
-        self.protected(facts).map(|path| {
+        self.protected(call).map(|path| {
             let text = format!("{path} decides what runs later");
-            Explanation::new(Behavior::Ask, text).strictly()
+            Explanation::new(Behavior::Ask, text).by_protection()
         })
     }
 
     /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
     /// them.
-    fn names_scripts(&self, facts: &Facts<'_>, analysis: &Analysis) -> bool {
+    fn names_scripts(&self, call: &CallAccesses<'_>, analysis: &Analysis) -> bool {
         let names = |command: &SimpleCommand| {
-            self.allowing(facts).any(|rule| {
-                !matching::allows_commands(rule, facts)
-                    && matching::allows_command(rule, facts, command)
+            self.allowing(call).any(|rule| {
+                let matcher = self.matcher(rule, call);
+                !matcher.allows_commands() && matcher.allows_command(command)
             })
         };
         let mut commands = analysis.commands.iter().filter(|c| !c.guessed);
         analysis.weight() == Some(Weight::Script) && commands.all(names)
     }
 
-    fn protected(&self, facts: &Facts<'_>) -> Option<String> {
-        let is_guarded = |path: &PathOf| is_protected(path, self.places, self.own);
+    fn protected(&self, call: &CallAccesses<'_>) -> Option<String> {
+        let is_guarded = |path: &PathOf| is_protected(path, self.context, self.protected_paths);
         let is_write_protected =
-            |path: &PathOf| is_guarded(path) || is_repository(path, self.places);
-        for touch in &facts.touches {
-            match touch {
-                Touch::Write(path) => {
-                    if is_write_protected(&PathOf::of_text(path, self.places)) {
+            |path: &PathOf| is_guarded(path) || is_repository(path, self.context);
+        for access in &call.accesses {
+            match access {
+                CallAccess::Write(path) => {
+                    if is_write_protected(&PathOf::of_text(path, self.context)) {
                         return Some(path.clone());
                     }
                 }
-                Touch::Command(command) => {
-                    let names = &command.names;
-                    let has_match = |candidate: &&Named, is: &dyn Fn(&PathOf) -> bool| {
-                        let mut paths = names.paths(candidate, self.places);
+                CallAccess::Command(command) => {
+                    let paths = &command.paths;
+                    let has_match = |candidate: &&PathWord, is: &dyn Fn(&PathOf) -> bool| {
+                        let mut paths = paths.paths_of(candidate, self.context);
                         paths.any(|path| path.is_known() && is(&path))
                     };
                     let targets = || {
-                        names
+                        paths
                             .targets
                             .iter()
                             .find(|candidate| has_match(candidate, &is_write_protected))
                     };
-                    let changed_words = names.words.iter().filter(|word| !word.only_reads);
-                    let protected_path = names
+                    let changed_words = paths.words.iter().filter(|word| !word.only_reads);
+                    let protected_path = paths
                         .written
                         .iter()
                         .find(|candidate| {
-                            names
-                                .paths(candidate, self.places)
+                            paths
+                                .paths_of(candidate, self.context)
                                 .any(|path| is_write_protected(&path))
                         })
                         .or_else(targets)
                         .or_else(|| {
-                            let mut words = changed_words.map(|word| &word.named);
+                            let mut words = changed_words.map(|word| &word.path_word);
                             words.find(|candidate| has_match(candidate, &is_guarded))
                         });
                     if let Some(candidate) = protected_path {
                         return Some(candidate.word.to_string());
                     }
                 }
-                Touch::Read(_) | Touch::Url(_) => {}
+                CallAccess::Read(_) | CallAccess::Url(_) => {}
             }
         }
         None
@@ -177,22 +187,23 @@ impl Policy<'_> {
 
     /// The decision of the rules that cover everything the call does, or what they leave
     /// uncovered, if that has a name.
-    fn allows(&self, facts: &Facts<'_>) -> Result<Explanation, Option<String>> {
+    fn allows(&self, call: &CallAccesses<'_>) -> Result<Explanation, Option<String>> {
         let make_explanation = |rule: &Rule| {
             Explanation::new(Behavior::Allow, format!("allowed by rule {rule}")).with_rule(rule)
         };
-        for rule in self.allowing(facts) {
-            if matching::allows_all(rule, facts) || matching::allows_argument(rule, facts) {
+        for rule in self.allowing(call) {
+            let matcher = self.matcher(rule, call);
+            if matcher.allows_all() || matcher.allows_argument() {
                 return Ok(make_explanation(rule));
             }
         }
         let mut last = None;
-        for touch in &facts.touches {
-            let rule = match touch {
-                Touch::Command(command) => self.allows_command(facts, command)?,
-                touch => self
-                    .allowing(facts)
-                    .find(|rule| matching::allows(rule, facts, touch, self.places))
+        for access in &call.accesses {
+            let rule = match access {
+                CallAccess::Command(command) => self.allows_command(call, command)?,
+                access => self
+                    .allowing(call)
+                    .find(|rule| self.matcher(rule, call).allows(access))
                     .ok_or(None)?,
             };
             last = Some(rule);
@@ -200,19 +211,23 @@ impl Policy<'_> {
         last.map(make_explanation).ok_or(None)
     }
 
-    fn allows_command(&self, facts: &Facts<'_>, whole: &Command) -> Result<&Rule, Option<String>> {
-        let analysis = &whole.analysis;
-        let mut rules = self.allowing(facts);
-        if let Some(rule) = rules.find(|rule| matching::allows_commands(rule, facts)) {
+    fn allows_command(
+        &self,
+        call: &CallAccesses<'_>,
+        command: &Command,
+    ) -> Result<&Rule, Option<String>> {
+        let analysis = &command.analysis;
+        let mut rules = self.allowing(call);
+        if let Some(rule) = rules.find(|rule| self.matcher(rule, call).allows_commands()) {
             return Ok(rule);
         }
         let mut last = None;
-        for command in analysis.commands.iter().filter(|c| !c.guessed) {
-            if is_harmless(command, analysis) {
+        for simple_command in analysis.commands.iter().filter(|c| !c.guessed) {
+            if is_harmless(simple_command, analysis) {
                 continue;
             }
-            let Some(rule) = self.allows_simple(facts, command, analysis) else {
-                return Err(Some(format!("no rule allows `{command}`")));
+            let Some(rule) = self.allows_simple(call, simple_command, analysis) else {
+                return Err(Some(format!("no rule allows `{simple_command}`")));
             };
             last = Some(rule);
         }
@@ -220,18 +235,18 @@ impl Policy<'_> {
         if let Some(reason) = reasons.find(|reason| reason.weight() != Weight::Script) {
             return Err(Some(reason.to_string()));
         }
-        let mut written_paths = whole.names.written.iter();
-        if let Some(named_path) =
-            written_paths.find(|named_path| !self.allows_written(facts, whole, named_path))
+        let mut written_paths = command.paths.written.iter();
+        if let Some(path_word) =
+            written_paths.find(|path_word| !self.allows_written(call, command, path_word))
         {
-            return Err(Some(format!("no rule allows writing {}", named_path.word)));
+            return Err(Some(format!("no rule allows writing {}", path_word.word)));
         }
         last.ok_or(None)
     }
 
     fn allows_simple(
         &self,
-        facts: &Facts<'_>,
+        call: &CallAccesses<'_>,
         command: &SimpleCommand,
         analysis: &Analysis,
     ) -> Option<&Rule> {
@@ -239,51 +254,60 @@ impl Policy<'_> {
         if command.argv.is_empty() || command.program().is_some_and(is_function) {
             return None;
         }
-        self.allowing(facts)
-            .find(|rule| matching::allows_command(rule, facts, command))
+        self.allowing(call)
+            .find(|rule| self.matcher(rule, call).allows_command(command))
     }
 
-    fn allows_written(&self, facts: &Facts<'_>, whole: &Command, named: &Named) -> bool {
+    fn allows_written(
+        &self,
+        call: &CallAccesses<'_>,
+        command: &Command,
+        path_word: &PathWord,
+    ) -> bool {
         let is_allowed = |path: &PathOf| {
-            self.allowing(facts)
-                .any(|rule| matching::allows_redirection(rule, path, self.places))
+            self.allowing(call)
+                .any(|rule| self.matcher(rule, call).allows_redirection(path))
         };
         let is_covered = |path: PathOf| {
-            self.mode == PermissionMode::AcceptEdits && path.is_inside(self.places)
-                || path.is_known() && !named.word.is_glob() && is_allowed(&path)
+            self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
+                || path.is_known() && !path_word.word.is_glob() && is_allowed(&path)
         };
-        named.is_free() || whole.names.paths(named, self.places).all(is_covered)
+        path_word.is_discarded()
+            || command
+                .paths
+                .paths_of(path_word, self.context)
+                .all(is_covered)
     }
 
-    fn by_mode(&self, facts: &Facts<'_>, gap: Option<&str>) -> Explanation {
-        let needs = || match gap {
-            Some(gap) => gap.to_owned(),
-            None => format!("no rule allows {}", facts.tool),
+    fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {
+        let needs = || match uncovered {
+            Some(uncovered) => uncovered.to_owned(),
+            None => format!("no rule allows {}", call.tool),
         };
         match self.mode {
             PermissionMode::BypassPermissions => {
                 Explanation::new(Behavior::Allow, "permissions are bypassed")
             }
-            _ if facts.read_only && facts.commands().next().is_none() => {
+            _ if call.read_only && call.commands().next().is_none() => {
                 Explanation::new(Behavior::Allow, "it only reads")
             }
-            PermissionMode::AcceptEdits if self.is_edit(facts) => {
+            PermissionMode::AcceptEdits if self.is_edit(call) => {
                 Explanation::new(Behavior::Allow, "edits in the workspace are accepted")
             }
-            PermissionMode::DontAsk => refused_instead(Explanation::new(Behavior::Ask, needs())),
+            PermissionMode::DontAsk => deny_instead(Explanation::new(Behavior::Ask, needs())),
             _ => Explanation::new(Behavior::Ask, needs()),
         }
     }
 
-    fn is_edit(&self, facts: &Facts<'_>) -> bool {
-        if facts.touches.is_empty() || facts.guessed {
-            return family(facts.tool) == Family::Write;
+    fn is_edit(&self, call: &CallAccesses<'_>) -> bool {
+        if call.accesses.is_empty() || call.is_guessed {
+            return family(call.tool) == Family::Write;
         }
-        facts.touches.iter().all(|touch| match touch {
-            Touch::Write(path) | Touch::Read(path) => {
-                PathOf::of_text(path, self.places).is_inside(self.places)
+        call.accesses.iter().all(|access| match access {
+            CallAccess::Write(path) | CallAccess::Read(path) => {
+                PathOf::of_text(path, self.context).is_inside(self.context)
             }
-            Touch::Command(_) | Touch::Url(_) => false,
+            CallAccess::Command(_) | CallAccess::Url(_) => false,
         })
     }
 }
@@ -316,10 +340,13 @@ fn denied(rule: &Rule) -> Explanation {
     Explanation::new(Behavior::Deny, reason).with_rule(rule)
 }
 
-fn refused_instead(asked: Explanation) -> Explanation {
+fn deny_instead(question: Explanation) -> Explanation {
     Explanation {
         decision: Behavior::Deny,
-        why: format!("tool not explicitly allowed (dontAsk mode): {}", asked.why),
-        ..asked
+        why: format!(
+            "tool not explicitly allowed (dontAsk mode): {}",
+            question.why
+        ),
+        ..question
     }
 }

@@ -40,7 +40,7 @@ impl Explanation {
         self
     }
 
-    pub(super) fn strictly(mut self) -> Self {
+    pub(super) fn by_protection(mut self) -> Self {
         self.by_rule = true;
         self
     }

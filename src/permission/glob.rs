@@ -1,7 +1,7 @@
 //! Wildcards: tool names, words and path segments.
 
 /// The maximum number of alternatives of braces in one name.
-const MOST_ALTERNATIVES: usize = 64;
+const MAX_ALTERNATIVES: usize = 64;
 
 /// The certainty of a match: a word that is only known when the shell runs may match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ impl From<bool> for Match {
 
 /// A character of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tok {
+pub(crate) enum GlobToken {
     /// Itself.
     Char(char),
     /// `?`: any one.
@@ -32,32 +32,32 @@ pub(crate) enum Tok {
 }
 
 /// The pattern of `text`, in which `*` and `?` are wildcards.
-pub(crate) fn tokens(text: &str) -> Vec<Tok> {
+pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
     text.chars()
         .map(|c| match c {
-            '*' => Tok::Many,
-            '?' => Tok::One,
-            c => Tok::Char(c),
+            '*' => GlobToken::Many,
+            '?' => GlobToken::One,
+            c => GlobToken::Char(c),
         })
         .collect()
 }
 
 /// Returns `true` if `pattern` matches all of `text`; in time proportional to the product of their
 /// lengths.
-pub(crate) fn matches(pattern: &[Tok], text: &[char]) -> bool {
+pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
-            Some(Tok::Many) => {
+            Some(GlobToken::Many) => {
                 retry = Some((p + 1, t));
                 p += 1;
             }
-            Some(Tok::One) => {
+            Some(GlobToken::One) => {
                 p += 1;
                 t += 1;
             }
-            Some(Tok::Char(c)) if *c == text[t] => {
+            Some(GlobToken::Char(c)) if *c == text[t] => {
                 p += 1;
                 t += 1;
             }
@@ -71,11 +71,11 @@ pub(crate) fn matches(pattern: &[Tok], text: &[char]) -> bool {
             },
         }
     }
-    pattern[p..].iter().all(|tok| *tok == Tok::Many)
+    pattern[p..].iter().all(|token| *token == GlobToken::Many)
 }
 
 /// Returns `true` if some text matches both patterns.
-pub(crate) fn intersect(left: &[Tok], right: &[Tok]) -> bool {
+pub(crate) fn intersect(left: &[GlobToken], right: &[GlobToken]) -> bool {
     // Patterns this long are no file names; assume the worst.
     if left.len().saturating_mul(right.len()) > 1 << 22 {
         return true;
@@ -86,12 +86,12 @@ pub(crate) fn intersect(left: &[Tok], right: &[Tok]) -> bool {
         for j in (0..=right.len()).rev() {
             next[j] = match (left.get(i), right.get(j)) {
                 (None, None) => true,
-                (Some(Tok::Many), _) if row[j] => true,
-                (_, Some(Tok::Many)) if next[j + 1] => true,
-                (Some(Tok::Many), Some(_)) if next[j + 1] => true,
-                (Some(_), Some(Tok::Many)) if row[j] => true,
-                (Some(Tok::Char(a)), Some(Tok::Char(b))) => a == b && row[j + 1],
-                (Some(Tok::Many), _) | (_, Some(Tok::Many)) => false,
+                (Some(GlobToken::Many), _) if row[j] => true,
+                (_, Some(GlobToken::Many)) if next[j + 1] => true,
+                (Some(GlobToken::Many), Some(_)) if next[j + 1] => true,
+                (Some(_), Some(GlobToken::Many)) if row[j] => true,
+                (Some(GlobToken::Char(a)), Some(GlobToken::Char(b))) => a == b && row[j + 1],
+                (Some(GlobToken::Many), _) | (_, Some(GlobToken::Many)) => false,
                 (Some(_), Some(_)) => row[j + 1],
                 _ => false,
             };
@@ -104,7 +104,7 @@ pub(crate) fn intersect(left: &[Tok], right: &[Tok]) -> bool {
 /// A pattern for tool names: `*`, `?`, and `{a,b}`. Braces that do not close are text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameGlob {
-    alternatives: Vec<Vec<Tok>>,
+    alternatives: Vec<Vec<GlobToken>>,
 }
 
 impl NameGlob {
@@ -113,15 +113,14 @@ impl NameGlob {
         let mut open_patterns = vec![pattern.to_owned()];
         let mut alternatives = Vec::new();
         while let Some(text) = open_patterns.pop() {
-            if alternatives.len() + open_patterns.len() > MOST_ALTERNATIVES {
+            if alternatives.len() + open_patterns.len() > MAX_ALTERNATIVES {
                 return None;
             }
             match braces(&text) {
                 None => alternatives.push(tokens(&text)),
                 Some((before, items, after)) => {
                     // Before they are made: their number is the pattern's to choose.
-                    if alternatives.len() + open_patterns.len() + items.len()
-                        > MOST_ALTERNATIVES + 1
+                    if alternatives.len() + open_patterns.len() + items.len() > MAX_ALTERNATIVES + 1
                     {
                         return None;
                     }
@@ -147,8 +146,8 @@ impl NameGlob {
             .map(|pattern| {
                 pattern
                     .iter()
-                    .map(|tok| match tok {
-                        Tok::Char(c) => Some(*c),
+                    .map(|token| match token {
+                        GlobToken::Char(c) => Some(*c),
                         _ => None,
                     })
                     .collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::tool::SessionGrants;
 
-use super::facts::{Facts, Touch};
+use super::call_accesses::{CallAccess, CallAccesses};
 use super::paths::lexical;
 use super::url::Url;
 
@@ -15,7 +15,7 @@ enum Grant {
     Read(String),
     Write(String),
     Domain(String),
-    /// A call that touches nothing known: the tool with exactly these arguments.
+    /// A call without known accesses: the tool with exactly these arguments.
     Call(String, String),
 }
 
@@ -24,25 +24,25 @@ enum Grant {
 pub(super) struct Grants(SessionGrants<Grant>);
 
 impl Grants {
-    pub(super) fn add(&mut self, session: &Arc<str>, facts: &Facts<'_>) {
-        self.0.add(session, grants(facts));
+    pub(super) fn add(&mut self, session: &Arc<str>, call: &CallAccesses<'_>) {
+        self.0.add(session, grants(call));
     }
 
-    pub(super) fn covers(&self, session: &str, facts: &Facts<'_>) -> bool {
-        grants(facts).all(|grant| self.0.contains(session, &grant))
+    pub(super) fn covers(&self, session: &str, call: &CallAccesses<'_>) -> bool {
+        grants(call).all(|grant| self.0.contains(session, &grant))
     }
 }
 
-fn grants<'a>(facts: &'a Facts<'_>) -> impl Iterator<Item = Grant> + 'a {
-    let call_grant = facts
-        .touches
+fn grants<'a>(call: &'a CallAccesses<'_>) -> impl Iterator<Item = Grant> + 'a {
+    let call_grant = call
+        .accesses
         .is_empty()
-        .then(|| Grant::Call(facts.tool.to_owned(), facts.args.to_string()));
-    let parts = facts.touches.iter().map(|touch| match touch {
-        Touch::Command(command) => Grant::Command(command.text.clone()),
-        Touch::Read(path) => Grant::Read(lexical(path)),
-        Touch::Write(path) => Grant::Write(lexical(path)),
-        Touch::Url(url) => Grant::Domain(match Url::parse(url) {
+        .then(|| Grant::Call(call.tool.to_owned(), call.args.to_string()));
+    let parts = call.accesses.iter().map(|access| match access {
+        CallAccess::Command(command) => Grant::Command(command.text.clone()),
+        CallAccess::Read(path) => Grant::Read(lexical(path)),
+        CallAccess::Write(path) => Grant::Write(lexical(path)),
+        CallAccess::Url(url) => Grant::Domain(match Url::parse(url) {
             Some(parsed) => parsed.host,
             None => url.clone(),
         }),

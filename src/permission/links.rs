@@ -6,45 +6,45 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::util::path::lexical;
 
-use super::paths::Places;
+use super::paths::PathContext;
 use super::shell::{Part, Word};
 
 /// Links that do not lead anywhere yet are followed one by one; after more, they lead in a circle.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// Paths of one command that are looked up; after more, a word may lead anywhere.
-const MOST_PATHS: usize = 1024;
+const MAX_PATHS: usize = 1024;
 /// Changes of directory that are followed.
-const MOST_DIRECTORIES: usize = 4;
+const MAX_DIRECTORIES: usize = 4;
 
 /// The targets of the words of one command, each path looked up once.
 #[derive(Debug)]
 pub(super) struct Links<'a> {
-    places: &'a Places,
-    known: HashMap<String, Option<String>>,
+    context: &'a PathContext,
+    /// The target of each path that was looked up.
+    targets: HashMap<String, Option<String>>,
 }
 
 impl<'a> Links<'a> {
-    pub(super) fn new(places: &'a Places) -> Self {
-        let targets = HashMap::new();
+    pub(super) fn new(context: &'a PathContext) -> Self {
         Self {
-            places,
-            known: targets,
+            context,
+            targets: HashMap::new(),
         }
     }
 
     /// The other paths that `word` leads to, from the workspace and from where the command may have
     /// changed to. The part after the first wildcard stays as it is written.
     pub(super) fn of_word(&mut self, word: &Word, directories: &[Word]) -> Vec<Word> {
-        if !self.places.follows_links || word.starts_with_dash() {
+        if !self.context.follows_links || word.starts_with_dash() {
             return Vec::new();
         }
-        let Some((path, suffix)) = fixed(word, self.places) else {
+        let Some((path, suffix)) = fixed(word, self.context) else {
             return Vec::new();
         };
         let mut bases = vec![String::new()];
         if !path.starts_with('/') {
-            for directory in directories.iter().take(MOST_DIRECTORIES) {
-                if let Some((directory, [])) = fixed(directory, self.places) {
+            for directory in directories.iter().take(MAX_DIRECTORIES) {
+                if let Some((directory, [])) = fixed(directory, self.context) {
                     let next: Vec<_> = bases.iter().map(|base| join(base, &directory)).collect();
                     bases.extend(next);
                 }
@@ -53,12 +53,14 @@ impl<'a> Links<'a> {
         let mut targets = Vec::new();
         for base in bases {
             let path = join(&base, &path);
-            if self.known.len() >= MOST_PATHS && !self.known.contains_key(&path) {
+            if self.targets.len() >= MAX_PATHS && !self.targets.contains_key(&path) {
                 return vec![Word::unknown()];
             }
-            let places = self.places;
-            let target = self.known.entry(path);
-            let target = target.or_insert_with_key(|path| destination(path, places));
+            let context = self.context;
+            let target = self
+                .targets
+                .entry(path)
+                .or_insert_with_key(|path| destination(path, context));
             targets.extend(target.as_ref().map(|path| {
                 let mut word = Word::from_text(path);
                 if !suffix.is_empty() {
@@ -74,16 +76,16 @@ impl<'a> Links<'a> {
 
 /// The folders that a word is sure to begin with, and the parts that follow; all of it when all
 /// is sure. `None` if there are none.
-fn fixed<'w>(word: &'w Word, places: &Places) -> Option<(String, &'w [Part])> {
+fn fixed<'w>(word: &'w Word, context: &PathContext) -> Option<(String, &'w [Part])> {
     let mut path = String::new();
     for (at, part) in word.parts.iter().enumerate() {
         match part {
             Part::Text { text, .. } => path.push_str(text),
             Part::Brace(c) => path.push(*c),
-            Part::Home(user) if user.is_empty() => path.push_str(places.home.as_deref()?),
+            Part::Home(user) if user.is_empty() => path.push_str(context.home.as_deref()?),
             Part::Value {
                 name: Some(name), ..
-            } if at == 0 && name == "HOME" => path.push_str(places.home.as_deref()?),
+            } if at == 0 && name == "HOME" => path.push_str(context.home.as_deref()?),
             Part::Value {
                 name: Some(name), ..
             } if at == 0 && name == "PWD" => path.push('.'),
@@ -106,14 +108,14 @@ fn join(base: &str, path: &str) -> String {
 /// starting folder is unknown, or when this machine does not have it.
 ///
 /// A path in the workspace is returned as one, regardless of links to the workspace itself.
-pub(super) fn destination(path: &str, places: &Places) -> Option<String> {
-    let workspace = places.workspace.as_deref();
-    let full_path = match (path.strip_prefix("~/"), places.home.as_deref()) {
+pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
+    let workspace = context.workspace.as_deref();
+    let full_path = match (path.strip_prefix("~/"), context.home.as_deref()) {
         (Some(rest), Some(home)) => Path::new(home).join(rest),
         _ if path.starts_with('/') => PathBuf::from(path),
         _ => Path::new(workspace?).join(path),
     };
-    let real_path = resolve(&full_path, MOST_LINKS)?;
+    let real_path = resolve(&full_path, MAX_LINKS)?;
     let workspace_path = workspace.and_then(|workspace| {
         let relative_path = real_path
             .strip_prefix(fs::canonicalize(workspace).ok()?)

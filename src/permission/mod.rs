@@ -38,29 +38,29 @@
 //! # Ok::<(), agentcore::Error>(())
 //! ```
 
+mod call_accesses;
+mod command_paths;
 mod config;
 mod decide;
-mod deep;
 mod explanation;
-mod facts;
 mod glob;
 mod grants;
 mod host;
 mod links;
 mod matching;
-mod named;
 mod options;
 mod parse;
+mod path_words;
 mod paths;
 mod pattern;
 mod protected;
 mod readable;
+mod recursive;
 mod rule;
 mod rules_gate;
 pub mod shell;
 mod suggest;
 mod url;
-mod words;
 #[cfg(feature = "yaml")]
 mod yaml;
 

@@ -118,7 +118,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     let (tool, specifier) = split_specifier(text)?;
     let name = tool_name(tool)?;
     let kind = match specifier {
-        None => Kind::Whole,
+        None => Kind::Tool,
         Some("") => return Err(format!("empty specifier; write {tool} for every call")),
         Some(specifier) => kind(tool, &name, specifier)?,
     };

@@ -1,14 +1,14 @@
 //! Paths and patterns of paths, compared by their segments after `.` and `..` are resolved.
 
-use super::glob::{Match, Tok, intersect, matches, tokens};
+use super::glob::{GlobToken, Match, intersect, matches, tokens};
 use super::shell::{Part, Word};
 use crate::util::text::is_hidden;
 
 pub(crate) use crate::util::path::lexical;
 
-/// The starting folders of relative paths and `~`.
+/// The folders and settings by which paths are resolved and compared.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct PathContext {
     /// The workspace, absolute.
     pub(crate) workspace: Option<String>,
     /// The home directory, absolute.
@@ -23,7 +23,7 @@ pub(crate) struct Places {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     /// A name, perhaps with wildcards.
-    Name(Vec<Tok>),
+    Name(Vec<GlobToken>),
     /// `**`: any number of names.
     Deep,
     /// An unknown remainder from here on: a variable or a substitution.
@@ -31,7 +31,7 @@ pub(crate) enum Segment {
 }
 
 /// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
-const MOST_DIRECTORIES: usize = 4;
+const MAX_DIRECTORIES: usize = 4;
 /// The start of a relative path when its folder is unknown.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
@@ -61,17 +61,17 @@ impl PathPattern {
         })
     }
 
-    fn segments(&self, places: &Places) -> Vec<Segment> {
+    fn segments(&self, context: &PathContext) -> Vec<Segment> {
         let text = self.text.as_str();
         let trimmed_text = text.trim_end_matches('/');
         let mut segments = Vec::new();
         let remainder = if text.starts_with('/') {
             text
         } else if let Some(remainder) = text.strip_prefix('~') {
-            segments.extend(start(places.home.as_deref(), NO_HOME));
+            segments.extend(start(context.home.as_deref(), NO_HOME));
             remainder
         } else {
-            segments.extend(start(places.workspace.as_deref(), NO_WORKSPACE));
+            segments.extend(start(context.workspace.as_deref(), NO_WORKSPACE));
             if !trimmed_text.contains('/') && !trimmed_text.is_empty() {
                 segments.clear();
                 segments.push(Segment::Deep);
@@ -92,12 +92,12 @@ impl PathPattern {
     }
 
     /// Returns `true` if a rule to allow covers `path`: it certainly is the pattern's.
-    pub(crate) fn covers(&self, path: &PathOf, places: &Places) -> bool {
+    pub(crate) fn covers(&self, path: &PathOf, context: &PathContext) -> bool {
         let is_folder = self.text.ends_with('/');
-        let mut pattern = self.segments(places);
+        let mut pattern = self.segments(context);
         if pattern.last() == Some(&Segment::Deep) {
             // What lies beneath, not the folder itself.
-            pattern.push(Segment::Name(vec![Tok::Many]));
+            pattern.push(Segment::Name(vec![GlobToken::Many]));
         }
         let is_match = |path: &Vec<Segment>| compare(&pattern, path, is_folder) == Match::Yes;
         path.is_known() && path.0.iter().all(is_match)
@@ -105,18 +105,18 @@ impl PathPattern {
 
     /// Matches a rule to deny or to ask against `path`: it may be the pattern's or lie under one
     /// that is, in any case of letters where the file system ignores case.
-    pub(crate) fn catches(&self, path: &PathOf, places: &Places) -> Match {
-        self.restricts(path, places, true)
+    pub(crate) fn catches(&self, path: &PathOf, context: &PathContext) -> Match {
+        self.restricts(path, context, true)
     }
 
     /// Like [`catches`](Self::catches), for the path itself and not for those under it.
-    pub(crate) fn is(&self, path: &PathOf, places: &Places) -> Match {
-        self.restricts(path, places, false)
+    pub(crate) fn is(&self, path: &PathOf, context: &PathContext) -> Match {
+        self.restricts(path, context, false)
     }
 
-    fn restricts(&self, path: &PathOf, places: &Places, beneath: bool) -> Match {
-        let pattern = self.segments(places);
-        let best_match = match places.folds_case {
+    fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
+        let pattern = self.segments(context);
+        let best_match = match context.folds_case {
             true => {
                 let pattern: Vec<Segment> = pattern.iter().map(folded).collect();
                 self.find(&pattern, &path.folded(), beneath)
@@ -138,10 +138,10 @@ impl PathPattern {
     }
 
     /// Returns `true` if a path the pattern matches may lie beneath `path`.
-    pub(crate) fn lies_beneath(&self, path: &PathOf, places: &Places) -> bool {
-        let mut fixed = self.segments(places);
+    pub(crate) fn lies_beneath(&self, path: &PathOf, context: &PathContext) -> bool {
+        let mut fixed = self.segments(context);
         let mut path = path.clone();
-        if places.folds_case {
+        if context.folds_case {
             fixed = fixed.iter().map(folded).collect();
             path = path.folded();
         }
@@ -162,13 +162,13 @@ fn folded(segment: &Segment) -> Segment {
         return segment.clone();
     };
     let mut folded_tokens = Vec::with_capacity(name.len());
-    for tok in name {
-        match tok {
-            Tok::Char(c) if is_hidden(*c) => {}
+    for token in name {
+        match token {
+            GlobToken::Char(c) if is_hidden(*c) => {}
             // Upper case first: some letters have the same capital, and ligatures come apart.
-            Tok::Char(c) => {
+            GlobToken::Char(c) => {
                 let lowercase = c.to_uppercase().flat_map(char::to_lowercase);
-                folded_tokens.extend(lowercase.map(Tok::Char));
+                folded_tokens.extend(lowercase.map(GlobToken::Char));
             }
             wild => folded_tokens.push(*wild),
         }
@@ -177,7 +177,7 @@ fn folded(segment: &Segment) -> Segment {
 }
 
 fn is_literal(segment: &Segment) -> bool {
-    matches!(segment, Segment::Name(name) if name.iter().all(|tok| matches!(tok, Tok::Char(_))))
+    matches!(segment, Segment::Name(name) if name.iter().all(|token| matches!(token, GlobToken::Char(_))))
 }
 
 fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
@@ -192,7 +192,7 @@ fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
 }
 
 fn literal(name: &str) -> Segment {
-    Segment::Name(name.chars().map(Tok::Char).collect())
+    Segment::Name(name.chars().map(GlobToken::Char).collect())
 }
 
 /// A path as segments; several where it may begin at several directories.
@@ -201,40 +201,45 @@ pub(crate) struct PathOf(Vec<Vec<Segment>>);
 
 impl PathOf {
     /// A path that a tool was given.
-    pub(crate) fn of_text(text: &str, places: &Places) -> Self {
-        Self::of_word(&home_word(text), places, &[])
+    pub(crate) fn of_text(text: &str, context: &PathContext) -> Self {
+        Self::of_word(&home_word(text), context, &[])
     }
 
     /// A word of a command that may have changed to one of `directories`.
-    pub(crate) fn of_word(word: &Word, places: &Places, directories: &[Word]) -> Self {
+    pub(crate) fn of_word(word: &Word, context: &PathContext, directories: &[Word]) -> Self {
         let mut paths = vec![resolve(
             word,
-            &start(places.workspace.as_deref(), NO_WORKSPACE),
-            places,
+            &start(context.workspace.as_deref(), NO_WORKSPACE),
+            context,
         )];
         if !is_anchored(word) {
-            let mut bases = vec![start(places.workspace.as_deref(), NO_WORKSPACE)];
-            if directories.len() > MOST_DIRECTORIES {
+            let mut bases = vec![start(context.workspace.as_deref(), NO_WORKSPACE)];
+            if directories.len() > MAX_DIRECTORIES {
                 bases.push(vec![Segment::Unknown]);
             }
-            for directory in directories.iter().take(MOST_DIRECTORIES) {
+            for directory in directories.iter().take(MAX_DIRECTORIES) {
                 for base in &bases.clone() {
-                    let next = resolve(directory, base, places);
+                    let next = resolve(directory, base, context);
                     if !bases.contains(&next) {
                         bases.push(next);
                     }
                 }
             }
-            paths.extend(bases.iter().skip(1).map(|base| resolve(word, base, places)));
+            paths.extend(
+                bases
+                    .iter()
+                    .skip(1)
+                    .map(|base| resolve(word, base, context)),
+            );
         }
         Self(paths)
     }
 
     /// The same path, with the targets of links as alternatives.
-    pub(crate) fn or_led(mut self, led: &[Word]) -> Self {
-        let no_places = Places::default();
+    pub(crate) fn with_link_targets(mut self, targets: &[Word]) -> Self {
+        let no_context = PathContext::default();
         self.0
-            .extend(led.iter().map(|word| resolve(word, &[], &no_places)));
+            .extend(targets.iter().map(|word| resolve(word, &[], &no_context)));
         self
     }
 
@@ -254,8 +259,8 @@ impl PathOf {
     }
 
     /// Returns `true` if it certainly lies in the workspace.
-    pub(crate) fn is_inside(&self, places: &Places) -> bool {
-        let root = start(places.workspace.as_deref(), NO_WORKSPACE);
+    pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
+        let root = start(context.workspace.as_deref(), NO_WORKSPACE);
         self.is_known()
             && self
                 .0
@@ -286,9 +291,9 @@ fn is_anchored(word: &Word) -> bool {
     }
 }
 
-fn resolve(word: &Word, base: &[Segment], places: &Places) -> Vec<Segment> {
+fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment> {
     let mut path: Vec<Segment> = base.to_vec();
-    let mut name: Vec<Tok> = Vec::new();
+    let mut name: Vec<GlobToken> = Vec::new();
     for (at, part) in word.parts.iter().enumerate() {
         match part {
             Part::Text { text, .. } => {
@@ -299,21 +304,21 @@ fn resolve(word: &Word, base: &[Segment], places: &Places) -> Vec<Segment> {
                     if c == '/' {
                         finish(&mut path, &mut name);
                     } else {
-                        name.push(Tok::Char(c));
+                        name.push(GlobToken::Char(c));
                     }
                 }
             }
-            Part::Glob('?') => name.push(Tok::One),
-            Part::Glob(_) => name.push(Tok::Many),
-            Part::Brace(c) => name.push(Tok::Char(*c)),
+            Part::Glob('?') => name.push(GlobToken::One),
+            Part::Glob(_) => name.push(GlobToken::Many),
+            Part::Brace(c) => name.push(GlobToken::Char(*c)),
             Part::Home(user) if user.is_empty() && at == 0 => {
-                path = start(places.home.as_deref(), NO_HOME);
+                path = start(context.home.as_deref(), NO_HOME);
             }
             Part::Value {
                 name: Some(variable),
                 ..
             } if variable == "HOME" && at == 0 => {
-                path = start(places.home.as_deref(), NO_HOME);
+                path = start(context.home.as_deref(), NO_HOME);
             }
             Part::Value {
                 name: Some(variable),
@@ -332,9 +337,9 @@ fn resolve(word: &Word, base: &[Segment], places: &Places) -> Vec<Segment> {
     path
 }
 
-fn finish(path: &mut Vec<Segment>, name: &mut Vec<Tok>) {
+fn finish(path: &mut Vec<Segment>, name: &mut Vec<GlobToken>) {
     let name = std::mem::take(name);
-    let is_text = |text: &str| name.iter().copied().eq(text.chars().map(Tok::Char));
+    let is_text = |text: &str| name.iter().copied().eq(text.chars().map(GlobToken::Char));
     if name.is_empty() || is_text(".") {
         return;
     }
@@ -373,18 +378,22 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
 }
 
 /// One name against another; both may hold wildcards.
-fn segment(wanted: &[Tok], given: &[Tok]) -> Match {
+fn segment(wanted: &[GlobToken], given: &[GlobToken]) -> Match {
     let pattern = given
         .iter()
-        .map(|tok| match tok {
-            Tok::Char(c) => *c,
+        .map(|token| match token {
+            GlobToken::Char(c) => *c,
             // A character no name holds: only a wildcard of the rule matches it.
             _ => '\0',
         })
         .collect::<Vec<_>>();
     if matches(wanted, &pattern) {
         Match::Yes
-    } else if given.iter().any(|tok| !matches!(tok, Tok::Char(_))) && intersect(wanted, given) {
+    } else if given
+        .iter()
+        .any(|token| !matches!(token, GlobToken::Char(_)))
+        && intersect(wanted, given)
+    {
         Match::Maybe
     } else {
         Match::No

@@ -1,6 +1,6 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
-use super::glob::{Match, Tok, intersect, matches};
+use super::glob::{GlobToken, Match, intersect, matches};
 use super::options::{has_flag, variants};
 use super::paths::lexical;
 use super::shell::{Part, SimpleCommand, Word};
@@ -10,7 +10,7 @@ use super::shell::{Part, SimpleCommand, Word};
 pub(crate) struct CommandPattern {
     words: Vec<PatternWord>,
     /// Further words may follow: `git:*`, `git *`.
-    rest: bool,
+    allows_more_words: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,20 +18,20 @@ enum PatternWord {
     /// `*` alone: one word or more.
     Any,
     /// A word, perhaps with `*` in it.
-    Word(Vec<Tok>),
+    Word(Vec<GlobToken>),
 }
 
 impl CommandPattern {
     /// Parses `text`; the error describes a pattern that can match nothing.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
-        let (body, mut has_rest) = match text.strip_suffix(":*") {
+        let (body, mut allows_more_words) = match text.strip_suffix(":*") {
             Some(body) => (body.trim_end(), true),
             None => (text, false),
         };
         let mut words = split(body)?;
-        if !has_rest && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
+        if !allows_more_words && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
             words.pop();
-            has_rest = true;
+            allows_more_words = true;
         }
         if words.is_empty() {
             return Err(
@@ -41,11 +41,11 @@ impl CommandPattern {
         }
         if words == [PatternWord::Any] {
             words.clear();
-            has_rest = true;
+            allows_more_words = true;
         }
         Ok(Self {
             words,
-            rest: has_rest,
+            allows_more_words,
         })
     }
 
@@ -64,10 +64,13 @@ impl CommandPattern {
         let Some(program) = argv.first().and_then(Word::literal) else {
             return false;
         };
-        let has_rest = self.rest || (self.words.len() == 1 && ends_open(&self.words[0]));
+        let allows_more_words =
+            self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
             let is_named = self.words.get(script).is_some_and(|word| match word {
-                PatternWord::Word(toks) => toks.iter().all(|tok| matches!(tok, Tok::Char(_))),
+                PatternWord::Word(tokens) => tokens
+                    .iter()
+                    .all(|token| matches!(token, GlobToken::Char(_))),
                 PatternWord::Any => false,
             });
             if !is_named {
@@ -76,22 +79,26 @@ impl CommandPattern {
         }
         let first_fits = |word: &PatternWord| match word {
             PatternWord::Any => true,
-            PatternWord::Word(toks) => matches(toks, &chars(&program)),
+            PatternWord::Word(tokens) => matches(tokens, &chars(&program)),
         };
         if !self.words.first().is_some_and(first_fits) {
             return false;
         }
-        self.walk(argv, has_rest, &|toks, word, _| match word.literal() {
-            Some(text) => {
-                let has_star = toks.contains(&Tok::Many);
-                let up = text.split('/').any(|name| name == "..");
-                if has_star && up && !text.contains("://") {
-                    return matches(toks, &chars(&lexical(&text))).into();
+        self.walk(
+            argv,
+            allows_more_words,
+            &|tokens, word, _| match word.literal() {
+                Some(text) => {
+                    let has_star = tokens.contains(&GlobToken::Many);
+                    let up = text.split('/').any(|name| name == "..");
+                    if has_star && up && !text.contains("://") {
+                        return matches(tokens, &chars(&lexical(&text))).into();
+                    }
+                    matches(tokens, &chars(&text)).into()
                 }
-                matches(toks, &chars(&text)).into()
-            }
-            None => Match::No,
-        }) == Match::Yes
+                None => Match::No,
+            },
+        ) == Match::Yes
     }
 
     /// Matches a command that is, or may be, one the pattern denies or asks about: after wrappers,
@@ -103,12 +110,12 @@ impl CommandPattern {
         if command.argv.is_empty() {
             return Match::No;
         }
-        let has_rest = self.rest || self.words.last().is_some_and(ends_open);
+        let allows_more_words = self.allows_more_words || self.words.last().is_some_and(ends_open);
         let mut best_match = Match::No;
         for argv in variants(&command.argv) {
-            let walk_match = self.walk(&argv, has_rest, &caught);
-            best_match = best_match.max(walk_match).max(self.as_text(&argv));
-            best_match = best_match.max(self.as_flags(&argv));
+            let walk_match = self.walk(&argv, allows_more_words, &word_matches);
+            best_match = best_match.max(walk_match).max(self.match_text(&argv));
+            best_match = best_match.max(self.match_flags(&argv));
             if best_match == Match::Yes {
                 return best_match;
             }
@@ -120,8 +127,8 @@ impl CommandPattern {
     fn walk(
         &self,
         argv: &[Word],
-        rest: bool,
-        fits: &dyn Fn(&[Tok], &Word, usize) -> Match,
+        allows_more_words: bool,
+        fits: &dyn Fn(&[GlobToken], &Word, usize) -> Match,
     ) -> Match {
         let columns = argv.len() + 1;
         let mut next_row = vec![Match::No; columns];
@@ -131,15 +138,15 @@ impl CommandPattern {
             for j in (0..columns).rev() {
                 let mut best_match = match (self.words.get(i), argv.get(j)) {
                     (None, None) => Match::Yes,
-                    (None, Some(_)) => rest.into(),
+                    (None, Some(_)) => allows_more_words.into(),
                     (Some(_), None) => Match::No,
                     (Some(PatternWord::Any), Some(_)) => next_row[j + 1].max(row[j + 1]),
-                    (Some(PatternWord::Word(toks)), Some(word)) => {
+                    (Some(PatternWord::Word(tokens)), Some(word)) => {
                         let next_match = next_row[j + 1];
                         if next_match == Match::No {
                             Match::No
                         } else {
-                            next_match.min(fits(toks, word, j))
+                            next_match.min(fits(tokens, word, j))
                         }
                     }
                 };
@@ -160,9 +167,9 @@ impl CommandPattern {
     }
 
     /// The pattern over the words joined by blanks: `*` crosses words.
-    fn as_text(&self, argv: &[Word]) -> Match {
+    fn match_text(&self, argv: &[Word]) -> Match {
         let crosses = self.words.iter().any(|word| match word {
-            PatternWord::Word(toks) => toks.contains(&Tok::Many),
+            PatternWord::Word(tokens) => tokens.contains(&GlobToken::Many),
             PatternWord::Any => true,
         });
         if !crosses {
@@ -174,22 +181,22 @@ impl CommandPattern {
         let mut pattern = Vec::new();
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
-                pattern.push(Tok::Char(' '));
+                pattern.push(GlobToken::Char(' '));
             }
             match word {
-                PatternWord::Any => pattern.push(Tok::Many),
-                PatternWord::Word(toks) => pattern.extend_from_slice(toks),
+                PatternWord::Any => pattern.push(GlobToken::Many),
+                PatternWord::Word(tokens) => pattern.extend_from_slice(tokens),
             }
         }
-        if self.rest {
-            pattern.push(Tok::Many);
+        if self.allows_more_words {
+            pattern.push(GlobToken::Many);
         }
         matches(&pattern, &chars(&texts.join(" "))).into()
     }
 
     /// The pattern's flags wherever they stand, its other words in order: `rm -rf*` is also
     /// `rm -f x -r` and `rm --recursive --force`.
-    fn as_flags(&self, argv: &[Word]) -> Match {
+    fn match_flags(&self, argv: &[Word]) -> Match {
         let Some(pattern_parts) = self.parts() else {
             return Match::No;
         };
@@ -199,7 +206,7 @@ impl CommandPattern {
         let Some(command_parts) = Parts::of(argv) else {
             return Match::No;
         };
-        let is_open = self.rest || self.words.last().is_some_and(ends_open);
+        let is_open = self.allows_more_words || self.words.last().is_some_and(ends_open);
         let has_prefix = command_parts.begins_with(&pattern_parts.words);
         if !has_prefix || (!is_open && command_parts.words.len() != pattern_parts.words.len()) {
             return Match::No;
@@ -226,13 +233,13 @@ impl CommandPattern {
     fn parts(&self) -> Option<Parts> {
         let mut parts = Parts::default();
         for word in &self.words {
-            let PatternWord::Word(toks) = word else {
+            let PatternWord::Word(tokens) = word else {
                 return None;
             };
-            let is_open = toks.last() == Some(&Tok::Many);
-            let literal = toks.iter().take(toks.len() - usize::from(is_open));
-            let text = literal.map(|tok| match tok {
-                Tok::Char(c) => Some(*c),
+            let is_open = tokens.last() == Some(&GlobToken::Many);
+            let literal = tokens.iter().take(tokens.len() - usize::from(is_open));
+            let text = literal.map(|token| match token {
+                GlobToken::Char(c) => Some(*c),
                 _ => None,
             });
             match text.collect::<Option<String>>()? {
@@ -287,10 +294,10 @@ impl Parts {
     }
 }
 
-fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
+fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
     if let Some(text) = word.literal() {
         let is_path = text.contains('/') && !text.contains("://");
-        if is_path && at > 0 && matches(toks, &chars(&lexical(&text))) {
+        if is_path && at > 0 && matches(tokens, &chars(&lexical(&text))) {
             return Match::Yes;
         }
         let text = chars(&text);
@@ -299,30 +306,33 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
                 .iter()
                 .flat_map(|c| c.to_lowercase())
                 .collect::<Vec<_>>();
-            return (matches(toks, &text) || matches(toks, &folded_text)).into();
+            return (matches(tokens, &text) || matches(tokens, &folded_text)).into();
         }
-        return matches(toks, &text).into();
+        return matches(tokens, &text).into();
     }
     if at == 0 && !word.is_dynamic() {
         // A pattern of file names in the program's place.
-        let name = toks.iter().map_while(|tok| match tok {
-            Tok::Char(c) => Some(*c),
+        let name = tokens.iter().map_while(|token| match token {
+            GlobToken::Char(c) => Some(*c),
             _ => None,
         });
         let glob = program_glob(word);
         return matches(&glob, &name.collect::<Vec<_>>()).into();
     }
     let prefix = chars(&word.literal_prefix());
-    let mut open_tokens = prefix.iter().map(|c| Tok::Char(*c)).collect::<Vec<_>>();
-    open_tokens.push(Tok::Many);
+    let mut open_tokens = prefix
+        .iter()
+        .map(|c| GlobToken::Char(*c))
+        .collect::<Vec<_>>();
+    open_tokens.push(GlobToken::Many);
     if word.is_glob() && !word.is_dynamic() && prefix.first().is_none_or(|c| *c != '-') {
         // File names are no options.
-        let is_option = toks.first() == Some(&Tok::Char('-'));
+        let is_option = tokens.first() == Some(&GlobToken::Char('-'));
         if is_option {
             return Match::No;
         }
     }
-    if intersect(toks, &open_tokens) {
+    if intersect(tokens, &open_tokens) {
         Match::Maybe
     } else {
         Match::No
@@ -330,24 +340,27 @@ fn caught(toks: &[Tok], word: &Word, at: usize) -> Match {
 }
 
 /// The part after the last slash, as a pattern.
-fn program_glob(word: &Word) -> Vec<Tok> {
-    let mut toks = Vec::new();
+fn program_glob(word: &Word) -> Vec<GlobToken> {
+    let mut tokens = Vec::new();
     for part in &word.parts {
         match part {
-            Part::Text { text, .. } => toks.extend(text.chars().map(Tok::Char)),
-            Part::Glob('?') => toks.push(Tok::One),
-            Part::Brace(c) => toks.push(Tok::Char(*c)),
-            _ => toks.push(Tok::Many),
+            Part::Text { text, .. } => tokens.extend(text.chars().map(GlobToken::Char)),
+            Part::Glob('?') => tokens.push(GlobToken::One),
+            Part::Brace(c) => tokens.push(GlobToken::Char(*c)),
+            _ => tokens.push(GlobToken::Many),
         }
     }
-    match toks.iter().rposition(|tok| *tok == Tok::Char('/')) {
-        Some(slash) => toks.split_off(slash + 1),
-        None => toks,
+    match tokens
+        .iter()
+        .rposition(|token| *token == GlobToken::Char('/'))
+    {
+        Some(slash) => tokens.split_off(slash + 1),
+        None => tokens,
     }
 }
 
 fn ends_open(word: &PatternWord) -> bool {
-    matches!(word, PatternWord::Word(toks) if toks.last() == Some(&Tok::Many))
+    matches!(word, PatternWord::Word(tokens) if tokens.last() == Some(&GlobToken::Many))
 }
 
 fn chars(text: &str) -> Vec<char> {
@@ -357,7 +370,7 @@ fn chars(text: &str) -> Vec<char> {
 /// The words of a pattern: quotes as in a shell, `*` a wildcard unless quoted.
 fn split(text: &str) -> Result<Vec<PatternWord>, String> {
     let mut words = Vec::new();
-    let mut toks: Vec<Tok> = Vec::new();
+    let mut tokens: Vec<GlobToken> = Vec::new();
     let mut raw = String::new();
     let mut has_word = false;
     let mut quote: Option<char> = None;
@@ -367,7 +380,7 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
             if c == open_quote {
                 quote = None;
             } else {
-                toks.push(Tok::Char(c));
+                tokens.push(GlobToken::Char(c));
             }
             continue;
         }
@@ -375,7 +388,7 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
             ' ' | '\t' => {
                 if has_word {
                     words.push(word(
-                        std::mem::take(&mut toks),
+                        std::mem::take(&mut tokens),
                         &std::mem::take(&mut raw),
                         words.is_empty(),
                     )?);
@@ -384,16 +397,16 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 continue;
             }
             '\'' | '"' => quote = Some(c),
-            '\\' => toks.extend(chars.next().map(Tok::Char)),
+            '\\' => tokens.extend(chars.next().map(GlobToken::Char)),
             '*' => {
-                if toks.last() != Some(&Tok::Many) {
-                    toks.push(Tok::Many);
+                if tokens.last() != Some(&GlobToken::Many) {
+                    tokens.push(GlobToken::Many);
                 }
                 raw.push(c);
             }
             c if c.is_control() => return Err("a command pattern is one line".to_owned()),
             c => {
-                toks.push(Tok::Char(c));
+                tokens.push(GlobToken::Char(c));
                 raw.push(c);
             }
         }
@@ -405,7 +418,7 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
     Ok(words)
 }
 
-fn word(toks: Vec<Tok>, raw: &str, first: bool) -> Result<PatternWord, String> {
+fn word(tokens: Vec<GlobToken>, raw: &str, first: bool) -> Result<PatternWord, String> {
     if matches!(
         raw,
         "&&" | "||" | ";" | "|" | "|&" | "&" | ">" | ">>" | "<" | "2>&1"
@@ -429,9 +442,9 @@ fn word(toks: Vec<Tok>, raw: &str, first: bool) -> Result<PatternWord, String> {
             "`{name}=`: a rule names the command, not the variables before it"
         ));
     }
-    Ok(if toks == [Tok::Many] && raw == "*" {
+    Ok(if tokens == [GlobToken::Many] && raw == "*" {
         PatternWord::Any
     } else {
-        PatternWord::Word(toks)
+        PatternWord::Word(tokens)
     })
 }

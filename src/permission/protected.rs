@@ -1,7 +1,7 @@
 //! Paths that decide what runs later: writing them always needs an answer.
 
 use super::glob::Match;
-use super::paths::{PathOf, PathPattern, Places};
+use super::paths::{PathContext, PathOf, PathPattern};
 
 /// Protected whether they exist or not, in any case of letters.
 const PROTECTED: [&str; 6] = [
@@ -13,9 +13,13 @@ const PROTECTED: [&str; 6] = [
     "/**/.git/info/attributes",
 ];
 
-/// The protected path that writing `path` may touch.
-pub(super) fn is_protected(path: &PathOf, places: &Places, own: &[String]) -> bool {
-    let places = in_any_case(places);
+/// The protected path that writing `path` may change.
+pub(super) fn is_protected(
+    path: &PathOf,
+    context: &PathContext,
+    protected_paths: &[String],
+) -> bool {
+    let context = in_any_case(context);
     let is_listed = PROTECTED
         .iter()
         .flat_map(|text| match text.split_once('{') {
@@ -27,20 +31,20 @@ pub(super) fn is_protected(path: &PathOf, places: &Places, own: &[String]) -> bo
                 .collect(),
         });
     is_listed
-        .chain(own.iter().cloned())
+        .chain(protected_paths.iter().cloned())
         .filter_map(|text| PathPattern::new(&text).ok())
-        .any(|pattern| pattern.catches(path, &places) >= Match::Maybe)
+        .any(|pattern| pattern.catches(path, &context) >= Match::Maybe)
 }
 
 /// Returns `true` if writing `path` puts another repository in place, including its hooks.
-pub(super) fn is_repository(path: &PathOf, places: &Places) -> bool {
+pub(super) fn is_repository(path: &PathOf, context: &PathContext) -> bool {
     PathPattern::new("/**/.git")
-        .is_ok_and(|pattern| pattern.is(path, &in_any_case(places)) >= Match::Maybe)
+        .is_ok_and(|pattern| pattern.is(path, &in_any_case(context)) >= Match::Maybe)
 }
 
-fn in_any_case(places: &Places) -> Places {
-    Places {
+fn in_any_case(context: &PathContext) -> PathContext {
+    PathContext {
         folds_case: true,
-        ..places.clone()
+        ..context.clone()
     }
 }

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::backend::PathFilter;
 use crate::util::sync::lock;
 
-use super::facts::{Facts, Touch};
+use super::call_accesses::{CallAccess, CallAccesses};
 use super::glob::Match;
 use super::links::destination;
-use super::matching;
-use super::paths::Places;
+use super::matching::Matcher;
+use super::paths::PathContext;
 use super::rule::{Behavior, Kind, Rule};
 
 /// The rules that may keep a file from being shown, and the call they are about.
@@ -21,7 +21,7 @@ use super::rule::{Behavior, Kind, Rule};
 /// file beneath it not.
 pub(super) struct Readable {
     rules: Vec<Rule>,
-    places: Places,
+    context: PathContext,
     tool: String,
     args: Value,
     /// The targets of links in the folders of the files shown so far.
@@ -30,12 +30,16 @@ pub(super) struct Readable {
 
 impl Readable {
     /// `None` when no rule can keep anything back.
-    pub(super) fn of(rules: &[Rule], places: &Places, facts: &Facts<'_>) -> Option<Self> {
+    pub(super) fn of(
+        rules: &[Rule],
+        context: &PathContext,
+        call: &CallAccesses<'_>,
+    ) -> Option<Self> {
         let keeps_back = |rule: &&Rule| match rule.behavior() {
             Behavior::Allow => false,
             Behavior::Deny => true,
             // What was asked about the call itself has been answered.
-            Behavior::Ask => matching::catches(rule, facts, places) == Match::No,
+            Behavior::Ask => Matcher::new(rule, call, context).catches() == Match::No,
         };
         let rules: Vec<Rule> = rules
             .iter()
@@ -45,9 +49,9 @@ impl Readable {
             .collect();
         (!rules.is_empty()).then(|| Self {
             rules,
-            places: places.clone(),
-            tool: facts.tool.to_owned(),
-            args: facts.args.clone(),
+            context: context.clone(),
+            tool: call.tool.to_owned(),
+            args: call.args.clone(),
             folders: Mutex::default(),
         })
     }
@@ -57,26 +61,26 @@ impl Readable {
     }
 
     fn shows(&self, path: &str) -> bool {
-        let target = self.led(path).map(Touch::Read);
-        let facts = Facts {
+        let target = self.link_target(path).map(CallAccess::Read);
+        let call = CallAccesses {
             tool: &self.tool,
             args: &self.args,
             read_only: true,
-            guessed: false,
-            touches: target
+            is_guessed: false,
+            accesses: target
                 .into_iter()
-                .chain([Touch::Read(path.to_owned())])
+                .chain([CallAccess::Read(path.to_owned())])
                 .collect(),
         };
         self.rules
             .iter()
-            .all(|rule| matching::catches(rule, &facts, &self.places) == Match::No)
+            .all(|rule| Matcher::new(rule, &call, &self.context).catches() == Match::No)
     }
 
     /// The other path that links lead to. A search passes through them only on its way to the
     /// folder it begins at, so that it is enough to ask about folders.
-    fn led(&self, path: &str) -> Option<String> {
-        if !self.places.follows_links {
+    fn link_target(&self, path: &str) -> Option<String> {
+        if !self.context.follows_links {
             return None;
         }
         let (folder, name) = path.rsplit_once('/')?;
@@ -85,7 +89,7 @@ impl Readable {
             Some(target) => target,
             None => folders
                 .entry(folder.to_owned())
-                .or_insert_with(|| destination(folder, &self.places)),
+                .or_insert_with(|| destination(folder, &self.context)),
         };
         target.as_ref().map(|folder| format!("{folder}/{name}"))
     }

@@ -93,7 +93,7 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// No specifier.
-    Whole,
+    Tool,
     Command(CommandPattern),
     Path(PathPattern),
     Url(UrlPattern),

@@ -11,12 +11,12 @@ use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
 use crate::util::sync::lock;
 
+use super::call_accesses::{CallAccess, CallAccesses};
 use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::explanation::Explanation;
-use super::facts::{Facts, Touch};
 use super::grants::Grants;
-use super::paths::Places;
+use super::paths::PathContext;
 use super::readable::Readable;
 use super::rule::{Behavior, Rule};
 use super::shell::printable;
@@ -42,8 +42,8 @@ use super::suggest::suggest;
 #[must_use]
 pub struct PermissionRules {
     rules: Vec<Rule>,
-    places: Places,
-    own: Vec<String>,
+    context: PathContext,
+    protected_paths: Vec<String>,
     mode: Option<PermissionMode>,
     grants: Arc<Mutex<Grants>>,
 }
@@ -56,13 +56,13 @@ impl PermissionRules {
             .filter(|home| home.starts_with('/'));
         Self {
             rules: Vec::new(),
-            places: Places {
+            context: PathContext {
                 workspace: None,
                 home,
                 folds_case: cfg!(any(target_vendor = "apple", windows)),
                 follows_links: true,
             },
-            own: Vec::new(),
+            protected_paths: Vec::new(),
             mode: None,
             grants: Arc::default(),
         }
@@ -114,12 +114,12 @@ impl PermissionRules {
 
     /// The absolute path at which relative paths start. `acceptEdits` accepts edits inside it.
     pub fn workspace(mut self, path: impl Into<String>) -> Self {
-        self.places.workspace = Some(path.into());
+        self.context.workspace = Some(path.into());
         self
     }
 
     pub(crate) fn workspace_unless_set(self, path: &str) -> Self {
-        match self.places.workspace {
+        match self.context.workspace {
             Some(_) => self,
             None => self.workspace(path),
         }
@@ -127,7 +127,7 @@ impl PermissionRules {
 
     /// Sets the absolute path of `~`.
     pub fn home(mut self, path: impl Into<String>) -> Self {
-        self.places.home = Some(path.into());
+        self.context.home = Some(path.into());
         self
     }
 
@@ -136,7 +136,7 @@ impl PermissionRules {
     /// letters, rules to allow only in the case of the rule. Protected paths are always protected
     /// in any case.
     pub fn case_insensitive(mut self, folds: bool) -> Self {
-        self.places.folds_case = folds;
+        self.context.folds_case = folds;
         self
     }
 
@@ -144,7 +144,7 @@ impl PermissionRules {
     /// and the targets of symbolic links checked as well; true by default. The look-up blocks: turn
     /// it off for a workspace on another machine, or on a file system that may be slow.
     pub fn follow_links(mut self, follows: bool) -> Self {
-        self.places.follows_links = follows;
+        self.context.follows_links = follows;
         self
     }
 
@@ -157,7 +157,7 @@ impl PermissionRules {
     /// Protects a file or directory of the program's own settings: writing it always needs an
     /// answer, as it does for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
-        self.own.push(path.into());
+        self.protected_paths.push(path.into());
         self
     }
 
@@ -169,36 +169,36 @@ impl PermissionRules {
     /// The decision about a call in the configured mode, with its reason, without the grants of any
     /// session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
-        let facts = Facts::of(call, tool, &self.places);
-        self.decide(&facts, PermissionMode::Default, None)
+        let call = CallAccesses::of(call, tool, &self.context);
+        self.decide(&call, PermissionMode::Default, None)
     }
 
     /// The decision about a shell command, with its reason.
     pub fn explain_command(&self, command: &str) -> Explanation {
-        let facts = Facts::of_command(command, &self.places);
-        self.decide(&facts, PermissionMode::Default, None)
+        let call = CallAccesses::of_command(command, &self.context);
+        self.decide(&call, PermissionMode::Default, None)
     }
 
     /// Rules to allow that can be offered for a call. None is broader than what the call shows, and
     /// there are none for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
-        suggest(&Facts::of(call, tool, &self.places))
+        suggest(&CallAccesses::of(call, tool, &self.context))
     }
 
     fn decide(
         &self,
-        facts: &Facts<'_>,
+        call: &CallAccesses<'_>,
         mode: PermissionMode,
         session: Option<&str>,
     ) -> Explanation {
-        let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, facts));
+        let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, call));
         let policy = Policy {
             rules: &self.rules,
-            places: &self.places,
-            own: &self.own,
+            context: &self.context,
+            protected_paths: &self.protected_paths,
             mode: self.mode.unwrap_or(mode),
         };
-        policy.decide(facts, is_granted)
+        policy.decide(call, is_granted)
     }
 }
 
@@ -220,52 +220,52 @@ impl fmt::Debug for PermissionRules {
 #[async_trait]
 impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        let facts = Facts::of(&request.call, &*request.tool, &self.places);
-        let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        let explanation = self.decide(&call, request.mode, Some(&request.session_id));
         Ok(match explanation.decision {
             Behavior::Allow => ToolDecision::allow(),
             Behavior::Deny => ToolDecision::deny(explanation.why),
             Behavior::Ask if explanation.by_rule => {
-                ToolDecision::ask_by_rule(question(&facts, &explanation))
+                ToolDecision::ask_by_rule(question(&call, &explanation))
             }
-            Behavior::Ask => ToolDecision::ask(question(&facts, &explanation)),
+            Behavior::Ask => ToolDecision::ask(question(&call, &explanation)),
         })
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
-        let facts = Facts::of(&request.call, &*request.tool, &self.places);
-        let explanation = self.decide(&facts, request.mode, Some(&request.session_id));
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        let explanation = self.decide(&call, request.mode, Some(&request.session_id));
         (explanation.decision != Behavior::Allow).then(|| explanation.to_string())
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        let facts = Facts::of(&request.call, &*request.tool, &self.places);
-        Readable::of(&self.rules, &self.places, &facts)
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        Readable::of(&self.rules, &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
-        let facts = Facts::of(&request.call, &*request.tool, &self.places);
-        lock(&self.grants).add(&request.session_id, &facts);
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        lock(&self.grants).add(&request.session_id, &call);
         Ok(())
     }
 }
 
 /// The question for a person: the call's action, invisible characters shown, and the reason for
 /// asking.
-fn question(facts: &Facts<'_>, found: &Explanation) -> String {
-    let action = facts.touches.first().map(|touch| match touch {
-        Touch::Command(command) => format!("run `{}`", printable(&command.text)),
-        Touch::Read(path) => format!("read {}", printable(path)),
-        Touch::Write(path) => format!("write {}", printable(path)),
-        Touch::Url(url) => format!("fetch {}", printable(url)),
+fn question(call: &CallAccesses<'_>, explanation: &Explanation) -> String {
+    let action = call.accesses.first().map(|access| match access {
+        CallAccess::Command(command) => format!("run `{}`", printable(&command.text)),
+        CallAccess::Read(path) => format!("read {}", printable(path)),
+        CallAccess::Write(path) => format!("write {}", printable(path)),
+        CallAccess::Url(url) => format!("fetch {}", printable(url)),
     });
-    let reason = match &found.source {
-        Some(source) => format!("{} ({source})", found.why),
-        None => found.why.clone(),
+    let reason = match &explanation.source {
+        Some(source) => format!("{} ({source})", explanation.why),
+        None => explanation.why.clone(),
     };
     match action {
-        Some(action) => format!("{} wants to {action}: {reason}", facts.tool),
-        None => format!("{}: {reason}", facts.tool),
+        Some(action) => format!("{} wants to {action}: {reason}", call.tool),
+        None => format!("{}: {reason}", call.tool),
     }
 }

@@ -1,22 +1,22 @@
 //! Rules to offer together with a question.
 
-use super::facts::{Facts, Touch};
+use super::call_accesses::{CallAccess, CallAccesses};
 use super::rule::{Behavior, Rule};
 use super::shell::{Analysis, Word};
 use super::url::Url;
 
 /// Allow rules that would have covered this call and nothing broader. Empty if there are none.
-pub(super) fn suggest(facts: &Facts<'_>) -> Vec<Rule> {
+pub(super) fn suggest(call: &CallAccesses<'_>) -> Vec<Rule> {
     let mut rules = Vec::new();
-    for touch in &facts.touches {
-        match touch {
-            Touch::Command(command) => match command_rules(&command.analysis) {
-                Some(found) => rules.extend(found),
+    for access in &call.accesses {
+        match access {
+            CallAccess::Command(command) => match command_rules(&command.analysis) {
+                Some(command_rules) => rules.extend(command_rules),
                 None => return Vec::new(),
             },
-            Touch::Read(path) => rules.extend(path_rule("Read", path)),
-            Touch::Write(path) => rules.extend(path_rule("Edit", path)),
-            Touch::Url(url) => {
+            CallAccess::Read(path) => rules.extend(path_rule("Read", path)),
+            CallAccess::Write(path) => rules.extend(path_rule("Edit", path)),
+            CallAccess::Url(url) => {
                 if let Some(url) = Url::parse(url) {
                     rules.extend(rule(&format!("WebFetch(domain:{})", url.host)));
                 }

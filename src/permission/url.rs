@@ -14,7 +14,7 @@ pub(crate) enum UrlPattern {
     Glob {
         scheme: String,
         host: String,
-        rest: String,
+        path_and_query: String,
     },
 }
 
@@ -41,7 +41,7 @@ impl UrlPattern {
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
             host,
-            rest: if end == remainder.len() {
+            path_and_query: if end == remainder.len() {
                 "/".to_owned()
             } else {
                 remainder[end..].to_owned()
@@ -57,7 +57,11 @@ impl UrlPattern {
                     head.is_empty() || (head.ends_with('.') && !is_address(&url.host))
                 }) && port.is_none_or(|port| url.port == Some(port))
             }
-            Self::Glob { scheme, host, rest } => {
+            Self::Glob {
+                scheme,
+                host,
+                path_and_query,
+            } => {
                 let is_match = |pattern: &str, text: &str| {
                     matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
                 };
@@ -69,7 +73,7 @@ impl UrlPattern {
                 (scheme == "*" || *scheme == url.scheme)
                     && is_match(host, authority)
                     && (host.contains(':') || url.default_port)
-                    && is_match(rest, &url.rest)
+                    && is_match(path_and_query, &url.path_and_query)
             }
         }
     }
@@ -109,7 +113,7 @@ pub(crate) struct Url {
     authority: String,
     port: Option<u16>,
     default_port: bool,
-    rest: String,
+    path_and_query: String,
 }
 
 impl Url {
@@ -158,7 +162,7 @@ impl Url {
             host,
             port,
             default_port: port == usual,
-            rest: format!("{}{query}", normal(path)),
+            path_and_query: format!("{}{query}", normal(path)),
         })
     }
 }

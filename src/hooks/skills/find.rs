@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::backend::{Backend, EntryKind, is_not_found};
 use crate::util::text::is_hidden;
 
-use super::super::place::absolute;
+use super::super::paths::workspace_path;
 use super::catalog::Skill;
 use super::front_matter;
 
@@ -26,10 +26,10 @@ const SKIPPED: [&str; 2] = [".git", "node_modules"];
 /// The skills beneath some folders, in the order of these and then of their paths, and the problems
 /// of the search.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Search {
     pub(super) skills: Vec<Skill>,
     pub(super) warnings: Vec<String>,
-    untold: usize,
+    suppressed_warnings: usize,
     folders: usize,
     /// The files read so far: folders may be given twice, or one beneath another.
     files: BTreeSet<String>,
@@ -43,11 +43,11 @@ struct Folder {
     is_link: bool,
 }
 
-pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Found {
-    let mut search = Found::default();
+pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
+    let mut search = Search::default();
     for path in paths {
         let mut stack = vec![Folder {
-            path: absolute(backend, path),
+            path: workspace_path(backend, path),
             depth: 0,
             is_link: false,
         }];
@@ -58,16 +58,16 @@ pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Found {
                     "the search ended at {}: more than {MAX_FOLDERS} folders or {MAX_SKILLS} skills",
                     folder.path
                 ));
-                return search.told();
+                return search.with_warning_count();
             }
-            search.look(backend, folder, &mut stack).await;
+            search.visit(backend, folder, &mut stack).await;
         }
     }
-    search.told()
+    search.with_warning_count()
 }
 
-impl Found {
-    async fn look(&mut self, backend: &dyn Backend, folder: Folder, left: &mut Vec<Folder>) {
+impl Search {
+    async fn visit(&mut self, backend: &dyn Backend, folder: Folder, stack: &mut Vec<Folder>) {
         let entries = match backend.list(&folder.path).await {
             Ok(entries) => entries,
             // Links to files, broken ones and those that lead out of the workspace.
@@ -94,7 +94,7 @@ impl Found {
                 self.warn(format!("{path} was not searched: it lies too deep"));
                 continue;
             }
-            left.push(Folder {
+            stack.push(Folder {
                 path,
                 depth: folder.depth + 1,
                 is_link,
@@ -140,13 +140,14 @@ impl Found {
     fn warn(&mut self, text: String) {
         match self.warnings.len() < MAX_WARNINGS {
             true => self.warnings.push(text),
-            false => self.untold += 1,
+            false => self.suppressed_warnings += 1,
         }
     }
 
-    fn told(mut self) -> Self {
-        if self.untold > 0 {
-            self.warnings.push(format!("{} more warnings", self.untold));
+    fn with_warning_count(mut self) -> Self {
+        if self.suppressed_warnings > 0 {
+            self.warnings
+                .push(format!("{} more warnings", self.suppressed_warnings));
         }
         self
     }

@@ -122,12 +122,12 @@ impl Hook for SkillsHook {
         for warning in &search.warnings {
             cx.warn(format!("{}: {warning}", self.name));
         }
-        prompt::keep(&mut state, &self.name, catalog(&search.skills));
+        prompt::set_section(&mut state, &self.name, catalog(&search.skills));
         Ok(state)
     }
 
     async fn modify_request(&self, cx: &RunContext, messages: Messages) -> Result<Messages> {
-        prompt::show(cx, &self.name);
+        prompt::add_section(cx, &self.name);
         Ok(messages)
     }
 }

@@ -5,8 +5,8 @@ use reqwest::Url;
 use crate::util::Cancellation;
 
 use super::document::parse;
+use super::normalize::normalize;
 use super::render::render;
-use super::tidy::tidy;
 
 pub(super) struct Markdown {
     pub(super) text: String,
@@ -19,11 +19,11 @@ pub(super) struct Markdown {
 /// It ends soon after `stop`, with what there is then.
 pub(super) fn convert(html: &str, base: &Url, stop: &Cancellation) -> Markdown {
     let document = parse(html, stop);
-    let cleaned_document = tidy(&document.root, base, stop);
+    let normalized = normalize(&document.root, base, stop);
     let rendered = render(&document.root, stop);
     Markdown {
         text: rendered.text,
-        title: cleaned_document.title,
-        is_cut: document.is_cut || cleaned_document.is_cut || rendered.is_cut,
+        title: normalized.title,
+        is_cut: document.is_cut || normalized.is_cut || rendered.is_cut,
     }
 }

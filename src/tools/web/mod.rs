@@ -11,11 +11,11 @@ mod fuzz;
 mod guard;
 mod kind;
 mod markdown;
+mod normalize;
 mod render;
 mod search;
 mod sink;
 mod tavily;
-mod tidy;
 mod tokens;
 mod web_fetch;
 

@@ -4,7 +4,7 @@ use super::shell::{Analysis, SimpleCommand, Word, operands};
 
 /// Such programs, the options that make them one, and the number of words they need in addition to
 /// a folder. Without a folder, they start in the working directory.
-const DEEP: [(&str, &str, usize); 21] = [
+const RECURSIVE_PROGRAMS: [(&str, &str, usize); 21] = [
     ("grep", "-r -R --recursive", 1),
     ("egrep", "-r -R --recursive", 1),
     ("fgrep", "-r -R --recursive", 1),
@@ -46,14 +46,21 @@ const FLAGS: &str = "--hidden --no-ignore --no-ignore-vcs --files-with-matches \
 --no-filename --no-messages --stats --vimgrep --follow --trim --column --color --colour --passthru \
 --unrestricted --binary --glob-case-insensitive --count-matches --crlf --absolute-path --full-path";
 
-/// The words such programs may begin at.
-pub(super) fn deep_words(analysis: &Analysis) -> Vec<Word> {
-    analysis.commands.iter().flat_map(starts).collect()
+/// The words that such programs may start at.
+pub(super) fn start_folders(analysis: &Analysis) -> Vec<Word> {
+    analysis
+        .commands
+        .iter()
+        .flat_map(start_folders_of)
+        .collect()
 }
 
-fn starts(command: &SimpleCommand) -> Vec<Word> {
+fn start_folders_of(command: &SimpleCommand) -> Vec<Word> {
     let program = command.program().unwrap_or_default();
-    let Some((_, options, needed)) = DEEP.iter().find(|(name, ..)| *name == program) else {
+    let Some((_, options, needed)) = RECURSIVE_PROGRAMS
+        .iter()
+        .find(|(name, ..)| *name == program)
+    else {
         return Vec::new();
     };
     let argv = &command.argv;
@@ -62,12 +69,12 @@ fn starts(command: &SimpleCommand) -> Vec<Word> {
     }
     let mut start_words = argv[1..].to_vec();
     let begins_here = match program.as_str() {
-        "grep" | "egrep" | "fgrep" => searched(argv, "efmABCdD") <= *needed,
+        "grep" | "egrep" | "fgrep" => search_operand_count(argv, "efmABCdD") <= *needed,
         // These search what a pipe gives them.
         "rg" | "ag" | "ack" if command.piped.is_some() => false,
         "rg" | "ag" | "ack" | "fd" | "fdfind" => {
             let values = VALUES.iter().find(|(name, _)| *name == program);
-            searched(argv, values.map_or("", |(_, values)| *values)) <= *needed
+            search_operand_count(argv, values.map_or("", |(_, values)| *values)) <= *needed
         }
         "find" | "gfind" => argv.get(1).is_none_or(Word::starts_with_dash),
         "tree" | "ls" => argv[1..].iter().all(Word::starts_with_dash),
@@ -99,7 +106,7 @@ fn is_given(options: &str, word: &Word) -> bool {
 
 /// The number of words that may be a pattern or a place to search in. A pattern given as an option
 /// counts.
-fn searched(argv: &[Word], values: &str) -> usize {
+fn search_operand_count(argv: &[Word], values: &str) -> usize {
     let mut search_words = Vec::new();
     let mut has_pattern = false;
     let mut words = argv.iter();

@@ -26,15 +26,15 @@ const CHECK_EVERY: usize = 1024;
 const MAX_RUN: usize = 64;
 
 #[derive(Default)]
-pub(super) struct Tidied {
+pub(super) struct Normalized {
     pub(super) title: Option<String>,
     pub(super) is_cut: bool,
 }
 
 /// Finds the title, makes links absolute, and cuts off what is nested too deep, for the converter
 /// recurses. An element may have been moved deeper after it was added.
-pub(super) fn tidy(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Tidied {
-    let mut output = Tidied::default();
+pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) -> Normalized {
+    let mut output = Normalized::default();
     let mut links = Links::of(page);
     let mut stack = vec![(document.clone(), 0)];
     let mut visited = 0_usize;

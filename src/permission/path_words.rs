@@ -64,12 +64,22 @@ const READERS: [&str; 58] = [
     "ag",
 ];
 
-/// The words of a command that may name files: each with whether the program only reads.
-pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, bool, bool)> {
+/// A word, or a part of one, that may name a file.
+pub(super) struct CandidateWord {
+    pub(super) word: Word,
+    /// True if the program only reads the files that its words name.
+    pub(super) only_reads: bool,
+    /// True if the program does not open files at all.
+    pub(super) ignores_files: bool,
+}
+
+/// The words of a command that may name files.
+pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
     analysis.commands.iter().flat_map(|command| {
         let program = command.program().unwrap_or_default();
-        let is_reader = READERS.contains(&program.as_str()) && !changes_files(&program, command);
-        let speaks = matches!(
+        let only_reads =
+            READERS.contains(&program.as_str()) && !has_changing_option(&program, command);
+        let ignores_files = matches!(
             program.as_str(),
             "echo" | "printf" | "true" | ":" | "test" | "["
         );
@@ -77,7 +87,11 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = (Word, boo
             .argv
             .iter()
             .flat_map(candidates)
-            .map(move |word| (word, is_reader, speaks))
+            .map(move |word| CandidateWord {
+                word,
+                only_reads,
+                ignores_files,
+            })
     })
 }
 
@@ -89,7 +103,7 @@ fn candidates(word: &Word) -> Vec<Word> {
         if let Some((key, _)) = prefix.split_once(mark)
             && let Some(suffix) = word.without_prefix(&format!("{key}{mark}"))
         {
-            words.push(retilded(suffix));
+            words.push(with_home(suffix));
         }
     }
     if let Some(suffix) = word.without_prefix("file://") {
@@ -100,13 +114,13 @@ fn candidates(word: &Word) -> Vec<Word> {
         && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
         && let Some(suffix) = word.without_prefix(&format!("-{letter}"))
     {
-        words.push(retilded(suffix));
+        words.push(with_home(suffix));
     }
     words
 }
 
-/// Programs expand `~` themselves where the shell does not.
-fn retilded(word: Word) -> Word {
+/// The word with `~` expanded, which some programs do where the shell does not.
+fn with_home(word: Word) -> Word {
     match word.without_prefix("~/") {
         Some(rest) => {
             let mut home = Word::default();
@@ -121,7 +135,7 @@ fn retilded(word: Word) -> Word {
 
 /// Returns `true` if the options of a program that otherwise only reads make it change the files it
 /// names.
-fn changes_files(program: &str, command: &SimpleCommand) -> bool {
+fn has_changing_option(program: &str, command: &SimpleCommand) -> bool {
     let argv = &command.argv;
     let mut words = argv.iter().map(Word::literal_prefix).skip(1);
     match program {
@@ -146,7 +160,7 @@ fn changes_files(program: &str, command: &SimpleCommand) -> bool {
 }
 
 /// Returns `true` if a program shows the content of a file that it is given.
-pub(super) fn shows_some(analysis: &Analysis) -> bool {
+pub(super) fn shows_files(analysis: &Analysis) -> bool {
     analysis.commands.iter().any(|command| {
         let program = command.program().unwrap_or_default();
         let shows = matches!(
@@ -175,7 +189,7 @@ pub(super) fn shows_some(analysis: &Analysis) -> bool {
 }
 
 /// Returns `true` if a program changes any files.
-pub(super) fn changes_some(analysis: &Analysis) -> bool {
+pub(super) fn changes_files(analysis: &Analysis) -> bool {
     analysis.commands.iter().any(|command| {
         let program = command.program().unwrap_or_default();
         let changes = matches!(
@@ -195,7 +209,7 @@ pub(super) fn changes_some(analysis: &Analysis) -> bool {
                 | "shred"
                 | "unlink"
         );
-        command.argv.len() > 1 && (changes || changes_files(&program, command))
+        command.argv.len() > 1 && (changes || has_changing_option(&program, command))
     })
 }
 

@@ -13,7 +13,7 @@ const SUFFIX: &str = ".txt";
 
 /// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so
 /// that no two sessions share a folder, even on file systems that ignore case.
-pub(super) fn of_session(folder: &str, session: &str) -> String {
+pub(super) fn session_folder(folder: &str, session: &str) -> String {
     let name = safe(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());
     match is_plain {
@@ -55,7 +55,7 @@ pub(super) async fn remove_session(
     folder: &str,
     session: &str,
 ) -> Result<usize> {
-    remove(backend, &of_session(folder, session), None).await
+    remove(backend, &session_folder(folder, session), None).await
 }
 
 /// Removes the results of all sessions that were written before `limit`. A result whose

@@ -1,0 +1,154 @@
+//! The accesses of a call, known before it runs.
+
+use serde_json::Value;
+
+use crate::message::ToolCall;
+use crate::tool::{Access, Tool};
+
+use super::command_paths::CommandPaths;
+use super::links::destination;
+use super::parse::{Family, family};
+use super::paths::PathContext;
+use super::shell::{Analysis, analyse};
+
+/// A call and its accesses.
+#[derive(Debug)]
+pub(super) struct CallAccesses<'a> {
+    pub(super) tool: &'a str,
+    pub(super) args: &'a Value,
+    pub(super) read_only: bool,
+    pub(super) accesses: Vec<CallAccess>,
+    /// True if the accesses are only guessed, from the arguments of an unknown tool.
+    pub(super) is_guessed: bool,
+}
+
+/// One access of a call.
+#[derive(Debug)]
+pub(super) enum CallAccess {
+    Command(Box<Command>),
+    Read(String),
+    Write(String),
+    Url(String),
+}
+
+/// A shell command, taken apart.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) text: String,
+    pub(super) analysis: Analysis,
+    pub(super) paths: CommandPaths,
+}
+
+impl<'a> CallAccesses<'a> {
+    pub(super) fn of(call: &'a ToolCall, tool: &dyn Tool, context: &PathContext) -> Self {
+        let read_only = tool.side_effect().is_read_only();
+        let mut accesses = tool
+            .accesses(&call.args)
+            .into_iter()
+            .map(|access| CallAccess::new(access, context))
+            .collect::<Vec<_>>();
+        let mut is_guessed = false;
+        if accesses.is_empty() {
+            is_guessed = family(&call.name) == Family::Other;
+            accesses = accesses_by_argument(&call.name, &call.args, read_only, context);
+        }
+        if context.follows_links {
+            let targets: Vec<_> = accesses
+                .iter()
+                .filter_map(|access| access.link_target(context))
+                .collect();
+            accesses.extend(targets);
+        }
+        Self {
+            tool: &call.name,
+            args: &call.args,
+            read_only,
+            is_guessed: is_guessed && !accesses.is_empty(),
+            accesses,
+        }
+    }
+
+    pub(super) fn of_command(command: &str, context: &PathContext) -> CallAccesses<'static> {
+        const NO_ARGUMENTS: &Value = &Value::Null;
+        CallAccesses {
+            tool: "Bash",
+            args: NO_ARGUMENTS,
+            read_only: false,
+            accesses: vec![CallAccess::command(command, context)],
+            is_guessed: false,
+        }
+    }
+
+    pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
+        self.accesses.iter().filter_map(|access| match access {
+            CallAccess::Command(command) => Some(&**command),
+            _ => None,
+        })
+    }
+}
+
+impl CallAccess {
+    fn new(access: Access, context: &PathContext) -> Self {
+        match access {
+            Access::Command(text) => Self::command(&text, context),
+            Access::Read(path) => Self::Read(path.to_string()),
+            Access::Write(path) => Self::Write(path.to_string()),
+            Access::Url(url) => Self::Url(url.to_string()),
+        }
+    }
+
+    fn command(text: &str, context: &PathContext) -> Self {
+        let analysis = analyse(text);
+        let paths = CommandPaths::of(&analysis, context);
+        let text = text.to_owned();
+        Self::Command(Box::new(Command {
+            text,
+            analysis,
+            paths,
+        }))
+    }
+
+    /// The access to the link's target, if links lead elsewhere.
+    fn link_target(&self, context: &PathContext) -> Option<Self> {
+        match self {
+            Self::Read(path) => destination(path, context).map(Self::Read),
+            Self::Write(path) => destination(path, context).map(Self::Write),
+            Self::Command(_) | Self::Url(_) => None,
+        }
+    }
+}
+
+/// The accesses by arguments with well-known names, for tools that do not declare them.
+fn accesses_by_argument(
+    tool: &str,
+    args: &Value,
+    read_only: bool,
+    context: &PathContext,
+) -> Vec<CallAccess> {
+    let text = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| args.get(name)?.as_str())
+            .map(str::to_owned)
+    };
+    let mut accesses = Vec::new();
+    if let Some(command) = text(&["command", "cmd"]) {
+        accesses.push(CallAccess::command(&command, context));
+    }
+    if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
+        let is_read = match family(tool) {
+            Family::Read => true,
+            Family::Write => false,
+            _ => read_only,
+        };
+        accesses.push(if is_read {
+            CallAccess::Read(path)
+        } else {
+            CallAccess::Write(path)
+        });
+    }
+    if let Some(url) = text(&["url"]) {
+        accesses.push(CallAccess::Url(url));
+    }
+    accesses
+}
