@@ -40,7 +40,7 @@ pub(super) fn range_length(len: usize, max_read: u64) -> usize {
 
 /// A name as text, what is not UTF-8 in it escaped.
 #[cfg(all(feature = "fs", unix))]
-pub(super) fn shown(name: &[u8]) -> String {
+pub(super) fn escape_name(name: &[u8]) -> String {
     name.utf8_chunks()
         .flat_map(|chunk| {
             let escapes = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}"));

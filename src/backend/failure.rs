@@ -14,7 +14,7 @@ pub(super) fn outside(path: &str, root: &str) -> Error {
 }
 
 /// An error of the file system about a path: `"a/b" does not exist`.
-pub(super) fn failed(kind: io::ErrorKind, path: &str, what: &str) -> Error {
+pub(super) fn path_error(kind: io::ErrorKind, path: &str, what: &str) -> Error {
     io::Error::new(kind, format!("{path:?} {what}")).into()
 }
 

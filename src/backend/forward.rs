@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use crate::error::Result;
 
+use super::backend::Backend;
 use super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
-use super::contract::Backend;
 use super::entry::{ContentHash, DirEntry, Metadata};
 #[cfg(feature = "search")]
 use super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};

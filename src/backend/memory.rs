@@ -11,9 +11,9 @@ use bytes::Bytes;
 use crate::error::{Error, Result};
 use crate::util::sync::lock;
 
-use super::contract::Backend;
+use super::backend::Backend;
 use super::entry::{ContentHash, DirEntry, EntryKind, Metadata};
-use super::failure::{self, failed};
+use super::failure::{self, path_error};
 
 const ROOT: &str = "/workspace";
 
@@ -66,7 +66,7 @@ impl Backend for MemoryBackend {
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
         let key = resolve(path)?;
-        put(&mut lock(&self.files), key, path, content)
+        insert_file(&mut lock(&self.files), key, path, content)
     }
 
     async fn write_if_unchanged(
@@ -78,7 +78,9 @@ impl Backend for MemoryBackend {
         let key = resolve(path)?;
         let mut files = lock(&self.files);
         match files.get(&key) {
-            Some(old) if ContentHash::of(old) == expected => put(&mut files, key, path, content),
+            Some(old) if ContentHash::of(old) == expected => {
+                insert_file(&mut files, key, path, content)
+            }
             Some(_) => Err(failure::conflict(path)),
             None => Err(no_file(&files, &key, path)),
         }
@@ -89,17 +91,17 @@ impl Backend for MemoryBackend {
         let mut files = lock(&self.files);
         let mut full_content = files.get(&key).map_or_else(Vec::new, |old| old.to_vec());
         full_content.extend_from_slice(content);
-        put(&mut files, key, path, &full_content)
+        insert_file(&mut files, key, path, &full_content)
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         let key = resolve(path)?;
         let files = lock(&self.files);
         if files.contains_key(&key) {
-            return Err(failed(io::ErrorKind::NotADirectory, path, "is a file"));
+            return Err(path_error(io::ErrorKind::NotADirectory, path, "is a file"));
         }
         if !is_folder(&files, &key) {
-            return Err(failed(io::ErrorKind::NotFound, path, "does not exist"));
+            return Err(path_error(io::ErrorKind::NotFound, path, "does not exist"));
         }
         let mut entries: BTreeMap<&str, DirEntry> = BTreeMap::new();
         for (rest, content) in beneath(&files, &key) {
@@ -166,22 +168,27 @@ fn is_folder(files: &BTreeMap<String, Bytes>, key: &str) -> bool {
 
 fn no_file(files: &BTreeMap<String, Bytes>, key: &str, path: &str) -> Error {
     if is_folder(files, key) {
-        failed(io::ErrorKind::IsADirectory, path, "is a folder")
+        path_error(io::ErrorKind::IsADirectory, path, "is a folder")
     } else {
-        failed(io::ErrorKind::NotFound, path, "does not exist")
+        path_error(io::ErrorKind::NotFound, path, "does not exist")
     }
 }
 
-fn put(files: &mut BTreeMap<String, Bytes>, key: String, path: &str, content: &[u8]) -> Result<()> {
+fn insert_file(
+    files: &mut BTreeMap<String, Bytes>,
+    key: String,
+    path: &str,
+    content: &[u8],
+) -> Result<()> {
     if is_folder(files, &key) {
-        return Err(failed(io::ErrorKind::IsADirectory, path, "is a folder"));
+        return Err(path_error(io::ErrorKind::IsADirectory, path, "is a folder"));
     }
     let beneath_a_file = key
         .match_indices('/')
         .any(|(end, _)| files.contains_key(&key[..end]));
     if beneath_a_file {
         let kind = io::ErrorKind::NotADirectory;
-        return Err(failed(kind, path, "lies beneath a file"));
+        return Err(path_error(kind, path, "lies beneath a file"));
     }
     files.insert(key, Bytes::copy_from_slice(content));
     Ok(())

@@ -15,8 +15,9 @@
 //! # }
 //! ```
 
+#[expect(clippy::module_inception, reason = "the trait has the module's name")]
+mod backend;
 mod command;
-mod contract;
 #[cfg(all(feature = "docker", unix))]
 mod docker;
 mod entry;
@@ -33,8 +34,8 @@ mod sandbox;
 #[cfg(feature = "search")]
 mod search;
 
+pub use backend::Backend;
 pub use command::{BackgroundOutput, Captured, Command, CommandLimits, CommandOutput};
-pub use contract::Backend;
 #[cfg(all(feature = "docker", unix))]
 pub use docker::{ContainerStatus, DockerBackend, DockerBuilder};
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};

@@ -149,10 +149,14 @@ impl MemoryHook {
     }
 
     fn warn(&self, cx: &RunContext, path: &str, what: &str) {
-        cx.warn(format!("{}: {} {what}", self.name, self.shown(path)));
+        cx.warn(format!(
+            "{}: {} {what}",
+            self.name,
+            self.displayed_path(path)
+        ));
     }
 
-    fn shown(&self, path: &str) -> String {
+    fn displayed_path(&self, path: &str) -> String {
         workspace_path(&*self.backend, path)
     }
 }

@@ -68,7 +68,7 @@ pub(super) async fn run(
     command.merge_stderr = style.stderr == Stderr::Merged;
     let style = style.on(backend);
     let output = backend.execute(command).await?;
-    let (text, details) = (shown(&output, style), details(&output));
+    let (text, details) = (format_output(&output, style), details(&output));
     if output.timed_out {
         let seconds = limit.as_secs_f64();
         let text = format!("Command timed out after {seconds:.1} seconds.\n\n{text}");
@@ -92,7 +92,7 @@ pub(super) async fn start(
 /// The new output of a background command, and its state.
 pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput {
     let state = if output.running { "Running." } else { "Ended." };
-    let text = format!("{state}\n\n{}", shown(&output.output, style));
+    let text = format!("{state}\n\n{}", format_output(&output.output, style));
     let mut details = details(&output.output);
     details["running"] = output.running.into();
     ToolOutput::new(text).with_details(details)
@@ -105,7 +105,7 @@ fn check(command: &Command) -> Result<(), ToolError> {
     }
 }
 
-fn shown(output: &CommandOutput, style: Style) -> String {
+fn format_output(output: &CommandOutput, style: Style) -> String {
     let mut text = decoded(&output.stdout, style.max_chars);
     let stderr = decoded(&output.stderr, style.max_chars);
     let is_marked = style.stderr == Stderr::Marked;

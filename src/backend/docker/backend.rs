@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 
 use crate::error::Result;
 
+use super::super::backend::Backend;
 use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
-use super::super::contract::Backend;
 use super::super::entry::{ContentHash, DirEntry, Metadata, range_length};
 use super::super::failure;
 use super::super::process::{Jobs, Running, TIMEOUT};
@@ -19,6 +19,7 @@ use super::super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery}
 use super::builder::DockerBuilder;
 use super::cli::Called;
 use super::container::{Container, ContainerStatus};
+use super::file_call::{FileCall, FileOp};
 #[cfg(feature = "search")]
 use super::snapshot::Snapshot;
 use super::{listing, reply};
@@ -190,26 +191,20 @@ impl DockerBackend {
     }
 
     /// Runs one operation of the script on one path.
-    pub(super) async fn files(
-        &self,
-        what: &str,
-        path: &str,
-        more: &[String],
-        input: &[u8],
-        max: u64,
-    ) -> Result<Called> {
-        if path.contains('\0') {
-            return Err(failure::failed(
+    pub(super) async fn call_files(&self, call: FileCall<'_>) -> Result<Called> {
+        if call.path.contains('\0') {
+            return Err(failure::path_error(
                 std::io::ErrorKind::InvalidInput,
-                path,
+                call.path,
                 "has a NUL in it",
             ));
         }
         let mut arguments = self.exec(FILES);
-        arguments.extend([what.to_owned(), path.to_owned()]);
-        arguments.extend_from_slice(more);
+        arguments.extend([call.op.as_str().to_owned(), call.path.to_owned()]);
+        arguments.extend_from_slice(call.arguments);
         let cli = &self.inner.container.cli;
-        cli.call(&arguments, input, max, LIMIT).await
+        cli.call(&arguments, call.input, call.max_output, LIMIT)
+            .await
     }
 
     async fn begin(&self, command: &Command) -> Result<Running> {
@@ -223,14 +218,15 @@ impl DockerBackend {
         super::command::start(container, settings, root, arguments, command).await
     }
 
-    async fn put(&self, what: &str, path: &str, content: &[u8]) -> Result<()> {
+    async fn upload(&self, op: FileOp, path: &str, content: &[u8]) -> Result<()> {
         let arguments = [
             content.len().to_string(),
             format!("{:016x}", fastrand::u64(..)),
         ];
-        let output = self
-            .files(what, path, &arguments, content, MAX_LISTING)
-            .await?;
+        let call = FileCall::new(op, path, MAX_LISTING)
+            .arguments(&arguments)
+            .input(content);
+        let output = self.call_files(call).await?;
         reply::data(&output, path, self.root()).map(drop)
     }
 }
@@ -244,13 +240,14 @@ impl Backend for DockerBackend {
     async fn read(&self, path: &str) -> Result<Bytes> {
         let max = self.inner.settings.max_read;
         let arguments = [max.to_string()];
-        let room = max.saturating_add(1024);
-        let output = self.files("read", path, &arguments, b"", room).await?;
+        let max_output = max.saturating_add(1024);
+        let call = FileCall::new(FileOp::Read, path, max_output).arguments(&arguments);
+        let output = self.call_files(call).await?;
         let content = reply::data(&output, path, self.root())?;
         if content.len() as u64 > max {
             let reason = "has grown beyond what is read at once; read a range of it";
             let kind = std::io::ErrorKind::FileTooLarge;
-            return Err(failure::failed(kind, path, reason));
+            return Err(failure::path_error(kind, path, reason));
         }
         Ok(Bytes::copy_from_slice(content))
     }
@@ -260,21 +257,23 @@ impl Backend for DockerBackend {
         let offset = offset.min(i64::MAX as u64 - 1);
         let len = range_length(len, self.inner.settings.max_read) as u64;
         let arguments = [offset.to_string(), len.to_string()];
-        let room = len.saturating_add(1024);
-        let output = self.files("range", path, &arguments, b"", room).await?;
+        let max_output = len.saturating_add(1024);
+        let call = FileCall::new(FileOp::Range, path, max_output).arguments(&arguments);
+        let output = self.call_files(call).await?;
         let content = reply::data(&output, path, self.root())?;
         Ok(Bytes::copy_from_slice(content))
     }
 
     async fn stat(&self, path: &str) -> Result<Metadata> {
-        let output = self.files("stat", path, &[], b"", 1024).await?;
+        let call = FileCall::new(FileOp::Stat, path, 1024);
+        let output = self.call_files(call).await?;
         let data = reply::data(&output, path, self.root())?;
         listing::metadata(data).ok_or_else(|| listing::unreadable(path))
     }
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
         let _turn = self.inner.writing.lock().await;
-        self.put("write", path, content).await
+        self.upload(FileOp::Write, path, content).await
     }
 
     async fn write_if_unchanged(
@@ -287,17 +286,18 @@ impl Backend for DockerBackend {
         if ContentHash::of(&self.read(path).await?) != expected {
             return Err(failure::conflict(path));
         }
-        self.put("write", path, content).await
+        self.upload(FileOp::Write, path, content).await
     }
 
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let _turn = self.inner.writing.lock().await;
-        self.put("append", path, content).await
+        self.upload(FileOp::Append, path, content).await
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         for _ in 0..TRIES {
-            let output = self.files("list", path, &[], b"", MAX_LISTING).await?;
+            let call = FileCall::new(FileOp::List, path, MAX_LISTING);
+            let output = self.call_files(call).await?;
             let data = reply::data(&output, path, self.root())?;
             if let Some(entries) = listing::entries(data) {
                 return Ok(entries);
@@ -308,7 +308,8 @@ impl Backend for DockerBackend {
 
     async fn remove(&self, path: &str) -> Result<()> {
         let _turn = self.inner.writing.lock().await;
-        let output = self.files("remove", path, &[], b"", 1024).await?;
+        let call = FileCall::new(FileOp::Remove, path, 1024);
+        let output = self.call_files(call).await?;
         reply::data(&output, path, self.root()).map(drop)
     }
 

@@ -68,7 +68,7 @@ pub(super) async fn start(
         }
     }
     let max = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
-    Ok(Running::new(child, group, Ending::Word, max))
+    Ok(Running::new(child, group, Ending::Message, max))
 }
 
 fn too_long() -> Error {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, ErrorKind};
 
-use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
+use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 
 pub(super) fn unreadable(path: &str) -> Error {
     let text = format!("{path:?}: what the container said about it cannot be read");
@@ -57,7 +57,7 @@ pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
             EntryKind::File => sizes.next()??,
             _ => 0,
         };
-        entries.push(DirEntry::new(shown(name), kind, size));
+        entries.push(DirEntry::new(escape_name(name), kind, size));
     }
     entries.sort();
     sizes.next().is_none().then_some(entries)

@@ -5,6 +5,7 @@ mod builder;
 mod cli;
 mod command;
 mod container;
+mod file_call;
 mod listing;
 mod reply;
 #[cfg(feature = "search")]

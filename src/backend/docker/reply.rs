@@ -33,7 +33,7 @@ pub(super) fn first_line(line: &str, path: &str, root: &str) -> Option<Result<()
 
 fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
     let (word, detail) = word.split_once(' ').unwrap_or((word, ""));
-    let make_error = |kind, reason: &str| failure::failed(kind, path, reason);
+    let make_error = |kind, reason: &str| failure::path_error(kind, path, reason);
     match word {
         "outside" => failure::outside(path, root),
         "missing" => make_error(io::ErrorKind::NotFound, "does not exist"),

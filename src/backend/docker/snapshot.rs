@@ -12,9 +12,10 @@ use bytes::Bytes;
 use crate::error::Result;
 use crate::util::sync::lock;
 
-use super::super::contract::Backend;
-use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
+use super::super::backend::Backend;
+use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 use super::backend::{DockerBackend, MAX_LISTING};
+use super::file_call::{FileCall, FileOp};
 use super::reply;
 
 /// The number of files of a folder that are read with one call.
@@ -34,7 +35,8 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
-        let output = backend.files("tree", "", &[], b"", MAX_LISTING).await?;
+        let call = FileCall::new(FileOp::Tree, "", MAX_LISTING);
+        let output = backend.call_files(call).await?;
         let data = reply::data(&output, "", backend.root())?;
         Ok(Self {
             backend: backend.clone(),
@@ -55,11 +57,9 @@ impl Snapshot {
         let end = format!("\n{}\n", uuid::Uuid::new_v4().simple());
         let mut arguments = vec![BATCH_BYTES.to_string(), end.trim().to_owned()];
         arguments.extend(names.clone().map(str::to_owned));
-        let room = self.backend.max_read().saturating_add(2 * BATCH_BYTES);
-        let output = self
-            .backend
-            .files("many", folder, &arguments, b"", room)
-            .await?;
+        let max_output = self.backend.max_read().saturating_add(2 * BATCH_BYTES);
+        let call = FileCall::new(FileOp::ReadMany, folder, max_output).arguments(&arguments);
+        let output = self.backend.call_files(call).await?;
         let mut data = reply::data(&output, path, self.root())?;
         let mut requested_content = None;
         let mut cache = lock(&self.ahead);
@@ -137,7 +137,7 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
             let Some(path) = path.strip_prefix(b"./") else {
                 continue;
             };
-            let path = shown(path);
+            let path = escape_name(path);
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
             let entry = DirEntry::new(name, kind, 0);
             folders.entry(folder.to_owned()).or_default().push(entry);

@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 
+use super::super::backend::Backend;
 #[cfg(feature = "process")]
 use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
-use super::super::contract::Backend;
 use super::super::entry::{ContentHash, DirEntry, Metadata, range_length};
 #[cfg(feature = "process")]
 use super::super::process::{Jobs, Running, TIMEOUT};
@@ -204,7 +204,7 @@ impl LocalBackend {
 #[async_trait]
 impl Backend for LocalBackend {
     fn root(&self) -> &str {
-        self.root.shown()
+        self.root.displayed_path()
     }
 
     async fn read(&self, path: &str) -> Result<Bytes> {

@@ -9,7 +9,7 @@ use rustix::fs::{self, AtFlags, Dir, FileType, Mode, RawMode, Stat};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::Cancellation;
 
-use super::super::entry::{DirEntry, EntryKind, Metadata, shown};
+use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 use super::super::failure;
 use super::replace::Parents;
 use super::root::{Root, not_a_file};
@@ -29,7 +29,7 @@ impl Root {
             let text = format!(
                 "has {size} bytes, more than the {max} that are read at once; read a range of it"
             );
-            failure::failed(std::io::ErrorKind::FileTooLarge, path, &text)
+            failure::path_error(std::io::ErrorKind::FileTooLarge, path, &text)
         };
         let size = size_of(&stat);
         if size > max {
@@ -118,7 +118,7 @@ impl Root {
             }
             if entries.len() == MAX_ENTRIES {
                 let text = format!("has more than {MAX_ENTRIES} entries");
-                return Err(failure::failed(
+                return Err(failure::path_error(
                     std::io::ErrorKind::FileTooLarge,
                     path,
                     &text,
@@ -136,7 +136,7 @@ impl Root {
             }
             let kind = kind_of(kind);
             let size = if kind == EntryKind::File { size } else { 0 };
-            entries.push(DirEntry::new(shown(name.to_bytes()), kind, size));
+            entries.push(DirEntry::new(escape_name(name.to_bytes()), kind, size));
         }
         entries.sort();
         Ok(entries)

@@ -23,7 +23,7 @@ impl Root {
         let relative_path = relative_path
             .to_str()
             .ok_or_else(|| self.error(path, not_text()))?;
-        let root = self.shown().trim_end_matches('/');
+        let root = self.displayed_path().trim_end_matches('/');
         Ok(match relative_path.is_empty() {
             true => root.to_owned(),
             false => format!("{root}/{relative_path}"),

@@ -33,7 +33,7 @@ const HARMLESS: OFlags = OFlags::CLOEXEC
 pub(super) struct Root {
     dir: OwnedFd,
     /// The path as it was given, made absolute: the one the agent sees.
-    shown: String,
+    displayed_path: String,
     /// All names by which absolute paths may begin: as given, and without symbolic links.
     names: Vec<PathBuf>,
     pub(super) swept: Swept,
@@ -59,14 +59,14 @@ impl Root {
             })?;
         Ok(Self {
             dir,
-            shown: root_text.to_owned(),
+            displayed_path: root_text.to_owned(),
             names: vec![absolute_path, real_path],
             swept: Swept::default(),
         })
     }
 
-    pub(super) fn shown(&self) -> &str {
-        &self.shown
+    pub(super) fn displayed_path(&self) -> &str {
+        &self.displayed_path
     }
 
     /// The path of the root without symbolic links, as it was when it was opened.
@@ -184,7 +184,7 @@ impl Root {
     }
 
     pub(super) fn outside(&self, path: &str) -> Error {
-        failure::outside(path, &self.shown)
+        failure::outside(path, &self.displayed_path)
     }
 }
 
@@ -202,5 +202,5 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
         }
         _ => (io::ErrorKind::InvalidInput, "is not a regular file"),
     };
-    failure::failed(kind, path, reason)
+    failure::path_error(kind, path, reason)
 }

@@ -12,7 +12,8 @@ use crate::util::blocking::blocking_until;
 use super::super::entry::{DirEntry, EntryKind};
 use super::super::failure::is_not_found;
 use super::super::search::{
-    GlobMatches, GlobQuery, GrepMatches, GrepQuery, Haystack, Rules, Search, Want, above, join,
+    GlobMatches, GlobQuery, GrepMatches, GrepQuery, Haystack, Needed, Rules, Search, join,
+    parent_folders,
 };
 use super::root::Root;
 
@@ -31,7 +32,7 @@ pub(super) async fn grep(root: Arc<Root>, query: GrepQuery) -> Result<GrepMatche
 }
 
 fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobMatches> {
-    let mut search = Search::glob(query, root.shown(), over)?;
+    let mut search = Search::glob(query, root.displayed_path(), over)?;
     let base = search.base().to_owned();
     match root.list_kinds(&base, search.cancellation()) {
         Ok(entries) => enter(root, &mut search, base, entries),
@@ -45,7 +46,7 @@ fn glob_now(root: &Root, query: &GlobQuery, over: &Cancellation) -> Result<GlobM
 }
 
 fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepMatches> {
-    let mut search = Search::grep(query, root.shown(), over)?;
+    let mut search = Search::grep(query, root.displayed_path(), over)?;
     let base = search.base().to_owned();
     if root.stat(&base)?.kind == EntryKind::Dir {
         let entries = root.list_kinds(&base, search.cancellation())?;
@@ -56,8 +57,8 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
     }
     while let Some(want) = search.next() {
         match want {
-            Want::Folder(path) => add(root, &mut search, path),
-            Want::File(path) => {
+            Needed::Folder(path) => add(root, &mut search, path),
+            Needed::File(path) => {
                 let result = root.open_file(&path);
                 let haystack = match &result {
                     Ok((file, _)) => Haystack::File(file),
@@ -74,10 +75,10 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
 
 /// Enters the first folder, with the rules of those above it.
 fn enter<K>(root: &Root, search: &mut Search<K>, base: String, entries: Vec<DirEntry>) {
-    for dir in above(&base) {
+    for dir in parent_folders(&base) {
         if let Ok(entries) = root.list_kinds(dir, search.cancellation()) {
             let rules = rules(root, dir, &entries, search.cancellation());
-            search.above(rules);
+            search.add_parent_rules(rules);
         }
     }
     let rules = rules(root, &base, &entries, search.cancellation());

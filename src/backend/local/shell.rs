@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::{Command, CommandLimits};
 use super::super::process::{
-    Cage, Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper, environment,
+    Cgroup, Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper,
+    environment,
 };
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::Confined;
@@ -134,15 +135,19 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let folder = open_cwd(root, cwd)?;
     let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
     let sandbox_environment = settings.sandbox_environment()?;
-    let cage = if settings.cgroups { Cage::new() } else { None };
-    let has_cage = cage.is_some();
+    let cgroup = if settings.cgroups {
+        Cgroup::new()
+    } else {
+        None
+    };
+    let has_cgroup = cgroup.is_some();
     let mut process = starter();
     let mark = uuid::Uuid::new_v4().simple().to_string();
     process
         .args(["-c", START])
         .arg(shell)
         .arg(&command.command)
-        .arg(cage.as_ref().map_or(Path::new(""), Cage::path))
+        .arg(cgroup.as_ref().map_or(Path::new(""), Cgroup::path))
         .current_dir(&folder.path)
         .env_clear()
         .envs(environment(
@@ -160,19 +165,19 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let mut child = settings.confine(spawn).await?;
     // Not under the sandbox: it would hide the process table.
     let evidence = evidence(&child, &mark, pipe);
-    let mut strays = Strays::new(evidence, cage, settings.sweeper.clone());
-    if has_cage {
+    let mut strays = Strays::new(evidence, cgroup, settings.sweeper.clone());
+    if has_cgroup {
         (child, strays) = admit(child, strays).await?;
     }
     let group = Group::new(child.id().unwrap_or_default(), Some(strays));
     drop(folder);
     let max_output = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
-    let running_process = Running::new(child, group, Ending::Signal, max_output);
+    let running = Running::new(child, group, Ending::Signal, max_output);
     Ok(match output_pipe {
-        None => running_process,
+        None => running,
         Some(reader) => {
             let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
-            running_process.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
+            running.with_stdout(ChildStdout::from_std(reader).map_err(failed)?)
         }
     })
 }

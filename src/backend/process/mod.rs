@@ -1,15 +1,15 @@
 //! Running commands, from any backend: their output, their end, and the removal of all their
 //! processes.
 
-mod cage;
 mod capture;
+mod cgroup;
 mod environment;
 mod group;
 mod jobs;
 mod running;
 mod strays;
 
-pub(super) use cage::Cage;
+pub(super) use cgroup::Cgroup;
 pub(super) use environment::environment;
 pub(super) use group::Group;
 pub(super) use jobs::Jobs;

@@ -36,10 +36,10 @@ const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub(in super::super) enum Ending {
     /// By a signal to the command's group.
     Signal,
-    /// By a word on its lifeline: its processes are elsewhere, and the watcher there ends them,
-    /// gently after the word and at once when the lifeline is closed.
+    /// By a message on its lifeline: its processes are elsewhere, and the watcher there ends them,
+    /// gently after the message and at once when the lifeline is closed.
     #[cfg_attr(not(feature = "docker"), expect(dead_code))]
-    Word,
+    Message,
 }
 
 /// A command under way. Dropping it kills it, and all it started.
@@ -159,10 +159,10 @@ async fn end(
         timed_out = over => timed_out,
     };
     match (ending, &mut *lifeline) {
-        (Ending::Word, Some(lifeline)) => {
+        (Ending::Message, Some(lifeline)) => {
             // Who does not read any more has ended, or will be killed.
-            let word = lifeline.write_all(b"stop\n");
-            drop(timeout(GRACE, word).await);
+            let message = lifeline.write_all(b"stop\n");
+            drop(timeout(GRACE, message).await);
         }
         _ => group.terminate().await,
     }
@@ -195,7 +195,7 @@ async fn while_reading<T>(
     let mut work = pin!(work);
     loop {
         tokio::select! {
-            done = &mut work => return done,
+            output = &mut work => return output,
             () = &mut reading, if !*is_read => *is_read = true,
         }
     }

@@ -14,7 +14,7 @@ use super::super::failure::invalid;
 use super::super::filter::PathFilter;
 use super::base::{folder, relative};
 use super::cost;
-use super::drive::Haystack;
+use super::driver::Haystack;
 use super::matcher::{Checked, Interruptible};
 use super::pattern;
 use super::query::{GrepFile, GrepMatches, GrepMode, GrepQuery};

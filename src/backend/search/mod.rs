@@ -5,7 +5,7 @@
 
 mod base;
 mod cost;
-mod drive;
+mod driver;
 mod glob;
 mod grep;
 mod matcher;
@@ -16,8 +16,8 @@ mod sink;
 mod walk;
 
 #[cfg(all(feature = "fs", unix))]
-pub(super) use drive::{Haystack, Search, Want, above};
-pub(super) use drive::{glob_through, grep_through};
+pub(super) use driver::{Haystack, Needed, Search, parent_folders};
+pub(super) use driver::{glob_through, grep_through};
 pub use query::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};
 #[cfg(all(feature = "fs", unix))]
 pub(super) use rules::Rules;

@@ -22,7 +22,7 @@ const MAX_WEIGHT: usize = 48 * 1024;
 /// A walk through a tree of files, sorted by the bytes of their paths.
 #[derive(Debug)]
 pub(super) struct Walk {
-    above: Vec<Rules>,
+    parent_rules: Vec<Rules>,
     folders: Vec<Folder>,
     filter: Filter,
     cancellation: Cancellation,
@@ -56,7 +56,7 @@ impl Walk {
     /// A walk that ends, truncated, when `cancellation` is cancelled.
     pub(super) fn new(filter: Filter, cancellation: Cancellation) -> Self {
         Self {
-            above: Vec::new(),
+            parent_rules: Vec::new(),
             folders: Vec::new(),
             filter,
             cancellation,
@@ -70,13 +70,17 @@ impl Walk {
     }
 
     /// Adds the rules of a folder above the first one entered; the outermost is first.
-    pub(super) fn above(&mut self, rules: Rules) {
-        self.above.push(rules);
+    pub(super) fn add_parent_rules(&mut self, rules: Rules) {
+        self.parent_rules.push(rules);
     }
 
     pub(super) fn enter(&mut self, path: String, mut entries: Vec<DirEntry>, rules: Rules) {
         let folder_rules = self.folders.iter().map(|folder| &folder.rules);
-        let in_force = self.above.iter().chain(folder_rules).map(Rules::weight);
+        let in_force = self
+            .parent_rules
+            .iter()
+            .chain(folder_rules)
+            .map(Rules::weight);
         if in_force.sum::<usize>() + rules.weight() > MAX_WEIGHT {
             self.truncated = true;
             return;
@@ -134,7 +138,7 @@ impl Walk {
         }
         let folders = self.folders.iter().rev().map(|folder| &folder.rules);
         let ignored = folders
-            .chain(self.above.iter().rev())
+            .chain(self.parent_rules.iter().rev())
             .find_map(|rules| rules.is_ignored(&path, is_dir));
         let is_shown = match ignored {
             Some(ignored) => !ignored,

@@ -44,14 +44,14 @@ fn entry(message: &Message, max_result: usize) -> String {
     let mut out = String::new();
     match message {
         Message::Tool(result) => tool_result(&mut out, result, max_result),
-        Message::User(_) => said(&mut out, "User", message),
-        Message::Assistant(_) => said(&mut out, "Assistant", message),
-        Message::System(_) => said(&mut out, "System", message),
+        Message::User(_) => write_message(&mut out, "User", message),
+        Message::Assistant(_) => write_message(&mut out, "Assistant", message),
+        Message::System(_) => write_message(&mut out, "System", message),
     }
     out
 }
 
-fn said(out: &mut String, who: &str, message: &Message) {
+fn write_message(out: &mut String, who: &str, message: &Message) {
     for part in message.content().parts() {
         match part {
             Part::Text(text) if text.trim().is_empty() => {}

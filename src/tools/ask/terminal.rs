@@ -87,7 +87,7 @@ impl Default for TerminalInteractor {
 impl Interactor for TerminalInteractor {
     async fn choose(&self, choice: &Choice) -> Result<Chosen> {
         let _turn = self.0.acquire().await;
-        let mut text = shown(choice);
+        let mut text = format_choice(choice);
         loop {
             let line = self.line(text).await?;
             match parse(choice, &line) {
@@ -104,7 +104,7 @@ impl Interactor for TerminalInteractor {
 }
 
 /// The question with its answers, and what can be typed.
-fn shown(choice: &Choice) -> String {
+fn format_choice(choice: &Choice) -> String {
     let mut text = String::from("\n");
     if let Some(header) = &choice.header {
         let _ = write!(text, "[{}] ", printable(header));

@@ -167,17 +167,17 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
         .map(|page| json!({"title": page.title, "url": page.url, "snippet": page.snippet}))
         .collect();
     let details = json!({"answer": results.answer, "sources": sources});
-    Ok(ToolOutput::new(shown(&results)).with_details(details))
+    Ok(ToolOutput::new(format_results(&results)).with_details(details))
 }
 
-fn shown(found: &SearchResults) -> String {
+fn format_results(results: &SearchResults) -> String {
     let mut out = String::new();
-    let answer = found.answer.as_deref().map(str::trim).unwrap_or_default();
+    let answer = results.answer.as_deref().map(str::trim).unwrap_or_default();
     if !answer.is_empty() {
         let answer = text::truncate(answer, MAX_ANSWER);
         let _ = write!(out, "Answer: {answer}\n\n");
     }
-    if found.sources.is_empty() {
+    if results.sources.is_empty() {
         out.push_str(if answer.is_empty() {
             "Nothing was found."
         } else {
@@ -186,7 +186,7 @@ fn shown(found: &SearchResults) -> String {
         return out;
     }
     out.push_str("Sources:\n");
-    for page in &found.sources {
+    for page in &results.sources {
         let (title, url) = (line(&page.title), line(&page.url));
         let title = if title.is_empty() { &url } else { &title };
         let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&page.snippet));

@@ -209,7 +209,7 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
     };
     // The reason is worth less than the status: without it there is still the hint.
     let detail = match read(response, 4 * MAX_QUOTE).await {
-        Ok((body, is_cut)) => said(&body, is_cut, redactor),
+        Ok((body, is_cut)) => error_detail(&body, is_cut, redactor),
         Err(_) => String::new(),
     };
     let code = status.as_u16();
@@ -220,7 +220,7 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
 }
 
 /// The reason in a reply. Secrets are removed before it is cut.
-fn said(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
+fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     let text = json.as_ref().and_then(|reply| {
         let detail = reply.get("detail").or(reply.get("error"))?;

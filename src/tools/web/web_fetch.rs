@@ -152,7 +152,7 @@ impl WebFetch {
         let error = |why| format!("{why}; it is not fetched");
         let url = self.guard.policy.parse(&input.url).map_err(error)?;
         match fetch(&self.guard, url, self.limits).await? {
-            Fetched::Page(page) => show(page, &input).await,
+            Fetched::Page(page) => render_page(page, &input).await,
             Fetched::Elsewhere { from, to } => {
                 let text = format!(
                     "{from} redirects to {to}, which was not followed. To read it, call web_fetch \
@@ -241,20 +241,20 @@ impl fmt::Debug for WebFetch {
     }
 }
 
-struct Shown {
+struct PageText {
     text: String,
     title: Option<String>,
     is_cut: bool,
 }
 
-async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
+async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let (url, status) = (page.url.clone(), page.status);
     let (content_type, bytes) = (page.content_type.clone(), page.body.len());
     let raw = input.raw == Some(true);
     let permit = CONVERTING.clone().acquire_owned().await;
     let permit = permit.map_err(|error| error.to_string())?;
     let work = move |stop: &Cancellation| {
-        let page_text = shown(&page, raw, stop);
+        let page_text = page_text(&page, raw, stop);
         // Held until the thread is done, which a call that is given up does not wait for.
         drop(permit);
         page_text
@@ -300,17 +300,17 @@ async fn show(page: Page, input: &Input) -> Result<ToolOutput, String> {
     Ok(ToolOutput::new(out).with_details(details))
 }
 
-fn shown(page: &Page, raw: bool, stop: &Cancellation) -> Shown {
+fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
     let text = kind::decoded(&page.body, page.charset, page.kind);
     if page.kind != Kind::Html || raw {
-        return Shown {
+        return PageText {
             text,
             title: None,
             is_cut: page.is_cut,
         };
     }
     let conversion = markdown::convert(&text, &page.url, stop);
-    Shown {
+    PageText {
         text: conversion.text,
         title: conversion.title,
         is_cut: page.is_cut || conversion.is_cut,

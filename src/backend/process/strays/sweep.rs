@@ -9,14 +9,14 @@ use rustix::process::Signal;
 use super::evidence::{Evidence, Relation};
 use super::proc::{self, Process};
 
-/// The number of looks at processes that were started during a look, before all processes are
-/// looked at again.
+/// The number of scans of processes that were started during a scan, before all processes are
+/// scanned again.
 const ROUNDS: usize = 256;
 /// The size of a range of new ids above which all processes are examined instead.
 const MAX_RANGE: i32 = 4_096;
-/// This many looks without a result are enough where looks cannot be proven complete.
-const EMPTY_LOOKS: u32 = 3;
-/// The pauses between two looks: longer each time, up to the last.
+/// The number of scans without a result that are enough where scans cannot be proven complete.
+const EMPTY_SCANS: u32 = 3;
+/// The pauses between two scans: longer each time, up to the last.
 const PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(16);
 
@@ -24,17 +24,17 @@ const MAX_PAUSE: Duration = Duration::from_millis(16);
 ///
 /// A process that is killed leaves children without a parent to recognise them by, and one that
 /// forks faster than the search is never reached. So all that is recognised is stopped first: what
-/// is stopped cannot fork, exit or change. It is killed when a look shows nothing new.
+/// is stopped cannot fork, exit or change. It is killed when a scan finds nothing new.
 #[derive(Debug)]
 pub(super) struct Sweep {
     evidence: Evidence,
     is_session_valid: bool,
     known: HashMap<i32, Known>,
-    /// The members of the group in the last look: they may have left it since.
+    /// The members of the group in the last scan: they may have left it since.
     members: Vec<i32>,
-    /// True if the last look left processes whose relation is unclear.
+    /// True if the last scan left processes whose relation is unclear.
     has_unclear: bool,
-    /// The last id that was given out when the last look was complete.
+    /// The last id that was given out when the last scan was complete.
     seen_up_to: Option<i32>,
 }
 
@@ -51,15 +51,15 @@ enum State {
     Stopped,
     Killed,
     /// It ended by itself, or may not be sent signals.
-    Over,
+    Ended,
 }
 
-/// The result of looking at all processes.
+/// The result of a scan of all processes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct ScanResult {
     /// The number of processes recognised for the first time.
     pub(super) new: usize,
-    /// True if every process was looked at, including those started meanwhile.
+    /// True if every process was examined, including those started meanwhile.
     pub(super) is_complete: bool,
 }
 
@@ -75,14 +75,14 @@ impl Sweep {
         }
     }
 
-    /// Stops and kills until a complete look shows nothing; returns `false` when the deadline was
+    /// Stops and kills until a complete scan finds nothing; returns `false` when the deadline was
     /// reached first. All that was recognised is killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
-        let (mut empty_looks, mut pause) = (0, PAUSE);
-        let mut look = self.look_on();
+        let (mut empty_scans, mut pause) = (0, PAUSE);
+        let mut scan = self.resume_scan();
         loop {
-            empty_looks = if look.new == 0 { empty_looks + 1 } else { 0 };
-            let is_settled = look.new == 0 && (look.is_complete || empty_looks >= EMPTY_LOOKS);
+            empty_scans = if scan.new == 0 { empty_scans + 1 } else { 0 };
+            let is_settled = scan.new == 0 && (scan.is_complete || empty_scans >= EMPTY_SCANS);
             if is_settled && !self.kill() {
                 self.wait_for_killed(deadline);
                 return true;
@@ -91,24 +91,24 @@ impl Sweep {
                 self.kill();
                 return false;
             }
-            if look.new == 0 {
+            if scan.new == 0 {
                 sleep(pause);
                 pause = (pause * 2).min(MAX_PAUSE);
             }
-            look = self.look(true);
+            scan = self.scan(true);
         }
     }
 
-    /// Looks at what a complete look without a result has not seen or may have to see again; at
-    /// all processes where there was none.
-    fn look_on(&mut self) -> Look {
+    /// Scans what a complete scan without a result has not seen or may have to see again; all
+    /// processes where there was no such scan.
+    fn resume_scan(&mut self) -> ScanResult {
         match self.seen_up_to {
             Some(before) if self.known.is_empty() => {
                 let members = std::mem::take(&mut self.members);
                 let new = self.recognise(&members, true);
-                self.look_from(before, new, true)
+                self.scan_from(before, new, true)
             }
-            _ => self.look(true),
+            _ => self.scan(true),
         }
     }
 
@@ -124,9 +124,9 @@ impl Sweep {
         }
     }
 
-    /// Looks at all processes once, and stops those that are recognised if `is_stopping`.
-    pub(super) fn look(&mut self, is_stopping: bool) -> Look {
-        let mut look = Look {
+    /// Scans all processes once, and stops those that are recognised if `is_stopping`.
+    pub(super) fn scan(&mut self, is_stopping: bool) -> ScanResult {
+        let mut scan = ScanResult {
             new: 0,
             is_complete: false,
         };
@@ -135,45 +135,45 @@ impl Sweep {
         self.has_unclear = false;
         self.seen_up_to = None;
         if is_stopping {
-            look.new += self.stop_seen();
+            scan.new += self.stop_seen();
         }
         let last_id = proc::last_id();
         let Ok(mut ids) = proc::ids() else {
-            return look;
+            return scan;
         };
         // Newest first, also when ids began again at the bottom: what forks fast is young.
         let newest_id = proc::last_id().unwrap_or(i32::MAX);
         ids.sort_unstable_by_key(|id| newest_id.wrapping_sub(*id).cast_unsigned());
-        look.new += self.recognise(&ids, is_stopping);
+        scan.new += self.recognise(&ids, is_stopping);
         match last_id {
-            Some(last_id) => self.look_from(last_id, look.new, is_stopping),
-            None => look,
+            Some(last_id) => self.scan_from(last_id, scan.new, is_stopping),
+            None => scan,
         }
     }
 
-    /// Looks at the processes whose ids were given out after `before`, newest first, until none was
-    /// given out meanwhile: then the look is complete.
-    fn look_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> Look {
-        let mut look = Look {
+    /// Scans the processes whose ids were given out after `before`, newest first, until none was
+    /// given out meanwhile: then the scan is complete.
+    fn scan_from(&mut self, mut before: i32, new: usize, is_stopping: bool) -> ScanResult {
+        let mut scan = ScanResult {
             new,
             is_complete: false,
         };
         for _ in 0..ROUNDS {
             match proc::last_id() {
                 Some(last) if last == before => {
-                    look.is_complete = !self.has_unclear;
-                    self.seen_up_to = look.is_complete.then_some(last);
-                    return look;
+                    scan.is_complete = !self.has_unclear;
+                    self.seen_up_to = scan.is_complete.then_some(last);
+                    return scan;
                 }
                 Some(last) if last > before && last - before <= MAX_RANGE => {
                     let ids: Vec<i32> = (before + 1..=last).rev().collect();
-                    look.new += self.recognise(&ids, is_stopping);
+                    scan.new += self.recognise(&ids, is_stopping);
                     before = last;
                 }
-                _ => return look,
+                _ => return scan,
             }
         }
-        look
+        scan
     }
 
     /// Returns how many of the ids are strays that were not known.
@@ -246,14 +246,14 @@ impl Sweep {
     }
 
     fn add(&mut self, process: Process, is_stopping: bool) -> usize {
-        // An id that was given out during the look may be a thread's.
+        // An id that was given out during the scan may be a thread's.
         if !proc::is_process(process.id) {
             return 0;
         }
         let state = match is_stopping {
             false => State::Seen,
             true if proc::signal(&process, Signal::STOP) => State::Stopped,
-            true => State::Over,
+            true => State::Ended,
         };
         self.known.insert(process.id, Known { process, state });
         1
@@ -265,7 +265,7 @@ impl Sweep {
             if known.state == State::Seen {
                 known.state = match proc::signal(&known.process, Signal::STOP) {
                     true => State::Stopped,
-                    false => State::Over,
+                    false => State::Ended,
                 };
                 count += 1;
             }
@@ -280,7 +280,7 @@ impl Sweep {
             if known.state == State::Stopped {
                 known.state = match proc::signal(&known.process, Signal::KILL) {
                     true => State::Killed,
-                    false => State::Over,
+                    false => State::Ended,
                 };
                 is_any = true;
             }

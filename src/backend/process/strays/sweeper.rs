@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::util::sync::lock;
 
-use super::super::cage::Cage;
+use super::super::cgroup::Cgroup;
 use super::evidence::Evidence;
 use super::sweep::Sweep;
 
@@ -46,7 +46,7 @@ struct Job {
 /// The remaining work for a command that is over.
 #[derive(Debug)]
 struct Cleanup {
-    cage: Option<Cage>,
+    cgroup: Option<Cgroup>,
     sweep: Option<Sweep>,
 }
 
@@ -65,20 +65,21 @@ impl Cleanup {
         let sweep = self.sweep.as_mut();
         let is_quiet = sweep.is_none_or(|sweep| sweep.end(deadline));
         let removal_deadline = deadline.min(Instant::now() + REMOVAL);
-        self.cage.take_if(|cage| cage.remove(removal_deadline));
-        is_quiet && self.cage.is_none()
+        self.cgroup
+            .take_if(|cgroup| cgroup.remove(removal_deadline));
+        is_quiet && self.cgroup.is_none()
     }
 }
 
 impl Strays {
     pub(in super::super::super) fn new(
         evidence: Option<Evidence>,
-        cage: Option<Cage>,
+        cgroup: Option<Cgroup>,
         sweeper: Arc<Sweeper>,
     ) -> Self {
         let sweep = evidence.map(Sweep::new);
         Self {
-            cleanup: Some(Cleanup { cage, sweep }),
+            cleanup: Some(Cleanup { cgroup, sweep }),
             sweeper,
         }
     }
@@ -87,15 +88,15 @@ impl Strays {
     /// is one. Blocks.
     pub(in super::super::super) fn admit(&mut self, child: Option<u32>) {
         if let Some(cleanup) = &mut self.cleanup {
-            let is_in = |cage: &mut Cage| child.is_some_and(|child| cage.admit(child));
-            cleanup.cage.take_if(|cage| !is_in(cage));
+            let is_in = |cgroup: &mut Cgroup| child.is_some_and(|child| cgroup.admit(child));
+            cleanup.cgroup.take_if(|cgroup| !is_in(cgroup));
         }
     }
 
     /// Records the current processes, while their parents still identify them. Blocks.
     pub(in super::super) fn note(&mut self) {
-        if let Some(sweep) = self.sweep_without_cage() {
-            sweep.look(false);
+        if let Some(sweep) = self.sweep_without_cgroup() {
+            sweep.scan(false);
         }
     }
 
@@ -103,10 +104,10 @@ impl Strays {
     /// that are left after two seconds are passed to the thread of the backend. Blocks.
     pub(in super::super) fn end(mut self, end_group: impl FnOnce()) {
         let deadline = Instant::now() + IN_CALL;
-        if let Some(sweep) = self.sweep_without_cage() {
-            sweep.look(true);
+        if let Some(sweep) = self.sweep_without_cgroup() {
+            sweep.scan(true);
         }
-        self.kill_cage();
+        self.kill_cgroup();
         end_group();
         if self
             .cleanup
@@ -125,22 +126,22 @@ impl Strays {
 
 impl Strays {
     /// The search, where parents have to show what was started: what is in a cgroup is known by it.
-    fn sweep_without_cage(&mut self) -> Option<&mut Sweep> {
+    fn sweep_without_cgroup(&mut self) -> Option<&mut Sweep> {
         let cleanup = self.cleanup.as_mut()?;
-        cleanup.sweep.as_mut().filter(|_| cleanup.cage.is_none())
+        cleanup.sweep.as_mut().filter(|_| cleanup.cgroup.is_none())
     }
 
-    fn kill_cage(&self) {
+    fn kill_cgroup(&self) {
         let cleanup = self.cleanup.as_ref();
-        if let Some(cage) = cleanup.and_then(|cleanup| cleanup.cage.as_ref()) {
-            cage.kill();
+        if let Some(cgroup) = cleanup.and_then(|cleanup| cleanup.cgroup.as_ref()) {
+            cgroup.kill();
         }
     }
 }
 
 impl Drop for Strays {
     fn drop(&mut self) {
-        self.kill_cage();
+        self.kill_cgroup();
         if let Some(cleanup) = self.cleanup.take() {
             self.sweeper.push(cleanup);
         }

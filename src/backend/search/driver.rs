@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::util::Cancellation;
 use crate::util::blocking::blocking_until;
 
-use super::super::contract::Backend;
+use super::super::backend::Backend;
 use super::super::entry::{DirEntry, EntryKind};
 use super::super::failure::is_not_found;
 use super::glob::Globber;
@@ -25,7 +25,7 @@ pub(in super::super) struct Search<K> {
 }
 
 /// The next input that a search needs.
-pub(in super::super) enum Want {
+pub(in super::super) enum Needed {
     /// The entries of a folder, and its [`Rules`]: for [`Search::folder`].
     Folder(String),
     /// The content of a file: for [`Search::file`].
@@ -98,10 +98,10 @@ impl Search<Grepper> {
         &self.kind.base
     }
 
-    pub(in super::super) fn next(&mut self) -> Option<Want> {
+    pub(in super::super) fn next(&mut self) -> Option<Needed> {
         self.walk.next().map(|step| match step {
-            Step::Folder(path) => Want::Folder(path),
-            Step::File(path) => Want::File(path),
+            Step::Folder(path) => Needed::Folder(path),
+            Step::File(path) => Needed::File(path),
         })
     }
 
@@ -118,8 +118,8 @@ impl Search<Grepper> {
 
 impl<K> Search<K> {
     /// Adds the rules of a folder above the base, the root's first.
-    pub(in super::super) fn above(&mut self, rules: Rules) {
-        self.walk.above(rules);
+    pub(in super::super) fn add_parent_rules(&mut self, rules: Rules) {
+        self.walk.add_parent_rules(rules);
     }
 
     pub(in super::super) fn folder(&mut self, path: String, entries: Vec<DirEntry>, rules: Rules) {
@@ -139,7 +139,7 @@ impl<K> Search<K> {
 
 /// The folders above `base`, the root's first. There are none when `..` makes that a question to
 /// the file system.
-pub(in super::super) fn above(base: &str) -> Vec<&str> {
+pub(in super::super) fn parent_folders(base: &str) -> Vec<&str> {
     if base.is_empty() || base.split('/').any(|part| part == "..") {
         return Vec::new();
     }
@@ -196,11 +196,11 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
         search = advanced_search;
         match next {
             None => return Ok(search.finish()),
-            Some(Want::Folder(path)) => match backend.list(&path).await {
+            Some(Needed::Folder(path)) => match backend.list(&path).await {
                 Ok(entries) => search = add(backend, search, path, entries).await?,
                 Err(_) => search.truncate(),
             },
-            Some(Want::File(path)) => {
+            Some(Needed::File(path)) => {
                 let content = backend.read(&path).await;
                 let file = move |search: &mut Search<Grepper>| match &content {
                     Ok(content) => search.file(path, Haystack::Bytes(content)),
@@ -239,14 +239,14 @@ async fn enter<B: Backend + ?Sized, K: Send + 'static>(
     base: String,
     entries: Vec<DirEntry>,
 ) -> Result<Search<K>> {
-    for dir in above(&base) {
+    for dir in parent_folders(&base) {
         // Only the names of ignore files matter, and that there are some.
         if let Ok(entries) = backend.list(dir).await {
             let contents = ignore_files(backend, dir, &entries).await;
             let dir = dir.to_owned();
             let step = search.run(move |search| {
                 let rules = rules(&dir, &contents, search.cancellation());
-                search.above(rules);
+                search.add_parent_rules(rules);
             });
             search = step.await?.0;
         }

@@ -33,13 +33,13 @@ static CLEANED: Once = Once::new();
 
 /// The cgroup of one command.
 #[derive(Debug)]
-pub(in super::super) struct Cage {
+pub(in super::super) struct Cgroup {
     path: PathBuf,
     /// Locked during the life of this process: a cgroup without a lock is a leftover.
     lock: File,
 }
 
-impl Cage {
+impl Cgroup {
     /// Creates a cgroup beneath that of this process; `None` where that is not possible.
     pub(in super::super) fn new() -> Option<Self> {
         if IS_REFUSED.load(Ordering::Relaxed) {
@@ -50,7 +50,7 @@ impl Cage {
         CLEANED.call_once(|| remove_leftovers(&own_cgroup));
         let (process, random_id) = (std::process::id(), fastrand::u64(..));
         match Self::at(own_cgroup.join(format!("{PREFIX}{process}-{random_id:016x}"))) {
-            Ok(cage) => Some(cage),
+            Ok(cgroup) => Some(cgroup),
             Err(error) => {
                 note(&error);
                 None
@@ -61,16 +61,16 @@ impl Cage {
     fn at(path: PathBuf) -> io::Result<Self> {
         fs::create_dir(&path)?;
         // From here on it is removed when it is dropped.
-        let cage = Self {
+        let cgroup = Self {
             lock: File::open(&path)?,
             path,
         };
-        flock(&cage.lock, FlockOperation::NonBlockingLockExclusive)?;
+        flock(&cgroup.lock, FlockOperation::NonBlockingLockExclusive)?;
         // Older kernels cannot end a cgroup at once.
-        match cage.path.join("cgroup.kill").exists() {
-            true => Ok(cage),
+        match cgroup.path.join("cgroup.kill").exists() {
+            true => Ok(cgroup),
             // Another process may have taken it for a leftover before it was locked.
-            false if !cage.path.exists() => Err(ErrorKind::NotFound.into()),
+            false if !cgroup.path.exists() => Err(ErrorKind::NotFound.into()),
             false => Err(ErrorKind::Unsupported.into()),
         }
     }
@@ -110,7 +110,7 @@ impl Cage {
     }
 }
 
-impl Drop for Cage {
+impl Drop for Cgroup {
     /// Removes it if it is empty; else another process does.
     fn drop(&mut self) {
         self.kill();
@@ -223,16 +223,16 @@ mod tests {
     #[test]
     fn cgroup_without_a_lock_is_removed_and_a_locked_one_stays() {
         // Where this process may make none, there is nothing to show.
-        let Some(cage) = Cage::new() else { return };
-        let parent = cage.path().parent().unwrap();
+        let Some(cgroup) = Cgroup::new() else { return };
+        let parent = cgroup.path().parent().unwrap();
         let leftover_folder = parent.join(format!("{PREFIX}0-{:016x}", fastrand::u64(..)));
         fs::create_dir(&leftover_folder).unwrap();
         remove_leftovers(parent);
         assert!(!leftover_folder.exists());
-        assert!(cage.path().exists());
-        let path = cage.path().to_owned();
+        assert!(cgroup.path().exists());
+        let path = cgroup.path().to_owned();
         fs::create_dir(path.join("inner")).unwrap();
-        assert!(cage.remove(Instant::now()));
+        assert!(cgroup.remove(Instant::now()));
         assert!(!path.exists());
     }
 }

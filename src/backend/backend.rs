@@ -1,4 +1,4 @@
-//! The contract of a backend.
+//! The [`Backend`] trait.
 
 use std::fmt::Debug;
 
