@@ -112,11 +112,11 @@ fn pay(ledger: PathBuf) -> FuncTool {
         "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}},
         "required": ["to", "amount"]
     });
-    FuncTool::new("pay", "Pays somebody", parameters, move |_cx, args| {
+    FuncTool::new("pay", "Makes a payment", parameters, move |_cx, args| {
         let ledger = ledger.clone();
         async move {
             let line = format!("{} to {}", args["amount"], args["to"]);
-            // A payment is made although nobody watches.
+            // A closed standard output must not stop the payment.
             let _ = writeln!(io::stdout(), "paying {line}");
             let mut ledger = OpenOptions::new().append(true).create(true).open(ledger)?;
             writeln!(ledger, "{line}")?;

@@ -4,10 +4,8 @@
 //! cargo run --example hello
 //! ```
 //!
-//! A real model goes where the scripted one stands:
+//! To use a real model, replace the scripted one:
 //! `agentcore::providers::resolve("anthropic:claude-sonnet-5")?`.
-
-use std::io::Write;
 
 use agentcore::Agent;
 use agentcore::testing::ScriptedModel;
@@ -17,6 +15,6 @@ async fn main() -> agentcore::Result<()> {
     let model = ScriptedModel::new().say("Hello! What shall we look at?");
     let agent = Agent::builder(model).system_prompt("Be brief.").build()?;
     let output = agent.run("Hi").await?;
-    writeln!(std::io::stdout(), "{}", output.text)?;
+    println!("{}", output.text);
     Ok(())
 }

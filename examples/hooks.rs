@@ -1,11 +1,8 @@
-//! A closure for each of the eight phases, saying when it runs.
+//! One hook for each of the eight phases, printing when it runs.
 //!
 //! ```sh
 //! cargo run --example hooks
 //! ```
-
-use std::fmt;
-use std::io::{self, Write};
 
 use agentcore::hook::FnHook;
 use agentcore::model::Stability;
@@ -30,7 +27,7 @@ async fn main() -> agentcore::Result<()> {
     let output = agent
         .run("How is the weather in Paris and in Atlantis?")
         .await?;
-    line(format_args!("\n{}", output.text));
+    println!("\n{}", output.text);
     Ok(())
 }
 
@@ -46,60 +43,51 @@ fn weather() -> FuncTool {
 fn hooks() -> [FnHook; 9] {
     [
         hook::before_agent("greeter", |_cx, state| async move {
-            line(format_args!(
+            println!(
                 "before_agent      once, with {} messages",
                 state.messages.len()
-            ));
+            );
             Ok(state)
         }),
         hook::modify_request("clock", |cx, messages| async move {
-            line(format_args!(
+            println!(
                 "modify_request    turn {}: adds the time, to this request alone",
                 cx.turn()
-            ));
+            );
             cx.system().set("clock", "It is noon.", Stability::Volatile);
             Ok(messages)
         }),
         hook::wrap_model_call("stopwatch", |request, next| async move {
-            line(format_args!(
-                "wrap_model_call   > {} messages",
-                request.messages.len()
-            ));
+            println!("wrap_model_call   > {} messages", request.messages.len());
             let response = next.run(request).await?;
-            line(format_args!(
-                "wrap_model_call   < {:?}",
-                response.stop_reason
-            ));
+            println!("wrap_model_call   < {:?}", response.stop_reason);
             Ok(response)
         }),
         hook::pre_tool_use("gate", |_cx, call| async move {
-            line(format_args!(
-                "pre_tool_use      {} {}",
-                call.name, call.args
-            ));
+            println!("pre_tool_use      {} {}", call.name, call.args);
             if call.args["city"] == "Atlantis" {
                 return Ok(ToolDecision::deny("no such city"));
             }
             Ok(ToolDecision::proceed().with_args(json!({"city": call.args["city"], "days": 1})))
         }),
         hook::wrap_tool_call("outer", |call, next| async move {
-            line(format_args!("wrap_tool_call    > outer: {}", call.args));
+            println!("wrap_tool_call    > outer: {}", call.args);
             let result = next.run(call).await;
-            line(format_args!("wrap_tool_call    < outer"));
+            println!("wrap_tool_call    < outer");
             result
         }),
         hook::wrap_tool_call("inner", |call, next| async move {
-            line(format_args!("wrap_tool_call      > inner"));
+            println!("wrap_tool_call      > inner");
             let result = next.run(call).await;
-            line(format_args!("wrap_tool_call      < inner"));
+            println!("wrap_tool_call      < inner");
             result
         }),
         hook::post_tool_use("scribe", |_cx, _call, result| async move {
-            line(format_args!("post_tool_use     {}", result.output()));
+            println!("post_tool_use     {}", result.output());
             Ok(result)
         }),
         hook::before_stop("reviewer", |cx, response| async move {
-            line(format_args!("before_stop       {:?}", response.text()));
+            println!("before_stop       {:?}", response.text());
             // Only once: a hook that always goes on would never let the run end.
             match cx.turn() {
                 2 => Ok(StopDecision::continue_with("And in one word?")),
@@ -107,16 +95,11 @@ fn hooks() -> [FnHook; 9] {
             }
         }),
         hook::after_agent("accountant", |_cx, state| async move {
-            line(format_args!(
+            println!(
                 "after_agent       {} new messages",
                 state.output_messages.len()
-            ));
+            );
             Ok(state)
         }),
     ]
-}
-
-/// Prints a line. That nobody reads it is no reason to stop.
-fn line(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{text}");
 }

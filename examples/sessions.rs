@@ -4,7 +4,6 @@
 //! cargo run --example sessions --features jsonl
 //! ```
 
-use std::io::Write;
 use std::time::Duration;
 
 use agentcore::session::JsonlStore;
@@ -14,8 +13,8 @@ use agentcore::{Agent, BoxError, SessionStore};
 /// An agent as each process would build it. Without a key, its model only counts.
 fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
     let model = FunctionModel::text(|request| {
-        let said = request.messages.len();
-        format!("I have read {said} messages.")
+        let count = request.messages.len();
+        format!("I have read {count} messages.")
     });
     Agent::builder(model)
         .store(store.clone())
@@ -25,7 +24,6 @@ fn agent(store: &JsonlStore) -> agentcore::Result<Agent> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let mut out = std::io::stdout();
     let folder = tempfile::tempdir()?;
     let store = JsonlStore::open(folder.path())?;
     agent(&store)?
@@ -35,7 +33,7 @@ async fn main() -> Result<(), BoxError> {
 
     for info in store.list().await? {
         let title = info.title.as_deref().unwrap_or("-");
-        writeln!(out, "{}: {title} ({} messages)", info.id, info.messages)?;
+        println!("{}: {title} ({} messages)", info.id, info.messages);
     }
 
     // The next process: the conversation of this directory that was written last goes on.
@@ -43,23 +41,23 @@ async fn main() -> Result<(), BoxError> {
     let latest = store.latest("/srv/travel").await?;
     let session = agent.session(latest.ok_or("there is none")?.id);
     let output = session.clone().run("And by train?").await?;
-    writeln!(out, "continued: {} messages", output.messages.len())?;
+    println!("continued: {} messages", output.messages.len());
 
     // Another turn after the first two messages. The session itself stays as it is.
     let fork = session.fork_at("by boat", 2).await?;
     let output = fork.run("And by boat?").await?;
-    writeln!(out, "forked: {} messages", output.messages.len())?;
+    println!("forked: {} messages", output.messages.len());
 
     // JSON, for a backup, another store or another program.
     let json = store.export("trip").await?;
     store.import("copy", json.as_bytes()).await?;
     let copy = agent.session("copy").state().await?;
     let messages = copy.map_or(0, |state| state.messages.len());
-    writeln!(out, "imported: {messages} messages")?;
+    println!("imported: {messages} messages");
 
     // Only what nobody has written for so long, and no run holds.
     let kept = store.prune(Duration::from_secs(30 * 24 * 60 * 60)).await?;
     let removed = store.prune(Duration::ZERO).await?;
-    writeln!(out, "a month old: {kept}; removed: {removed}")?;
+    println!("a month old: {kept}; removed: {removed}");
     Ok(())
 }

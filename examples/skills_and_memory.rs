@@ -5,9 +5,6 @@
 //! cargo run --example skills_and_memory --features tools,yaml
 //! ```
 
-use std::fmt;
-use std::io::{self, Write};
-
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::{FilesystemHook, MemoryHook, SkillsHook, TodoListHook};
 use agentcore::testing::ScriptedModel;
@@ -61,30 +58,25 @@ async fn main() -> agentcore::Result<()> {
         .build()?;
 
     let output = agent.run("Describe the release.").await?;
-    line(format_args!("{}", output.text));
+    println!("{}", output.text);
     for (path, content) in &*output.state.files {
-        line(format_args!("\n--- {path}\n{content}"));
+        println!("\n--- {path}\n{content}");
     }
-    line(format_args!(
-        "\n--- what the model was told\n{}",
-        told(&model.requests(), 0)
-    ));
+    println!(
+        "\n--- the system prompt\n{}",
+        system_prompt(&model.requests(), 0)
+    );
 
     // Another conversation, and the memory is there.
     let output = agent.run("Where are releases described?").await?;
-    line(format_args!("\n{}", output.text));
-    line(format_args!(
-        "\n--- what the model was told\n{}",
-        told(&model.requests(), 5)
-    ));
+    println!("\n{}", output.text);
+    println!(
+        "\n--- the system prompt\n{}",
+        system_prompt(&model.requests(), 5)
+    );
     Ok(())
 }
 
-fn told(requests: &[ModelRequest], turn: usize) -> String {
+fn system_prompt(requests: &[ModelRequest], turn: usize) -> String {
     requests[turn].system.to_string()
-}
-
-/// Prints a line. That nobody reads it is no reason to stop.
-fn line(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{text}");
 }

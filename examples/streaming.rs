@@ -4,7 +4,6 @@
 //! cargo run --example streaming
 //! ```
 
-use std::fmt;
 use std::io::{self, Write};
 
 use agentcore::testing::{ScriptedModel, Step};
@@ -41,16 +40,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match &message {
             SdkMessage::ToolProgress(progress) => {
                 let data = progress.data.as_ref().ok_or("progress without data")?;
-                line(format_args!("  [{} {data}]", progress.tool_name));
+                println!("  [{} {data}]", progress.tool_name);
                 if data["shelf"] == 2 {
                     handle.steer("I meant dogs.");
                 }
             }
-            SdkMessage::Assistant(_) => line(format_args!("")),
+            SdkMessage::Assistant(_) => println!(),
             _ => print(&message),
         }
     }
-    line(format_args!("-> {}\n", run.into_output()?.end));
+    println!("-> {}\n", run.into_output()?.end);
 
     let mut run = session.run("Tell me a story");
     let handle = run.handle();
@@ -63,22 +62,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let output = run.into_output()?;
-    line(format_args!(
+    println!(
         "\n-> {}; the session stays valid, with {} messages",
         output.end,
         output.messages.len()
-    ));
+    );
     output.messages.validate_for_model()?;
     Ok(())
 }
 
-/// Prints a piece of an answer. That nobody reads it is no reason to stop.
+/// Prints a piece of an answer at once, although it does not end a line.
 fn print(message: &SdkMessage) {
-    let mut out = io::stdout().lock();
-    let _ = write!(out, "{}", message.text_delta().unwrap_or_default());
-    let _ = out.flush();
-}
-
-fn line(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{text}");
+    print!("{}", message.text_delta().unwrap_or_default());
+    let _ = io::stdout().flush();
 }

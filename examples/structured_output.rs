@@ -5,8 +5,6 @@
 //! cargo run --example structured_output
 //! ```
 
-use std::io::{self, Write};
-
 use agentcore::Agent;
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
@@ -29,14 +27,12 @@ async fn main() -> agentcore::Result<()> {
 
     let city: City = agent.run("What is the capital of Norway?").output().await?;
 
-    let mut out = io::stdout().lock();
-    writeln!(out, "{} has {} inhabitants.", city.name, city.inhabitants)?;
+    println!("{} has {} inhabitants.", city.name, city.inhabitants);
     for request in model.requests().iter().skip(1) {
-        writeln!(
-            out,
+        println!(
             "\nThe first answer went back with:\n{}",
             request.messages.last_content()
-        )?;
+        );
     }
     Ok(())
 }

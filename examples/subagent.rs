@@ -5,9 +5,6 @@
 //! cargo run --example subagent
 //! ```
 
-use std::fmt;
-use std::io::{self, Write};
-
 use agentcore::schemars::{self, JsonSchema};
 use agentcore::testing::ScriptedModel;
 use agentcore::{Agent, BoxError, ExitReason, FuncTool, SdkMessage, ToolContext};
@@ -43,10 +40,10 @@ async fn main() -> Result<(), BoxError> {
         };
         match &message {
             SdkMessage::Assistant(answer) if !answer.text().is_empty() => {
-                line(format_args!("{depth}{}", answer.text()));
+                println!("{depth}{}", answer.text());
             }
-            SdkMessage::Assistant(_) => line(format_args!("{depth}(calls a tool)")),
-            SdkMessage::Result(result) => line(format_args!("{depth}-> {}", result.subtype)),
+            SdkMessage::Assistant(_) => println!("{depth}(calls a tool)"),
+            SdkMessage::Result(result) => println!("{depth}-> {}", result.subtype),
             _ => {}
         }
     }
@@ -70,9 +67,4 @@ fn research(agent: Agent) -> FuncTool {
         }
     };
     FuncTool::typed_with_context("research", "Asks the librarian", ask)
-}
-
-/// Prints a line. That nobody reads it is no reason to stop.
-fn line(text: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{text}");
 }

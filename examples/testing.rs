@@ -1,11 +1,9 @@
-//! How to test an agent without a network: a script says what the model answers, and a strict
+//! Tests of an agent without a network: a script determines the answers of the model, and a strict
 //! model refuses every request that a provider would refuse.
 //!
 //! ```sh
 //! cargo run --example testing
 //! ```
-
-use std::io::Write;
 
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::{Agent, Error, ErrorKind, ExitReason, FuncTool, Model};
@@ -37,7 +35,7 @@ async fn main() -> agentcore::Result<()> {
     it_adds().await?;
     it_survives_a_tool_that_fails().await?;
     it_retries_an_overloaded_model().await?;
-    writeln!(std::io::stdout(), "all went as the scripts say")?;
+    println!("all went as the scripts say");
     Ok(())
 }
 

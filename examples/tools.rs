@@ -4,7 +4,6 @@
 //! cargo run --example tools
 //! ```
 
-use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentcore::schemars::{self, JsonSchema};
@@ -33,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
 
     // The five calls run side by side; the history lists their results in the order of the calls.
     let output = agent.run("Try the tools").await?;
-    writeln!(std::io::stdout(), "{}", output.messages.pretty_print())?;
+    println!("{}", output.messages.pretty_print());
     Ok(())
 }
 
@@ -44,9 +43,12 @@ fn shout() -> FuncTool {
         "properties": {"text": {"type": "string"}},
         "required": ["text"],
     });
-    FuncTool::new("shout", "Says it louder", schema, |_cx, args| async move {
-        args["text"].as_str().unwrap_or_default().to_uppercase()
-    })
+    FuncTool::new(
+        "shout",
+        "Converts text to upper case",
+        schema,
+        |_cx, args| async move { args["text"].as_str().unwrap_or_default().to_uppercase() },
+    )
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -118,24 +118,34 @@ fn nobody_has_to_read_what_a_program_writes() {
     );
 }
 
+/// The examples that are used as programs, in pipes. The others show one idea, and `println!` hides
+/// it the least.
+const PROGRAMS: [&str; 5] = [
+    "agent",
+    "approval.rs",
+    "explain_permission.rs",
+    "quickstart",
+    "repair_history.rs",
+];
+
 #[test]
-fn no_example_prints_with_what_panics() {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")];
-    let mut files = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            files += 1;
-            let text = fs::read_to_string(&path).unwrap();
+fn no_program_prints_with_what_panics() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for program in PROGRAMS {
+        let path = examples.join(program);
+        let files: Vec<_> = match path.is_dir() {
+            true => fs::read_dir(&path)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .collect(),
+            false => vec![path],
+        };
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
             let prints = text.contains("print!(") || text.contains("println!(");
-            assert!(!prints, "{} panics when nobody reads", path.display());
+            assert!(!prints, "{} panics when nobody reads", file.display());
         }
     }
-    assert!(files > 10);
 }
 
 #[test]
