@@ -5,11 +5,12 @@ use agentcore::sdk::{ApiStreamEvent, SystemKind};
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
 use agentcore::tool::{AskOrigin, Verdict};
 use agentcore::{
-    Agent, Error, ErrorKind, ExitReason, Message, Messages, ModelEvent, ModelResponse, SdkMessage,
-    StopDecision, ToolCall, ToolDecision, ToolResult,
+    ExitReason, Message, Messages, ModelEvent, ModelResponse, SdkMessage, StopDecision, ToolCall,
+    ToolDecision, ToolResult,
 };
 use serde_json::{Value, json};
 
+use crate::kit::retrying::{fails_midway, retrying, streamed_text, streaming};
 use crate::kit::{Log, agent, collect, echo, kinds, logged, results, roles, texts, watch};
 
 fn pre(name: &'static str, decision: ToolDecision) -> FnHook {
@@ -224,47 +225,11 @@ async fn what_before_agent_leaves_broken_is_repaired() {
     );
 }
 
-fn streaming(model: ScriptedModel, hooks: impl IntoIterator<Item = FnHook>) -> Agent {
-    agent(model)
-        .hooks(hooks)
-        .include_partial_messages(true)
-        .build()
-        .unwrap()
-}
-
-fn shown(messages: &[SdkMessage]) -> String {
-    messages.iter().filter_map(SdkMessage::text_delta).collect()
-}
-
-/// Twice if the first attempt fails; `change` makes each attempt's request.
-fn twice(
-    change: impl Fn(agentcore::ModelRequest) -> agentcore::ModelRequest + Send + Sync + 'static,
-) -> FnHook {
-    hook::wrap_model_call("twice", move |request, next| {
-        let request = change(request);
-        async move {
-            match next.run(request.clone()).await {
-                Ok(response) => Ok(response),
-                Err(_) => next.run(request).await,
-            }
-        }
-    })
-}
-
-fn fails_midway() -> ScriptedModel {
-    ScriptedModel::new()
-        .events(vec![
-            Ok(ModelEvent::Text("Hal".into())),
-            Err(Error::new(ErrorKind::Protocol, "garbage")),
-        ])
-        .say("Hello")
-}
-
 #[tokio::test]
 async fn a_tap_sees_a_start_and_only_a_whole_attempt_has_a_stop() {
     let log = Log::default();
     let seen = log.clone();
-    let hook = twice(move |request| {
+    let hook = retrying(move |request| {
         let seen = seen.clone();
         request.map_events(move |event| {
             seen.add(match &event {
@@ -302,7 +267,7 @@ async fn a_muted_attempt_voids_nothing() {
         }
     });
     let messages = collect(streaming(fails_midway(), [hook]).run("Go")).await;
-    assert_eq!(shown(&messages), "Hello");
+    assert_eq!(streamed_text(&messages), "Hello");
     assert!(!kinds(&messages).contains(&"system/stream_restart".into()));
 }
 
@@ -311,9 +276,9 @@ async fn what_is_held_back_when_the_model_starts_over_is_never_shown() {
     let step = Step::text("Hal")
         .and_event(ModelEvent::Restart)
         .and_text("Hello");
-    let hold = twice(agentcore::ModelRequest::hold_events);
+    let hold = retrying(agentcore::ModelRequest::hold_events);
     let messages = collect(streaming(ScriptedModel::new().step(step), [hold]).run("Go")).await;
-    assert_eq!(shown(&messages), "Hello");
+    assert_eq!(streamed_text(&messages), "Hello");
 }
 
 #[tokio::test]
@@ -322,7 +287,7 @@ async fn a_tap_that_drops_everything_leaves_the_answer() {
         next.run(request.map_events(|_event| None)).await
     });
     let messages = collect(streaming(ScriptedModel::new().say("kept"), [none]).run("Go")).await;
-    assert_eq!(shown(&messages), "");
+    assert_eq!(streamed_text(&messages), "");
     let result = messages.last().unwrap().as_result().unwrap();
     assert_eq!(result.result.as_deref(), Some("kept"));
 }
@@ -348,7 +313,7 @@ async fn a_tap_that_adds_text_keeps_the_blocks_apart() {
         .build()
         .unwrap();
     let messages = collect(agent.run("Go")).await;
-    assert_eq!(shown(&messages), "a [end]b [end]");
+    assert_eq!(streamed_text(&messages), "a [end]b [end]");
     let mut open = None;
     let mut next = 0;
     for message in &messages {

@@ -2,21 +2,10 @@
 
 use agentcore::hook::{self, FnHook};
 use agentcore::testing::{ScriptedModel, Step};
-use agentcore::{Agent, Error, ErrorKind, ModelEvent, SdkMessage};
+use agentcore::{ErrorKind, ModelEvent, ModelRequest};
 
-use crate::kit::{agent, collect, kinds};
-
-fn streaming(model: ScriptedModel, hooks: impl IntoIterator<Item = FnHook>) -> Agent {
-    agent(model)
-        .hooks(hooks)
-        .include_partial_messages(true)
-        .build()
-        .unwrap()
-}
-
-fn shown(messages: &[SdkMessage]) -> String {
-    messages.iter().filter_map(SdkMessage::text_delta).collect()
-}
+use crate::kit::retrying::{fails_midway, retrying, streamed_text, streaming};
+use crate::kit::{collect, kinds};
 
 fn around(name: &'static str) -> FnHook {
     hook::wrap_model_call(name, move |request, next| async move {
@@ -30,29 +19,11 @@ fn around(name: &'static str) -> FnHook {
     })
 }
 
-fn retrying(name: &'static str) -> FnHook {
-    hook::wrap_model_call(name, |request, next| async move {
-        match next.run(request.clone()).await {
-            Ok(response) => Ok(response),
-            Err(_) => next.run(request).await,
-        }
-    })
-}
-
-fn fails_midway() -> ScriptedModel {
-    ScriptedModel::new()
-        .events(vec![
-            Ok(ModelEvent::Text("Hal".into())),
-            Err(Error::new(ErrorKind::Protocol, "garbage")),
-        ])
-        .say("Hello")
-}
-
 #[tokio::test]
 async fn taps_nest_like_the_hooks() {
     let agent = streaming(ScriptedModel::new().say("x"), [around("A"), around("B")]);
     let messages = collect(agent.run("Go")).await;
-    assert_eq!(shown(&messages), "A(B(x))");
+    assert_eq!(streamed_text(&messages), "A(B(x))");
     let result = messages.last().unwrap().as_result().unwrap();
     assert_eq!(
         result.result.as_deref(),
@@ -76,27 +47,23 @@ async fn a_tap_drops_adds_and_flushes() {
         .await
     });
     let agent = streaming(ScriptedModel::new().say("one two"), [hold]);
-    assert_eq!(shown(&collect(agent.run("Go")).await), "ONE TWO");
+    assert_eq!(streamed_text(&collect(agent.run("Go")).await), "ONE TWO");
 }
 
 #[tokio::test]
 async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
-    let count = hook::wrap_model_call("count", |request, next| async move {
+    let count = retrying(|request| {
         let mut n = 0;
-        let request = request.map_events(move |event| {
+        request.map_events(move |event| {
             n += usize::from(matches!(event, ModelEvent::Text(_)));
             let text =
                 matches!(event, ModelEvent::Text(_)).then(|| ModelEvent::Text(n.to_string()));
             [text.unwrap_or(event)]
-        });
-        match next.run(request.clone()).await {
-            Ok(response) => Ok(response),
-            Err(_) => next.run(request).await,
-        }
+        })
     });
     let agent = streaming(fails_midway(), [count]);
     let messages = collect(agent.run("Go")).await;
-    assert_eq!(shown(&messages), "11");
+    assert_eq!(streamed_text(&messages), "11");
     let kinds = kinds(&messages);
     let restart = kinds
         .iter()
@@ -112,15 +79,9 @@ async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
 
 #[tokio::test]
 async fn held_events_are_shown_only_when_the_attempt_succeeds() {
-    let hold = hook::wrap_model_call("hold", |request, next| async move {
-        let request = request.hold_events();
-        match next.run(request.clone()).await {
-            Ok(response) => Ok(response),
-            Err(_) => next.run(request).await,
-        }
-    });
+    let hold = retrying(ModelRequest::hold_events);
     let messages = collect(streaming(fails_midway(), [hold]).run("Go")).await;
-    assert_eq!(shown(&messages), "Hello");
+    assert_eq!(streamed_text(&messages), "Hello");
     assert!(!kinds(&messages).contains(&"system/stream_restart".into()));
 }
 
@@ -143,7 +104,7 @@ async fn muted_and_own_requests_are_silent() {
     });
     let model = ScriptedModel::new().say("x").say("yes");
     let messages = collect(streaming(model, [judge]).run("Go")).await;
-    assert_eq!(shown(&messages), "x");
+    assert_eq!(streamed_text(&messages), "x");
 }
 
 #[tokio::test]
@@ -151,9 +112,12 @@ async fn a_models_own_restart_voids_what_it_said() {
     let step = Step::text("Hal")
         .and_event(ModelEvent::Restart)
         .and_text("Hello");
-    let agent = streaming(ScriptedModel::new().step(step), [retrying("r")]);
+    let agent = streaming(
+        ScriptedModel::new().step(step),
+        [retrying(|request| request)],
+    );
     let messages = collect(agent.run("Go")).await;
-    assert_eq!(shown(&messages), "HalHello");
+    assert_eq!(streamed_text(&messages), "HalHello");
     assert!(kinds(&messages).contains(&"system/stream_restart".into()));
     let result = messages.last().unwrap().as_result().unwrap();
     assert_eq!(result.result.as_deref(), Some("Hello"));

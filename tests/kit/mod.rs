@@ -8,6 +8,7 @@ pub mod keys;
     all(feature = "docker", target_os = "linux")
 ))]
 pub mod processes;
+pub mod retrying;
 mod run;
 #[cfg(feature = "http")]
 pub mod serving;

@@ -1,56 +1,16 @@
 //! A key is in nothing that a program prints, stores or sends anywhere but to its provider.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
 
 use agentcore::agent::RetryPolicy;
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Agent, AgentBuilder, Model, Secret};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
+use crate::kit::keys::Logged;
 use crate::kit::watch;
 
 const KEY: &str = "sk-canary-0123456789abcdef";
-
-/// Writes down everything that is logged.
-#[derive(Clone, Default)]
-struct Ears(Arc<Mutex<String>>);
-
-struct Writer<'a>(&'a mut String);
-
-impl Visit for Writer<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        writeln!(self.0, "{field}={value:?}").unwrap();
-    }
-}
-
-impl Subscriber for Ears {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, span: &Attributes<'_>) -> Id {
-        span.record(&mut Writer(&mut self.0.lock().unwrap()));
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, values: &Record<'_>) {
-        values.record(&mut Writer(&mut self.0.lock().unwrap()));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        event.record(&mut Writer(&mut self.0.lock().unwrap()));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
 
 fn told(what: &dyn Debug, into: &mut String) {
     writeln!(into, "{what:?}\n{what:#?}").unwrap();
@@ -58,8 +18,8 @@ fn told(what: &dyn Debug, into: &mut String) {
 
 /// Everything a run on `model` lets a program see.
 async fn everything(model: impl Model + Debug) -> String {
-    let ears = Ears::default();
-    let _listening = tracing::subscriber::set_default(ears.clone());
+    let logged = Logged::default();
+    let _listening = tracing::subscriber::set_default(logged.clone());
     let mut all = String::new();
     told(&model, &mut all);
     let builder: AgentBuilder = AgentBuilder::new(model)
@@ -88,7 +48,7 @@ async fn everything(model: impl Model + Debug) -> String {
     }
     let state = agent.session("s").state().await.unwrap();
     all.push_str(&serde_json::to_string(&state).unwrap());
-    all.push_str(&ears.0.lock().unwrap());
+    all.push_str(&logged.text());
     all
 }
 

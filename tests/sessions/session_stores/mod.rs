@@ -25,7 +25,11 @@ mod servers;
 #[cfg(all(feature = "__durable", unix))]
 mod snapshots;
 
+#[cfg(all(feature = "__durable", unix))]
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+#[cfg(all(feature = "__durable", unix))]
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcore::testing::conformance;
 use agentcore::{SessionStore, ThreadStore};
@@ -50,20 +54,8 @@ async fn a_shared_store_keeps_the_contract() {
 async fn files_keep_the_contract() {
     use agentcore::session::JsonlStore;
 
-    let held = tempfile::tempdir().unwrap();
-    let count = std::sync::atomic::AtomicUsize::new(0);
-    let make = || async {
-        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        JsonlStore::open(held.path().join(number.to_string())).unwrap()
-    };
-    let reopen = |store: JsonlStore| async move { JsonlStore::open(store.folder()).unwrap() };
-    conformance::session_store(make, reopen).await.unwrap();
-    let two = || async {
-        let one = make().await;
-        let other = JsonlStore::open(one.folder()).unwrap();
-        (one, other)
-    };
-    conformance::shared_session_store(two).await.unwrap();
+    let open = |path: &Path| JsonlStore::open(path).unwrap();
+    assert_contract(open, |store| store.folder().to_owned()).await;
 }
 
 #[cfg(all(feature = "sqlite", unix))]
@@ -71,18 +63,26 @@ async fn files_keep_the_contract() {
 async fn a_database_keeps_the_contract() {
     use agentcore::session::SqliteStore;
 
-    let held = tempfile::tempdir().unwrap();
-    let count = std::sync::atomic::AtomicUsize::new(0);
+    let open = |path: &Path| SqliteStore::open(path).unwrap();
+    assert_contract(open, |store| store.path().to_owned()).await;
+}
+
+/// Checks a store that is opened at a path, alone and as one of two at the same path.
+#[cfg(all(feature = "__durable", unix))]
+async fn assert_contract<S: SessionStore>(open: impl Fn(&Path) -> S, path: impl Fn(&S) -> PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let count = AtomicUsize::new(0);
     let make = || async {
-        let number = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        SqliteStore::open(held.path().join(number.to_string())).unwrap()
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        open(&folder.path().join(number.to_string()))
     };
-    let reopen = |store: SqliteStore| async move { SqliteStore::open(store.path()).unwrap() };
+    let (open, path) = (&open, &path);
+    let reopen = |store: S| async move { open(&path(&store)) };
     conformance::session_store(make, reopen).await.unwrap();
-    let two = || async {
-        let one = make().await;
-        let other = SqliteStore::open(one.path()).unwrap();
-        (one, other)
+    let make_two = || async {
+        let store = make().await;
+        let other = open(&path(&store));
+        (store, other)
     };
-    conformance::shared_session_store(two).await.unwrap();
+    conformance::shared_session_store(make_two).await.unwrap();
 }

@@ -192,27 +192,8 @@ macro_rules! for_each_place {
             })*
         }
 
-        #[cfg(feature = "postgres")]
-        mod real_postgres {
-            $(#[tokio::test]
-            async fn $test() {
-                type Kind = agentcore::session::PostgresStore;
-                if crate::session_stores::servers::is_there::<Kind>() {
-                    super::$test::<crate::session_stores::servers::Real<Kind>>().await;
-                }
-            })*
-        }
-
-        #[cfg(feature = "redis")]
-        mod real_redis {
-            $(#[tokio::test]
-            async fn $test() {
-                type Kind = agentcore::session::RedisStore;
-                if crate::session_stores::servers::is_there::<Kind>() {
-                    super::$test::<crate::session_stores::servers::Real<Kind>>().await;
-                }
-            })*
-        }
+        #[cfg(any(feature = "postgres", feature = "redis"))]
+        crate::session_stores::servers::for_each_server!(Real: $($test),*);
     };
 }
 pub(super) use for_each_place;

@@ -13,7 +13,7 @@ use agentcore::SessionStore;
 use agentcore::backend::LocalBackend;
 use agentcore::hooks::{FileCheckpoints, RewindMode};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, FuncTool, Message, Messages};
+use agentcore::{AgentBuilder, FuncTool};
 use serde_json::json;
 
 use super::{Place, change, rewind, tree};
@@ -73,16 +73,7 @@ async fn a_fork_is_rewound_by_itself() {
 /// The copy has only the messages since, and what came before them is not its own to undo.
 #[tokio::test]
 async fn a_fork_of_a_shorter_history_begins_with_it() {
-    let place = Place::new();
-    place.put("a", "0");
-    let files = place.files();
-    for text in ["1", "2"] {
-        place.changes(&files, json!([["write", "a", text]])).await;
-    }
-    let mut state = place.store.get("s").unwrap();
-    state.messages = Messages::from(vec![Message::human("Before")]).ai("Yes.");
-    place.store.save("s", state);
-    let at = place.changes(&files, json!([["write", "a", "3"]])).await;
+    let (place, files, at) = Place::with_shorter_history().await;
     for (id, messages, left) in [("t", at, "3"), ("u", usize::MAX, "2")] {
         files.fork_at("s", id, messages).await.unwrap();
         let done = files.rewind(id, 0, RewindMode::SkipChanged).await.unwrap();

@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use agentcore::backend::{Backend, LocalBackend};
 use agentcore::hooks::{FileCheckpoints, Rewind, RewindMode, RewindOutcome};
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, BoxError, FuncTool, RunOutput, ThreadStore, ToolContext};
+use agentcore::{
+    Agent, AgentBuilder, BoxError, FuncTool, Message, Messages, RunOutput, ThreadStore, ToolContext,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -59,6 +61,22 @@ impl Place {
         Some(String::from_utf8_lossy(&content).into_owned())
     }
 
+    /// A session that changed `a` in two messages, whose history became shorter, and that changed
+    /// it once more; with the position of the last message.
+    async fn with_shorter_history() -> (Self, FileCheckpoints, usize) {
+        let place = Self::new();
+        place.put("a", "0");
+        let files = place.files();
+        for text in ["1", "2"] {
+            place.changes(&files, json!([["write", "a", text]])).await;
+        }
+        let mut state = place.store.get("s").unwrap();
+        state.messages = Messages::from(vec![Message::human("Before")]).ai("Yes.");
+        place.store.save("s", state);
+        let message = place.changes(&files, json!([["write", "a", "3"]])).await;
+        (place, files, message)
+    }
+
     /// As a new process would open them.
     fn files(&self) -> FileCheckpoints {
         let backend = LocalBackend::new(self.root()).unwrap();
@@ -90,6 +108,31 @@ impl Place {
         assert_eq!(texts(&output.messages).pop().as_deref(), Some("changed"));
         output.messages.len() - 4
     }
+}
+
+/// An agent with the checkpoints of two workspaces, whose tool `copy` writes `x` to `a` in the first
+/// and to `other` in the second.
+fn two_workspace_agent(
+    here: &FileCheckpoints,
+    there: &FileCheckpoints,
+    other: &'static str,
+) -> Agent {
+    let away = there.clone();
+    let copy = FuncTool::new("copy", "Writes to both", any_object(), move |cx, _args| {
+        let away = away.clone();
+        async move {
+            cx.backend().ok_or("no backend")?.write("a", b"x").await?;
+            away.write(other, b"x").await?;
+            Ok::<_, BoxError>("copied")
+        }
+    });
+    AgentBuilder::new(ScriptedModel::new().call("copy", json!({})).say("done"))
+        .tool(copy)
+        .hook(here.clone())
+        .hook(there.clone())
+        .backend(here.clone())
+        .build()
+        .unwrap()
 }
 
 /// Makes changes through the backend of its run. `ops` are lists: a name, a path and a text.

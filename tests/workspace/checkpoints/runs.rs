@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agentcore::backend::{Backend, LocalBackend};
 use agentcore::hooks::{FileCheckpoints, RewindMode};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::{AgentBuilder, BoxError, FuncTool, Message, Messages, Session, ThreadStore};
+use agentcore::{AgentBuilder, BoxError, FuncTool, Message, Messages, Session};
 use futures::future::join_all;
 use serde_json::json;
 
-use super::{Place, change, rewind, tree};
+use super::{Place, change, rewind, tree, two_workspace_agent};
 use crate::kit::any_object;
 
 fn builder(files: &FileCheckpoints, model: ScriptedModel) -> AgentBuilder {
@@ -227,16 +227,7 @@ async fn sessions_do_not_mix() {
 /// A history that a hook makes shorter is counted anew; nothing is rewound beyond that.
 #[tokio::test]
 async fn a_shorter_history_is_counted_anew() {
-    let place = Place::new();
-    place.put("a", "0");
-    let files = place.files();
-    for text in ["1", "2"] {
-        place.changes(&files, json!([["write", "a", text]])).await;
-    }
-    let mut state = place.store.get("s").unwrap();
-    state.messages = Messages::from(vec![Message::human("Before, things were said")]).ai("Yes.");
-    place.store.save("s", state);
-    let at = place.changes(&files, json!([["write", "a", "3"]])).await;
+    let (place, _, at) = Place::with_shorter_history().await;
     assert_eq!(at, 2);
     let files = place.files();
     assert_eq!(files.checkpoints("s").await.unwrap().len(), 1);
@@ -373,24 +364,7 @@ async fn a_session_that_changed_nothing_has_nothing_to_rewind() {
 async fn two_workspaces_are_kept_apart() {
     let (one, two) = (Place::new(), Place::new());
     let (here, there) = (one.files(), two.files());
-    let other = Arc::new(there.clone());
-    let copy = FuncTool::new("copy", "Writes to both", any_object(), move |cx, _args| {
-        let other = other.clone();
-        async move {
-            cx.backend().ok_or("no backend")?.write("a", b"x").await?;
-            other.write("b", b"y").await?;
-            Ok::<_, BoxError>("copied")
-        }
-    });
-    let model = ScriptedModel::new().call("copy", json!({})).say("done");
-    let agent = AgentBuilder::new(model)
-        .tool(copy)
-        .hook(here.clone())
-        .hook(there.clone())
-        .backend(here.clone())
-        .store(ThreadStore::new())
-        .build()
-        .unwrap();
+    let agent = two_workspace_agent(&here, &there, "b");
     agent.session("s").run("Go").await.unwrap();
     assert_eq!(here.checkpoints("s").await.unwrap()[0].files.len(), 1);
     assert_eq!(rewind(&there, 0).await, ["delete b: done"]);

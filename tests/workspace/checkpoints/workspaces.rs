@@ -6,12 +6,9 @@ use std::path::PathBuf;
 
 use agentcore::backend::{Backend, LocalBackend};
 use agentcore::hooks::{FileCheckpoints, RewindMode};
-use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, BoxError, FuncTool};
 use serde_json::{Value, json};
 
-use super::{Place, rewind, tree};
-use crate::kit::any_object;
+use super::{Place, rewind, tree, two_workspace_agent};
 
 /// Another workspace beside that of `place`, whose checkpoints are in the same folder.
 fn other(place: &Place) -> (PathBuf, FileCheckpoints) {
@@ -94,28 +91,12 @@ async fn one_message_may_change_the_same_name_in_both() {
     place.put("a", "0");
     fs::write(root.join("a"), "0 there").unwrap();
     let here = place.files();
-    let away = there.clone();
-    let copy = FuncTool::new("copy", "Writes to both", any_object(), move |cx, _args| {
-        let away = away.clone();
-        async move {
-            cx.backend().ok_or("no backend")?.write("a", b"1").await?;
-            away.write("a", b"1").await?;
-            Ok::<_, BoxError>("copied")
-        }
-    });
-    let model = ScriptedModel::new().call("copy", json!({})).say("done");
-    let agent = AgentBuilder::new(model)
-        .tool(copy)
-        .hook(here.clone())
-        .hook(there.clone())
-        .backend(here.clone())
-        .build()
-        .unwrap();
+    let agent = two_workspace_agent(&here, &there, "a");
     agent.session("s").run("Go").await.unwrap();
     assert_eq!(here.checkpoints("s").await.unwrap()[0].files.len(), 2);
     there.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert_eq!(fs::read(root.join("a")).unwrap(), b"0 there");
-    assert_eq!(place.get("a").as_deref(), Some("1"));
+    assert_eq!(place.get("a").as_deref(), Some("x"));
     here.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
     assert_eq!(place.get("a").as_deref(), Some("0"));
 }

@@ -25,16 +25,23 @@ mod tls;
 
 pub use real::{Real, is_there};
 
-/// Each test for each kind of server there is, in modules that `.ci/run` selects.
+/// A store as it is, in place of [`Real`].
+pub type Plain<S> = S;
+
+/// Each test for each kind of server there is, in modules that `.ci/run` selects. The tests are
+/// given the store itself, or a type that is made of it.
 macro_rules! for_each_server {
     ($($test:ident),* $(,)?) => {
+        crate::session_stores::servers::for_each_server!(Plain: $($test),*);
+    };
+    ($of:ident: $($test:ident),* $(,)?) => {
         #[cfg(feature = "postgres")]
         mod real_postgres {
             $(#[tokio::test]
             async fn $test() {
                 type Kind = agentcore::session::PostgresStore;
                 if crate::session_stores::servers::is_there::<Kind>() {
-                    super::$test::<Kind>().await;
+                    super::$test::<crate::session_stores::servers::$of<Kind>>().await;
                 }
             })*
         }
@@ -45,10 +52,10 @@ macro_rules! for_each_server {
             async fn $test() {
                 type Kind = agentcore::session::RedisStore;
                 if crate::session_stores::servers::is_there::<Kind>() {
-                    super::$test::<Kind>().await;
+                    super::$test::<crate::session_stores::servers::$of<Kind>>().await;
                 }
             })*
         }
     };
 }
-use for_each_server;
+pub(super) use for_each_server;
