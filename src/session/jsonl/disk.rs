@@ -18,6 +18,16 @@ pub(super) trait Disk: Send + Sync + 'static {
         file.read_to_end(bytes)
     }
 
+    /// Reads the next bytes of a file, some at least unless it has ended.
+    fn read_piece(&self, file: &mut File, piece: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match file.read(piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Writes some of the bytes at the file's end and returns their number.
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<usize> {
         file.write(bytes)

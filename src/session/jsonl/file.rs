@@ -1,15 +1,20 @@
 //! The file of a session that this process may write.
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, check_own, failed, is_at};
+use crate::session::log::Each;
 use crate::session::taken_over;
 
 use super::disk::Disk;
+
+/// The number of bytes that are read at once of a long file.
+const PIECE: usize = 1024 * 1024;
 
 /// A session's file, locked for writing.
 pub(super) struct SessionFile {
@@ -54,18 +59,23 @@ impl SessionFile {
         &self.lock.path
     }
 
-    /// Cuts off what stands behind `end`, where a line of `bytes` ends.
-    pub(super) fn cut(&mut self, bytes: &[u8], end: u64) -> Result<()> {
+    /// The content, which may have been read: `bytes`.
+    pub(super) fn source<'a>(&'a self, bytes: Option<&'a [u8]>) -> Source<'a> {
+        match bytes {
+            Some(bytes) => Source::Read(bytes),
+            None => Source::Stored(&self.lock.file),
+        }
+    }
+
+    /// Cuts off what stands behind `end`, before which there is a line with or without an end.
+    pub(super) fn cut(&mut self, end: u64, has_open_line: bool) -> Result<()> {
         self.check()?;
         let outcome = self.disk.cut(&self.lock.file, end);
         outcome
             .and_then(|()| self.disk.sync(&self.lock.file))
             .map_err(|error| failed("repair", &self.lock.path, error))?;
         self.len = end;
-        let last = usize::try_from(end)
-            .ok()
-            .and_then(|end| bytes.get(end.wrapping_sub(1)));
-        self.open_line = last.is_some_and(|last| *last != b'\n');
+        self.open_line = has_open_line;
         Ok(())
     }
 
@@ -140,6 +150,32 @@ impl SessionFile {
     }
 }
 
+/// The content of a session's file.
+pub(super) enum Source<'a> {
+    Read(&'a [u8]),
+    Stored(&'a File),
+}
+
+impl Source<'_> {
+    /// Some of the bytes; fewer where the file ends.
+    pub(super) fn part(&self, offset: u64, len: usize) -> io::Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Read(bytes) => {
+                let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
+                let end = start.saturating_add(len).min(bytes.len());
+                Ok(Cow::Borrowed(&bytes[start..end]))
+            }
+            Self::Stored(file) => {
+                let mut file: &File = file;
+                let mut bytes = Vec::new();
+                file.seek(SeekFrom::Start(offset))?;
+                file.take(len as u64).read_to_end(&mut bytes)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
+    }
+}
+
 /// Removes the file; false when there was none, or not of this `size`.
 pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
     let lock = LockFile::find(path, id, |options, path| disk.open(options, path))?;
@@ -163,6 +199,28 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) 
 /// The whole file; `None` when there is none, or nothing in it.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(tail(disk, path, u64::MAX)?.map(|(bytes, _)| bytes))
+}
+
+/// Reads the file to `each` piece by piece; returns `false` when there is none or it is empty.
+pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool> {
+    check_own(path)?;
+    let mut file = match disk.open(OpenOptions::new().read(true), path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed("read", path, error)),
+    };
+    let mut piece = vec![0; PIECE];
+    let mut exists = false;
+    loop {
+        let len = disk
+            .read_piece(&mut file, &mut piece)
+            .map_err(|error| failed("read", path, error))?;
+        if len == 0 {
+            return Ok(exists);
+        }
+        exists = true;
+        each(&piece[..len])?;
+    }
 }
 
 /// The last `len` bytes of the file and its size; `None` when there is none or it is empty.

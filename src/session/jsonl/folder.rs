@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{failed, file_name};
-use crate::session::log::Log;
-use crate::session::log::Scan;
+use crate::session::log::{Each, Log, MAX_LOG, Scan, SizeLimit};
 use crate::util::folder::make_folder;
 
 use super::disk::Disk;
@@ -24,6 +24,7 @@ const EXTENSION: &str = ".jsonl";
 pub(super) struct Folder {
     path: PathBuf,
     disk: Arc<dyn Disk>,
+    pub(super) max_session_bytes: AtomicU64,
 }
 
 impl Folder {
@@ -31,7 +32,11 @@ impl Folder {
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
         let outcome = make_folder(path, |parent| disk.sync_folder(parent));
         let path = outcome.map_err(|error| failed("make the folder of", path, error))?;
-        Ok(Self { path, disk })
+        Ok(Self {
+            path,
+            disk,
+            max_session_bytes: AtomicU64::new(MAX_LOG),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -62,6 +67,19 @@ impl Log for Folder {
         file::read(&*self.disk, &self.file(id)?)
     }
 
+    fn stream(&self, id: &str, each: Each<'_>) -> Result<bool> {
+        file::stream(&*self.disk, &self.file(id)?, each)
+    }
+
+    fn size_limit(&self, id: &str) -> Option<SizeLimit> {
+        let path = self.file(id).ok()?;
+        Some(SizeLimit {
+            max_bytes: self.max_session_bytes.load(Ordering::Relaxed),
+            place: path.display().to_string(),
+            option: "JsonlStore::with_max_session_bytes",
+        })
+    }
+
     fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
         file::tail(&*self.disk, &self.file(id)?, len)
     }
@@ -75,18 +93,19 @@ impl Log for Folder {
         SessionFile::open(self.disk.clone(), &self.file(id)?, id, len)
     }
 
-    fn heal(&self, writer: &mut SessionFile, bytes: &[u8], scan: &mut Scan) -> Result<()> {
+    fn heal(&self, writer: &mut SessionFile, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
         let place = sidecar::path_of(writer.path());
-        if scan.kept().next().is_some() {
-            sidecar::keep(&*self.disk, &place, bytes, scan.kept())
+        if scan.aside().next().is_some() {
+            let source = writer.source(bytes);
+            sidecar::keep(&*self.disk, &place, &source, scan.aside())
                 .map_err(|error| failed("keep the damaged part of", &place, error))?;
         }
         let path = place.display().to_string();
-        for damage in scan.kept_mut() {
+        for damage in scan.aside_mut() {
             damage.kept_in = Some(path.clone());
         }
         if scan.tail.is_some() {
-            writer.cut(bytes, scan.end)?;
+            writer.cut(scan.end, scan.has_open_line)?;
         }
         Ok(())
     }

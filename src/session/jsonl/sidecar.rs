@@ -1,7 +1,7 @@
 //! The unreadable parts of a session, kept in a file next to it.
 
-use std::fs::OpenOptions;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::session::Damage;
 use crate::session::files::is_own;
-use crate::session::log::part_of;
 
 use super::disk::Disk;
+use super::file::Source;
 
 /// The sidecar of a session's file.
 pub(super) fn path_of(session: &Path) -> PathBuf {
@@ -30,52 +30,84 @@ struct Kept<'a> {
     base64: Option<String>,
 }
 
-/// Adds the bytes of `damage` to the sidecar, one line of JSON each, unless they are already there:
-/// the step after it may have failed before. They are durable when this returns.
+/// The most bytes of damage in one line of the sidecar.
+const PIECE: usize = 8 * 1024 * 1024;
+/// The most bytes of a sidecar that are searched for what is already there.
+const SEARCHED: u64 = 64 * 1024 * 1024;
+
+/// Adds the bytes of `damage` to the sidecar, one line of JSON each or several where there are many,
+/// unless they are already there: the step after it may have failed before. They are durable when this
+/// returns.
 pub(super) fn keep<'a>(
     disk: &dyn Disk,
     path: &Path,
-    bytes: &[u8],
+    source: &Source<'_>,
     damage: impl Iterator<Item = &'a Damage>,
 ) -> io::Result<()> {
     is_own(path)?;
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     let mut file = disk.open(&options, path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(SEARCHED)))?;
     let mut content = Vec::new();
     disk.read(&mut file, &mut content)?;
-    let mut lines = Vec::new();
-    if content.last().is_some_and(|last| *last != b'\n') {
-        // What a crash left of a line has one to itself.
-        lines.push(b'\n');
-    }
-    for damage in damage {
-        let part = part_of(bytes, damage);
-        let text = std::str::from_utf8(part).ok();
-        let entry = Kept {
-            offset: damage.offset,
-            what: damage.to_string(),
-            text,
-            base64: text.is_none().then(|| STANDARD.encode(part)),
-        };
-        let line = serde_json::to_vec(&entry)?;
-        if content
-            .split(|byte| *byte == b'\n')
-            .any(|old_line| *old_line == line)
-        {
-            continue;
-        }
-        lines.extend(line);
-        lines.push(b'\n');
-    }
-    let outcome = disk.write_all(&mut file, &lines);
+    let outcome = add(disk, &mut file, &content, source, damage);
     if let Err(error) = outcome.and_then(|()| disk.sync(&file)) {
         // If this fails, too, only half a line stays.
-        let _ = disk.cut(&file, content.len() as u64);
+        let _ = disk.cut(&file, size);
         return Err(error);
     }
     match path.parent() {
         Some(folder) => disk.sync_folder(folder),
         None => Ok(()),
     }
+}
+
+/// Adds lines behind the `content` of the file.
+fn add<'a>(
+    disk: &dyn Disk,
+    file: &mut File,
+    content: &[u8],
+    source: &Source<'_>,
+    damage: impl Iterator<Item = &'a Damage>,
+) -> io::Result<()> {
+    let mut lines = Vec::new();
+    if content.last().is_some_and(|last| *last != b'\n') {
+        // What a crash left of a line has one to itself.
+        lines.push(b'\n');
+    }
+    for damage in damage {
+        let end = damage.offset.saturating_add(damage.len);
+        let mut offset = damage.offset;
+        loop {
+            let len = usize::try_from(end - offset).map_or(PIECE, |len| len.min(PIECE));
+            let line = line(damage, offset, &source.part(offset, len)?)?;
+            let mut old_lines = content.split(|byte| *byte == b'\n');
+            if !old_lines.any(|old_line| *old_line == line) {
+                lines.extend(line);
+                lines.push(b'\n');
+            }
+            if lines.len() >= PIECE {
+                disk.write_all(file, &lines)?;
+                lines.clear();
+            }
+            offset += len as u64;
+            if offset >= end {
+                break;
+            }
+        }
+    }
+    disk.write_all(file, &lines)
+}
+
+fn line(damage: &Damage, offset: u64, part: &[u8]) -> io::Result<Vec<u8>> {
+    let text = std::str::from_utf8(part).ok();
+    let entry = Kept {
+        offset,
+        what: damage.to_string(),
+        text,
+        base64: text.is_none().then(|| STANDARD.encode(part)),
+    };
+    Ok(serde_json::to_vec(&entry)?)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::Result;
@@ -68,6 +69,19 @@ impl JsonlStore {
 
     pub(super) fn on(folder: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
         Ok(Self(LogStore::new(Folder::open(folder, disk)?)))
+    }
+
+    /// Sets the most bytes of one session's file, for all clones of this store; 1 GiB by default.
+    ///
+    /// A larger one is left as it is: it is neither read nor written, and fails with an
+    /// [`Io`](crate::ErrorKind::Io) that names its size. A file has all records and, each time it has
+    /// doubled, a snapshot. It is read piece by piece, and no record may have more than 64 MiB: a
+    /// write of one is refused, and a longer line is damage.
+    #[must_use]
+    pub fn with_max_session_bytes(self, bytes: u64) -> Self {
+        let max_session_bytes = &self.0.log().max_session_bytes;
+        max_session_bytes.store(bytes, Ordering::Relaxed);
+        self
     }
 
     /// The folder of the files.

@@ -22,12 +22,15 @@ use super::fold::LogFold;
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u32 = 1;
 
+/// The longest line that is written and read, in bytes.
+pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
+
 /// Every record begins with this, in every version.
 pub(super) const MARK: &[u8] = b"{\"crc\":\"";
 const DIGITS: usize = 8;
 const SNAPSHOT: &str = "snapshot";
 /// The number of bytes in which a line's kind is.
-const SNAPSHOT_HEAD: usize = 160;
+pub(super) const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes behind it.
 const COMMA: usize = MARK.len() + DIGITS + 1;
 
@@ -352,6 +355,18 @@ fn check_depth(line: &[u8]) -> Result<()> {
     Ok(())
 }
 
+fn check_len(len: usize, entry: &Entry) -> Result<()> {
+    if len < MAX_LINE {
+        return Ok(());
+    }
+    let kind = entry.kind();
+    let text = format!(
+        "a record of the kind `{kind}` has {len} bytes and cannot be stored, for less than \
+         {MAX_LINE} are read again; send less at once, and keep large media and files elsewhere"
+    );
+    Err(Error::new(ErrorKind::InvalidMessages, text))
+}
+
 /// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
 /// has ends of lines that are not escaped, so between its tokens a space does as well.
 fn put_on_one_line(record: &mut [u8]) {
@@ -366,7 +381,7 @@ fn put_on_one_line(record: &mut [u8]) {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidMessages`] for what is nested too deep.
+/// [`ErrorKind::InvalidMessages`] for what is nested too deep or too long.
 pub(super) fn write(
     entries: &[Entry],
     seq: u64,
@@ -397,6 +412,7 @@ pub(super) fn write(
         if !matches!(entry, Entry::Snapshot(_)) {
             check_depth(&bytes[start..])?;
         }
+        check_len(bytes.len() - start, entry)?;
         let digits = start + MARK.len();
         bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');

@@ -11,13 +11,13 @@ use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
 use super::fold::LogFold;
-use super::line::Info;
+use super::line::{Info, MAX_LINE};
 use super::open::{Open, session, time};
 use super::queue::Queue;
-use super::scan::{last_info, scan, scan_into};
+use super::scan::{Scan, last_info, scan, scan_stored};
 use super::slots::Inner;
 use super::snapshot;
-use super::storage::{Log, Tail};
+use super::storage::{Log, Tail, check_size};
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -51,12 +51,12 @@ impl<L: Log> LogStore<L> {
                 return Ok(open_session);
             }
         }
-        self.reading(move || {
+        self.reading(move |is_wanted| {
             if id.is_empty() {
                 return Ok(None);
             }
             // A tail that is not whole may be a write that is under way: the next lease knows.
-            let scan = snapshot::read(&inner.log, inner.sizes, &id)?;
+            let scan = snapshot::read(&inner.log, inner.sizes, &id, is_wanted)?;
             Ok(scan.and_then(|scan| session(&scan.fold, scan.damage)))
         })
         .await
@@ -135,9 +135,9 @@ impl<L: Log> LogStore<L> {
         messages: usize,
     ) -> Result<()> {
         let (inner, id) = (self.0.clone(), from.to_owned());
-        let forked = self.reading(move || {
-            let bytes = inner.read(&id)?.ok_or_else(|| not_found(&id))?;
-            let full_scan = scan(&id, &bytes)?;
+        let forked = self.reading(move |is_wanted| {
+            let read = |fold| inner.read(&id, is_wanted, fold);
+            let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
             let stored_session =
                 session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
@@ -145,8 +145,8 @@ impl<L: Log> LogStore<L> {
             let state = &mut forked.state;
             if state.messages.len() < total {
                 let fold = LogFold::new(&id).look_at(state.messages.len());
-                let fold = scan_into(fold, &id, &bytes)?.fold;
-                (state.todos, state.files) = fold.beside();
+                let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
+                (state.todos, state.files) = scan.fold.beside();
             }
             Ok(forked)
         });
@@ -163,11 +163,11 @@ impl<L: Log> LogStore<L> {
 
     pub(in crate::session) async fn list(&self) -> Result<Vec<SessionInfo>> {
         let inner = self.0.clone();
-        self.reading(move || {
+        self.reading(move |is_wanted| {
             let mut list = Vec::new();
             for ids in inner.log.ids()?.chunks(AT_ONCE) {
                 for (id, end) in ids.iter().zip(inner.log.tails(ids, TAIL)?) {
-                    list.extend(inner.info(id, end)?);
+                    list.extend(inner.info(id, end, is_wanted)?);
                 }
             }
             list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
@@ -178,7 +178,7 @@ impl<L: Log> LogStore<L> {
 
     pub(in crate::session) async fn prune(&self, older_than: Duration) -> Result<usize> {
         let inner = self.0.clone();
-        let ids = self.reading(move || inner.log.ids()).await?;
+        let ids = self.reading(move |_| inner.log.ids()).await?;
         let mut removed = 0;
         let mut first = Ok(());
         for id in ids {
@@ -195,7 +195,7 @@ impl<L: Log> LogStore<L> {
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
         // Nobody is kept from a session that is only looked at.
         let (inner, own_id) = (self.0.clone(), id.to_owned());
-        let looked = self.reading(move || inner.is_older(&own_id, older_than));
+        let looked = self.reading(move |is_wanted| inner.is_older(&own_id, older_than, is_wanted));
         if !looked.await? {
             return Ok(false);
         }
@@ -203,14 +203,13 @@ impl<L: Log> LogStore<L> {
         self.writing(move || {
             // Lists look at the end alone; what goes for good is looked at as a whole. Somebody may
             // have written it meanwhile: then it is neither old nor removed.
-            let bytes = match user.inner.is_older(&user.id, older_than)? {
-                true => user.inner.log.read(&user.id)?,
-                false => None,
-            };
-            match bytes {
-                Some(bytes) if scan(&user.id, &bytes).is_ok() => {
-                    user.remove(Some(bytes.len() as u64))
-                }
+            let (inner, id) = (&user.inner, &*user.id);
+            if !inner.is_older(id, older_than, &|| true)? {
+                return Ok(false);
+            }
+            let scan = scan_stored(&inner.log, &|| true, LogFold::new(id), id);
+            match scan {
+                Ok(Some(scan)) => user.remove(Some(scan.len)),
                 _ => Ok(false),
             }
         })
@@ -240,8 +239,12 @@ impl<L: Log> LogStore<L> {
     async fn reading<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce() -> Result<T> + Send + 'static,
+        F: FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
     {
+        // Dropped with this future.
+        let interest = Arc::new(());
+        let wanted = Arc::downgrade(&interest);
+        let work = move || work(&|| wanted.strong_count() > 0);
         in_turn(self.0.log.readers(), work).await
     }
 
@@ -268,21 +271,30 @@ where
 }
 
 impl<L: Log> Inner<L> {
-    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        match id.is_empty() {
-            true => Ok(None),
-            false => self.log.read(id),
+    /// Reads a whole log into an empty session.
+    fn read(&self, id: &str, is_wanted: &dyn Fn() -> bool, fold: LogFold) -> Result<Option<Scan>> {
+        if id.is_empty() {
+            return Ok(None);
         }
+        if let Some((_, size)) = self.log.tail(id, 1)? {
+            check_size(&self.log, id, size)?;
+        }
+        scan_stored(&self.log, is_wanted, fold, id)
     }
 
     /// Returns `true` if the session can be read and its last write is older than `age`.
-    fn is_older(&self, id: &str, age: Duration) -> Result<bool> {
-        let info = self.info(id, self.log.tail(id, TAIL))?;
+    fn is_older(&self, id: &str, age: Duration, is_wanted: &dyn Fn() -> bool) -> Result<bool> {
+        let info = self.info(id, self.log.tail(id, TAIL), is_wanted)?;
         Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
     }
 
     /// The info for lists of a log with this `end`; `None` for a session without content.
-    fn info(&self, id: &str, mut end: Result<Option<Tail>>) -> Result<Option<SessionInfo>> {
+    fn info(
+        &self,
+        id: &str,
+        mut end: Result<Option<Tail>>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<SessionInfo>> {
         let mut len = TAIL;
         loop {
             let (tail, size) = match end {
@@ -298,12 +310,18 @@ impl<L: Log> Inner<L> {
             };
             let last_entry = match last_info(&tail) {
                 Some(last) => Ok(Some(last)),
-                None if (tail.len() as u64) < size => {
+                None if (tail.len() as u64) < size && len < MAX_LINE as u64 => {
                     len = len.saturating_mul(16);
                     end = self.log.tail(id, len);
                     continue;
                 }
-                None => whole_info(id, &tail),
+                None => {
+                    let scan = match (tail.len() as u64) < size {
+                        true => self.read(id, is_wanted, LogFold::new(id)),
+                        false => scan(id, &tail).map(Some),
+                    };
+                    scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)))
+                }
             };
             let mut info = SessionInfo::new(id, 0);
             info.size = Some(size);
@@ -325,8 +343,7 @@ impl<L: Log> Inner<L> {
 }
 
 /// The info for lists of a log whose last line cannot be read.
-fn whole_info(id: &str, bytes: &[u8]) -> Result<Option<(Info, u64)>> {
-    let scan = scan(id, bytes)?;
+fn whole_info(scan: &Scan) -> Result<Option<(Info, u64)>> {
     let (fold, time) = (&scan.fold, scan.fold.at);
     if fold.exists() {
         return Ok(Some((fold.info_after(&[], time), time)));
@@ -395,7 +412,6 @@ pub(in crate::session) use session_store_of_log;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::log::scan::Scan;
 
     /// Two logs whose ends cannot be read.
     struct Unread(ErrorKind);
@@ -419,7 +435,7 @@ mod tests {
             Err(busy(id))
         }
 
-        fn heal(&self, (): &mut (), _: &[u8], _: &mut Scan) -> Result<()> {
+        fn heal(&self, (): &mut (), _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
             Ok(())
         }
 

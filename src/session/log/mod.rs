@@ -44,6 +44,8 @@ pub(super) use log_store::{LogStore, session_store_of_log};
 #[cfg(all(feature = "sqlite", unix))]
 pub(super) use queue::Queue;
 pub(super) use scan::{Scan, part_of};
-pub(super) use storage::Log;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(super) use storage::Tail;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+pub(super) use storage::{Each, MAX_LOG};
+pub(super) use storage::{Log, SizeLimit};

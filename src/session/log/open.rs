@@ -9,9 +9,9 @@ use crate::session::{Damage, Record, StoredSession};
 
 use super::fold::LogFold;
 use super::line::{self, Entry, SnapshotPlace};
-use super::scan::scan_while;
+use super::scan::{scan, scan_stored, scan_while};
 use super::snapshot::{self, Sizes};
-use super::storage::Log;
+use super::storage::{Log, check_size};
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -56,6 +56,8 @@ pub(super) struct Open<L: Log> {
     pub(super) token: u64,
     damage: Vec<Damage>,
     sizes: Sizes,
+    /// The size of the log.
+    size: u64,
     /// The size of the log when a snapshot of it failed last.
     failed_at: u64,
 }
@@ -78,6 +80,8 @@ impl<L: Log> Open<L> {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Self> {
         let (mut writer, end) = log.open(id, sizes.end)?;
+        let size = end.1;
+        check_size(log, id, size)?;
         let at_snapshot = match snapshot::is_whole(&end) {
             true => None,
             false => snapshot::at_snapshot(log, id, &end, 0)?,
@@ -86,13 +90,18 @@ impl<L: Log> Open<L> {
         let mut scan = match at_snapshot.filter(|scan| scan.tail.is_none()) {
             Some(scan) => scan,
             None => {
-                let bytes = match snapshot::is_whole(&end) {
-                    true => end.0,
-                    false => log.read(id)?.unwrap_or_default(),
+                let bytes = Some(&end).filter(|end| snapshot::is_whole(end));
+                let bytes = bytes.map(|(bytes, _)| &bytes[..]);
+                let fold = LogFold::new(id);
+                let mut scan = match bytes {
+                    Some(bytes) => scan_while(is_wanted, fold, id, bytes)?,
+                    None => match scan_stored(log, is_wanted, fold, id)? {
+                        Some(scan) => scan,
+                        None => scan(id, &[])?,
+                    },
                 };
-                let mut scan = scan_while(is_wanted, LogFold::new(id), id, &bytes)?;
                 if !scan.damage.is_empty() || scan.tail.is_some() {
-                    log.heal(&mut writer, &bytes, &mut scan)?;
+                    log.heal(&mut writer, bytes, &mut scan)?;
                 }
                 scan
             }
@@ -110,6 +119,7 @@ impl<L: Log> Open<L> {
             fold: scan.fold,
             damage,
             sizes,
+            size,
             failed_at: 0,
         };
         if is_damaged {
@@ -197,7 +207,12 @@ impl<L: Log> Open<L> {
             }
             _ => line::write(&entries, seq, self.token, at, Some(&info))?,
         };
+        let new_size = self.size.saturating_add(bytes.len() as u64);
+        let id = &self.fold.session().state.thread_id;
+        check_size(log, id, new_size)
+            .map_err(|error| error.context("the write was refused, for with it"))?;
         let size = log.append(&mut self.writer, &bytes)?;
+        self.size = size;
         let fold = &mut self.fold;
         fold.seq = last;
         (fold.created, fold.at, fold.token) = (info.created, at, self.token);
@@ -272,7 +287,7 @@ mod tests {
             Ok((Writer(self.closed.clone()), (bytes, size)))
         }
 
-        fn heal(&self, _: &mut Writer, _: &[u8], _: &mut Scan) -> Result<()> {
+        fn heal(&self, _: &mut Writer, _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
             self.is_healed.store(true, Ordering::Release);
             Ok(())
         }

@@ -7,11 +7,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, DamageKind, busy};
 
 use super::fold::LogFold;
-use super::line::{Entry, Fault, Info, Line, MARK, VERSION, begins_snapshot};
+use super::line::{
+    Entry, Fault, Info, Line, MARK, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
+};
+use super::storage::Log;
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
 const MAX_PIECES: usize = 1_000;
+
+/// The number of bytes of one damaged line that are read again in search of records.
+const MAX_WORK: usize = 4 * MAX_LINE;
 
 /// The result of reading a log.
 #[derive(Debug)]
@@ -25,19 +31,32 @@ pub(in crate::session) struct Scan {
     pub(in crate::session) end: u64,
     /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
     is_snapshot: bool,
+    /// The number of bytes that were read.
+    pub(super) len: u64,
+    /// True if no end of a line stands before `end`.
+    pub(in crate::session) has_open_line: bool,
 }
 
 impl Scan {
-    /// The damage that is reported, and kept for inspection.
+    /// The damage that is reported.
     pub(in crate::session) fn kept(&self) -> impl Iterator<Item = &Damage> {
         let tail = self.tail.iter().filter(|_| !self.is_snapshot);
         self.damage.iter().chain(tail)
     }
 
-    /// As [`kept`](Self::kept), to note where it is.
-    pub(in crate::session) fn kept_mut(&mut self) -> impl Iterator<Item = &mut Damage> {
+    /// The damage whose bytes are put aside. Others stay where they are: they are longer than any
+    /// record.
+    pub(in crate::session) fn aside(&self) -> impl Iterator<Item = &Damage> {
+        let is_small = |damage: &&Damage| damage.len <= MAX_LINE as u64;
+        let tail = self.tail.iter().filter(|_| !self.is_snapshot);
+        self.damage.iter().filter(is_small).chain(tail)
+    }
+
+    /// As [`aside`](Self::aside), to note where it is.
+    pub(in crate::session) fn aside_mut(&mut self) -> impl Iterator<Item = &mut Damage> {
+        let is_small = |damage: &&mut Damage| damage.len <= MAX_LINE as u64;
         let tail = self.tail.iter_mut().filter(|_| !self.is_snapshot);
-        self.damage.iter_mut().chain(tail)
+        self.damage.iter_mut().filter(is_small).chain(tail)
     }
 }
 
@@ -62,36 +81,23 @@ pub(in crate::session) fn scan_while(
     id: &str,
     bytes: &[u8],
 ) -> Result<Scan> {
-    let (seq, at) = (fold.seq, fold.at);
-    let mut scanner = Scanner {
-        scan: Scan {
-            fold,
-            damage: Vec::new(),
-            tail: None,
-            end: 0,
-            is_snapshot: false,
-        },
-        open: Vec::new(),
-        hole: None,
-        seq,
-        at,
-        gap_explained: false,
-    };
-    let mut at = 0;
-    while at < bytes.len() {
-        if !is_wanted() {
-            return Err(busy(id));
-        }
-        let (line, next) = match memchr(b'\n', &bytes[at..]) {
-            Some(len) => (&bytes[at..at + len], at + len + 1),
-            None => (&bytes[at..], bytes.len()),
-        };
-        scanner.line(id, at, line, next)?;
-        at = next;
-    }
-    match is_wanted() {
-        true => Ok(scanner.finish(bytes)),
-        false => Err(busy(id)),
+    let mut scanner = Scanner::new(is_wanted, fold, id);
+    scanner.push(bytes)?;
+    scanner.finish()
+}
+
+/// Like [`scan_while`], of a log that is read piece by piece; `None` when there is none. Takes the
+/// memory of the longest line, [`MAX_LINE`] at most, and of what the lines make.
+pub(super) fn scan_stored<L: Log>(
+    log: &L,
+    is_wanted: &dyn Fn() -> bool,
+    fold: LogFold,
+    id: &str,
+) -> Result<Option<Scan>> {
+    let mut scanner = Scanner::new(is_wanted, fold, id);
+    match log.stream(id, &mut |bytes| scanner.push(bytes))? {
+        true => scanner.finish().map(Some),
+        false => Ok(None),
     }
 }
 
@@ -121,6 +127,12 @@ pub(in crate::session) fn too_new(id: &str, version: u32) -> Error {
     )
 }
 
+/// The length of the lines at the beginning that are blank.
+fn blank_lines(bytes: &[u8]) -> usize {
+    let blank_len = bytes.len() - bytes.trim_ascii_start().len();
+    memrchr(b'\n', &bytes[..blank_len]).map_or(0, |at| at + 1)
+}
+
 /// A line without its end. An editor may have put `\r` there.
 fn strip(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -136,7 +148,10 @@ fn object_len(bytes: &[u8]) -> usize {
     }
 }
 
-struct Scanner {
+/// Reads a log, given piece by piece.
+struct Scanner<'a> {
+    is_wanted: &'a dyn Fn() -> bool,
+    id: &'a str,
     scan: Scan,
     /// The entries of a write whose last record has not been seen yet.
     open: Vec<Entry>,
@@ -148,29 +163,146 @@ struct Scanner {
     at: u64,
     /// True if there is something unreadable between the last record and the next.
     gap_explained: bool,
+    /// The line that has begun, as far as it is kept.
+    line: Vec<u8>,
+    /// The offset of that line, and its length so far.
+    line_start: usize,
+    line_len: usize,
+    /// The end of what is not white space.
+    content_end: usize,
+    /// The first bytes behind the last complete write.
+    tail_head: Vec<u8>,
 }
 
-impl Scanner {
-    fn line(&mut self, id: &str, at: usize, line: &[u8], next: usize) -> Result<()> {
-        let record = strip(line);
-        if record.iter().all(u8::is_ascii_whitespace) {
+impl<'a> Scanner<'a> {
+    fn new(is_wanted: &'a dyn Fn() -> bool, fold: LogFold, id: &'a str) -> Self {
+        let (seq, at) = (fold.seq, fold.at);
+        Self {
+            is_wanted,
+            id,
+            scan: Scan {
+                fold,
+                damage: Vec::new(),
+                tail: None,
+                end: 0,
+                is_snapshot: false,
+                len: 0,
+                has_open_line: false,
+            },
+            open: Vec::new(),
+            hole: None,
+            seq,
+            at,
+            gap_explained: false,
+            line: Vec::new(),
+            line_start: 0,
+            line_len: 0,
+            content_end: 0,
+            tail_head: Vec::new(),
+        }
+    }
+
+    fn check_wanted(&self) -> Result<()> {
+        match (self.is_wanted)() {
+            true => Ok(()),
+            false => Err(busy(self.id)),
+        }
+    }
+
+    /// Reads the next bytes.
+    fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.check_wanted()?;
+        loop {
+            if self.line_len == 0 {
+                // Rows of them are passed at once.
+                let blank_len = blank_lines(bytes);
+                self.line_start += blank_len;
+                bytes = &bytes[blank_len..];
+            }
+            let Some(len) = memchr(b'\n', bytes) else {
+                self.extend(bytes);
+                return Ok(());
+            };
+            let (piece, remaining) = bytes.split_at(len + 1);
+            bytes = remaining;
+            if self.line_len == 0 && piece.len() <= MAX_LINE {
+                self.line_len = piece.len();
+                self.end_line(piece)?;
+            } else {
+                self.extend(piece);
+                let line = std::mem::take(&mut self.line);
+                self.end_line(&line)?;
+            }
+        }
+    }
+
+    /// Keeps the next bytes of a line, unless it is too long.
+    fn extend(&mut self, bytes: &[u8]) {
+        self.line_len += bytes.len();
+        match self.line_len <= MAX_LINE {
+            true => self.line.extend_from_slice(bytes),
+            false => self.line = Vec::new(),
+        }
+    }
+
+    /// Reads a line, which is empty if it is too long.
+    fn end_line(&mut self, line: &[u8]) -> Result<()> {
+        let (at, next) = (self.line_start, self.line_start + self.line_len);
+        (self.line_start, self.line_len) = (next, 0);
+        let trimmed_len = match line.is_empty() {
+            true => next - at,
+            false => line.trim_ascii_end().len(),
+        };
+        if trimmed_len == 0 {
             return Ok(());
         }
+        self.check_wanted()?;
+        self.content_end = at + trimmed_len;
+        if self.end() + self.tail_head.len() == at {
+            let room = SNAPSHOT_HEAD.saturating_sub(self.tail_head.len());
+            self.tail_head.extend(line.iter().take(room));
+        }
+        let (end, record) = (self.scan.end, strip(line));
+        match line.is_empty() {
+            true => self.damaged(at, next - at),
+            false => self.read(at, record, next)?,
+        }
+        if self.scan.end != end {
+            let head = line
+                .get(self.end().saturating_sub(at)..)
+                .unwrap_or_default();
+            self.tail_head = head[..head.len().min(SNAPSHOT_HEAD)].to_vec();
+            self.scan.has_open_line = self.end() < next || !line.ends_with(b"\n");
+        }
+        Ok(())
+    }
+
+    /// The end of the last complete write.
+    fn end(&self) -> usize {
+        usize::try_from(self.scan.end).unwrap_or(usize::MAX)
+    }
+
+    fn read(&mut self, at: usize, record: &[u8], next: usize) -> Result<()> {
         match Line::read(record) {
             Ok(read) => self.record(at, next, read),
-            Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
-            Err(Fault::Damaged) => return self.pieces(id, at, record, next),
+            Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
+            Err(Fault::Damaged) => return self.pieces(at, record, next),
         }
         Ok(())
     }
 
     /// Finds whole records in a damaged line: glued to each other, or to what is torn.
-    fn pieces(&mut self, id: &str, at: usize, line: &[u8], next: usize) -> Result<()> {
+    fn pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
+        let mut work = MAX_WORK;
         for start in memmem::find_iter(line, MARK).take(MAX_PIECES) {
             if start < scanned_end {
                 continue;
             }
+            let Some(remaining) = work.checked_sub(line.len() - start) else {
+                break;
+            };
+            self.check_wanted()?;
             let end = start + object_len(&line[start..]);
             match Line::read(&line[start..end]) {
                 Ok(read) => {
@@ -179,8 +311,8 @@ impl Scanner {
                     self.record(at + start, record_end, read);
                     scanned_end = end;
                 }
-                Err(Fault::TooNew(version)) => return Err(too_new(id, version)),
-                Err(Fault::Damaged) => {}
+                Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
+                Err(Fault::Damaged) => work = remaining,
             }
         }
         if scanned_end < line.len() {
@@ -261,22 +393,31 @@ impl Scanner {
         }
     }
 
-    fn finish(mut self, bytes: &[u8]) -> Scan {
-        let len = bytes.len() as u64;
-        let damage = &self.scan.damage;
-        let is_last = |damage: &Damage| damage.len > 0 && damage.offset + damage.len == len;
+    fn finish(mut self) -> Result<Scan> {
+        let has_line_end = self.line_len == 0;
+        if !has_line_end {
+            let line = std::mem::take(&mut self.line);
+            self.end_line(&line)?;
+        }
+        self.check_wanted()?;
+        let len = self.line_start;
+        self.scan.len = len as u64;
+        let last_damage = self.scan.damage.last().filter(|damage| damage.len > 0);
+        let last_end = last_damage.map(|damage| damage.offset + damage.len);
         // A whole line that cannot be read is no torn one: it may have been acknowledged, and
-        // with it what stands before it.
-        if bytes.ends_with(b"\n") && damage.last().is_some_and(is_last) {
-            self.commit(bytes.len(), None);
+        // with it what stands before it. Nor is what is longer than any record.
+        let is_too_long = len - self.end() > MAX_LINE;
+        if last_end == Some(len as u64) && (has_line_end || is_too_long) {
+            self.commit(len, None);
+            self.scan.has_open_line = !has_line_end;
         }
         let end = self.scan.end;
         self.scan.damage.retain(|damage| damage.offset < end);
-        let tail = &bytes[usize::try_from(end).unwrap_or(bytes.len())..];
-        if !tail.iter().all(u8::is_ascii_whitespace) {
-            self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, len - end));
-            self.scan.is_snapshot = begins_snapshot(tail);
+        if self.content_end > self.end() {
+            let tail_len = len as u64 - end;
+            self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, tail_len));
+            self.scan.is_snapshot = begins_snapshot(&self.tail_head);
         }
-        self.scan
+        Ok(self.scan)
     }
 }

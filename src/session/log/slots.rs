@@ -228,7 +228,7 @@ mod tests {
             Ok((writer, Tail::default()))
         }
 
-        fn heal(&self, _: &mut Writer, _: &[u8], _: &mut Scan) -> Result<()> {
+        fn heal(&self, _: &mut Writer, _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
             Ok(())
         }
 

@@ -6,9 +6,13 @@
 
 use crate::error::Result;
 
-use super::line::{SnapshotPlace, read_snapshot};
-use super::scan::{Scan, last_info, scan, scan_into};
-use super::storage::{Log, Tail};
+use super::fold::LogFold;
+use super::line::{MAX_LINE, SnapshotPlace, read_snapshot};
+use super::scan::{Scan, last_info, scan, scan_into, scan_stored};
+use super::storage::{Log, Tail, check_size};
+
+/// The most bytes that are read at once, from a snapshot on: it, and as much again before the next.
+const MAX_READ: u64 = 3 * MAX_LINE as u64;
 
 /// The sizes in bytes at which logs are read in part and snapshots are written.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +41,12 @@ impl Sizes {
 }
 
 /// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
-pub(super) fn read<L: Log>(log: &L, sizes: Sizes, id: &str) -> Result<Option<Scan>> {
+pub(super) fn read<L: Log>(
+    log: &L,
+    sizes: Sizes,
+    id: &str,
+    is_wanted: &dyn Fn() -> bool,
+) -> Result<Option<Scan>> {
     if log.has_snapshots() {
         let Some(end) = log.tail(id, sizes.end)? else {
             return Ok(None);
@@ -45,12 +54,12 @@ pub(super) fn read<L: Log>(log: &L, sizes: Sizes, id: &str) -> Result<Option<Sca
         if is_whole(&end) {
             return scan(id, &end.0).map(Some);
         }
+        check_size(log, id, end.1)?;
         if let Some(scan) = at_snapshot(log, id, &end, sizes.end)? {
             return Ok(Some(scan));
         }
     }
-    let bytes = log.read(id)?;
-    bytes.map(|bytes| scan(id, &bytes)).transpose()
+    scan_stored(log, is_wanted, LogFold::new(id), id)
 }
 
 /// Returns `true` if these bytes are the whole log.
@@ -74,6 +83,9 @@ pub(super) fn at_snapshot<L: Log>(
         return Ok(None);
     };
     let wanted_len = size.saturating_sub(offset).saturating_add(more);
+    if wanted_len > MAX_READ {
+        return Ok(None);
+    }
     let Some((bytes, size)) = log.tail(id, wanted_len)? else {
         return Ok(None);
     };

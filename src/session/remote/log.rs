@@ -142,9 +142,11 @@ impl<S: Server> Log for Remote<S> {
         Ok((writer, (bytes, size)))
     }
 
-    fn heal(&self, writer: &mut Writer<S>, bytes: &[u8], scan: &mut Scan) -> Result<()> {
+    fn heal(&self, writer: &mut Writer<S>, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
+        // Always read at once.
+        let bytes = bytes.unwrap_or_default();
         let parts: Vec<_> = scan
-            .kept()
+            .aside()
             .map(|damage| Kept {
                 at: damage.offset,
                 what: damage.to_string(),
@@ -161,12 +163,12 @@ impl<S: Server> Log for Remote<S> {
             return Err(taken_over(&lease.id));
         }
         let place = self.server().damaged_place(&lease.id);
-        for damage in scan.kept_mut() {
+        for damage in scan.aside_mut() {
             damage.kept_in = Some(place.clone());
         }
         if let Some(cut_bytes) = cut_bytes {
             writer.end = cut_bytes.len() as u64;
-            writer.open_line = is_open(cut_bytes);
+            writer.open_line = scan.has_open_line;
         }
         Ok(())
     }

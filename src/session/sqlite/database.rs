@@ -4,13 +4,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::failed as file_failed;
-use crate::session::log::Queue;
+use crate::session::log::{MAX_LOG, Queue};
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 
@@ -33,6 +34,7 @@ pub(super) struct Database {
     pub(super) readers: Queue,
     pub(super) writers: Queue,
     busy_timeout: Duration,
+    pub(super) max_session_bytes: AtomicU64,
 }
 
 impl Database {
@@ -72,6 +74,7 @@ impl Database {
             readers: Queue::default(),
             writers: Queue::default(),
             busy_timeout,
+            max_session_bytes: AtomicU64::new(MAX_LOG),
             path,
         })
     }

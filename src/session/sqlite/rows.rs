@@ -1,14 +1,14 @@
 //! The log of a session, in rows.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
-use crate::session::log::Log;
-use crate::session::log::Queue;
-use crate::session::log::{Scan, part_of};
+use crate::session::log::{Each, Log, Queue, Scan, SizeLimit, part_of};
 use crate::session::{Damage, taken_over};
 
 use super::database::Database;
@@ -16,6 +16,8 @@ use super::failure::Unwritten;
 
 /// The most bytes of a row: the end of a log is read without what stands before it.
 const ROW: usize = 64 * 1024;
+/// The number of rows that are read at once.
+const ROWS: i64 = 16;
 
 /// A session locked for writing.
 pub(super) struct Writer {
@@ -102,8 +104,33 @@ impl Log for Database {
     }
 
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        let (bytes, _) = self.read("read", |connection| whole(connection, id))?;
-        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+        let mut bytes = Vec::new();
+        let exists = self.stream(id, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(exists.then_some(bytes))
+    }
+
+    /// Others read between the pieces.
+    fn stream(&self, id: &str, each: Each<'_>) -> Result<bool> {
+        let (mut after, mut exists) = (i64::MIN, false);
+        while let Some((bytes, place)) =
+            self.read("read", |connection| next_rows(connection, id, after))?
+        {
+            exists |= !bytes.is_empty();
+            each(&bytes)?;
+            after = place;
+        }
+        Ok(exists)
+    }
+
+    fn size_limit(&self, _: &str) -> Option<SizeLimit> {
+        Some(SizeLimit {
+            max_bytes: self.max_session_bytes.load(Ordering::Relaxed),
+            place: self.path().display().to_string(),
+            option: "SqliteStore::with_max_session_bytes",
+        })
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
@@ -126,12 +153,15 @@ impl Log for Database {
         Ok((writer, (bytes, size)))
     }
 
-    fn heal(&self, writer: &mut Writer, bytes: &[u8], scan: &mut Scan) -> Result<()> {
-        let len = usize::try_from(scan.end).unwrap_or(bytes.len());
+    fn heal(&self, writer: &mut Writer, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
         let is_torn = scan.tail.is_some();
         writer.end = self.change(writer, "repair", |connection, writer| {
-            for damage in scan.kept() {
-                put_aside(connection, &writer.id, bytes, damage)?;
+            for damage in scan.aside() {
+                let part = match bytes {
+                    Some(bytes) => Cow::Borrowed(part_of(bytes, damage)),
+                    None => Cow::Owned(part(connection, &writer.id, damage)?),
+                };
+                put_aside(connection, &writer.id, &part, damage)?;
             }
             match is_torn {
                 true => cut(connection, &writer.id, scan.end),
@@ -139,10 +169,10 @@ impl Log for Database {
             }
         })?;
         if is_torn {
-            writer.open_line = is_open(&bytes[..len]);
+            writer.open_line = scan.has_open_line;
         }
         let place = format!("the table `damaged` of {}", self.path().display());
-        for damage in scan.kept_mut() {
+        for damage in scan.aside_mut() {
             damage.kept_in = Some(place.clone());
         }
         Ok(())
@@ -202,18 +232,39 @@ fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
     Ok(end.optional()?.unwrap_or(0))
 }
 
-/// A whole log, and where it ends.
-fn whole(connection: &Connection, id: &str) -> rusqlite::Result<(Vec<u8>, i64)> {
-    let mut rows =
-        connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at")?;
-    let mut rows = rows.query([id])?;
-    let (mut bytes, mut end) = (Vec::new(), 0);
+/// The rows of a log behind the one at this place, and the place of the last; `None` at the end.
+fn next_rows(
+    connection: &Connection,
+    id: &str,
+    after: i64,
+) -> rusqlite::Result<Option<(Vec<u8>, i64)>> {
+    let sql = "SELECT at, bytes FROM log WHERE session = ?1 AND at > ?2 ORDER BY at LIMIT ?3";
+    let mut rows = connection.prepare(sql)?;
+    let mut rows = rows.query((id, after, ROWS))?;
+    let (mut bytes, mut place) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
-        let part = row.get_ref(1)?.as_blob()?;
-        end = row.get::<_, i64>(0)?.saturating_add(len(part));
-        bytes.extend_from_slice(part);
+        place = Some(row.get(0)?);
+        bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
     }
-    Ok((bytes, end))
+    Ok(place.map(|place| (bytes, place)))
+}
+
+/// The bytes of damage. Only existing bytes are counted: rows may be missing.
+fn part(connection: &Connection, id: &str, damage: &Damage) -> rusqlite::Result<Vec<u8>> {
+    let (mut part, mut offset, mut after) = (Vec::new(), 0_u64, i64::MIN);
+    let damage_end = damage.offset.saturating_add(damage.len);
+    while offset < damage_end
+        && let Some((bytes, place)) = next_rows(connection, id, after)?
+    {
+        let len = bytes.len() as u64;
+        let within = |place: u64| {
+            let place = place.saturating_sub(offset).min(len);
+            usize::try_from(place).unwrap_or(bytes.len())
+        };
+        part.extend_from_slice(&bytes[within(damage.offset)..within(damage_end)]);
+        (offset, after) = (offset + len, place);
+    }
+    Ok(part)
 }
 
 /// The last rows of a log that have so many bytes together, and how many the log has.
@@ -250,7 +301,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
 fn put_aside(
     connection: &Connection,
     id: &str,
-    bytes: &[u8],
+    part: &[u8],
     damage: &Damage,
 ) -> rusqlite::Result<usize> {
     // It may be there: what was to follow failed then.
@@ -258,10 +309,7 @@ fn put_aside(
                WHERE NOT EXISTS (SELECT 1 FROM damaged
                    WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)";
     let offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
-    connection.execute(
-        sql,
-        (id, offset, damage.to_string(), part_of(bytes, damage)),
-    )
+    connection.execute(sql, (id, offset, damage.to_string(), part))
 }
 
 /// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are

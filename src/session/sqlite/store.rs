@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::Result;
@@ -76,6 +77,19 @@ impl SqliteStore {
 
     pub(super) fn waiting(path: &Path, busy_timeout: Duration) -> Result<Self> {
         Ok(Self(LogStore::new(Database::open(path, busy_timeout)?)))
+    }
+
+    /// Sets the most bytes of one session's log, for all clones of this store; 1 GiB by default.
+    ///
+    /// A larger one is left as it is: it is neither read nor written, and fails with an
+    /// [`Io`](crate::ErrorKind::Io) that names its size. A log has all records and, each time it has
+    /// doubled, a snapshot. It is read piece by piece, and no record may have more than 64 MiB: a
+    /// write of one is refused, and a longer line is damage.
+    #[must_use]
+    pub fn with_max_session_bytes(self, bytes: u64) -> Self {
+        let max_session_bytes = &self.0.log().max_session_bytes;
+        max_session_bytes.store(bytes, Ordering::Relaxed);
+        self
     }
 
     /// The path of the database.
