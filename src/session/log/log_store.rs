@@ -243,8 +243,8 @@ impl<L: Log> LogStore<L> {
     {
         // Dropped with this future.
         let interest = Arc::new(());
-        let wanted = Arc::downgrade(&interest);
-        let work = move || work(&|| wanted.strong_count() > 0);
+        let caller = Arc::downgrade(&interest);
+        let work = move || work(&|| caller.strong_count() > 0);
         in_turn(self.0.log.readers(), work).await
     }
 
