@@ -51,6 +51,7 @@ mod tools_datetime;
 mod tools_files;
 #[cfg(all(feature = "tools", unix))]
 mod tools_loads;
+#[cfg(feature = "tools")]
 mod tools_odd_input;
 #[cfg(all(feature = "tools", unix))]
 mod tools_search;
