@@ -147,13 +147,18 @@ impl AgentState {
     #[must_use]
     pub fn stored(&self) -> Self {
         Self {
-            system_prompt: SystemPrompt::default(),
-            values: Values::default(),
-            response: None,
-            output_messages: Messages::default(),
-            usage: None,
-            tools: Vec::new(),
-            ..self.clone()
+            thread_id: self.thread_id.clone(),
+            user_id: self.user_id.clone(),
+            title: self.title.clone(),
+            cwd: self.cwd.clone(),
+            messages: self.messages.clone(),
+            todos: self.todos.clone(),
+            files: self.files.clone(),
+            compaction: self.compaction.clone(),
+            pending: self.pending.clone(),
+            inputs: self.inputs.clone(),
+            infos: self.infos.clone(),
+            ..Self::default()
         }
     }
 

@@ -5,24 +5,7 @@ use std::io;
 use rustix::process::Signal;
 
 use super::evidence::PipeEnd;
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
-    pub(super) id: i32,
-    pub(super) parent: i32,
-    pub(super) group: i32,
-    pub(super) session: i32,
-    pub(super) started: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Environment {
-    #[expect(dead_code)]
-    Marked,
-    Other,
-    #[expect(dead_code)]
-    Missing,
-}
+use super::process::{Environment, Process};
 
 pub(super) fn is_there() -> bool {
     false

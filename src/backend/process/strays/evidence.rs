@@ -4,7 +4,8 @@ use std::os::fd::AsFd;
 
 use rustix::fs::fstat;
 
-use super::proc::{self, Environment, Process};
+use super::proc;
+use super::process::{Environment, Process};
 
 /// The variable whose value no two commands share.
 pub(in super::super::super) const MARK: &str = "AGENTCORE_COMMAND";

@@ -10,6 +10,7 @@ mod evidence;
 mod proc;
 #[cfg(target_os = "linux")]
 mod proc;
+mod process;
 mod sweep;
 mod sweeper;
 

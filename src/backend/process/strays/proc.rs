@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use super::evidence::PipeEnd;
+use super::process::{Environment, Process};
 
 /// The number of bytes of an environment that are read at most.
 const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
@@ -16,26 +17,6 @@ const MAX_ENVIRONMENT: usize = 8 * 1024 * 1024;
 const HANDLES: [u8; 4] = [0, 1, 2, 9];
 /// `PF_KTHREAD`: a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-
-/// A process that has not ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
-    pub(super) id: i32,
-    pub(super) parent: i32,
-    pub(super) group: i32,
-    pub(super) session: i32,
-    /// The start time, in ticks since the machine started. With the id, it identifies a process.
-    pub(super) started: u64,
-}
-
-/// The environment of a process, as it was when its program was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Environment {
-    Marked,
-    Other,
-    /// No data: a program is being started, or the process is about to end.
-    Missing,
-}
 
 /// Returns `true` if `/proc` is mounted and shows the ids that this process uses.
 pub(super) fn is_there() -> bool {

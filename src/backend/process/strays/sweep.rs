@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::evidence::{Evidence, Relation};
-use super::proc::{self, Process};
+use super::proc;
+use super::process::Process;
 
 /// The number of scans of processes that were started during a scan, before all processes are
 /// scanned again.
