@@ -10,7 +10,7 @@ use crate::message::Part;
 use crate::tool::ToolOutput;
 
 use super::args::{Args, PATH};
-use super::find::shown;
+use super::find::quote_path;
 
 /// The note in a listing about omitted entries.
 const WITHHELD: &str = "\n(entries were withheld: permission rules deny reading them)";
@@ -60,7 +60,7 @@ pub(super) async fn list_text(
             text.push('\n');
         }
         text.push_str(label);
-        text.push_str(&shown(&entry.name));
+        text.push_str(&quote_path(&entry.name));
     });
     match listing.note(details.len()) {
         Some(note) => text.push_str(&note),

@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 2 * 1024 * 1024;
 /// The note in a search about omitted files.
 const WITHHELD: &str = "\n(some files were left out: permission rules deny reading them)";
 
-/// Paths, one a line; see [`shown`] for odd ones.
+/// Paths, one a line; see [`quote_path`] for odd ones.
 pub(super) async fn glob(
     backend: &dyn Backend,
     query: GlobQuery,
@@ -30,7 +30,7 @@ pub(super) async fn glob(
     let filter = query.filter.clone();
     let mut matches = backend.glob(query).await?;
     matches.withheld |= withhold(&mut matches.files, |path| filter.shows(path));
-    let files: Vec<_> = matches.files.iter().map(|path| shown(path)).collect();
+    let files: Vec<_> = matches.files.iter().map(|path| quote_path(path)).collect();
     let mut text = files.join("\n");
     if matches.truncated {
         let count = matches.files.len();
@@ -63,9 +63,9 @@ pub(super) async fn grep(
     let mut matches = backend.grep(query).await?;
     matches.withheld |= withhold(&mut matches.files, |file| filter.shows(&file.path));
     let mut text = match mode {
-        GrepMode::Files => joined(&matches, |file| shown(&file.path).into_owned()),
+        GrepMode::Files => joined(&matches, |file| quote_path(&file.path).into_owned()),
         GrepMode::Count => joined(&matches, |file| {
-            format!("{}:{}", shown(&file.path), file.count)
+            format!("{}:{}", quote_path(&file.path), file.count)
         }),
         GrepMode::Lines => lines(&matches, numbers, has_context),
     };
@@ -99,7 +99,7 @@ pub(super) async fn grep(
 /// Returns a path for display: unchanged, or as a JSON string in quotes when it has a character that
 /// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
 /// names one path only.
-pub(super) fn shown(path: &str) -> Cow<'_, str> {
+pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() || is_hidden(c);
     if !path.starts_with('"') && !path.contains(is_odd) {
         return Cow::Borrowed(path);
@@ -141,9 +141,9 @@ fn withhold<T>(files: &mut Vec<T>, shows: impl Fn(&T) -> bool) -> bool {
     files.len() < total
 }
 
-fn joined(found: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
+fn joined(matches: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
     let mut rows = Rows::default();
-    for file in &found.files {
+    for file in &matches.files {
         rows.push(format_args!("{}", line(file)));
     }
     rows.0
@@ -166,11 +166,11 @@ impl Rows {
     }
 }
 
-fn lines(found: &GrepMatches, numbers: bool, has_context: bool) -> String {
+fn lines(matches: &GrepMatches, numbers: bool, has_context: bool) -> String {
     let mut rows = Rows::default();
-    for file in &found.files {
+    for file in &matches.files {
         let mut next = None;
-        let path = shown(&file.path);
+        let path = quote_path(&file.path);
         for line in &file.lines {
             if has_context && !rows.0.is_empty() && next != Some(line.number) {
                 rows.push(format_args!("--"));
@@ -190,22 +190,22 @@ fn lines(found: &GrepMatches, numbers: bool, has_context: bool) -> String {
 }
 
 /// The matches as far as their texts fit into a result, and all files.
-fn details(found: &GrepMatches) -> Value {
-    let mut matches = Vec::new();
+fn details(matches: &GrepMatches) -> Value {
+    let mut lines = Vec::new();
     let mut room = MAX_TEXT;
     let mut is_cut = false;
-    for file in &found.files {
+    for file in &matches.files {
         for line in file.lines.iter().filter(|line| line.is_match) {
             let Some(remaining) = room.checked_sub(file.path.len() + line.text.len()) else {
                 is_cut = true;
                 break;
             };
             room = remaining;
-            matches.push(json!({"file": file.path, "line": line.number, "text": line.text}));
+            lines.push(json!({"file": file.path, "line": line.number, "text": line.text}));
         }
     }
-    let files = found.files.iter();
+    let files = matches.files.iter();
     let files = files.map(|file| json!({"path": file.path, "count": file.count}));
     let files: Vec<Value> = files.collect();
-    json!({"matches": matches, "files": files, "truncated": found.truncated || is_cut})
+    json!({"matches": lines, "files": files, "truncated": matches.truncated || is_cut})
 }

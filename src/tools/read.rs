@@ -158,10 +158,10 @@ impl Page {
 
     /// Adds a line; how many bytes of it are shown.
     fn add(&mut self, line: &Line) -> usize {
-        let (line_text, is_lossy) = line.shown();
-        self.is_lossy |= is_lossy;
-        let len = line_text.len();
-        self.lines.push(line_text);
+        let line = line.render();
+        self.is_lossy |= line.is_lossy;
+        let len = line.text.len();
+        self.lines.push(line.text);
         len
     }
 
@@ -188,6 +188,13 @@ struct Line {
     has_begun: bool,
 }
 
+/// A line as text, cut if it is too long.
+struct RenderedLine {
+    text: String,
+    /// True if some of the line is not UTF-8.
+    is_lossy: bool,
+}
+
 impl Line {
     fn push(&mut self, bytes: &[u8]) {
         // A character takes four bytes at most.
@@ -197,8 +204,7 @@ impl Line {
         self.has_begun = true;
     }
 
-    /// The text, and whether some of it is not UTF-8.
-    fn shown(&self) -> (String, bool) {
+    fn render(&self) -> RenderedLine {
         let is_whole = self.kept.len() == self.len;
         let bytes = match is_whole {
             true => self.kept.strip_suffix(b"\r").unwrap_or(&self.kept),
@@ -211,10 +217,10 @@ impl Line {
         };
         let text = String::from_utf8_lossy(bytes);
         let (head, omitted_chars) = text::head(&text, MAX_LINE_CHARS);
-        let displayed = match omitted_chars > 0 || !is_whole {
+        let text = match omitted_chars > 0 || !is_whole {
             true => format!("{head}... (line of {} bytes cut)", self.len),
             false => head.to_owned(),
         };
-        (displayed, is_lossy)
+        RenderedLine { text, is_lossy }
     }
 }

@@ -35,6 +35,15 @@ pub(super) struct ResolvedPath {
     pub(super) is_link: bool,
 }
 
+/// The data of a session's index about a file that is about to change.
+#[derive(Default)]
+struct IndexedFile {
+    /// True if its state since the message is stored.
+    is_captured: bool,
+    /// True if the change is recorded.
+    has_write: bool,
+}
+
 /// The path of a file relative to a root, as the agent names it.
 pub(super) fn join_root(root: &str, relative: &str) -> String {
     format!("{}/{relative}", root.trim_end_matches('/'))
@@ -96,18 +105,18 @@ impl FileCheckpoints {
         let lookup = blocking(move || {
             inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
                 // It is put aside with the next record, which must not build on it.
-                Err(error) if error.kind() == ErrorKind::Corrupt => Ok((false, false)),
+                Err(error) if error.kind() == ErrorKind::Corrupt => Ok(IndexedFile::default()),
                 Err(error) => Err(error),
-                Ok(()) => Ok((
-                    index.is_captured(message, origin, &relative),
-                    index.has_write(&relative, after),
-                )),
+                Ok(()) => Ok(IndexedFile {
+                    is_captured: index.is_captured(message, origin, &relative),
+                    has_write: index.has_write(&relative, after),
+                }),
             })
         });
-        let (is_captured, is_recorded) = lookup.await?;
+        let indexed = lookup.await?;
         // What somebody else has made of it since is kept, too, and told from the session's own.
-        let is_captured = is_captured && self.is_own_content(session, file).await?;
-        if is_captured && is_recorded {
+        let is_captured = indexed.is_captured && self.is_own_content(session, file).await?;
+        if is_captured && indexed.has_write {
             return Ok(());
         }
         let (prior_state, content) = match is_captured {

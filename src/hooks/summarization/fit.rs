@@ -17,16 +17,21 @@ const SHORTEST_ANSWER: u64 = 16;
 /// Counts are not exact, so one part in this many of the request is left free.
 const SLACK: u64 = 64;
 
-/// The request with tool results cut so that it fits into a window of `window` tokens, as far as
-/// that makes it fit, and with an answer no longer than there is room for; and its estimated
-/// tokens. The history is not touched.
+/// A request that was made to fit.
+pub(super) struct FittedRequest {
+    pub(super) request: ModelRequest,
+    pub(super) estimated_tokens: u64,
+}
+
+/// Cuts tool results so that the request fits into a window of `window` tokens, as far as that makes
+/// it fit, and limits the answer to the room that is left. The history is not touched.
 pub(super) fn fit(
     mut request: ModelRequest,
     window: u64,
     max_output: u32,
     counter: &dyn TokenCounter,
     measure: Measure,
-) -> (ModelRequest, u64) {
+) -> FittedRequest {
     let answer = request.max_output_tokens.unwrap_or(max_output);
     let reserve = u64::from(answer).min(window / 8);
     let limit = window.saturating_sub(reserve);
@@ -44,7 +49,10 @@ pub(super) fn fit(
     if room < u64::from(answer) {
         request.max_output_tokens = u32::try_from(room).ok();
     }
-    (request, estimated_tokens)
+    FittedRequest {
+        request,
+        estimated_tokens,
+    }
 }
 
 /// Cuts the longest results, all to one length below `limit`, the longest that saves enough.

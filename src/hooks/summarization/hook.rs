@@ -177,10 +177,13 @@ impl Hook for SummarizationHook {
         let window = self.window(&profile);
         let counter = &**cx.token_counter();
         let max_output = profile.max_output_tokens;
-        let (request, estimated_tokens) =
-            fit(request, window, max_output, counter, Measure::of(&cx));
-        let response = next.run(request).await?;
-        Measure::note(&cx, estimated_tokens, response.usage.context_tokens());
+        let fitted = fit(request, window, max_output, counter, Measure::of(&cx));
+        let response = next.run(fitted.request).await?;
+        Measure::note(
+            &cx,
+            fitted.estimated_tokens,
+            response.usage.context_tokens(),
+        );
         Ok(response)
     }
 }
