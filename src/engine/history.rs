@@ -200,7 +200,7 @@ impl History {
         let mut full_answer = None;
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
-            state.inputs.joined(last);
+            state.inputs.end_inputs_at(last);
             if let Some(Message::Assistant(answer)) = state.messages.get_mut(last) {
                 let parts = response.content.parts().iter().cloned();
                 answer.content.parts_mut().extend(parts);

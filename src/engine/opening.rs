@@ -7,7 +7,7 @@ use crate::hook::{Phases, guard};
 use crate::message::{Message, Messages, Role, ToolResult};
 use crate::model::{ModelResponse, Stability};
 use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
-use crate::session::{AgentState, Known, MessageInfo, StoredSession, cut, not_found};
+use crate::session::{AgentState, InputState, MessageInfo, StoredSession, cut, not_found};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
@@ -320,7 +320,7 @@ impl ActiveRun {
             (state.messages.clone(), inputs, infos, has_pending)
         });
         match inputs.find(id, &messages) {
-            Some(Known::Answered(at, answer)) => {
+            Some(InputState::Answered(at, answer)) => {
                 let mut response = ModelResponse::new(answer.content.clone());
                 let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
                 response.stop_reason = reason.or(response.stop_reason);
@@ -328,13 +328,13 @@ impl ActiveRun {
                 self.outcome.last_answer = Some(Arc::new(response));
                 Ok(Some(exit))
             }
-            Some(Known::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
-            Some(Known::Open(from)) => {
+            Some(InputState::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
+            Some(InputState::Open(from)) => {
                 self.history.new_from = from;
                 self.remove_interrupted_answer().await?;
                 Ok(None)
             }
-            Some(Known::Lost) | None => Err(Error::new(
+            Some(InputState::Lost) | None => Err(Error::new(
                 ErrorKind::Conflict,
                 format!(
                     "the input {id:?} was sent before, but the history has been changed since and \

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, Message, Messages};
 
-/// The number of inputs a session remembers. A list that grew by `SLACK` is cut to the newest: the
+/// The number of inputs a session remembers. A list that grew by `TRIM_SLACK` is cut to the newest: the
 /// whole list is stored each time.
-const MOST: usize = 1_000;
-const SLACK: usize = 250;
+const MAX_INPUTS: usize = 1_000;
+const TRIM_SLACK: usize = 250;
 
 /// The inputs of a session that have ids, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,12 +109,12 @@ impl Inputs {
 }
 
 /// The state of an input.
-pub(crate) enum Known<'a> {
-    /// This message, at its place, was answered to it.
+pub(crate) enum InputState<'a> {
+    /// The input was answered with the message at this position.
     Answered(usize, &'a AssistantMessage),
     /// The input is the last one, from this message on, and has no answer yet.
     Open(usize),
-    /// Its place in the history is not known any more.
+    /// The position of the input is not known any more.
     Lost,
 }
 
@@ -160,14 +160,15 @@ impl Inputs {
 
     /// Drops the oldest when there are too many.
     pub(crate) fn bound(&mut self) {
-        if self.len() > MOST + SLACK {
+        if self.len() > MAX_INPUTS + TRIM_SLACK {
             let inputs = Arc::make_mut(&mut self.0);
-            inputs.drain(..inputs.len() - MOST);
+            inputs.drain(..inputs.len() - MAX_INPUTS);
         }
     }
 
-    /// The message at this place is an answer now, also where it began as part of an input.
-    pub(crate) fn joined(&mut self, message: usize) {
+    /// Ends the inputs before this message, which is an answer now, even if it began as part of an
+    /// input.
+    pub(crate) fn end_inputs_at(&mut self, message: usize) {
         if self.0.iter().any(|input| input.until > message) {
             for input in Arc::make_mut(&mut self.0) {
                 input.until = input.until.min(message);
@@ -252,13 +253,13 @@ impl Inputs {
     }
 
     /// The state of the input `id` in this history; `None` when there was none.
-    pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<Known<'a>> {
+    pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<InputState<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;
         let answer_at = |at: usize| Some((at, messages.get(at).and_then(answer)?));
         Some(match (input.answer.and_then(answer_at), input.from) {
-            (Some((at, answer)), _) => Known::Answered(at, answer),
-            (None, Some(from)) if input.answer.is_none() => Known::Open(from),
-            (None, _) => Known::Lost,
+            (Some((at, answer)), _) => InputState::Answered(at, answer),
+            (None, Some(from)) if input.answer.is_none() => InputState::Open(from),
+            (None, _) => InputState::Lost,
         })
     }
 }
@@ -266,7 +267,7 @@ impl Inputs {
 /// The message, if a run may have ended with it.
 fn answer(message: &Message) -> Option<&AssistantMessage> {
     match message {
-        Message::Assistant(said) if message.tool_calls().next().is_none() => Some(said),
+        Message::Assistant(answer) if message.tool_calls().next().is_none() => Some(answer),
         _ => None,
     }
 }
@@ -281,8 +282,8 @@ mod tests {
         for n in 0..5_000 {
             inputs.begin(n.to_string().into(), n..n + 1);
             inputs.bound();
-            assert!(inputs.len() <= MOST + SLACK);
-            let expected = (n + 1).saturating_sub(MOST)..=n;
+            assert!(inputs.len() <= MAX_INPUTS + TRIM_SLACK);
+            let expected = (n + 1).saturating_sub(MAX_INPUTS)..=n;
             assert!(
                 inputs.contains(&n.to_string()) && inputs.contains(&expected.start().to_string())
             );
@@ -301,9 +302,9 @@ mod tests {
         inputs.begin("b".into(), 4..5);
         let state_of = |inputs: &Inputs, id: &str| match inputs.find(id, &history) {
             None => "unknown".to_owned(),
-            Some(Known::Lost) => "lost".to_owned(),
-            Some(Known::Open(from)) => format!("open from {from}"),
-            Some(Known::Answered(_, said)) => said.content.text().into_owned(),
+            Some(InputState::Lost) => "lost".to_owned(),
+            Some(InputState::Open(from)) => format!("open from {from}"),
+            Some(InputState::Answered(_, answer)) => answer.content.text().into_owned(),
         };
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "open from 4");

@@ -82,11 +82,11 @@ pub(crate) struct Infos(Option<Arc<BTreeMap<usize, Arc<MessageInfo>>>>);
 
 impl Infos {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|known| known.is_empty())
+        self.0.as_ref().is_none_or(|infos| infos.is_empty())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |known| known.len())
+        self.0.as_ref().map_or(0, |infos| infos.len())
     }
 
     pub(crate) fn get(&self, message: usize) -> Option<&Arc<MessageInfo>> {

@@ -41,7 +41,7 @@ pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
 pub use info::SessionInfo;
 pub use inputs::InputsChange;
-pub(crate) use inputs::{Inputs, Known};
+pub(crate) use inputs::{InputState, Inputs};
 pub(crate) use json::{cut, title_of};
 #[cfg(all(feature = "jsonl", unix))]
 pub use jsonl::JsonlStore;

@@ -243,7 +243,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The first, once all others are removed that can be.
+    /// The first, once all others are removed that can be. A store may end at once with an error that
+    /// concerns all of its sessions.
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut removed = 0;
         let mut first = Ok(());
