@@ -285,7 +285,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// The exit of a run whose last answer asks for nothing and stopped for this reason.
-pub(super) fn exit_after(reason: Option<&StopReason>) -> ExitReason {
+pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
     match reason {
         Some(StopReason::StopSequence) => ExitReason::StopSequence,
         Some(StopReason::MaxTokens | StopReason::ContextWindow) => ExitReason::MaxTokens,
@@ -295,7 +295,7 @@ pub(super) fn exit_after(reason: Option<&StopReason>) -> ExitReason {
 }
 
 /// Converts an error that ends a run into its exit reason, if it has one.
-pub(super) fn exit_of(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
+pub(super) fn exit_for_error(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,
         ErrorKind::Refused => ExitReason::Refused,

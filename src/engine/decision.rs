@@ -74,7 +74,7 @@ impl Decision {
             Answer::Allow | Answer::AllowForSession | Answer::Edit(_) => {
                 if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
                     let text =
-                        "the question has expired; deny the call, or go on with another input";
+                        "the question has expired; deny the call, or continue with another input";
                     return Err(text.into());
                 }
                 if self.args_hash.is_none() {
@@ -97,7 +97,7 @@ impl Decision {
     }
 }
 
-const NO_ANSWER: &str = "it has no answer; leave out a call that is to go on waiting";
+const NO_ANSWER: &str = "it has no answer; leave out a call that is to stay pending";
 const NO_HASH: &str = "it does not have the hash of the arguments that were reviewed";
 
 /// The JSON of a [`Decision`].
@@ -202,7 +202,7 @@ impl Decisions {
             let Some(call) = pending.get(id) else {
                 return Err(refuse(
                     id,
-                    "no such call is pending: it was answered already, or the session went on \
+                    "no such call is pending: it was answered already, or the session continued \
                      without an answer",
                 ));
             };

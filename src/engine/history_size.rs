@@ -151,8 +151,8 @@ impl HistorySize {
                 ErrorKind::ResponseTooLarge,
                 format!(
                     "{subject} {count} {unit}, and at most {limit} are allowed; compact it with a \
-                     SummarizationHook or a compactor before the next run, go on from an earlier \
-                     message with rewind_to(..), begin another session, or raise \
+                     SummarizationHook or a compactor before the next run, continue from an \
+                     earlier message with rewind_to(..), start another session, or raise \
                      AgentBuilder::{option}"
                 ),
             ))

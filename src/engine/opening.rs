@@ -11,7 +11,7 @@ use crate::session::{AgentState, InputState, MessageInfo, StoredSession, cut, no
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
-use super::closing::exit_after;
+use super::closing::exit_for_stop_reason;
 use super::config::Config;
 use super::context_size::{ContextSize, ShownMessages};
 use super::history::History;
@@ -347,7 +347,7 @@ impl ActiveRun {
 
     /// Reads the earlier answer in the form that is requested now, and returns the run's exit.
     fn read_earlier_answer(&mut self, response: &ModelResponse) -> ExitReason {
-        let exit = exit_after(response.stop_reason.as_ref());
+        let exit = exit_for_stop_reason(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
         let format = self.format.as_ref().filter(|_| is_whole);
         let max_values = self.config.settings.response_limits.max_values;

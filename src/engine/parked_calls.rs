@@ -28,7 +28,7 @@ impl ActiveRun {
         self.check_tools(&pending, decisions)?;
         let mut results = Vec::new();
         let outcome = self.decide(pending, decisions, &mut results).await;
-        // Also when it broke off: these calls have run.
+        // Also after an error: these calls have run.
         self.history.count(&results);
         self.history.show_earlier_results(results);
         let exit = outcome?;
@@ -163,8 +163,10 @@ impl ActiveRun {
             return Some(result.unwrap_or_else(|| cancelled(call, true)));
         }
         if let Some(refusal) = result {
-            self.cx
-                .warn(format!("{}; it goes on waiting", refusal.content.text()));
+            self.cx.warn(format!(
+                "{}; the call stays pending",
+                refusal.content.text()
+            ));
         }
         None
     }

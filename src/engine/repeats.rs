@@ -11,7 +11,7 @@ const WARN: u32 = 3;
 const STOP: u32 = 5;
 /// The warning that the model reads at the third repetition.
 pub(super) const WARNING: &str = "Note: this is the third time the same call gave the same result. \
-     Repeating it will not help; try something else or say what is missing.";
+     Repeating it will not help; try something else or report what is missing.";
 
 /// Counts turns without progress: the same calls with the same results as before. A turn in which
 /// any call or any result is new is progress, and the counts start over.

@@ -35,7 +35,7 @@ impl RequestBuilder {
         let messages = self.modify(config, cx, messages).await?;
         let options = &config.request;
         let mut request = ModelRequest::new(messages)
-            .with_memo(cx.provider_cache().clone())
+            .with_provider_cache(cx.provider_cache().clone())
             .or_response_limits(config.settings.response_limits)
             .show_events();
         request.system = cx.system().prompt();

@@ -1,7 +1,5 @@
 //! The limits of what tools hand in: how deep it is nested, and how large it is.
 
-use std::io;
-
 use serde_json::Value;
 
 use crate::message::{
@@ -9,6 +7,7 @@ use crate::message::{
     is_text_too_deep, is_too_deep,
 };
 use crate::model::value_size;
+use crate::util::json::json_len;
 use crate::util::text::{cut_bytes, floor_char_boundary};
 
 /// The smallest limit of a result's size: a note about a cut fits into it.
@@ -131,28 +130,6 @@ fn media_len(media: &Media) -> usize {
     let (MediaSource::Base64(source) | MediaSource::Url(source)) = &media.source;
     let name = media.name.as_ref().map_or(0, |name| name.len());
     source.len() + media.media_type.len() + name
-}
-
-/// The length of the value's JSON text.
-fn json_len(value: &Value) -> usize {
-    struct Count(usize);
-
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut count = Count(0);
-    match serde_json::to_writer(&mut count, value) {
-        Ok(()) => count.0,
-        Err(_) => usize::MAX,
-    }
 }
 
 #[cfg(test)]

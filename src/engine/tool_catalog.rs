@@ -46,24 +46,32 @@ impl ToolCatalog {
     /// count as registered.
     pub(super) fn expected_names(&self, config: &Config) -> Vec<String> {
         let disabled = &config.disabled_tools;
-        let (map, _) = TurnTools::build(&config.tools, &[], self.source_tools(), disabled);
-        let announced = config.hooks.all.iter().flat_map(|hook| hook.tools());
-        let announced = announced.filter(|name| !disabled.contains(name.as_str()));
-        let names = map.names().into_iter().map(str::to_owned);
-        let names: BTreeSet<_> = names.chain(announced).collect();
+        let (turn_tools, _) = TurnTools::build(&config.tools, &[], self.source_tools(), disabled);
+        let announced_names = config
+            .hooks
+            .all
+            .iter()
+            .flat_map(|hook| hook.tools())
+            .filter(|name| !disabled.contains(name.as_str()));
+        let names: BTreeSet<_> = turn_tools
+            .names()
+            .into_iter()
+            .map(str::to_owned)
+            .chain(announced_names)
+            .collect();
         names.into_iter().collect()
     }
 
     /// Makes the snapshot from the tools that are known.
     pub(super) fn build(&self, config: &Config, cx: &RunContext) {
-        let (map, warnings) = TurnTools::build(
+        let (turn_tools, warnings) = TurnTools::build(
             &config.tools,
             &self.hook_tools,
             self.source_tools(),
             &config.disabled_tools,
         );
         warnings.into_iter().for_each(|warning| cx.warn(warning));
-        cx.set_tools(map.or_earlier(&cx.tools()));
+        cx.set_tools(turn_tools.or_earlier(&cx.tools()));
     }
 
     fn source_tools(&self) -> Vec<Arc<dyn Tool>> {

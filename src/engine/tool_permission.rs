@@ -265,8 +265,8 @@ impl PermissionCheck<'_> {
             }
             Answer::Unanswered => {
                 let reason = format!(
-                    "permission denied (nobody is there to answer): {question}; \
-                     go on without this call or say what you would need"
+                    "permission denied (the question cannot be answered): {question}; \
+                     continue without this call, or report what you need"
                 );
                 Err(self.denied(&call, "mode", &reason))
             }

@@ -17,7 +17,7 @@ use crate::util::text::truncate;
 
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
-use super::closing::{exit_after, exit_of};
+use super::closing::{exit_for_error, exit_for_stop_reason};
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
 use super::sanitize;
@@ -96,7 +96,7 @@ impl Turns<'_> {
             return Ok(Break(stop.exit_reason()));
         }
         let error = self.run.history.remove_rejected_input(error);
-        let exit = exit_of(error, &mut self.run.outcome.notes)?;
+        let exit = exit_for_error(error, &mut self.run.outcome.notes)?;
         if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
             self.run.history.forget_refused();
         }
@@ -257,7 +257,7 @@ impl Turns<'_> {
         }
         if is_cut_off || reason == Some(&StopReason::StopSequence) {
             self.run.outcome.last_answer = Some(response.clone());
-            return Ok(Some(Break(exit_after(reason))));
+            return Ok(Some(Break(exit_for_stop_reason(reason))));
         }
         self.tries.empty = true;
         self.run
@@ -360,7 +360,7 @@ impl Turns<'_> {
                  the answer"
             ));
         }
-        Ok(Break(exit_after(response.stop_reason.as_ref())))
+        Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
     }
 
     async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::chain::Messages;
 use super::message::Message;
+use super::messages::Messages;
 use super::role::Role;
 
 impl Messages {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::chain::{Messages, shared_prefix};
 use super::message::Message;
+use super::messages::{Messages, shared_prefix};
 use super::part::Part;
 use super::role::Role;
 use super::validate::{Problem, ValidationError, calls_allowed, complete};

@@ -46,7 +46,6 @@
 
 #[cfg(feature = "http")]
 mod call_order;
-mod chain;
 mod check;
 mod content;
 mod depth;
@@ -55,6 +54,7 @@ mod depth;
     reason = "the folder is about more than the one type"
 )]
 mod message;
+mod messages;
 mod order;
 mod part;
 mod pretty;
@@ -70,9 +70,6 @@ mod vocabulary;
 mod wire;
 mod wire_part;
 
-pub use chain::Messages;
-#[cfg(feature = "http")]
-pub(crate) use chain::shared_prefix;
 pub use check::ModelCheck;
 pub use content::Content;
 #[cfg(feature = "__durable")]
@@ -81,6 +78,9 @@ pub(crate) use depth::{
     MAX_JSON_DEPTH, dismantle, dismantle_shared, is_text_too_deep, is_too_deep,
 };
 pub use message::{AssistantMessage, Message, SystemMessage, UserMessage};
+pub use messages::Messages;
+#[cfg(feature = "http")]
+pub(crate) use messages::shared_prefix;
 pub use part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 pub use repair::{Repair, Repairs};
 pub(crate) use result::NO_OUTPUT;

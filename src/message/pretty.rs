@@ -4,8 +4,8 @@ use std::fmt::{self, Write as _};
 
 use serde_json::{Number, Value};
 
-use super::chain::Messages;
 use super::message::Message;
+use super::messages::Messages;
 use super::part::{Media, MediaSource, Part};
 
 impl Messages {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::chain::Messages;
 use super::check::ModelCheck;
+use super::messages::Messages;
 use super::repairer::repair_messages;
 use super::role::Role;
 

@@ -1,13 +1,10 @@
 //! The estimate of a history's tokens.
 
-use std::io;
-
-use serde_json::Value;
-
 use crate::usage::total;
+use crate::util::json::json_len;
 
-use super::chain::Messages;
 use super::message::Message;
+use super::messages::Messages;
 use super::part::{Media, MediaSource, Part, ToolCall};
 
 impl Messages {
@@ -141,29 +138,7 @@ impl TokenCounter for EstimateCounter {
     fn count_args(&self, call: &ToolCall) -> u64 {
         match &call.raw_args {
             Some(raw) => self.count_text(raw),
-            None => json_len(&call.args).div_ceil(4),
+            None => (json_len(&call.args) as u64).div_ceil(4),
         }
-    }
-}
-
-/// The length of the value as JSON, computed without writing it.
-fn json_len(value: &Value) -> u64 {
-    struct Length(u64);
-
-    impl io::Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut length = Length(0);
-    match serde_json::to_writer(&mut length, value) {
-        Ok(()) => length.0,
-        Err(_) => unreachable!("a value has string keys, and a counter takes everything"),
     }
 }

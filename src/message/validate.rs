@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::chain::Messages;
 use super::check::ModelCheck;
 use super::message::Message;
+use super::messages::Messages;
 use super::part::{Part, ToolCall};
 use super::role::Role;
 use crate::error::{Error, ErrorKind};

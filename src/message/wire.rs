@@ -8,9 +8,9 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor}
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::chain::Messages;
 use super::content::Content;
 use super::message::{AssistantMessage, Message, SystemMessage, UserMessage};
+use super::messages::Messages;
 use super::part::{Part, ToolCall};
 use super::result::ToolResult;
 use super::role::Role;

@@ -6,7 +6,7 @@ use crate::message::{Part, ToolCall};
 use crate::usage::Usage;
 
 use super::card::ModelCard;
-use super::stop::StopReason;
+use super::stop_reason::StopReason;
 
 /// One event of a model's stream.
 ///

@@ -10,7 +10,7 @@ use crate::message::{Media, MediaSource, Part, ToolCall, dismantle_shared, is_to
 
 use super::event::ModelEvent;
 use super::limits::{ResponseLimits, Used, check_call, check_name};
-use super::stop::StopReason;
+use super::stop_reason::StopReason;
 
 /// Measures the events of one answer against its limits.
 ///

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 
 /// The data available to a [`Prompter`].
 #[derive(Clone, Copy, Debug)]

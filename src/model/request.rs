@@ -10,9 +10,9 @@ use crate::usage::total;
 
 use super::event::ModelEvent;
 use super::limits::ResponseLimits;
-use super::memo::ProviderCache;
+use super::provider_cache::ProviderCache;
 use super::settings::{ModelSettings, ResponseFormat, ToolChoice};
-use super::system::SystemPrompt;
+use super::system_prompt::SystemPrompt;
 use super::taps::{self, EventSink, Tap, Taps};
 
 /// A tool as the model sees it.
@@ -77,7 +77,7 @@ pub struct ModelRequest {
     held: bool,
     /// `None` leaves them to the agent.
     limits: Option<ResponseLimits>,
-    memo: ProviderCache,
+    provider_cache: ProviderCache,
 }
 
 impl ModelRequest {
@@ -179,7 +179,7 @@ impl ModelRequest {
 
     /// The provider's slot for what it encoded in this run.
     pub fn provider_cache(&self) -> &ProviderCache {
-        &self.memo
+        &self.provider_cache
     }
 
     pub(crate) fn show_events(mut self) -> Self {
@@ -198,8 +198,8 @@ impl ModelRequest {
         self
     }
 
-    pub(crate) fn with_memo(mut self, memo: ProviderCache) -> Self {
-        self.memo = memo;
+    pub(crate) fn with_provider_cache(mut self, cache: ProviderCache) -> Self {
+        self.provider_cache = cache;
         self
     }
 

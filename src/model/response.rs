@@ -7,7 +7,7 @@ use crate::message::{AssistantMessage, Content, ToolCall};
 use crate::usage::Usage;
 
 use super::card::ModelCard;
-use super::stop::StopReason;
+use super::stop_reason::StopReason;
 
 /// The answer of a model: its events, folded.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -167,7 +167,7 @@ fn tool_name(tool: &str) -> Result<NameGlob, String> {
         "a tool's name may contain letters, digits, `_`, `-` and the wildcards `*`, `?`, `{a,b}`"
     } else {
         let name = NameGlob::new(tool);
-        return name.ok_or_else(|| "its braces stand for too many names".to_owned());
+        return name.ok_or_else(|| "its braces expand to too many names".to_owned());
     };
     Err(reason.to_owned())
 }

@@ -191,7 +191,7 @@ impl Attempts {
             ));
         };
         let model = model.clone();
-        let mut request = self.request.clone().with_memo(slot.clone());
+        let mut request = self.request.clone().with_provider_cache(slot.clone());
         let mut card = None;
         if self.next > 0 {
             request.model = None;

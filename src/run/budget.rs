@@ -13,7 +13,7 @@ use crate::model::{ModelCard, Prices};
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
-use super::exit::ExitReason;
+use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 

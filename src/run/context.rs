@@ -23,13 +23,13 @@ use crate::util::{Cancellation, Values};
 
 use super::attempts::Attempts;
 use super::budget::Budget;
-use super::parent::ParentCall;
+use super::parent_call::ParentCall;
 use super::result_watchers::ResultWatchers;
 use super::running_call::RunningCall;
 use super::settings::RunSettings;
 use super::shared::Shared;
 use super::state_cell::StateCell;
-use super::system::SystemPromptHandle;
+use super::system_prompt::SystemPromptHandle;
 
 /// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ pub(super) struct Inner {
     pub(super) tools: Mutex<TurnTools>,
     pub(super) system: Mutex<SystemPrompt>,
     pub(super) stop: Mutex<Option<Box<str>>>,
-    pub(super) memo: ProviderCache,
+    pub(super) provider_cache: ProviderCache,
 }
 
 impl RunContext {
@@ -85,7 +85,7 @@ impl RunContext {
             tools: Mutex::default(),
             system: Mutex::default(),
             stop: Mutex::default(),
-            memo: ProviderCache::default(),
+            provider_cache: ProviderCache::default(),
             shared,
             settings,
         }))

@@ -36,7 +36,7 @@ impl RunContext {
     }
 
     pub(crate) fn provider_cache(&self) -> &ProviderCache {
-        &self.0.memo
+        &self.0.provider_cache
     }
 
     /// Returns `true` if calls of this tool need no question of the mode.

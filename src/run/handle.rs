@@ -10,7 +10,7 @@ use crate::tool::PermissionMode;
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
-use super::exit::ExitReason;
+use super::exit_reason::ExitReason;
 use super::responder::Responder;
 use super::shared::Shared;
 use super::stats::RunStats;

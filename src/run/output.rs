@@ -10,7 +10,7 @@ use crate::sdk::PermissionDenial;
 use crate::session::{AgentState, PendingCall};
 use crate::usage::Usage;
 
-use super::exit::ExitReason;
+use super::exit_reason::ExitReason;
 
 /// The result of a run.
 #[derive(Clone, Debug)]

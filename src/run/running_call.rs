@@ -20,7 +20,7 @@ use crate::util::sync::lock;
 use crate::util::{Values, secret};
 
 use super::context::RunContext;
-use super::parent::ParentCall;
+use super::parent_call::ParentCall;
 use super::poll_clock::PollClock;
 
 /// The start time of a call, and the time of its last progress as the run counts it.

@@ -16,7 +16,7 @@ use crate::session::AgentState;
 use crate::tool::{BackgroundTasks, LoadTurns, PermissionMode};
 use crate::util::sync::lock;
 
-use super::exit::ExitReason;
+use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
 use super::queue::Queue;
 use super::responder::OpenQuestions;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::util::sync::lock;
 
-use super::exit::ExitReason;
+use super::exit_reason::ExitReason;
 
 /// The time that the hooks at a run's end have once the run is stopped, if they have no limit of
 /// their own, and that the session store has for one write.

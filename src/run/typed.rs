@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::exit::ExitReason;
+use super::exit_reason::ExitReason;
 use super::output::RunOutput;
 use super::run::Run;
 

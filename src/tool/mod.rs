@@ -55,7 +55,6 @@ mod gates;
 #[cfg(feature = "http")]
 mod http_tool;
 mod load;
-mod map;
 mod output;
 mod registry;
 mod schema;
@@ -65,6 +64,7 @@ mod suggest;
 mod tasks;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod tool;
+mod turn_tools;
 #[cfg(feature = "schema")]
 mod typed;
 mod view;
@@ -79,7 +79,6 @@ pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
 pub(crate) use load::{LoadTurn, LoadTurns};
-pub use map::TurnTools;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name, check_tool};
@@ -92,6 +91,7 @@ pub(crate) use suggest::near_names;
 pub(crate) use tasks::FinishedTask;
 pub use tasks::{BackgroundTasks, TaskOutcome};
 pub use tool::Tool;
+pub use turn_tools::TurnTools;
 #[cfg(feature = "schema")]
 pub use typed::schema_of;
 pub use view::StateView;

@@ -41,7 +41,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
     let description = format!(
         "Runs a shell command in the workspace and returns what it writes, standard error \
         included, and its exit code when that is not 0. Each command runs in a new shell, without \
-        input; whatever it leaves running is ended with it, unless run_in_background is set. {cut_note}"
+        input; processes it leaves running are ended with it, unless run_in_background is set. {cut_note}"
     );
     let parameters = json!({
         "type": "object",
@@ -119,7 +119,7 @@ fn id() -> Value {
 /// more than 2,000 characters are cut.
 pub fn read(backend: impl Backend) -> FuncTool {
     let description = "Reads a text file and returns its lines with their numbers, the first 2000 \
-        unless offset and limit say otherwise. Lines over 2000 characters are cut.";
+        unless offset and limit are set. Lines over 2000 characters are cut.";
     let parameters = json!({
         "type": "object",
         "properties": {
@@ -187,7 +187,7 @@ async fn call_edit(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
 /// `Glob`: the files whose path matches a pattern, at most 1,000, sorted.
 pub fn glob(backend: impl Backend) -> FuncTool {
     let description = "Finds files by a pattern such as src/**/*.rs or *.{md,txt}, and returns \
-        their paths, sorted. ** stands for any number of folders. Files that .gitignore excludes \
+        their paths, sorted. ** matches any number of folders. Files that .gitignore excludes \
         and hidden ones are left out unless the pattern names them.";
     let parameters = schema::glob();
     let body = over(backend, call_glob);

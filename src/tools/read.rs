@@ -169,7 +169,9 @@ impl Page {
     fn note(&self) -> Option<String> {
         let next = self.first + self.lines.len() as u64;
         match self.total {
-            None => Some(format!("... (more lines follow; go on with offset {next})")),
+            None => Some(format!(
+                "... (more lines follow; continue with offset {next})"
+            )),
             Some(0) => Some("(empty file)".to_owned()),
             Some(total) if self.first > total => {
                 let lines = if total == 1 { "line" } else { "lines" };

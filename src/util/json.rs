@@ -1,6 +1,10 @@
-//! The number of values in JSON text, before any of them is made.
+//! Sizes of JSON: the number of values in a text, before any of them is made, and the length of the
+//! text of a value.
+
+use std::io;
 
 use memchr::memchr2;
+use serde_json::Value;
 
 /// The most values that are read at once of a server's reply.
 ///
@@ -86,6 +90,28 @@ fn end_of_string(text: &[u8], mut at: usize) -> usize {
         }
     }
     text.len()
+}
+
+/// The number of bytes of the value's JSON text, without making the text.
+pub(crate) fn json_len(value: &Value) -> usize {
+    struct Counter(usize);
+
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.saturating_add(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => unreachable!("a value has string keys, and a counter takes everything"),
+    }
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ async fn the_parents_mode_holds_in_the_child() {
     for (mode, words) in [
         (PermissionMode::Plan, "plan mode"),
         (PermissionMode::DontAsk, "dontAsk mode"),
-        (PermissionMode::Default, "nobody is there to answer"),
+        (PermissionMode::Default, "the question cannot be answered"),
     ] {
         let child = acting(&log).permission_mode(PermissionMode::BypassPermissions);
         let parent = delegating(child)

@@ -142,12 +142,12 @@ async fn a_summariser_that_fails_changes_nothing() {
         (ScriptedModel::new().hang(), "took longer than 120s"),
         (
             ScriptedModel::new().say("<summary> </summary>"),
-            "said nothing",
+            "returned no text",
         ),
-        (ScriptedModel::new().step(Step::new()), "said nothing"),
+        (ScriptedModel::new().step(Step::new()), "returned no text"),
         (
             ScriptedModel::new().call("echo", json!({"text": "<summary>x</summary>"})),
-            "said nothing",
+            "returned no text",
         ),
         (ScriptedModel::new().step(refused), "refused"),
     ];

@@ -204,7 +204,7 @@ async fn what_the_confirmer_says() {
         (
             Answer::Unanswered,
             0,
-            "Error: permission denied (nobody is there to answer): run act?",
+            "Error: permission denied (the question cannot be answered): run act?",
         ),
     ] {
         let log = Log::default();
@@ -303,7 +303,7 @@ async fn a_responder_in_the_same_task() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_responder_or_a_late_one_is_nobody() {
-    for (drops, words) in [(true, "nobody is there"), (false, "nobody is there")] {
+    for (drops, words) in [(true, "cannot be answered"), (false, "cannot be answered")] {
         let log = Log::default();
         let agent = agent(calls_act())
             .tool(logged("act", &log))

@@ -45,7 +45,10 @@ async fn a_hook_holds_the_run_to_its_rules() {
     for (command, wanted) in [
         ("ls -l", "Bash ran"),
         ("ls; rm x", "Error: denied by rule deny:Bash(rm:*)"),
-        ("id", "Error: permission denied (nobody is there to answer)"),
+        (
+            "id",
+            "Error: permission denied (the question cannot be answered)",
+        ),
     ] {
         let hook = hook.clone();
         let text = outcome(command, |builder| builder.hook(hook)).await;
@@ -200,7 +203,7 @@ async fn gates_that_change_arguments() {
                 }));
                 cx.add_gate(counting(2));
             },
-            "Error: permission denied (nobody is there to answer): two?",
+            "Error: permission denied (the question cannot be answered): two?",
         ),
         (
             |cx| {

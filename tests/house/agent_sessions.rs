@@ -445,7 +445,7 @@ fn files_are_rewound_to_a_message() {
 
     workshop.put("a", "mine\n");
     let (said, _, code) = rewind(&["--rewind", "4"]);
-    assert!(said.contains("somebody else"), "{said}");
+    assert!(said.contains("another program"), "{said}");
     assert_eq!(
         (code, workshop.get("a").as_deref()),
         (Some(1), Some("mine\n"))

@@ -153,7 +153,7 @@ fn stale_and_forged_decisions_run_nothing() {
     let anew = waiting(&run(folder, &["ask"]));
     refused(
         &answer(folder, &[allow(&calls[1])]),
-        "the session went on without",
+        "the session continued without",
     );
     assert_eq!(ledger(folder), "50 to \"Ada\"\n");
     answer(folder, &[allow(&anew[1])]);

@@ -10,16 +10,24 @@ pub struct Token {
 
 /// The tokens of the code: no comments, no doc comments, no literals with quotes.
 pub fn tokens(source: &str) -> Vec<Token> {
+    select(source, |piece| matches!(piece, Piece::Code(_)))
+}
+
+/// The string literals of the code, with their quotes.
+pub fn literals(source: &str) -> Vec<Token> {
+    select(source, |piece| matches!(piece, Piece::Literal(_)))
+}
+
+fn select(source: &str, is_selected: impl Fn(&Piece) -> bool) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);
     while at < chars.len() {
         let rest = &chars[at..];
-        let (length, text) = match next(rest) {
-            Piece::Skip(length) => (length, None),
-            Piece::Token(length) => (length, Some(rest[..length].iter().collect())),
-        };
-        if let Some(text) = text {
+        let piece = next(rest);
+        let (Piece::Blank(length) | Piece::Code(length) | Piece::Literal(length)) = piece;
+        if is_selected(&piece) {
+            let text = rest[..length].iter().collect();
             tokens.push(Token { text, line });
         }
         line += rest[..length].iter().filter(|c| **c == '\n').count();
@@ -28,22 +36,24 @@ pub fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
+/// A piece of a source and its length. White space and comments are blank.
 enum Piece {
-    Skip(usize),
-    Token(usize),
+    Blank(usize),
+    Code(usize),
+    Literal(usize),
 }
 
 fn next(rest: &[char]) -> Piece {
     match rest {
-        ['/', '/', ..] => Piece::Skip(until(rest, |c| c == '\n')),
-        ['/', '*', ..] => Piece::Skip(block_comment(rest)),
-        ['"', ..] => Piece::Skip(string(rest, 0)),
-        ['\'', ..] => Piece::Skip(character_or_lifetime(rest)),
-        [':', ':', ..] => Piece::Token(2),
-        [c, ..] if c.is_whitespace() => Piece::Skip(1),
+        ['/', '/', ..] => Piece::Blank(until(rest, |c| c == '\n')),
+        ['/', '*', ..] => Piece::Blank(block_comment(rest)),
+        ['"', ..] => Piece::Literal(string(rest, 0)),
+        ['\'', ..] => Piece::Blank(character_or_lifetime(rest)),
+        [':', ':', ..] => Piece::Code(2),
+        [c, ..] if c.is_whitespace() => Piece::Blank(1),
         [c, ..] if is_word(*c) => prefixed_literal(rest)
-            .map_or_else(|| Piece::Token(until(rest, |c| !is_word(c))), Piece::Skip),
-        _ => Piece::Token(1),
+            .map_or_else(|| Piece::Code(until(rest, |c| !is_word(c))), Piece::Literal),
+        _ => Piece::Code(1),
     }
 }
 
@@ -132,4 +142,10 @@ fn comments_and_literals_are_not_code() {
     );
     let last = tokens(source).pop().unwrap();
     assert_eq!(last.line, 7);
+    let texts: Vec<String> = literals(source)
+        .into_iter()
+        .map(|token| token.text)
+        .collect();
+    assert_eq!(texts[0], r#""crate::d \" crate::e""#);
+    assert_eq!(texts[1], r##"r#"crate::g " crate::h"#"##);
 }

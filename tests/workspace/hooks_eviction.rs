@@ -224,7 +224,7 @@ async fn what_cannot_be_written_is_kept_in_the_state() {
     assert_eq!(texts[1], whole);
     assert_eq!(
         texts[2],
-        "line 2\nline 3\n... (more lines follow; go on with offset 5)"
+        "line 2\nline 3\n... (more lines follow; continue with offset 5)"
     );
     assert!(texts[3].contains("does not exist"), "{}", texts[3]);
 }

@@ -48,8 +48,8 @@ async fn skills_are_listed_by_path() {
     assert_eq!(
         warnings,
         [
-            "skills: /workspace/skills/plain/SKILL.md: it has no description, so nobody can tell \
-             what it is for"
+            "skills: /workspace/skills/plain/SKILL.md: it has no description, so the model \
+             cannot choose it"
         ]
     );
 }

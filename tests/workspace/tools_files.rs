@@ -114,7 +114,7 @@ async fn read_shows_numbered_lines() {
     let shown = text(&tool, part).await;
     assert_eq!(
         shown,
-        "     2\ttwo\n... (more lines follow; go on with offset 3)"
+        "     2\ttwo\n... (more lines follow; continue with offset 3)"
     );
     let past = json!({"file_path": "a", "offset": 9});
     assert_eq!(text(&tool, past).await, "(the file has only 3 lines)");
@@ -150,7 +150,7 @@ async fn read_takes_files_of_every_kind() {
     let tool = coding::read(with("a", many).await);
     let shown = text(&tool, json!({"file_path": "a"})).await;
     assert_eq!(shown.lines().count(), 2_001);
-    assert!(shown.ends_with("go on with offset 2001)"));
+    assert!(shown.ends_with("continue with offset 2001)"));
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn read_is_bounded_whatever_the_file() {
     workspace.put("wide", wide);
     let shown = text(&tool, json!({"file_path": "wide"})).await;
     assert!(
-        shown.len() < 300_000 && shown.contains("go on with offset"),
+        shown.len() < 300_000 && shown.contains("continue with offset"),
         "{}",
         shown.len()
     );

@@ -154,7 +154,7 @@ pub(super) async fn read(stream: Option<impl AsyncRead + Unpin>, max: u64) -> io
 fn not_started(program: &Path, error: io::Error) -> Error {
     let text = match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "the program {program:?} was not found; install Docker, or say where it is with \
+            "the program {program:?} was not found; install Docker, or set its path with \
              `DockerBuilder::program`"
         ),
         _ => format!("the program {program:?} could not be started: {error}"),

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 
 pub(super) fn unreadable(path: &str) -> Error {
-    let text = format!("{path:?}: what the container said about it cannot be read");
+    let text = format!("{path:?}: the report of the container about it cannot be read");
     Error::new(ErrorKind::Protocol, text)
 }
 

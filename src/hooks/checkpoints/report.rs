@@ -130,7 +130,7 @@ impl fmt::Display for FileChange {
         }
         match &self.outcome {
             RewindOutcome::Planned | RewindOutcome::Done | RewindOutcome::Elsewhere => Ok(()),
-            RewindOutcome::Conflict => f.write_str(": somebody else has changed it"),
+            RewindOutcome::Conflict => f.write_str(": another program has changed it"),
             RewindOutcome::NotKept(why) => write!(f, ": cannot be undone, {why}"),
             RewindOutcome::Failed(why) => write!(f, ": failed, {why}"),
         }

@@ -39,7 +39,7 @@ impl Skill {
         let raw_description = front.description.as_deref().unwrap_or_default();
         let (description, omitted_count) = one_line(raw_description, MAX_DESCRIPTION);
         if description.is_empty() {
-            complaints.push("it has no description, so nobody can tell what it is for".to_owned());
+            complaints.push("it has no description, so the model cannot choose it".to_owned());
         }
         if omitted_count > 0 {
             complaints.push(format!(

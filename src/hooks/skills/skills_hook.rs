@@ -110,7 +110,7 @@ impl Hook for SkillsHook {
     }
 
     fn description(&self) -> &str {
-        "Tells the model which SKILL.md files there are"
+        "Lists the SKILL.md files for the model"
     }
 
     fn phases(&self) -> Phases {

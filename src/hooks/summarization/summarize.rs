@@ -117,5 +117,5 @@ impl Summarizer<'_> {
 }
 
 fn empty() -> Error {
-    Error::new(ErrorKind::EmptyResponse, "the summarizer said nothing")
+    Error::new(ErrorKind::EmptyResponse, "the summarizer returned no text")
 }

@@ -86,7 +86,7 @@ impl SessionFile {
                 ErrorKind::Io,
                 format!(
                     "session file {} was not written: an earlier write failed and could not be \
-                     undone; run the session again to read it anew",
+                     undone; run the session again to read it again",
                     self.lock.path.display()
                 ),
             ));

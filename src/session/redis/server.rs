@@ -123,7 +123,7 @@ impl Keys {
                 Err(Failure::Lost(Error::new(
                     ErrorKind::Timeout,
                     "the server did not write to its disk in time; its `appendfsync` must be \
-                     `everysec` or `always`, with `no` it never tells",
+                     `everysec` or `always`, with `no` it does not report writes",
                 )))
             }
             _ => Ok(reply),

@@ -197,7 +197,7 @@ impl<S: Server> Log for Remote<S> {
                 ErrorKind::Conflict,
                 format!(
                     "session {:?} was not written: an earlier write without an answer, or another \
-                     run, has changed it; run the session again to read it anew",
+                     run, has changed it; run the session again to read it again",
                     lease.id
                 ),
             )),

@@ -33,7 +33,7 @@ impl Drop for Work {
     fn drop(&mut self) {
         let Self(name, look_up) = self;
         lock(&PENDING).remove(name);
-        lock(&look_up.found).get_or_insert_with(|| Err("the look-up broke off".into()));
+        lock(&look_up.found).get_or_insert_with(|| Err("the look-up was interrupted".into()));
         look_up.is_over.notify_all();
     }
 }
@@ -113,7 +113,7 @@ mod tests {
             Ok(vec![([127, 0, 0, 1], 0).into()])
         });
         assert!(matches!(hanging.wait(Instant::now()), Ok(None)));
-        let same_lookup = LookUp::begin_with("hangs.test", |_| panic!("somebody is at it"));
+        let same_lookup = LookUp::begin_with("hangs.test", |_| panic!("a second look-up began"));
         assert!(Arc::ptr_eq(&hanging, &same_lookup));
         drop(sender);
         assert_eq!(same_lookup.wait(soon()).unwrap().unwrap().len(), 1);

@@ -45,7 +45,7 @@ pub(super) fn failed(what: &str, path: &Path, error: rusqlite::Error) -> Error {
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             ErrorKind::Io,
-            " for too long by somebody who is writing to it; end that and run the session again",
+            " for too long by another writer; end that and run the session again",
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
             ErrorKind::Io,

@@ -92,7 +92,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
                 ErrorKind::Corrupt,
                 format!(
                     "session database {} is gone, but the last writes to it are there, in {}; put \
-                     it back, or remove that file to begin anew",
+                     it back, or remove that file to begin again",
                     path.display(),
                     leftover.display()
                 ),

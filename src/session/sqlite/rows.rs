@@ -50,7 +50,7 @@ impl Database {
                 ErrorKind::Io,
                 format!(
                     "session {:?} was not written: what became of an earlier write is not known; \
-                     run the session again to read it anew",
+                     run the session again to read it again",
                     writer.id
                 ),
             ));

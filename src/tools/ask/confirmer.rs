@@ -67,7 +67,7 @@ impl Confirmer for InteractorConfirmer {
             selection.and_then(|selection| choice.check(&selection).map(|()| selection));
         match selection {
             Err(error) => {
-                tracing::info!("nobody answered a permission question: {error}");
+                tracing::info!("a permission question was not answered: {error}");
                 Answer::Unanswered
             }
             Ok(selection) => match (selection.text, selection.picked.first()) {

@@ -114,8 +114,8 @@ async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput,
         let choice = choice(question);
         let selection = interactor.choose(&choice).await.map_err(|error| {
             let text = format!(
-                "the user could not be asked: {error}; decide yourself, or say what you would \
-                 need to know"
+                "the user could not be asked: {error}; decide yourself, or report what you need \
+                 to know"
             );
             ToolError::new(text)
         })?;

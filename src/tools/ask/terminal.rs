@@ -71,7 +71,7 @@ impl TerminalInteractor {
             .await
             .map_err(|error| Error::new(ErrorKind::Cancelled, error.to_string()))?;
         line.map_err(|error| {
-            let text = format!("nobody answered at a terminal: {error}");
+            let text = format!("the question was not answered at a terminal: {error}");
             Error::new(ErrorKind::Io, text).with_source(error)
         })
     }

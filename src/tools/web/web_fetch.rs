@@ -284,7 +284,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     if remaining > 0 {
         let next = offset + part.chars().count();
         out.push_str(&format!(
-            "\n\n... ({remaining} more characters; go on with offset {next})"
+            "\n\n... ({remaining} more characters; continue with offset {next})"
         ));
     } else if page_text.is_cut {
         out.push_str("\n\n... (the page is larger than what is read; its rest is left out)");

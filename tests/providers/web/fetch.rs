@@ -227,7 +227,7 @@ async fn long_text_is_given_in_parts() {
         let part = shown.split_once("\n\n").unwrap().1;
         let (part, next) = match part.split_once("\n\n... (") {
             Some((part, note)) => {
-                let next = note.rsplit("go on with offset ").next().unwrap();
+                let next = note.rsplit("continue with offset ").next().unwrap();
                 (
                     part,
                     Some(next.trim_end_matches(')').parse::<usize>().unwrap()),
@@ -242,7 +242,7 @@ async fn long_text_is_given_in_parts() {
     assert_eq!(read, whole);
     let args = json!({"url": url, "offset": 3, "max_chars": 4});
     let found = call(&tool, args).await.unwrap();
-    let note = "defg\n\n... (119993 more characters; go on with offset 7)";
+    let note = "defg\n\n... (119993 more characters; continue with offset 7)";
     assert!(
         found.content.text().ends_with(note),
         "{}",

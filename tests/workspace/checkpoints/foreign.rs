@@ -47,7 +47,7 @@ async fn a_conflict_is_reported_and_only_overwritten_when_asked() {
     assert!(
         would
             .to_string()
-            .contains("a (+1 -1 lines): somebody else has changed it")
+            .contains("a (+1 -1 lines): another program has changed it")
     );
 
     let careful = rewind(&files, 0).await;

@@ -62,15 +62,15 @@ impl TurnTools {
             }
             is_double
         });
-        let map = Self(Arc::new(Inner {
+        let turn_tools = Self(Arc::new(Inner {
             tools: tools.into_iter().map(|(_, tool)| tool).collect(),
             disabled: disabled.clone(),
             definitions: OnceLock::new(),
         }));
-        (map, warnings)
+        (turn_tools, warnings)
     }
 
-    /// Returns the earlier map when it holds the very same tools, so that its definitions stay the
+    /// Returns `earlier` if it has the very same tools, so that its definitions stay the
     /// same allocation and the providers' encodings of them stay valid.
     pub(crate) fn or_earlier(self, earlier: &Self) -> Self {
         let (new, old) = (&self.0, &earlier.0);
@@ -110,7 +110,7 @@ impl TurnTools {
         self.enabled().map(|tool| tool.name()).collect()
     }
 
-    /// The tool definitions for the model, sorted by name. Made once for a map and all its clones.
+    /// The tool definitions for the model, sorted by name. Made once for all clones.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         let collect_definitions = || self.enabled().map(definition).collect();
         self.0.definitions.get_or_init(collect_definitions).clone()
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_hook_beats_the_agent_which_beats_a_source() {
-        let (map, warnings) = TurnTools::build(
+        let (turn_tools, warnings) = TurnTools::build(
             &[tool("read", "agent"), tool("edit", "agent")],
             &[tool("read", "hook")],
             vec![
@@ -183,8 +183,12 @@ mod tests {
             ],
             &disabled(&[]),
         );
-        assert_eq!(map.names(), ["edit", "fetch", "read"]);
-        let described = |name| map.get(name).map(|tool| tool.description().to_owned());
+        assert_eq!(turn_tools.names(), ["edit", "fetch", "read"]);
+        let described = |name| {
+            turn_tools
+                .get(name)
+                .map(|tool| tool.description().to_owned())
+        };
         assert_eq!(described("read").as_deref(), Some("hook"));
         assert_eq!(described("edit").as_deref(), Some("agent"));
         assert_eq!(
@@ -199,29 +203,29 @@ mod tests {
 
     #[test]
     fn a_source_cannot_bring_a_name_providers_refuse() {
-        let (map, warnings) = TurnTools::build(
+        let (turn_tools, warnings) = TurnTools::build(
             &[],
             &[],
             vec![tool("not a name", ""), tool("fine", "")],
             &disabled(&[]),
         );
-        assert_eq!(map.names(), ["fine"]);
+        assert_eq!(turn_tools.names(), ["fine"]);
         assert!(warnings[0].contains("not a name"), "{warnings:?}");
     }
 
     #[test]
     fn a_disabled_tool_is_neither_told_nor_run_nor_suggested() {
         let tools = [tool("read", ""), tool("write", "")];
-        let (map, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["write"]));
-        assert_eq!(map.names(), ["read"]);
-        assert_eq!(map.definitions().len(), 1);
-        assert!(map.get("write").is_some());
+        let (turn_tools, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["write"]));
+        assert_eq!(turn_tools.names(), ["read"]);
+        assert_eq!(turn_tools.definitions().len(), 1);
+        assert!(turn_tools.get("write").is_some());
         assert_eq!(
-            map.resolve("write").err().as_deref(),
+            turn_tools.resolve("write").err().as_deref(),
             Some(r#"tool "write" is disabled"#)
         );
         assert_eq!(
-            map.resolve("wirte").err().as_deref(),
+            turn_tools.resolve("wirte").err().as_deref(),
             Some(r#"unknown tool "wirte". Available tools: read"#)
         );
     }

@@ -14,10 +14,10 @@ use crate::util::sync::lock;
 /// Clones share the slot; a request made by hand has a slot of its own. Its content is a cache and
 /// may be lost at any time.
 #[derive(Clone, Default)]
-pub struct ProviderCache(Arc<Memo>);
+pub struct ProviderCache(Arc<Inner>);
 
 #[derive(Default)]
-struct Memo {
+struct Inner {
     slot: Mutex<Option<Box<dyn Any + Send>>>,
     counted: Mutex<Counted>,
 }
