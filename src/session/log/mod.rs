@@ -31,6 +31,8 @@ mod fold;
 mod line;
 mod log_store;
 mod open;
+#[cfg(test)]
+mod piece_tests;
 #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
 mod queue;
 mod scan;
@@ -43,7 +45,9 @@ mod tests;
 pub(super) use log_store::{LogStore, session_store_of_log};
 #[cfg(all(feature = "sqlite", unix))]
 pub(super) use queue::Queue;
-pub(super) use scan::{Scan, part_of};
+pub(super) use scan::Scan;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
+pub(super) use scan::part_of;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(super) use storage::Tail;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]

@@ -209,8 +209,9 @@ impl<L: Log> Open<L> {
         };
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
-        check_size(log, id, new_size)
-            .map_err(|error| error.context("the write was refused, for with it"))?;
+        check_size(log, id, new_size).map_err(|error| {
+            error.context("the write was refused, for the log would be too large")
+        })?;
         let size = log.append(&mut self.writer, &bytes)?;
         self.size = size;
         let fold = &mut self.fold;

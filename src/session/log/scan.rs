@@ -111,6 +111,7 @@ pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
 }
 
 /// The damaged bytes of a log.
+#[cfg(any(test, feature = "sqlite", feature = "postgres", feature = "redis"))]
 pub(in crate::session) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
     let to_index = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
     let end = to_index(damage.offset.saturating_add(damage.len)).min(bytes.len());

@@ -16,7 +16,7 @@ use crate::util::sync::lock;
 use super::log_store::{LogStore, session_store_of_log};
 use super::scan::{Scan, part_of};
 use super::snapshot::Sizes;
-use super::storage::{Each, Log, SizeLimit, Tail};
+use super::storage::{Log, Tail};
 
 /// Logs in memory, which count the bytes that are read of them.
 #[derive(Clone, Default)]
@@ -29,9 +29,6 @@ struct MemoryLog {
     aside: Arc<Mutex<Vec<Vec<u8>>>>,
     /// The duration of a write.
     delay: Duration,
-    max_bytes: Option<u64>,
-    /// The length of the pieces in which a log is read.
-    piece: Option<usize>,
 }
 
 struct Writer(MemoryLog, Arc<str>);
@@ -81,21 +78,6 @@ impl Log for MemoryLog {
         }
         let writer = Writer(self.clone(), id.into());
         Ok((writer, self.tail(id, len)?.unwrap_or_default()))
-    }
-
-    fn size_limit(&self, _: &str) -> Option<SizeLimit> {
-        self.max_bytes.map(|max_bytes| SizeLimit {
-            max_bytes,
-            place: "memory".to_owned(),
-            option: "max_bytes",
-        })
-    }
-
-    fn stream(&self, id: &str, each: Each<'_>) -> Result<bool> {
-        let bytes = self.read(id)?.unwrap_or_default();
-        let mut pieces = bytes.chunks(self.piece.unwrap_or(usize::MAX));
-        pieces.try_for_each(|piece| each(piece))?;
-        Ok(!bytes.is_empty())
     }
 
     fn heal(&self, writer: &mut Writer, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {

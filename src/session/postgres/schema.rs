@@ -87,13 +87,14 @@ impl Statements {
                 "delete from {sessions} where size = 0 and until < now() - interval '1 day'"
             ),
             ids: format!("select id from {sessions} where size > 0"),
-            // The size comes first: it says how long the rest may take.
+            // The size comes first: it says how long the rest may take. There is none of a log that
+            // is too large.
             read: format!(
                 "select size, -1::bigint as at, null::bytea as bytes from {sessions}
                  where id = $1 and size > 0
                  union all
                  select null, at, bytes from {log} where session = $1
-                 and exists (select from {sessions} where id = $1 and size > 0)
+                 and exists (select from {sessions} where id = $1 and size between 1 and $2)
                  order by at"
             ),
             tails: format!(

@@ -150,9 +150,10 @@ impl Server for Database {
         ids.collect()
     }
 
-    fn read(&self, connection: &mut Connection, id: &str) -> Outcome<Option<Contents>> {
+    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<Contents>> {
         let size = |row: &Row| column(row, 0).map_or(0, unsigned) as usize;
-        let values = [text!(&id)];
+        let max = signed(max);
+        let values = [text!(&id), number!(&max)];
         let rows = connection.rows(&self.address, &self.sql.read, &values, 0, size)?;
         Self::contents(&rows, Some(0))
     }

@@ -4,8 +4,10 @@
 //! was put aside, and the version of the keys. `ARGV` begins with the session's id, the lease and how long it lasts. All
 //! scripts can be run again after their answer was lost.
 
-/// The log, and whether it should be there.
+/// The log, and whether it should be there. `ARGV[2]`: the size over which only its size is returned.
 pub(super) const READ: &str = "
+local size = redis.call('strlen', KEYS[1])
+if size > tonumber(ARGV[2]) then return {size, 1} end
 return {redis.call('get', KEYS[1]), redis.call('hexists', KEYS[3], ARGV[1])}";
 
 /// The last bytes of the log, its size, and whether it should be there. `ARGV[2]`: how many bytes.

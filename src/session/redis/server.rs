@@ -229,12 +229,18 @@ impl Server for Keys {
         ids.collect()
     }
 
-    fn read(&self, connection: &mut Connection, id: &str) -> Outcome<Option<Contents>> {
-        let reply = connection.ask_one(&self.address, self.script(&[READ], id))?;
+    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<Contents>> {
+        let mut command = self.script(&[READ], id);
+        command.arg(max);
+        let reply = connection.ask_one(&self.address, command)?;
         let Value::Array(mut parts) = reply else {
             return Err(self.odd(&reply));
         };
         match (parts.pop(), parts.pop()) {
+            (_, Some(Value::Int(size))) => Ok(Some(Contents {
+                bytes: Vec::new(),
+                end: size.unsigned_abs(),
+            })),
             (_, Some(Value::BulkString(bytes))) => {
                 let end = bytes.len() as u64;
                 Ok((end > 0).then_some(Contents { bytes, end }))

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::{Log, Tail};
-use crate::session::log::{Scan, part_of};
+use crate::session::log::{Log, Scan, SizeLimit, Tail, part_of};
 use crate::session::{busy, taken_over};
 
 use super::keeper::{Claim, Keeper};
@@ -70,6 +69,27 @@ impl<S: Server> Remote<S> {
         }
     }
 
+    /// The whole log, unless it is too large.
+    fn contents(&self, id: &str) -> Result<Option<Contents>> {
+        let limit = self.limit();
+        let max = limit.max_bytes;
+        let contents = self
+            .pool
+            .run(|server, connection| server.read(connection, id, max))?;
+        match contents {
+            Some(contents) if contents.end > max => Err(limit.exceeded(id, contents.end)),
+            contents => Ok(contents),
+        }
+    }
+
+    fn limit(&self) -> SizeLimit {
+        SizeLimit {
+            max_bytes: self.options().max_session_bytes,
+            place: self.server().name().to_owned(),
+            option: "ServerOptions::max_session_bytes",
+        }
+    }
+
     fn claim(&self, id: &str) -> Result<Claim<S>> {
         self.server().check_id(id)?;
         let lease = self.new_lease(id);
@@ -96,9 +116,7 @@ impl<S: Server> Log for Remote<S> {
 
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
         self.server().check_id(id)?;
-        let log = self
-            .pool
-            .run(|server, connection| server.read(connection, id))?;
+        let log = self.contents(id)?;
         Ok(log.map(|contents| contents.bytes))
     }
 
@@ -118,6 +136,10 @@ impl<S: Server> Log for Remote<S> {
         Ok(log_tails.into_iter().map(Ok).collect())
     }
 
+    fn size_limit(&self, _: &str) -> Option<SizeLimit> {
+        Some(self.limit())
+    }
+
     /// A log on a server is read as a whole: that takes one answer, as its end does.
     fn has_snapshots(&self) -> bool {
         false
@@ -125,9 +147,7 @@ impl<S: Server> Log for Remote<S> {
 
     fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, Tail)> {
         let claim = self.claim(id)?;
-        let contents = self
-            .pool
-            .run(|server, connection| server.read(connection, id))?;
+        let contents = self.contents(id)?;
         let Contents { bytes, end } = contents.unwrap_or(Contents {
             bytes: Vec::new(),
             end: 0,

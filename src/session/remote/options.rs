@@ -29,6 +29,7 @@ pub struct ServerOptions {
     pub(in crate::session) timeout: Duration,
     pub(in crate::session) max_retry_time: Duration,
     pub(in crate::session) max_connections: usize,
+    pub(in crate::session) max_session_bytes: u64,
 }
 
 impl Default for ServerOptions {
@@ -39,6 +40,7 @@ impl Default for ServerOptions {
             timeout: Duration::from_secs(10),
             max_retry_time: Duration::from_secs(10),
             max_connections: 8,
+            max_session_bytes: 256 * 1024 * 1024,
         }
     }
 }
@@ -89,6 +91,17 @@ impl ServerOptions {
     #[must_use]
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
+        self
+    }
+
+    /// Sets the most bytes of one session's log; 256 MiB by default.
+    ///
+    /// A larger one is left as it is: it is neither read nor written, and fails with an
+    /// [`Io`](ErrorKind::Io) that names its size. A log is read into memory at once. No record may
+    /// have more than 64 MiB: a write of one is refused, and a longer line is damage.
+    #[must_use]
+    pub fn max_session_bytes(mut self, bytes: u64) -> Self {
+        self.max_session_bytes = bytes;
         self
     }
 

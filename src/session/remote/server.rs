@@ -90,8 +90,13 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// The ids of all sessions that were written.
     fn ids(&self, connection: &mut Self::Connection) -> Outcome<Vec<Arc<str>>>;
 
-    /// The whole log, as it was at one moment.
-    fn read(&self, connection: &mut Self::Connection, id: &str) -> Outcome<Option<Contents>>;
+    /// The whole log, as it was at one moment. Of one that ends behind `max`, only the end.
+    fn read(
+        &self,
+        connection: &mut Self::Connection,
+        id: &str,
+        max: u64,
+    ) -> Outcome<Option<Contents>>;
 
     /// The end of each of these logs, all asked for at once.
     fn tails(

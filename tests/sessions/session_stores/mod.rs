@@ -23,6 +23,8 @@ mod records;
 #[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
 mod servers;
 #[cfg(all(feature = "__durable", unix))]
+mod sizes;
+#[cfg(all(feature = "__durable", unix))]
 mod snapshots;
 
 #[cfg(all(feature = "__durable", unix))]

@@ -77,7 +77,6 @@ pub fn said(text: &str) -> Record {
 impl Place for agentcore::session::JsonlStore {
     const ASIDE: &str = "a.damaged";
     const STEP: usize = 1;
-
     fn open(folder: &Path) -> Self {
         Self::open(folder.join("sessions")).unwrap()
     }

@@ -25,6 +25,7 @@ for_each_server!(
     leases_are_renewed,
     a_lease_outlives_a_killed_process_for_a_while,
     prefixes_are_apart,
+    a_log_over_the_limit_is_refused_and_left_as_it_is,
     a_newer_layout_is_left_as_it_is,
     tables_are_made_side_by_side,
     nothing_is_left_of_what_was_only_leased,
@@ -379,5 +380,43 @@ fn real_redis_loses_nothing_of_killed_processes() {
     if super::is_there::<RedisStore>() {
         let test = name!("real_redis_loses_nothing_of_killed_processes");
         is_killed::<Real<RedisStore>>(test);
+    }
+}
+
+async fn a_log_over_the_limit_is_refused_and_left_as_it_is<K: Kind>() {
+    let space = Space::<K>::new();
+    let text = "x".repeat(10_000);
+    say_in(&space.store(), "a", &text).await;
+    let log = K::log(&space.url, &space.prefix, "a");
+    let small = space.store_with(space.options().max_session_bytes(10_000));
+    let errors = [
+        small.load("a").await.unwrap_err(),
+        lease_soon_or_refused(&small, "a").await,
+        small.fork_at("a", "b", 1).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        let size = format!("has {} bytes, more than the 10000", log.len());
+        for part in [&size, "ServerOptions::max_session_bytes", "left untouched"] {
+            assert!(error.text().contains(part), "{part}: {error}");
+        }
+    }
+    assert_eq!(K::log(&space.url, &space.prefix, "a"), log);
+    let lease = small.lease("b").await.unwrap();
+    let error = small.append(&lease, vec![said(&text)]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    small.append(&lease, vec![said("short")]).await.unwrap();
+    assert_eq!(texts(&small, "b").await, ["short"]);
+    assert_eq!(texts(&space.store(), "a").await, [text]);
+}
+
+/// The error of a lease, once no other store has it.
+async fn lease_soon_or_refused(store: &impl SessionStore, id: &str) -> agentcore::Error {
+    loop {
+        match store.lease(id).await {
+            Ok(_) => panic!("it was leased"),
+            Err(error) if error.kind() == ErrorKind::SessionBusy => {}
+            Err(error) => return error,
+        }
     }
 }
