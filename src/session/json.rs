@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Messages, ToolResult};
+use crate::message::{Message, Messages, Todo, ToolResult};
 use crate::model::Compaction;
 use crate::util::text::truncate;
 
 use super::agent_state::AgentState;
 use super::inputs::Inputs;
 use super::stored::StoredSession;
+use super::{Files, Infos, PendingCall};
 
 /// The number of characters of the first input that make a title.
 const TITLE_CHARS: usize = 80;
@@ -72,9 +73,8 @@ impl<'a> SessionJson<'a> {
     }
 }
 
-/// The fields of [`SessionJson`], which are read in one pass: a flattened struct would buffer them,
-/// and messages keep some of their parts byte for byte.
-#[cfg(feature = "__durable")]
+/// The fields of [`SessionJson`] and of an export, read in one pass: a flattened struct would buffer
+/// them, and messages keep some of their parts byte for byte.
 #[derive(Deserialize)]
 pub(super) struct SessionFields {
     #[serde(default)]
@@ -82,18 +82,18 @@ pub(super) struct SessionFields {
     user_id: Option<Arc<str>>,
     title: Option<Arc<str>>,
     cwd: Option<Arc<str>>,
-    messages: Messages,
+    messages: Option<Messages>,
     #[serde(default)]
-    todos: Arc<Vec<crate::message::Todo>>,
+    todos: Arc<Vec<Todo>>,
     #[serde(default)]
-    files: Arc<super::Files>,
+    files: Arc<Files>,
     compaction: Option<Compaction>,
     #[serde(default)]
-    pending: Vec<super::PendingCall>,
+    pending: Vec<PendingCall>,
     #[serde(default)]
     inputs: Inputs,
     #[serde(default)]
-    infos: super::Infos,
+    infos: Infos,
     #[serde(default)]
     started: Vec<Arc<str>>,
     #[serde(default)]
@@ -101,18 +101,20 @@ pub(super) struct SessionFields {
     #[serde(default)]
     input_ids: Vec<Arc<str>>,
     first_text: Option<Arc<str>>,
+    /// The summary of an export without a compaction.
+    #[serde(default)]
+    summary: String,
 }
 
-#[cfg(feature = "__durable")]
 impl SessionFields {
-    pub(super) fn into_session(self) -> StoredSession {
-        let mut session = StoredSession::default();
-        session.state = AgentState {
+    /// The session; `None` without messages.
+    pub(super) fn into_session(self) -> Option<StoredSession> {
+        let state = AgentState {
             thread_id: self.thread_id,
             user_id: self.user_id,
             title: self.title,
             cwd: self.cwd,
-            messages: self.messages,
+            messages: self.messages?,
             todos: self.todos,
             files: self.files,
             compaction: self.compaction,
@@ -121,11 +123,13 @@ impl SessionFields {
             infos: self.infos,
             ..AgentState::default()
         };
+        let mut session = StoredSession::default();
+        session.state = state;
         session.started = self.started;
         session.ended = self.ended;
         session.input_ids = self.input_ids;
         session.first_text = self.first_text;
-        session
+        Some(session)
     }
 }
 
@@ -133,21 +137,6 @@ impl SessionFields {
 #[derive(Deserialize)]
 struct Versioned {
     v: Option<u32>,
-}
-
-/// The fields of a snapshot other than the state. Read on its own, for messages keep some of their
-/// parts byte for byte, and a flattened struct would not.
-#[derive(Default, Deserialize)]
-struct Beside {
-    #[serde(default)]
-    started: Vec<Arc<str>>,
-    #[serde(default)]
-    ended: Vec<Arc<Message>>,
-    #[serde(default)]
-    input_ids: Vec<Arc<str>>,
-    #[serde(default)]
-    summary: String,
-    messages: Option<serde::de::IgnoredAny>,
 }
 
 pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
@@ -175,21 +164,19 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
             ),
         ));
     }
-    let mut state: AgentState = serde_json::from_slice(json).map_err(refuse)?;
-    let extras: Beside = serde_json::from_slice(json).map_err(refuse)?;
-    if extras.messages.is_none() {
-        return Err(Error::new(
+    let mut fields: SessionFields = serde_json::from_slice(json).map_err(refuse)?;
+    let summary = std::mem::take(&mut fields.summary);
+    let mut session = fields.into_session().ok_or_else(|| {
+        Error::new(
             ErrorKind::InvalidMessages,
             "the JSON of a session needs `messages`, a list",
-        ));
+        )
+    })?;
+    let state = &mut session.state;
+    session.first_text = state.messages.user_messages().find_map(title_of);
+    if state.compaction.is_none() && !summary.trim().is_empty() {
+        state.compaction = Some(Compaction::new(summary, 0));
     }
-    if state.compaction.is_none() && !extras.summary.trim().is_empty() {
-        state.compaction = Some(Compaction::new(extras.summary, 0));
-    }
-    let mut session = StoredSession::new(state);
-    session.started = extras.started;
-    session.ended = extras.ended;
-    session.input_ids = extras.input_ids;
     Ok(session)
 }
 

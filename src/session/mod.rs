@@ -57,7 +57,7 @@ pub use remote::ServerOptions;
 pub use session_store::SessionStore;
 pub(crate) use session_store::not_found;
 #[cfg(feature = "__durable")]
-pub(crate) use session_store::{busy, check_id, exists, taken_over};
+pub(crate) use session_store::{already_exists, busy, check_id, taken_over};
 #[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;
 pub use stored::StoredSession;

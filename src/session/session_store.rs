@@ -199,7 +199,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         let lease = self.lease(id).await?;
         if self.load(id).await?.is_some() {
-            return Err(exists(id));
+            return Err(already_exists(id));
         }
         session.state.thread_id = id.into();
         self.append(&lease, session.records()).await
@@ -330,7 +330,7 @@ pub(crate) fn not_found(id: &str) -> Error {
     )
 }
 
-pub(crate) fn exists(id: &str) -> Error {
+pub(crate) fn already_exists(id: &str) -> Error {
     Error::new(
         ErrorKind::Conflict,
         format!("session {id:?} exists already; choose a new id"),

@@ -64,13 +64,13 @@ impl LockFile {
         let start_time = Instant::now();
         let mut attempts = 0;
         while attempts < ATTEMPTS {
-            check_own(path)?;
+            check_session_file(path)?;
             let file = match open(&options, path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !create => {
                     return Ok(None);
                 }
-                Err(error) => return Err(failed("open", path, error)),
+                Err(error) => return Err(file_error("open", path, error)),
             };
             match file.try_lock() {
                 Ok(()) => attempts += 1,
@@ -79,9 +79,9 @@ impl LockFile {
                     continue;
                 }
                 Err(TryLockError::WouldBlock) => return Err(busy(id)),
-                Err(TryLockError::Error(error)) => return Err(failed("lock", path, error)),
+                Err(TryLockError::Error(error)) => return Err(file_error("lock", path, error)),
             }
-            if is_at(&file, path).map_err(|error| failed("look at", path, error))? {
+            if is_same_file(&file, path).map_err(|error| file_error("look at", path, error))? {
                 let path = path.to_owned();
                 return Ok(Some(Self {
                     file,
@@ -96,8 +96,13 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        let is_empty = || self.file.metadata().is_ok_and(|found| found.len() == 0);
-        if !self.has_content && is_empty() && is_at(&self.file, &self.path).unwrap_or(false) {
+        let is_empty = || {
+            self.file
+                .metadata()
+                .is_ok_and(|metadata| metadata.len() == 0)
+        };
+        if !self.has_content && is_empty() && is_same_file(&self.file, &self.path).unwrap_or(false)
+        {
             // Only litter stays if this fails: an empty file is no session.
             let _ = fs::remove_file(&self.path);
         }
@@ -110,21 +115,21 @@ impl Drop for LockFile {
 #[cfg(feature = "sqlite")]
 pub(in crate::session) fn check_kind(path: &Path) -> Result<()> {
     match fs::metadata(path) {
-        Ok(found) if !found.is_file() => Err(failed("open", path, irregular())),
+        Ok(metadata) if !metadata.is_file() => Err(file_error("open", path, irregular())),
         _ => Ok(()),
     }
 }
 
 /// Refuses anything but a regular file: a pipe or a device would block forever, and a link would
 /// lead a session into a foreign file.
-pub(in crate::session) fn check_own(path: &Path) -> Result<()> {
-    is_own(path).map_err(|error| failed("open", path, error))
+pub(in crate::session) fn check_session_file(path: &Path) -> Result<()> {
+    check_regular_file(path).map_err(|error| file_error("open", path, error))
 }
 
 /// Fails where something that is not a regular file has this name.
-pub(in crate::session) fn is_own(path: &Path) -> io::Result<()> {
+pub(in crate::session) fn check_regular_file(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(found) if !found.is_file() => Err(irregular()),
+        Ok(metadata) if !metadata.is_file() => Err(irregular()),
         _ => Ok(()),
     }
 }
@@ -134,7 +139,7 @@ fn irregular() -> io::Error {
 }
 
 /// Returns `true` if the file is (still) the one with this name, not through a link.
-pub(in crate::session) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+pub(in crate::session) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
     let metadata = file.metadata()?;
     match fs::symlink_metadata(path) {
         Ok(named) => Ok((metadata.dev(), metadata.ino()) == (named.dev(), named.ino())),
@@ -143,7 +148,7 @@ pub(in crate::session) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-pub(in crate::session) fn failed(what: &str, path: &Path, error: io::Error) -> Error {
+pub(in crate::session) fn file_error(what: &str, path: &Path, error: io::Error) -> Error {
     let path = path.display();
     let text = format!("could not {what} session file {path}: {error}");
     Error::new(ErrorKind::Io, text).with_source(error)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{LockFile, check_own, failed, is_at};
+use crate::session::files::{LockFile, check_session_file, file_error, is_same_file};
 use crate::session::log::Each;
 use crate::session::taken_over;
 
@@ -41,7 +41,7 @@ impl SessionFile {
     ) -> Result<(Self, (Vec<u8>, u64))> {
         let mut lock = LockFile::take(path, id, |options, path| disk.open(options, path))?;
         let (bytes, size) = read_end(&*disk, &mut lock.file, len)
-            .map_err(|error| failed("read", &lock.path, error))?;
+            .map_err(|error| file_error("read", &lock.path, error))?;
         lock.has_content = !bytes.is_empty();
         let log_file = Self {
             disk,
@@ -73,7 +73,7 @@ impl SessionFile {
         let outcome = self.disk.cut(&self.lock.file, end);
         outcome
             .and_then(|()| self.disk.sync(&self.lock.file))
-            .map_err(|error| failed("repair", &self.lock.path, error))?;
+            .map_err(|error| file_error("repair", &self.lock.path, error))?;
         self.len = end;
         self.open_line = has_open_line;
         Ok(())
@@ -98,7 +98,7 @@ impl SessionFile {
         let outcome = outcome.and_then(|()| disk.write_all(file, bytes));
         if let Err(error) = outcome {
             self.undo();
-            return Err(failed("write", &self.lock.path, error));
+            return Err(file_error("write", &self.lock.path, error));
         }
         let mut sync_outcome = self.disk.sync(&self.lock.file);
         // Who made the file may have been killed before this.
@@ -112,7 +112,7 @@ impl SessionFile {
             // What a disk that failed to sync has kept, nobody knows before it is read again.
             self.undo();
             self.broken = true;
-            return Err(failed("write", &self.lock.path, error));
+            return Err(file_error("write", &self.lock.path, error));
         }
         self.len += (end.len() + bytes.len()) as u64;
         self.open_line = false;
@@ -127,9 +127,9 @@ impl SessionFile {
         let LockFile { file, path, .. } = &self.lock;
         let is_unchanged = file.metadata().and_then(|metadata| {
             let is_same = metadata.len() == self.len;
-            Ok(is_same && is_at(file, path)?)
+            Ok(is_same && is_same_file(file, path)?)
         });
-        match is_unchanged.map_err(|error| failed("look at", path, error))? {
+        match is_unchanged.map_err(|error| file_error("look at", path, error))? {
             true => Ok(()),
             false => {
                 self.broken = true;
@@ -178,13 +178,12 @@ impl Source<'_> {
 
 /// Removes the file; false when there was none, or not of this `size`.
 pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
-    let lock = LockFile::find(path, id, |options, path| disk.open(options, path))?;
-    let Some(lock_file) = lock else {
+    let Some(lock) = LockFile::find(path, id, |options, path| disk.open(options, path))? else {
         return Ok(false);
     };
-    let metadata = lock_file.file.metadata();
+    let metadata = lock.file.metadata();
     let len = metadata
-        .map_err(|error| failed("remove", path, error))?
+        .map_err(|error| file_error("remove", path, error))?
         .len();
     if size.is_some_and(|size| size != len) {
         return Ok(false);
@@ -192,7 +191,7 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) 
     match disk.remove(path) {
         Ok(()) => Ok(len > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(failed("remove", path, error)),
+        Err(error) => Err(file_error("remove", path, error)),
     }
 }
 
@@ -203,18 +202,18 @@ pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Reads the file to `each` piece by piece; returns `false` when there is none or it is empty.
 pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool> {
-    check_own(path)?;
+    check_session_file(path)?;
     let mut file = match disk.open(OpenOptions::new().read(true), path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(failed("read", path, error)),
+        Err(error) => return Err(file_error("read", path, error)),
     };
     let mut piece = vec![0; PIECE];
     let mut exists = false;
     loop {
         let len = disk
             .read_piece(&mut file, &mut piece)
-            .map_err(|error| failed("read", path, error))?;
+            .map_err(|error| file_error("read", path, error))?;
         if len == 0 {
             return Ok(exists);
         }
@@ -225,7 +224,7 @@ pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<boo
 
 /// The last `len` bytes of the file and its size; `None` when there is none or it is empty.
 pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
-    check_own(path)?;
+    check_session_file(path)?;
     let read_tail = || {
         let mut file = disk.open(OpenOptions::new().read(true), path)?;
         read_end(disk, &mut file, len)
@@ -234,7 +233,7 @@ pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec
         Ok((bytes, _)) if bytes.is_empty() => Ok(None),
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("read", path, error)),
+        Err(error) => Err(file_error("read", path, error)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{failed, file_name};
+use crate::session::files::{file_error, file_name};
 use crate::session::log::{Each, Log, MAX_LOG, Scan, SizeLimit};
 use crate::util::folder::make_folder;
 
@@ -31,7 +31,7 @@ impl Folder {
     /// The folder, made if need be, for its owner alone.
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
         let outcome = make_folder(path, |parent| disk.sync_folder(parent));
-        let path = outcome.map_err(|error| failed("make the folder of", path, error))?;
+        let path = outcome.map_err(|error| file_error("make the folder of", path, error))?;
         Ok(Self {
             path,
             disk,
@@ -60,7 +60,7 @@ impl Log for Folder {
             }
             io::Result::Ok(ids)
         };
-        list().map_err(|error| failed("list the folder of", &self.path, error))
+        list().map_err(|error| file_error("list the folder of", &self.path, error))
     }
 
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
@@ -98,7 +98,7 @@ impl Log for Folder {
         if scan.aside().next().is_some() {
             let source = writer.source(bytes);
             sidecar::keep(&*self.disk, &place, &source, scan.aside())
-                .map_err(|error| failed("keep the damaged part of", &place, error))?;
+                .map_err(|error| file_error("keep the damaged part of", &place, error))?;
         }
         let path = place.display().to_string();
         for damage in scan.aside_mut() {
@@ -125,11 +125,11 @@ impl Log for Folder {
         let removed = match self.disk.remove(&place) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => had_log,
-            Err(error) => return Err(failed("remove", &place, error)),
+            Err(error) => return Err(file_error("remove", &place, error)),
         };
         if removed {
             let outcome = self.disk.sync_folder(&self.path);
-            outcome.map_err(|error| failed("remove", &path, error))?;
+            outcome.map_err(|error| file_error("remove", &path, error))?;
         }
         Ok(removed)
     }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use crate::session::Damage;
-use crate::session::files::is_own;
+use crate::session::files::check_regular_file;
 
 use super::disk::Disk;
 use super::file::Source;
@@ -44,7 +44,7 @@ pub(super) fn keep<'a>(
     source: &Source<'_>,
     damage: impl Iterator<Item = &'a Damage>,
 ) -> io::Result<()> {
-    is_own(path)?;
+    check_regular_file(path)?;
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     let mut file = disk.open(&options, path)?;

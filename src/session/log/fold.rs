@@ -6,10 +6,10 @@ use crate::message::{Message, Todo};
 use crate::session::json::title_of;
 use crate::session::{AgentState, Files, Record, StoredSession};
 
-use super::line::{Entry, Info, SnapshotPlace};
+use super::line::{Entry, LogSummary, SnapshotPosition};
 
 /// A task list and files.
-pub(super) type Beside = (Arc<Vec<Todo>>, Arc<Files>);
+pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
 
 /// The session that results from the entries so far.
 #[derive(Clone, Debug)]
@@ -19,9 +19,9 @@ pub(super) struct LogFold {
     /// were written without knowledge of it, and count them.
     lost: Vec<(usize, usize)>,
     /// The position of a requested message, and the other state when it was added.
-    moment: Option<(usize, Beside)>,
+    capture: Option<(usize, TasksAndFiles)>,
     /// The position of the newest snapshot.
-    pub(super) snapshot: Option<SnapshotPlace>,
+    pub(super) snapshot: Option<SnapshotPosition>,
     /// The time of the first record, in milliseconds since the Unix epoch.
     pub(super) created: u64,
     /// The time of the last record.
@@ -37,7 +37,7 @@ impl LogFold {
         Self {
             session: StoredSession::new(AgentState::new(id)),
             lost: Vec::new(),
-            moment: None,
+            capture: None,
             snapshot: None,
             created: 0,
             at: 0,
@@ -60,15 +60,17 @@ impl LogFold {
         !self.lost.is_empty()
     }
 
-    /// Captures the moment when the message at this position is added.
-    pub(super) fn look_at(mut self, message: usize) -> Self {
-        self.moment = Some((message, Beside::default()));
+    /// Captures the task list and the files when the message at this position is added.
+    pub(super) fn capture_at(mut self, message: usize) -> Self {
+        self.capture = Some((message, TasksAndFiles::default()));
         self
     }
 
-    /// The task list and the files at the requested moment.
-    pub(super) fn beside(self) -> Beside {
-        self.moment.map(|(_, beside)| beside).unwrap_or_default()
+    /// The captured task list and files.
+    pub(super) fn into_captured(self) -> TasksAndFiles {
+        self.capture
+            .map(|(_, captured)| captured)
+            .unwrap_or_default()
     }
 
     /// Returns `true` if any record was written.
@@ -86,26 +88,26 @@ impl LogFold {
             // Who wrote this had seen what is lost, and counts what is there.
             Entry::Checked => self.lost.clear(),
             // The state that the entries before make.
-            Entry::Snapshot(_) | Entry::Mark => {}
+            Entry::Snapshot(_) | Entry::SnapshotEnd => {}
         }
     }
 
     fn apply_record(&mut self, record: Record) {
         if let Record::Truncated { messages } = record {
-            return self.keep(messages);
+            return self.truncate_to(messages);
         }
         let state = &self.session.state;
-        if let (Record::Message { .. }, Some((position, capture))) = (&record, &mut self.moment)
+        if let (Record::Message { .. }, Some((position, captured))) = (&record, &mut self.capture)
             && *position == state.messages.len()
         {
-            *capture = (state.todos.clone(), state.files.clone());
+            *captured = (state.todos.clone(), state.files.clone());
         }
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
         self.session.apply(record);
         if let Some((place, _)) = self.lost.first()
             && has_positions
         {
-            self.forget_from(*place);
+            self.clear_positions_from(*place);
         }
     }
 
@@ -131,8 +133,8 @@ impl LogFold {
                 // Whoever wrote this had seen an earlier loss, and its notice is lost.
                 self.lost.clear();
             }
-            self.keep(base_len);
-            self.forget_from(self.session.state.messages.len());
+            self.truncate_to(base_len);
+            self.clear_positions_from(self.session.state.messages.len());
         }
         self.apply_loosely(remaining);
     }
@@ -143,14 +145,14 @@ impl LogFold {
             let cuts = is_cut(&entry);
             self.apply(entry);
             if cuts {
-                self.forget_from(self.session.state.messages.len());
+                self.clear_positions_from(self.session.state.messages.len());
             }
         }
     }
 
-    /// Cuts the history to what is left of its first `len` messages, as they were counted when
+    /// Truncates the history to what is left of its first `len` messages, as they were counted when
     /// none was lost.
-    fn keep(&mut self, len: usize) {
+    fn truncate_to(&mut self, len: usize) {
         let mut lost_count = 0;
         self.lost.retain_mut(|(place, count)| {
             *count = (*count).min(len.saturating_sub(place.saturating_add(lost_count)));
@@ -165,10 +167,10 @@ impl LogFold {
         }
     }
 
-    /// Forgets what names messages by their places, from this one on.
-    fn forget_from(&mut self, place: usize) {
+    /// Clears the data that names messages by their positions, from this one on.
+    fn clear_positions_from(&mut self, place: usize) {
         let state = &mut self.session.state;
-        state.inputs.forget_from(place);
+        state.inputs.clear_positions_from(place);
         let compaction = state.compaction.as_ref();
         if compaction.is_some_and(|made| made.through_message > place) {
             state.compaction = None;
@@ -176,7 +178,7 @@ impl LogFold {
     }
 
     /// The info for lists once `entries` are written at the time `at`.
-    pub(super) fn info_after(&self, entries: &[Entry], at: u64) -> Info {
+    pub(super) fn info_after(&self, entries: &[Entry], at: u64) -> LogSummary {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();
@@ -203,7 +205,7 @@ impl LogFold {
             }
         }
         let (user_id, title, cwd) = metadata;
-        Info {
+        LogSummary {
             messages: count,
             created: if self.exists() { self.created } else { at },
             title: title.clone().or(first_text),

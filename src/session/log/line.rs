@@ -26,17 +26,17 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// Every record begins with this, in every version.
-pub(super) const MARK: &[u8] = b"{\"crc\":\"";
+pub(super) const LINE_PREFIX: &[u8] = b"{\"crc\":\"";
 const DIGITS: usize = 8;
 const SNAPSHOT: &str = "snapshot";
 /// The number of bytes in which a line's kind is.
 pub(super) const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes behind it.
-const COMMA: usize = MARK.len() + DIGITS + 1;
+const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
 
 /// The description of a session for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Info {
+pub(super) struct LogSummary {
     pub(super) messages: usize,
     pub(super) created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,12 +47,28 @@ pub(super) struct Info {
     pub(super) cwd: Option<Arc<str>>,
     /// The position of the newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) snapshot: Option<SnapshotPlace>,
+    pub(super) snapshot: Option<SnapshotPosition>,
 }
 
-/// The offset of a snapshot's line in the log and its length, in bytes.
+/// The position of a snapshot's line in the log, in bytes. Stored as a pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct SnapshotPlace(pub(super) u64, pub(super) u64);
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+pub(super) struct SnapshotPosition {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+}
+
+impl From<(u64, u64)> for SnapshotPosition {
+    fn from((offset, len): (u64, u64)) -> Self {
+        Self { offset, len }
+    }
+}
+
+impl From<SnapshotPosition> for (u64, u64) {
+    fn from(position: SnapshotPosition) -> Self {
+        (position.offset, position.len)
+    }
+}
 
 /// A line of a log.
 #[derive(Clone, Debug)]
@@ -64,7 +80,7 @@ pub(super) enum Entry {
     /// The session that the lines before make. Read only where a log is opened at it.
     Snapshot(Box<StoredSession>),
     /// Ends the write of a snapshot, so that the end of the log is short.
-    Mark,
+    SnapshotEnd,
 }
 
 impl Entry {
@@ -73,7 +89,7 @@ impl Entry {
             Self::Record(record) => record.kind(),
             Self::Checked => "checked",
             Self::Snapshot(_) => SNAPSHOT,
-            Self::Mark => "mark",
+            Self::SnapshotEnd => "mark",
         }
     }
 }
@@ -83,7 +99,7 @@ impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
         match self {
             Self::Record(record) => Data(record).serialize(to),
-            Self::Checked | Self::Mark => to.serialize_unit(),
+            Self::Checked | Self::SnapshotEnd => to.serialize_unit(),
             Self::Snapshot(session) => SessionJson::of(session).serialize(to),
         }
     }
@@ -97,7 +113,7 @@ pub(super) struct Line<'a> {
     pub(super) at: u64,
     data: LineData<'a>,
     /// On the last record of a write.
-    pub(super) info: Option<Info>,
+    pub(super) info: Option<LogSummary>,
 }
 
 #[derive(Debug)]
@@ -119,7 +135,7 @@ struct Outer<'a> {
     #[serde(borrow)]
     data: &'a RawValue,
     /// The info of the session, on the last record of a write.
-    info: Option<Info>,
+    info: Option<LogSummary>,
 }
 
 #[derive(Deserialize)]
@@ -163,7 +179,7 @@ impl<'a> Line<'a> {
             LineData::Read(entry) => Ok(entry),
             LineData::Unread(kind, data) => {
                 let mut data = serde_json::Deserializer::from_str(data.get());
-                EntryOf(&kind, false).deserialize(&mut data)
+                EntrySeed::new(&kind).deserialize(&mut data)
             }
         }
     }
@@ -184,7 +200,9 @@ pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
     match line.into_entry() {
         Ok(Some(Entry::Snapshot(session))) => {
             let mut fold = LogFold::of(id, *session);
-            (fold.seq, fold.token, fold.at) = (seq, token, time);
+            fold.seq = seq;
+            fold.token = token;
+            fold.at = time;
             Some(fold)
         }
         _ => None,
@@ -194,29 +212,45 @@ pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
 /// Returns `true` if these bytes are the beginning of a snapshot.
 pub(super) fn begins_snapshot(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(SNAPSHOT_HEAD)];
-    bytes.starts_with(MARK) && memmem::find(head, b"\"kind\":\"snapshot\",\"data\":{").is_some()
+    bytes.starts_with(LINE_PREFIX)
+        && memmem::find(head, b"\"kind\":\"snapshot\",\"data\":{").is_some()
 }
 
 /// Reads the data of an entry of this kind; `None` for an unknown one. Snapshots are read only
 /// where they are asked for.
-struct EntryOf<'a>(&'a str, bool);
+struct EntrySeed<'a> {
+    kind: &'a str,
+    with_snapshots: bool,
+}
 
-impl<'de> DeserializeSeed<'de> for EntryOf<'_> {
+impl<'a> EntrySeed<'a> {
+    /// Reads all entries but snapshots.
+    fn new(kind: &'a str) -> Self {
+        Self {
+            kind,
+            with_snapshots: false,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
     type Value = Option<Entry>;
 
     fn deserialize<D: Deserializer<'de>>(
         self,
         from: D,
     ) -> std::result::Result<Option<Entry>, D::Error> {
-        if self.0 == "checked" {
+        if self.kind == "checked" {
             IgnoredAny::deserialize(from)?;
             return Ok(Some(Entry::Checked));
         }
-        if self.1 && self.0 == SNAPSHOT {
-            let session = SessionFields::deserialize(from)?.into_session();
+        if self.with_snapshots && self.kind == SNAPSHOT {
+            let session = SessionFields::deserialize(from)?
+                .into_session()
+                .ok_or_else(|| de::Error::missing_field("messages"))?;
             return Ok(Some(Entry::Snapshot(Box::new(session))));
         }
-        Ok(match OfKind(self.0).deserialize(from)? {
+        Ok(match OfKind(self.kind).deserialize(from)? {
             Record::Unknown => None,
             record => Some(Entry::Record(record)),
         })
@@ -275,10 +309,15 @@ impl<'de> Visitor<'de> for OnePass {
                 Key::Token if token.is_none() => token = Some(map.next_value()?),
                 Key::At if time.is_none() => time = Some(map.next_value()?),
                 Key::Kind if kind.is_none() => kind = Some(map.next_value()?),
-                Key::Info if info.is_none() => info = Some(map.next_value::<Option<Info>>()?),
+                Key::Info if info.is_none() => {
+                    info = Some(map.next_value::<Option<LogSummary>>()?);
+                }
                 Key::Data if data.is_none() => match &kind {
                     Some(Kind(kind)) if version.is_some_and(|version| version <= VERSION) => {
-                        data = Some(map.next_value_seed(EntryOf(kind, self.with_snapshots))?);
+                        data = Some(map.next_value_seed(EntrySeed {
+                            kind,
+                            with_snapshots: self.with_snapshots,
+                        })?);
                     }
                     _ => return Err(de::Error::custom("data without its kind and version")),
                 },
@@ -301,7 +340,7 @@ impl<'de> Visitor<'de> for OnePass {
 
 /// The line, if its checksum is right.
 fn checked(line: &[u8]) -> Option<&[u8]> {
-    let digits = line.strip_prefix(MARK)?.get(..DIGITS)?;
+    let digits = line.strip_prefix(LINE_PREFIX)?.get(..DIGITS)?;
     if line.get(COMMA - 1..=COMMA)? != b"\"," {
         return None;
     }
@@ -324,7 +363,7 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
 }
 
 #[derive(Serialize)]
-struct Out<'a> {
+struct LineOut<'a> {
     v: u32,
     seq: u64,
     token: u64,
@@ -332,7 +371,7 @@ struct Out<'a> {
     kind: &'static str,
     data: &'a Entry,
     #[serde(skip_serializing_if = "Option::is_none")]
-    info: Option<&'a Info>,
+    info: Option<&'a LogSummary>,
 }
 
 /// The nesting depth from which a line is checked by reading it again: JSON that is nested more than
@@ -350,7 +389,7 @@ fn check_depth(line: &[u8]) -> Result<()> {
     let parsed_line =
         serde_json::from_slice::<Outer<'_>>(line).map_err(|e| make_error(e.to_string()))?;
     let mut data = serde_json::Deserializer::from_str(parsed_line.data.get());
-    let entry = EntryOf(&parsed_line.kind, false).deserialize(&mut data);
+    let entry = EntrySeed::new(&parsed_line.kind).deserialize(&mut data);
     drop(entry.map_err(|e| make_error(e.to_string()))?);
     Ok(())
 }
@@ -387,14 +426,14 @@ pub(super) fn write(
     seq: u64,
     token: u64,
     at: u64,
-    info: Option<&Info>,
+    info: Option<&LogSummary>,
 ) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         let start = bytes.len();
-        bytes.extend_from_slice(MARK);
+        bytes.extend_from_slice(LINE_PREFIX);
         bytes.extend_from_slice(b"00000000\"");
-        let out = Out {
+        let out = LineOut {
             v: VERSION,
             seq: seq.saturating_add(number as u64),
             token,
@@ -413,7 +452,7 @@ pub(super) fn write(
             check_depth(&bytes[start..])?;
         }
         check_len(bytes.len() - start, entry)?;
-        let digits = start + MARK.len();
+        let digits = start + LINE_PREFIX.len();
         bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');
     }

@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{
-    AgentState, Lease, Record, SessionInfo, StoredSession, busy, cut, exists, not_found, taken_over,
+    AgentState, Lease, Record, SessionInfo, StoredSession, already_exists, busy, cut, not_found,
+    taken_over,
 };
+use crate::util::Cancellation;
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
 use super::fold::LogFold;
-use super::line::{Info, MAX_LINE};
-use super::open::{Open, session, time};
+use super::line::{LogSummary, MAX_LINE};
+use super::log::{Log, Tail, check_size};
+use super::open_log::{OpenLog, stored_session, system_time};
 use super::queue::Queue;
 use super::scan::{Scan, last_info, scan, scan_stored};
-use super::slots::Inner;
+use super::shared::Shared;
 use super::snapshot;
-use super::storage::{Log, Tail, check_size};
 
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
@@ -25,18 +27,18 @@ const TAIL: u64 = 16 * 1024;
 const AT_ONCE: usize = 100;
 
 /// The operations of a session store, over any [`Log`]. Clones share it.
-pub(in crate::session) struct LogStore<L: Log>(Arc<Inner<L>>);
+pub(in crate::session) struct LogStore<L: Log>(Arc<Shared<L>>);
 
 impl<L: Log> LogStore<L> {
     pub(in crate::session) fn new(log: L) -> Self {
-        Self(Arc::new(Inner::new(log)))
+        Self(Arc::new(Shared::new(log)))
     }
 
     #[cfg(test)]
     pub(super) fn with_sizes(log: L, sizes: snapshot::Sizes) -> Self {
-        let mut inner = Inner::new(log);
-        inner.sizes = sizes;
-        Self(Arc::new(inner))
+        let mut shared = Shared::new(log);
+        shared.sizes = sizes;
+        Self(Arc::new(shared))
     }
 
     pub(in crate::session) fn log(&self) -> &L {
@@ -44,20 +46,20 @@ impl<L: Log> LogStore<L> {
     }
 
     pub(in crate::session) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        let (inner, id) = (self.0.clone(), Arc::<str>::from(id));
-        if let Some(user) = self.0.join_holder(&id) {
-            let open_session = move || Ok(lock(&user.open).as_ref().map(Open::session));
-            if let Some(open_session) = blocking(open_session).await? {
-                return Ok(open_session);
+        let (shared, id) = (self.0.clone(), Arc::<str>::from(id));
+        if let Some(user) = self.0.join_if_held(&id) {
+            let session = blocking(move || Ok(lock(&user.open).as_ref().map(OpenLog::session)));
+            if let Some(session) = session.await? {
+                return Ok(session);
             }
         }
-        self.reading(move |is_wanted| {
+        self.reading(move |cancellation| {
             if id.is_empty() {
                 return Ok(None);
             }
             // A tail that is not whole may be a write that is under way: the next lease knows.
-            let scan = snapshot::read(&inner.log, inner.sizes, &id, is_wanted)?;
-            Ok(scan.and_then(|scan| session(&scan.fold, scan.damage)))
+            let scan = snapshot::read(&shared.log, shared.sizes, &id, cancellation)?;
+            Ok(scan.and_then(|scan| stored_session(&scan.fold, scan.damage)))
         })
         .await
     }
@@ -82,25 +84,23 @@ impl<L: Log> LogStore<L> {
     pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
         let mut user = self.0.hold(id)?;
         user.is_async = true;
-        let inner = self.0.clone();
-        let (id, open_session) = (user.id.clone(), user.open.clone());
         // Declared behind the user: when this future is dropped, nobody wants the lease any more
         // before another may take it.
-        let interest = Arc::new(());
-        let is_wanted = Arc::downgrade(&interest);
-        let worker = self.0.join(&id);
+        let cancellation = Cancellation::default();
+        let _cancel_on_drop = cancellation.guard();
+        let worker = self.0.join(&user.id);
+        let (shared, slot, id) = (self.0.clone(), user.open.clone(), user.id.clone());
         let opening = blocking(move || {
             let _worker = worker;
-            let mut open_session = lock(&open_session);
-            let is_wanted = || is_wanted.strong_count() > 0;
-            if !is_wanted() {
+            let mut slot = lock(&slot);
+            if cancellation.is_cancelled() {
                 return Err(busy(&id));
             }
             // A write of the lease before may have been under way until now.
-            *open_session = None;
-            let opening = Open::new(&inner.log, &inner.clock, inner.sizes, &id, &is_wanted)?;
-            let opening = open_session.insert(opening);
-            Ok(opening.token)
+            *slot = None;
+            let open_log =
+                OpenLog::new(&shared.log, &shared.clock, shared.sizes, &id, &cancellation)?;
+            Ok(slot.insert(open_log).token)
         });
         let token = opening.await?;
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
@@ -114,16 +114,16 @@ impl<L: Log> LogStore<L> {
         session.state.thread_id = id.into();
         let user = self.0.hold(id)?;
         self.writing(move || {
-            let Inner {
+            let Shared {
                 log, clock, sizes, ..
-            } = &*user.inner;
-            let mut open_session = lock(&user.open);
-            *open_session = None;
-            let mut new_session = Open::new(log, clock, *sizes, &user.id, &|| true)?;
-            if new_session.fold.exists() {
-                return Err(exists(&user.id));
+            } = &*user.shared;
+            *lock(&user.open) = None;
+            let mut open_log =
+                OpenLog::new(log, clock, *sizes, &user.id, &Cancellation::default())?;
+            if open_log.fold.exists() {
+                return Err(already_exists(&user.id));
             }
-            new_session.write_records(log, clock, session.records())
+            open_log.write_records(log, clock, session.records())
         })
         .await
     }
@@ -134,19 +134,19 @@ impl<L: Log> LogStore<L> {
         to: &str,
         messages: usize,
     ) -> Result<()> {
-        let (inner, id) = (self.0.clone(), from.to_owned());
-        let forked = self.reading(move |is_wanted| {
-            let read = |fold| inner.read(&id, is_wanted, fold);
+        let (shared, id) = (self.0.clone(), from.to_owned());
+        let forked = self.reading(move |cancellation| {
+            let read = |fold| shared.read(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
             let stored_session =
-                session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
+                stored_session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
             let mut forked = cut(&id, stored_session, messages)?;
             let state = &mut forked.state;
             if state.messages.len() < total {
-                let fold = LogFold::new(&id).look_at(state.messages.len());
+                let fold = LogFold::new(&id).capture_at(state.messages.len());
                 let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
-                (state.todos, state.files) = scan.fold.beside();
+                (state.todos, state.files) = scan.fold.into_captured();
             }
             Ok(forked)
         });
@@ -162,12 +162,12 @@ impl<L: Log> LogStore<L> {
     }
 
     pub(in crate::session) async fn list(&self) -> Result<Vec<SessionInfo>> {
-        let inner = self.0.clone();
-        self.reading(move |is_wanted| {
+        let shared = self.0.clone();
+        self.reading(move |cancellation| {
             let mut list = Vec::new();
-            for ids in inner.log.ids()?.chunks(AT_ONCE) {
-                for (id, end) in ids.iter().zip(inner.log.tails(ids, TAIL)?) {
-                    list.extend(inner.info(id, end, is_wanted)?);
+            for ids in shared.log.ids()?.chunks(AT_ONCE) {
+                for (id, end) in ids.iter().zip(shared.log.tails(ids, TAIL)?) {
+                    list.extend(shared.info(id, end, cancellation)?);
                 }
             }
             list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
@@ -177,8 +177,8 @@ impl<L: Log> LogStore<L> {
     }
 
     pub(in crate::session) async fn prune(&self, older_than: Duration) -> Result<usize> {
-        let inner = self.0.clone();
-        let ids = self.reading(move |_| inner.log.ids()).await?;
+        let shared = self.0.clone();
+        let ids = self.reading(move |_| shared.log.ids()).await?;
         let mut removed = 0;
         let mut first = Ok(());
         for id in ids {
@@ -194,20 +194,22 @@ impl<L: Log> LogStore<L> {
 
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
         // Nobody is kept from a session that is only looked at.
-        let (inner, own_id) = (self.0.clone(), id.to_owned());
-        let looked = self.reading(move |is_wanted| inner.is_older(&own_id, older_than, is_wanted));
-        if !looked.await? {
+        let (shared, own_id) = (self.0.clone(), id.to_owned());
+        let is_old = self
+            .reading(move |cancellation| shared.is_older(&own_id, older_than, cancellation))
+            .await?;
+        if !is_old {
             return Ok(false);
         }
         let user = self.0.hold(id)?;
         self.writing(move || {
             // Lists look at the end alone; what goes for good is looked at as a whole. Somebody may
             // have written it meanwhile: then it is neither old nor removed.
-            let (inner, id) = (&user.inner, &*user.id);
-            if !inner.is_older(id, older_than, &|| true)? {
+            let (shared, id) = (&user.shared, &*user.id);
+            if !shared.is_older(id, older_than, &Cancellation::default())? {
                 return Ok(false);
             }
-            let scan = scan_stored(&inner.log, &|| true, LogFold::new(id), id);
+            let scan = scan_stored(&shared.log, &Cancellation::default(), LogFold::new(id), id);
             match scan {
                 Ok(Some(scan)) => user.remove(Some(scan.len)),
                 _ => Ok(false),
@@ -224,14 +226,14 @@ impl<L: Log> LogStore<L> {
         let user = self.0.join(id).ok_or_else(|| taken_over(id))?;
         let token = lease.token();
         self.writing(move || {
-            let mut open_session = lock(&user.open);
+            let mut slot = lock(&user.open);
             // Also a write that only comes to its turn when the session is leased anew.
-            let open_session = open_session
+            let open_log = slot
                 .as_mut()
-                .filter(|open_session| open_session.token == token)
+                .filter(|log| log.token == token)
                 .ok_or_else(|| taken_over(&user.id))?;
-            let records = records(&open_session.fold);
-            open_session.write_records(&user.inner.log, &user.inner.clock, records)
+            let records = records(&open_log.fold);
+            open_log.write_records(&user.shared.log, &user.shared.clock, records)
         })
         .await
     }
@@ -239,13 +241,11 @@ impl<L: Log> LogStore<L> {
     async fn reading<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Fn() -> bool) -> Result<T> + Send + 'static,
+        F: FnOnce(&Cancellation) -> Result<T> + Send + 'static,
     {
-        // Dropped with this future.
-        let interest = Arc::new(());
-        let caller = Arc::downgrade(&interest);
-        let work = move || work(&|| caller.strong_count() > 0);
-        in_turn(self.0.log.readers(), work).await
+        let cancellation = Cancellation::default();
+        let _cancel_on_drop = cancellation.guard();
+        in_turn(self.0.log.readers(), move || work(&cancellation)).await
     }
 
     async fn writing<T, F>(&self, work: F) -> Result<T>
@@ -270,21 +270,21 @@ where
     }
 }
 
-impl<L: Log> Inner<L> {
+impl<L: Log> Shared<L> {
     /// Reads a whole log into an empty session.
-    fn read(&self, id: &str, is_wanted: &dyn Fn() -> bool, fold: LogFold) -> Result<Option<Scan>> {
+    fn read(&self, id: &str, cancellation: &Cancellation, fold: LogFold) -> Result<Option<Scan>> {
         if id.is_empty() {
             return Ok(None);
         }
         if let Some((_, size)) = self.log.tail(id, 1)? {
             check_size(&self.log, id, size)?;
         }
-        scan_stored(&self.log, is_wanted, fold, id)
+        scan_stored(&self.log, cancellation, fold, id)
     }
 
     /// Returns `true` if the session can be read and its last write is older than `age`.
-    fn is_older(&self, id: &str, age: Duration, is_wanted: &dyn Fn() -> bool) -> Result<bool> {
-        let info = self.info(id, self.log.tail(id, TAIL), is_wanted)?;
+    fn is_older(&self, id: &str, age: Duration, cancellation: &Cancellation) -> Result<bool> {
+        let info = self.info(id, self.log.tail(id, TAIL), cancellation)?;
         Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
     }
 
@@ -293,57 +293,56 @@ impl<L: Log> Inner<L> {
         &self,
         id: &str,
         mut end: Result<Option<Tail>>,
-        is_wanted: &dyn Fn() -> bool,
+        cancellation: &Cancellation,
     ) -> Result<Option<SessionInfo>> {
+        let mut info = SessionInfo::new(id, 0);
         let mut len = TAIL;
-        loop {
-            let (tail, size) = match end {
-                Ok(Some(last_entry)) => last_entry,
+        let summary = loop {
+            let (bytes, size) = match end {
+                Ok(Some(tail)) => tail,
                 Ok(None) => return Ok(None),
                 // The others are listed all the same.
                 Err(error) if L::is_of_one(&error) => {
-                    let mut info = SessionInfo::new(id, 0);
                     info.problem = Some(error.to_string().into());
                     return Ok(Some(info));
                 }
                 Err(error) => return Err(error),
             };
-            let last_entry = match last_info(&tail) {
-                Some(last) => Ok(Some(last)),
-                None if (tail.len() as u64) < size && len < MAX_LINE as u64 => {
+            info.size = Some(size);
+            let is_whole = bytes.len() as u64 >= size;
+            match last_info(&bytes) {
+                Some(summary) => break Ok(Some(summary)),
+                None if !is_whole && len < MAX_LINE as u64 => {
                     len = len.saturating_mul(16);
                     end = self.log.tail(id, len);
-                    continue;
                 }
                 None => {
-                    let scan = match (tail.len() as u64) < size {
-                        true => self.read(id, is_wanted, LogFold::new(id)),
-                        false => scan(id, &tail).map(Some),
+                    let scan = match is_whole {
+                        true => scan(id, &bytes).map(Some),
+                        false => self.read(id, cancellation, LogFold::new(id)),
                     };
-                    scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)))
+                    break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
                 }
-            };
-            let mut info = SessionInfo::new(id, 0);
-            info.size = Some(size);
-            match last_entry {
-                Ok(Some((last, at))) => {
-                    info.messages = last.messages;
-                    info.title = last.title;
-                    info.created_at = time(last.created);
-                    info.updated_at = time(at);
-                    info.user_id = last.user_id;
-                    info.cwd = last.cwd;
-                }
-                Ok(None) => return Ok(None),
-                Err(error) => info.problem = Some(error.to_string().into()),
             }
-            return Ok(Some(info));
+        };
+        match summary {
+            Ok(Some((summary, at))) => {
+                info.messages = summary.messages;
+                info.title = summary.title;
+                info.created_at = system_time(summary.created);
+                info.updated_at = system_time(at);
+                info.user_id = summary.user_id;
+                info.cwd = summary.cwd;
+            }
+            Ok(None) => return Ok(None),
+            Err(error) => info.problem = Some(error.to_string().into()),
         }
+        Ok(Some(info))
     }
 }
 
 /// The info for lists of a log whose last line cannot be read.
-fn whole_info(scan: &Scan) -> Result<Option<(Info, u64)>> {
+fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
     let (fold, time) = (&scan.fold, scan.fold.at);
     if fold.exists() {
         return Ok(Some((fold.info_after(&[], time), time)));

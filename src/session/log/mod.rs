@@ -29,27 +29,28 @@
 
 mod fold;
 mod line;
+#[expect(clippy::module_inception, reason = "the trait has the module's name")]
+mod log;
 mod log_store;
-mod open;
+mod open_log;
 #[cfg(test)]
 mod piece_tests;
 #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
 mod queue;
 mod scan;
-mod slots;
+mod shared;
 mod snapshot;
-mod storage;
 #[cfg(test)]
 mod tests;
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(super) use log::Tail;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+pub(super) use log::{Each, MAX_LOG};
+pub(super) use log::{Log, SizeLimit};
 pub(super) use log_store::{LogStore, session_store_of_log};
 #[cfg(all(feature = "sqlite", unix))]
 pub(super) use queue::Queue;
 pub(super) use scan::Scan;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
 pub(super) use scan::part_of;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-pub(super) use storage::Tail;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-pub(super) use storage::{Each, MAX_LOG};
-pub(super) use storage::{Log, SizeLimit};

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex};
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
 use crate::session::{AgentState, Record, StoredSession, busy};
+use crate::util::Cancellation;
 use crate::util::sync::lock;
 
 use super::fold::LogFold;
-use super::line::{self, Entry, Info};
+use super::line::{self, Entry, LogSummary};
+use super::log::{Each, Log, Tail};
 use super::log_store::LogStore;
 use super::scan::{Scan, scan, scan_stored};
-use super::storage::{Each, Log, Tail};
 
 /// A log that is read in pieces of this length.
 struct Pieces(Vec<u8>, usize);
@@ -95,7 +96,7 @@ fn outcome(scan: &Scan) -> String {
 /// A log of some writes, the last of them a snapshot.
 fn log() -> Vec<u8> {
     let mut bytes = Vec::new();
-    let info = |messages| Info {
+    let info = |messages| LogSummary {
         messages,
         created: 1,
         title: None,
@@ -145,7 +146,7 @@ fn pieces_of_any_length_give_what_the_whole_gives() {
         let expected = scan("a", &bytes).map(|scan| outcome(&scan));
         let expected = expected.map_err(|error| error.to_string());
         let log = Pieces(bytes, rng.usize(1..200));
-        let pieces = scan_stored(&log, &|| true, LogFold::new("a"), "a");
+        let pieces = scan_stored(&log, &Cancellation::default(), LogFold::new("a"), "a");
         let pieces = pieces.map(|scan| outcome(&scan.unwrap()));
         let pieces = pieces.map_err(|error| error.to_string());
         let bytes = String::from_utf8_lossy(&log.0);

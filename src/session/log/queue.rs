@@ -23,25 +23,25 @@ pub(in crate::session) struct Queue(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     jobs: Mutex<Jobs>,
-    /// The time since which the current job has waited.
-    since: Mutex<Option<Instant>>,
+    /// The time at which the current job was queued.
+    queued_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<Job>,
     /// True while a thread works on them, or is about to.
-    is_worked_at: bool,
+    has_worker: bool,
 }
 
 struct Job {
-    since: Instant,
+    queued_at: Instant,
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// The duty to work at the jobs. Where the thread that took it never runs, because its runtime is
-/// shut down, another does: the jobs may be those of another runtime.
-struct Duty(Option<Arc<Inner>>);
+/// The worker that runs the jobs. If its thread never starts, because the runtime is shut down,
+/// another thread takes over: the jobs may be those of another runtime.
+struct Worker(Option<Arc<Inner>>);
 
 impl Queue {
     /// Runs `work` when it is its turn; right here outside a runtime. Nothing of it is done when
@@ -61,14 +61,8 @@ impl Queue {
                 drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
-        let start_time = Instant::now();
-        self.push(
-            &runtime,
-            Job {
-                since: start_time,
-                work,
-            },
-        );
+        let queued_at = Instant::now();
+        self.push(&runtime, Job { queued_at, work });
         match outcome.await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => resume_unwind(panic),
@@ -82,57 +76,57 @@ impl Queue {
     fn push(&self, runtime: &Handle, job: Job) {
         let mut jobs = lock(&self.0.jobs);
         jobs.waiting.push_back(job);
-        if !std::mem::replace(&mut jobs.is_worked_at, true) {
-            let duty = Duty(Some(self.0.clone()));
+        if !std::mem::replace(&mut jobs.has_worker, true) {
+            let worker = Worker(Some(self.0.clone()));
             drop(jobs);
-            runtime.spawn_blocking(move || duty.fulfil());
+            runtime.spawn_blocking(move || worker.run());
         }
     }
 
     /// The waiting time of the current job; can be read once.
-    pub(in crate::session) fn waited(&self) -> Duration {
-        let start_time = lock(&self.0.since).take();
-        start_time.map_or(Duration::ZERO, |start_time| start_time.elapsed())
+    pub(in crate::session) fn take_waiting_time(&self) -> Duration {
+        let queued_at = lock(&self.0.queued_at).take();
+        queued_at.map_or(Duration::ZERO, |queued_at| queued_at.elapsed())
     }
 }
 
 impl Inner {
-    fn work_off(&self) {
+    fn run_jobs(&self) {
         loop {
             let mut jobs = lock(&self.jobs);
             let Some(job) = jobs.waiting.pop_front() else {
-                jobs.is_worked_at = false;
+                jobs.has_worker = false;
                 return;
             };
             drop(jobs);
-            *lock(&self.since) = Some(job.since);
+            *lock(&self.queued_at) = Some(job.queued_at);
             (job.work)();
         }
     }
 }
 
-impl Duty {
-    fn fulfil(mut self) {
+impl Worker {
+    fn run(mut self) {
         if let Some(inner) = self.0.take() {
-            inner.work_off();
+            inner.run_jobs();
         }
     }
 }
 
-impl Drop for Duty {
+impl Drop for Worker {
     fn drop(&mut self) {
         let Some(inner) = self.0.take() else {
             return;
         };
-        let worker = inner.clone();
-        let spawn_outcome = thread::Builder::new().spawn(move || worker.work_off());
+        let shared = inner.clone();
+        let spawn_outcome = thread::Builder::new().spawn(move || shared.run_jobs());
         if spawn_outcome.is_err() {
             let mut jobs = lock(&inner.jobs);
-            jobs.is_worked_at = false;
-            let given_up = std::mem::take(&mut jobs.waiting);
+            jobs.has_worker = false;
+            let abandoned_jobs = std::mem::take(&mut jobs.waiting);
             drop(jobs);
             // Whoever waits for them is told.
-            drop(given_up);
+            drop(abandoned_jobs);
         }
     }
 }
@@ -177,15 +171,15 @@ mod tests {
         };
         let ended_runtime = runtime();
         // As if its threads had never come to it.
-        lock(&queue.0.jobs).is_worked_at = true;
-        let duty = Duty(Some(queue.0.clone()));
+        lock(&queue.0.jobs).has_worker = true;
+        let worker = Worker(Some(queue.0.clone()));
         let handle = ended_runtime.handle().clone();
         drop(ended_runtime);
         let other_runtime = runtime();
         let mut waiting_job = Box::pin(queue.run(|| Ok(1)));
         let first = other_runtime.block_on(async { futures::poll!(&mut waiting_job).is_pending() });
         assert!(first);
-        drop(handle.spawn_blocking(move || duty.fulfil()));
+        drop(handle.spawn_blocking(move || worker.run()));
         assert_eq!(other_runtime.block_on(waiting_job).unwrap(), 1);
     }
 

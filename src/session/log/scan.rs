@@ -5,12 +5,13 @@ use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, DamageKind, busy};
+use crate::util::Cancellation;
 
 use super::fold::LogFold;
 use super::line::{
-    Entry, Fault, Info, Line, MARK, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
+    Entry, Fault, LINE_PREFIX, Line, LogSummary, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
-use super::storage::Log;
+use super::log::Log;
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -67,34 +68,34 @@ pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
 
 /// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin.
 pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
-    scan_while(&|| true, fold, id, bytes)
+    scan_until(&Cancellation::default(), fold, id, bytes)
 }
 
-/// Like [`scan_into`], while `is_wanted` returns `true`.
+/// Like [`scan_into`], until it is cancelled.
 ///
 /// # Errors
 ///
-/// Also [`ErrorKind::SessionBusy`] once it returns `false`.
-pub(in crate::session) fn scan_while(
-    is_wanted: &dyn Fn() -> bool,
+/// Also [`ErrorKind::SessionBusy`] once it is cancelled.
+pub(in crate::session) fn scan_until(
+    cancellation: &Cancellation,
     fold: LogFold,
     id: &str,
     bytes: &[u8],
 ) -> Result<Scan> {
-    let mut scanner = Scanner::new(is_wanted, fold, id);
+    let mut scanner = Scanner::new(cancellation, fold, id);
     scanner.push(bytes)?;
     scanner.finish()
 }
 
-/// Like [`scan_while`], of a log that is read piece by piece; `None` when there is none. Takes the
+/// Like [`scan_until`], of a log that is read piece by piece; `None` when there is none. Takes the
 /// memory of the longest line, [`MAX_LINE`] at most, and of what the lines make.
 pub(super) fn scan_stored<L: Log>(
     log: &L,
-    is_wanted: &dyn Fn() -> bool,
+    cancellation: &Cancellation,
     fold: LogFold,
     id: &str,
 ) -> Result<Option<Scan>> {
-    let mut scanner = Scanner::new(is_wanted, fold, id);
+    let mut scanner = Scanner::new(cancellation, fold, id);
     match log.stream(id, &mut |bytes| scanner.push(bytes))? {
         true => scanner.finish().map(Some),
         false => Ok(None),
@@ -103,7 +104,7 @@ pub(super) fn scan_stored<L: Log>(
 
 /// The info for lists: the `info` of the last record in the end of a log. `None` when the last line
 /// is no whole record, or begins before these bytes.
-pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(Info, u64)> {
+pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
     let line = Line::read(&tail[start..]).ok()?;
@@ -151,7 +152,7 @@ fn object_len(bytes: &[u8]) -> usize {
 
 /// Reads a log, given piece by piece.
 struct Scanner<'a> {
-    is_wanted: &'a dyn Fn() -> bool,
+    cancellation: &'a Cancellation,
     id: &'a str,
     scan: Scan,
     /// The entries of a write whose last record has not been seen yet.
@@ -176,10 +177,10 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn new(is_wanted: &'a dyn Fn() -> bool, fold: LogFold, id: &'a str) -> Self {
+    fn new(cancellation: &'a Cancellation, fold: LogFold, id: &'a str) -> Self {
         let (seq, at) = (fold.seq, fold.at);
         Self {
-            is_wanted,
+            cancellation,
             id,
             scan: Scan {
                 fold,
@@ -203,16 +204,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn check_wanted(&self) -> Result<()> {
-        match (self.is_wanted)() {
-            true => Ok(()),
-            false => Err(busy(self.id)),
+    fn check_cancelled(&self) -> Result<()> {
+        match self.cancellation.is_cancelled() {
+            true => Err(busy(self.id)),
+            false => Ok(()),
         }
     }
 
     /// Reads the next bytes.
     fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
-        self.check_wanted()?;
+        self.check_cancelled()?;
         loop {
             if self.line_len == 0 {
                 // Rows of them are passed at once.
@@ -257,7 +258,7 @@ impl<'a> Scanner<'a> {
         if trimmed_len == 0 {
             return Ok(());
         }
-        self.check_wanted()?;
+        self.check_cancelled()?;
         self.content_end = at + trimmed_len;
         if self.end() + self.tail_head.len() == at {
             let room = SNAPSHOT_HEAD.saturating_sub(self.tail_head.len());
@@ -296,14 +297,14 @@ impl<'a> Scanner<'a> {
     fn pieces(&mut self, at: usize, line: &[u8], next: usize) -> Result<()> {
         let mut scanned_end = 0;
         let mut work = MAX_WORK;
-        for start in memmem::find_iter(line, MARK).take(MAX_PIECES) {
+        for start in memmem::find_iter(line, LINE_PREFIX).take(MAX_PIECES) {
             if start < scanned_end {
                 continue;
             }
             let Some(remaining) = work.checked_sub(line.len() - start) else {
                 break;
             };
-            self.check_wanted()?;
+            self.check_cancelled()?;
             let end = start + object_len(&line[start..]);
             match Line::read(&line[start..end]) {
                 Ok(read) => {
@@ -400,7 +401,7 @@ impl<'a> Scanner<'a> {
             let line = std::mem::take(&mut self.line);
             self.end_line(&line)?;
         }
-        self.check_wanted()?;
+        self.check_cancelled()?;
         let len = self.line_start;
         self.scan.len = len as u64;
         let last_damage = self.scan.damage.last().filter(|damage| damage.len > 0);

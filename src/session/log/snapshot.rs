@@ -5,11 +5,12 @@
 //! before it is removed: where anything is odd, the whole log is read.
 
 use crate::error::Result;
+use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{MAX_LINE, SnapshotPlace, read_snapshot};
+use super::line::{MAX_LINE, SnapshotPosition, read_snapshot};
+use super::log::{Log, Tail, check_size};
 use super::scan::{Scan, last_info, scan, scan_into, scan_stored};
-use super::storage::{Log, Tail, check_size};
 
 /// The most bytes that are read at once, from a snapshot on: it, and as much again before the next.
 const MAX_READ: u64 = 3 * MAX_LINE as u64;
@@ -45,7 +46,7 @@ pub(super) fn read<L: Log>(
     log: &L,
     sizes: Sizes,
     id: &str,
-    is_wanted: &dyn Fn() -> bool,
+    cancellation: &Cancellation,
 ) -> Result<Option<Scan>> {
     if log.has_snapshots() {
         let Some(end) = log.tail(id, sizes.end)? else {
@@ -59,7 +60,7 @@ pub(super) fn read<L: Log>(
             return Ok(Some(scan));
         }
     }
-    scan_stored(log, is_wanted, LogFold::new(id), id)
+    scan_stored(log, cancellation, LogFold::new(id), id)
 }
 
 /// Returns `true` if these bytes are the whole log.
@@ -79,7 +80,7 @@ pub(super) fn at_snapshot<L: Log>(
     let Some((info, _)) = last_info(end) else {
         return Ok(None);
     };
-    let Some(SnapshotPlace(offset, len)) = info.snapshot else {
+    let Some(SnapshotPosition { offset, len }) = info.snapshot else {
         return Ok(None);
     };
     let wanted_len = size.saturating_sub(offset).saturating_add(more);

@@ -13,10 +13,10 @@ use crate::session::{AgentState, Lease, Record, SessionInfo, SessionStore, Store
 use crate::testing::conformance;
 use crate::util::sync::lock;
 
+use super::log::{Log, Tail};
 use super::log_store::{LogStore, session_store_of_log};
 use super::scan::{Scan, part_of};
 use super::snapshot::Sizes;
-use super::storage::{Log, Tail};
 
 /// Logs in memory, which count the bytes that are read of them.
 #[derive(Clone, Default)]

@@ -14,7 +14,7 @@ use crate::session::agent_state::AgentState;
 use crate::session::info::SessionInfo;
 use crate::session::lease::Lease;
 use crate::session::record::Record;
-use crate::session::session_store::{SessionStore, busy, check_id, exists, taken_over};
+use crate::session::session_store::{SessionStore, already_exists, busy, check_id, taken_over};
 use crate::session::stored::StoredSession;
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
@@ -218,7 +218,7 @@ impl SessionStore for ThreadStore {
         session.damage.clear();
         let mut threads = self.begin(id);
         if threads.exists(id) {
-            return Err(exists(id));
+            return Err(already_exists(id));
         }
         if threads.get(id).is_some_and(|entry| entry.held) {
             return Err(busy(id));

@@ -15,7 +15,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use crate::error::{Error, ErrorKind};
-use crate::session::remote::{Failure, Outcome, time_for};
+use crate::session::remote::{Failure, Outcome, timeout_for};
 
 use super::address::Address;
 use super::hosts::first;
@@ -143,7 +143,7 @@ impl Connection {
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Outcome<T> {
         match &self.runtime {
-            Some(runtime) => wait(runtime, time_for(self.timeout, size), address, answer),
+            Some(runtime) => wait(runtime, timeout_for(self.timeout, size), address, answer),
             None => unreachable!("it is taken when the connection is dropped"),
         }
     }

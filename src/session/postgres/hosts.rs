@@ -1,6 +1,6 @@
 //! The hosts of an address, tried one after the other.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts};
 
 use crate::error::{Error, ErrorKind};
-use crate::session::remote::{Failure, LookUp, Outcome};
+use crate::session::remote::{Failure, Lookup, Outcome};
 
 /// No host is given up sooner, unless all time is over.
 const LEAST: Duration = Duration::from_millis(1);
@@ -25,7 +25,7 @@ enum At {
     #[cfg(unix)]
     Socket,
     Ip(IpAddr),
-    Name(Arc<LookUp>),
+    Name(Arc<Lookup>),
 }
 
 /// Connects to the first host that lets us in, in `timeout` for all of them: each has its share of
@@ -82,7 +82,7 @@ fn places(base: &Config) -> Vec<Place> {
         let at_ip = |name: &str| ip.or_else(|| name.parse().ok()).map(At::Ip);
         Some(Place {
             at: match &host {
-                Host::Tcp(name) => at_ip(name).unwrap_or_else(|| At::Name(LookUp::begin(name))),
+                Host::Tcp(name) => at_ip(name).unwrap_or_else(|| At::Name(Lookup::begin(name))),
                 #[cfg(unix)]
                 Host::Unix(_) => ip.map_or(At::Socket, At::Ip),
             },
@@ -114,11 +114,9 @@ impl Place {
             At::Socket => vec![make_config(None)],
             At::Ip(ip) => vec![make_config(Some(*ip))],
             At::Name(look_up) => match look_up.wait(until)? {
-                Some(host_configs) => host_configs
+                Some(addresses) => addresses
                     .iter()
-                    .map(SocketAddr::ip)
-                    .map(Some)
-                    .map(make_config)
+                    .map(|address| make_config(Some(address.ip())))
                     .collect(),
                 None => return Ok(None),
             },
@@ -243,7 +241,7 @@ mod tests {
     #[test]
     fn a_name_that_hangs_comes_last() {
         let (sender, receiver) = mpsc::channel::<()>();
-        let _hanging = LookUp::begin_with("hosts.test", move |_| {
+        let _hanging = Lookup::begin_with("hosts.test", move |_| {
             let _ = receiver.recv();
             Ok([[10, 0, 0, 1], [10, 0, 0, 2]]
                 .map(|ip| (ip, 0).into())

@@ -10,7 +10,7 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Tail;
-use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Removal, Server};
+use crate::session::remote::{Failure, LeaseKey, Outcome, Removal, Repair, Server, ServerLog};
 use crate::util::text::truncate;
 
 use super::address::Address;
@@ -50,7 +50,7 @@ impl Database {
 
     /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros replaces
     /// missing rows, so that they are reported as damage.
-    fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<Contents>> {
+    fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<ServerLog>> {
         let Some(first) = rows.first() else {
             return Ok(None);
         };
@@ -75,7 +75,7 @@ impl Database {
             next = Some(offset + part.len() as u64);
         }
         fill(&mut bytes, end.saturating_sub(next.unwrap_or(0)));
-        Ok(Some(Contents { bytes, end }))
+        Ok(Some(ServerLog { bytes, end }))
     }
 }
 
@@ -150,7 +150,7 @@ impl Server for Database {
         ids.collect()
     }
 
-    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<Contents>> {
+    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<ServerLog>> {
         let size = |row: &Row| column(row, 0).map_or(0, unsigned) as usize;
         let max = signed(max);
         let values = [text!(&id), number!(&max)];
@@ -179,7 +179,7 @@ impl Server for Database {
                 .unwrap_or(remaining_rows.len());
             let (own_rows, other_rows) = remaining_rows.split_at(count.max(1));
             remaining_rows = other_rows;
-            if let Some(Contents { bytes, end }) = Self::contents(own_rows, None)? {
+            if let Some(ServerLog { bytes, end }) = Self::contents(own_rows, None)? {
                 // Rows that are missing are not waited for.
                 let is_all = len >= end;
                 let size = if is_all { bytes.len() as u64 } else { end };
@@ -189,11 +189,11 @@ impl Server for Database {
         Ok(ids.iter().map(|id| log_tails.remove(&**id)).collect())
     }
 
-    fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
-        let number = signed(held.number);
+    fn claim(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<bool> {
+        let number = signed(lease.number);
         let values = [
-            text!(&&*held.id),
-            text!(&&*held.owner),
+            text!(&&*lease.id),
+            text!(&&*lease.owner),
             number!(&number),
             (&self.lease_seconds, Type::FLOAT8),
         ];
@@ -201,12 +201,12 @@ impl Server for Database {
         Ok(count > 0)
     }
 
-    fn renew(&self, connection: &mut Connection, held: &[Held]) -> Outcome<()> {
-        let Some(first) = held.first() else {
+    fn renew(&self, connection: &mut Connection, leases: &[LeaseKey]) -> Outcome<()> {
+        let Some(first) = leases.first() else {
             return Ok(());
         };
-        let ids: Vec<&str> = held.iter().map(|held| &*held.id).collect();
-        let numbers: Vec<i64> = held.iter().map(|held| signed(held.number)).collect();
+        let ids: Vec<&str> = leases.iter().map(|lease| &*lease.id).collect();
+        let numbers: Vec<i64> = leases.iter().map(|lease| signed(lease.number)).collect();
         let values: &Values<'_> = &[
             (&ids, Type::TEXT_ARRAY),
             (&numbers, Type::INT8_ARRAY),
@@ -217,9 +217,9 @@ impl Server for Database {
         Ok(())
     }
 
-    fn release(&self, connection: &mut Connection, held: &Held) -> Outcome<()> {
-        let number = signed(held.number);
-        let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
+    fn release(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<()> {
+        let number = signed(lease.number);
+        let values = [text!(&&*lease.id), text!(&&*lease.owner), number!(&number)];
         for sql in &self.sql.release {
             connection.execute(&self.address, sql, &values)?;
         }
@@ -229,12 +229,16 @@ impl Server for Database {
     fn append(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
         bytes: &[u8],
     ) -> Outcome<bool> {
-        let (number, end, len) = (signed(held.number), signed(end), signed(bytes.len() as u64));
-        let (id, owner) = (&*held.id, &*held.owner);
+        let (number, end, len) = (
+            signed(lease.number),
+            signed(end),
+            signed(bytes.len() as u64),
+        );
+        let (id, owner) = (&*lease.id, &*lease.owner);
         let mut values = vec![
             text!(&id),
             text!(&owner),
@@ -258,19 +262,18 @@ impl Server for Database {
     fn heal(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
-        kept: &[Kept<'_>],
-        cut: Option<&[u8]>,
+        repair: &Repair<'_>,
     ) -> Outcome<bool> {
         let healed = connection
             .batch(&self.address, &self.sql.begin)
-            .and_then(|()| self.heal_within(connection, held, end, kept, cut));
+            .and_then(|()| self.heal_within(connection, lease, end, repair));
         match healed {
             Ok(true) => connection.batch(&self.address, "commit").map(|()| true),
             Ok(false) => {
                 connection.batch(&self.address, "rollback")?;
-                self.is_resized(connection, held, cut)
+                self.is_resized(connection, lease, repair.cut)
             }
             Err(Failure::Refused(error)) => {
                 connection.batch(&self.address, "rollback")?;
@@ -283,16 +286,16 @@ impl Server for Database {
     fn remove(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal> {
         // Leased first: a write that is under way would not be seen by the statement that removes.
-        if !self.claim(connection, held)? {
+        if !self.claim(connection, lease)? {
             return Ok(Removal::Busy);
         }
-        let removed = self.remove_leased(connection, held, size);
+        let removed = self.remove_leased(connection, lease, size);
         if !matches!(removed, Ok(Removal::Done) | Err(Failure::Lost(_))) {
-            self.release(connection, held)?;
+            self.release(connection, lease)?;
         }
         removed
     }
@@ -302,18 +305,17 @@ impl Database {
     fn heal_within(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
-        kept: &[Kept<'_>],
-        cut_bytes: Option<&[u8]>,
+        repair: &Repair<'_>,
     ) -> Outcome<bool> {
-        let number = signed(held.number);
-        let new_end = signed(cut_bytes.map_or(end, |cut_bytes| cut_bytes.len() as u64));
+        let number = signed(lease.number);
+        let new_end = signed(repair.cut.map_or(end, |cut| cut.len() as u64));
         let end = signed(end);
-        let id = &&*held.id;
+        let id = &&*lease.id;
         let values = [
             text!(id),
-            text!(&&*held.owner),
+            text!(&&*lease.owner),
             number!(&number),
             number!(&end),
             number!(&new_end),
@@ -321,18 +323,18 @@ impl Database {
         if connection.execute(&self.address, &self.sql.resize, &values)? == 0 {
             return Ok(false);
         }
-        for kept in kept {
-            let offset = signed(kept.at);
+        for part in repair.damaged {
+            let offset = signed(part.at);
             let values = [
                 text!(id),
                 number!(&offset),
-                text!(&kept.what),
-                (&kept.bytes as &(dyn ToSql + Sync), Type::BYTEA),
+                text!(&part.what),
+                (&part.bytes as &(dyn ToSql + Sync), Type::BYTEA),
             ];
-            let size = kept.bytes.len();
+            let size = part.bytes.len();
             connection.write(&self.address, &self.sql.keep, &values, size)?;
         }
-        if let Some(cut_bytes) = cut_bytes {
+        if let Some(cut_bytes) = repair.cut {
             connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
             if !cut_bytes.is_empty() {
                 let values = [text!(id), (&cut_bytes as &(dyn ToSql + Sync), Type::BYTEA)];
@@ -346,18 +348,18 @@ impl Database {
     fn remove_leased(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal> {
         if let Some(expected_size) = size {
-            let rows = connection.query(&self.address, &self.sql.size, &[text!(&&*held.id)])?;
+            let rows = connection.query(&self.address, &self.sql.size, &[text!(&&*lease.id)])?;
             let size = rows.first().map_or(Ok(0), |row| column(row, 0))?;
             if size != 0 && size != signed(expected_size) {
                 return Ok(Removal::Changed);
             }
         }
-        let number = signed(held.number);
-        let values = [text!(&&*held.id), text!(&&*held.owner), number!(&number)];
+        let number = signed(lease.number);
+        let values = [text!(&&*lease.id), text!(&&*lease.owner), number!(&number)];
         let removed_rows = connection.query(&self.address, &self.sql.remove, &values)?;
         Ok(match removed_rows.is_empty() {
             false => Removal::Done,
@@ -370,16 +372,16 @@ impl Database {
     fn is_resized(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         cut_bytes: Option<&[u8]>,
     ) -> Outcome<bool> {
         let Some(cut_bytes) = cut_bytes else {
             return Ok(false);
         };
-        let (number, end) = (signed(held.number), signed(cut_bytes.len() as u64));
+        let (number, end) = (signed(lease.number), signed(cut_bytes.len() as u64));
         let values = [
-            text!(&&*held.id),
-            text!(&&*held.owner),
+            text!(&&*lease.id),
+            text!(&&*lease.owner),
             number!(&number),
             number!(&end),
         ];

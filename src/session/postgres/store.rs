@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::session::log::{LogStore, session_store_of_log};
-use crate::session::remote::{Remote, Server as _, ServerOptions};
+use crate::session::remote::{RemoteLog, Server as _, ServerOptions};
 use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::address::Address;
@@ -38,25 +38,7 @@ use super::server::Database;
 /// store and the database may share out connections by transactions. Damaged parts are left out,
 /// put into `PREFIX_damaged` and reported. An id may have 1,000 bytes, and no NUL.
 ///
-/// # Leases
-///
-/// A lease expires, by the clock of the server, when it is not renewed: 30 seconds after its holder
-/// died, any machine can continue the session ([`ServerOptions::lease_time`]). A thread of the
-/// store renews leases while they are held, and gives them back when they are dropped. Giving one
-/// back takes a moment; another machine waits that long before it reports
-/// [`SessionBusy`](crate::ErrorKind::SessionBusy). Dropping the last clone of the store waits, two
-/// seconds at most, until its leases have been given back; `std::process::exit` does not.
-///
-/// A holder that was paused for longer can continue if the session was not leased in the meantime.
-/// Otherwise its writes are refused with [`Conflict`](crate::ErrorKind::Conflict): every write
-/// carries its lease, and is made only at the writer's own end of the log.
-///
-/// # When the server is away
-///
-/// Every call is retried for some seconds ([`ServerOptions::max_retry_time`]) and then fails. When the
-/// answer to a write was lost, the store checks whether it was made before it makes it again:
-/// nothing is written twice. Nothing waits forever for a server that hangs
-/// ([`ServerOptions::timeout`]).
+/// Leases expire by the clock of the server, and calls are retried: see [`ServerOptions`].
 ///
 /// # Several hosts
 ///
@@ -74,7 +56,7 @@ use super::server::Database;
 /// Nothing is connected before the first use. Clones share one store and its connections. No
 /// password is ever part of an error, of `Debug` or of a log line.
 #[derive(Clone)]
-pub struct PostgresStore(LogStore<Remote<Database>>);
+pub struct PostgresStore(LogStore<RemoteLog<Database>>);
 
 impl PostgresStore {
     /// The store in this database: a URL, or `host=db user=agent ..`.
@@ -97,7 +79,7 @@ impl PostgresStore {
         let address = Address::read(url.as_ref())?;
         let (timeout, lease_time) = (options.timeout, options.lease_time);
         let database = Database::new(address, &options.prefix, timeout, lease_time);
-        Ok(Self(LogStore::new(Remote::new(database, options))))
+        Ok(Self(LogStore::new(RemoteLog::new(database, options))))
     }
 }
 

@@ -10,8 +10,8 @@ use redis::{Cmd, ConnectionAddr, Parser, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind};
 #[cfg(unix)]
-use crate::session::remote::within;
-use crate::session::remote::{Failure, Outcome, lost, reach, time_for};
+use crate::session::remote::with_timeout;
+use crate::session::remote::{Failure, Outcome, connect_host, connection_lost, timeout_for};
 
 use super::address::Address;
 
@@ -79,11 +79,11 @@ impl Connection {
             .stream
             .write_all(&packed)
             .and_then(|()| self.stream.flush());
-        outcome.map_err(|error| lost(&error))?;
+        outcome.map_err(|error| connection_lost(&error))?;
         let is_large = packed.len() > SMALL;
         if is_large {
             // Much of it may still be on its way.
-            self.wait_for(time_for(self.timeout, packed.len()))?;
+            self.wait_for(timeout_for(self.timeout, packed.len()))?;
         }
         let answers = commands.iter().map(|_| self.answer(address)).collect();
         if is_large {
@@ -102,7 +102,7 @@ impl Connection {
             #[cfg(unix)]
             Stream::Local(stream) => stream.set_read_timeout(time),
         };
-        outcome.map_err(|error| lost(&error))
+        outcome.map_err(|error| connection_lost(&error))
     }
 
     fn answer(&mut self, address: &Address) -> Outcome<Value> {
@@ -159,16 +159,17 @@ impl Stream {
                     stream.set_write_timeout(limit)?;
                     io::Result::Ok(stream)
                 };
-                let stream = within(timeout, open_stream).map_err(|error| lost(&error))?;
+                let stream =
+                    with_timeout(timeout, open_stream).map_err(|error| connection_lost(&error))?;
                 Ok(Self::Local(stream))
             }
             ConnectionAddr::Tcp(host, port) => {
-                let stream = reach(host, *port, timeout)?;
+                let stream = connect_host(host, *port, timeout)?;
                 stream
                     .set_nodelay(true)
                     .and_then(|()| stream.set_read_timeout(limit))
                     .and_then(|()| stream.set_write_timeout(limit))
-                    .map_err(|error| lost(&error))?;
+                    .map_err(|error| connection_lost(&error))?;
                 #[cfg(feature = "tls")]
                 if address.is_secure {
                     let stream = super::tls::secure(host, stream)?;

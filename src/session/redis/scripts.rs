@@ -1,8 +1,8 @@
 //! The scripts that the server runs, each atomically.
 //!
-//! `KEYS` are the log, the lease, the hash of all sessions with the lease that last wrote each, what
-//! was put aside, and the version of the keys. `ARGV` begins with the session's id, the lease and how long it lasts. All
-//! scripts can be run again after their answer was lost.
+//! `KEYS`: the log, the lease, the hash of all sessions (with the lease that last wrote each), the
+//! damaged parts, the version. `ARGV` begins with the session id, the lease and its duration in
+//! milliseconds. Every script may be repeated after a lost answer.
 
 /// The log, and whether it should be there. `ARGV[2]`: the size over which only its size is returned.
 pub(super) const READ: &str = "
@@ -17,7 +17,7 @@ return {redis.call('getrange', KEYS[1], '-' .. ARGV[2], -1), redis.call('strlen'
 
 /// The prefix of scripts that need a session no other store has leased. `ARGV[4]`: what the leases
 /// of this store begin with.
-pub(super) const FREE: &str = "
+pub(super) const CHECK_FREE: &str = "
 local held = redis.call('get', KEYS[2])
 if held and string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then return 0 end
 ";
@@ -30,7 +30,7 @@ end
 return 1";
 
 /// The prefix of scripts that only the holder may run, or the last holder when there is none.
-pub(super) const MINE: &str = "
+pub(super) const CHECK_HELD: &str = "
 local held = redis.call('get', KEYS[2])
 if held and held ~= ARGV[2] then return 0 end
 local last = redis.call('hget', KEYS[3], ARGV[1])
@@ -62,8 +62,8 @@ return 1";
 
 /// The prefix of scripts that may find everything done. A wait for the disk is a wait for the last
 /// write of a connection: this one changes nothing, and needs no memory.
-pub(super) const NOTED: &str = "
-local function noted()
+pub(super) const DEFINE_TOUCH: &str = "
+local function touch()
     redis.call('pexpire', KEYS[5], 60000)
     redis.call('persist', KEYS[5])
 end
@@ -74,7 +74,7 @@ pub(super) const HEAL: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then
     if size ~= cut then return 0 end
-    noted()
+    touch()
     return 1
 end
 local known = {}
@@ -98,5 +98,5 @@ local size, wanted = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size > 0 and wanted >= 0 and size ~= wanted then return 2 end
 redis.call('del', KEYS[1], KEYS[2], KEYS[4])
 redis.call('hdel', KEYS[3], ARGV[1])
-noted()
+touch()
 return 1";

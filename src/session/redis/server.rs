@@ -8,17 +8,19 @@ use redis::{Cmd, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::Tail;
-use crate::session::remote::{Contents, Failure, Held, Kept, Outcome, Removal, Server};
+use crate::session::remote::{Failure, LeaseKey, Outcome, Removal, Repair, Server, ServerLog};
 
 use super::address::Address;
 use super::connection::{Connection, checked};
-use super::scripts::{APPEND, CLAIM, FREE, HEAL, MINE, NOTED, READ, RELEASE, REMOVE, RENEW, TAIL};
+use super::scripts::{
+    APPEND, CHECK_FREE, CHECK_HELD, CLAIM, DEFINE_TOUCH, HEAL, READ, RELEASE, REMOVE, RENEW, TAIL,
+};
 
 /// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
 
 /// The answer in lists for a session whose log is gone: a line that is no record.
-const GONE: &[u8] = b"\0\n";
+const MISSING_LOG: &[u8] = b"\0\n";
 
 pub(super) struct Keys {
     address: Address,
@@ -77,9 +79,9 @@ impl Keys {
     }
 
     /// A script that is given a lease, too.
-    fn script_of(&self, text: &[&str], held: &Held) -> Cmd {
-        let mut command = self.script(text, &held.id);
-        command.arg(lease(held)).arg(self.lease_millis);
+    fn script_of(&self, text: &[&str], lease: &LeaseKey) -> Cmd {
+        let mut command = self.script(text, &lease.id);
+        command.arg(lease_value(lease)).arg(self.lease_millis);
         command
     }
 
@@ -133,11 +135,11 @@ impl Keys {
     fn number(&self, answer: &Value) -> Outcome<i64> {
         match answer {
             Value::Int(number) => Ok(*number),
-            other => Err(self.odd(other)),
+            other => Err(self.unexpected_reply(other)),
         }
     }
 
-    fn odd(&self, answer: &Value) -> Failure {
+    fn unexpected_reply(&self, answer: &Value) -> Failure {
         let kind = match answer {
             Value::Nil => "nothing",
             Value::Int(_) => "a number",
@@ -165,7 +167,7 @@ impl Keys {
             Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
             _ => None,
         };
-        let version: u64 = version.ok_or_else(|| self.odd(&reply))?;
+        let version: u64 = version.ok_or_else(|| self.unexpected_reply(&reply))?;
         if version > VERSION {
             let text = format!(
                 "the keys {}:* of {} are of version {version}, this program uses up to {VERSION}; \
@@ -179,13 +181,13 @@ impl Keys {
 }
 
 /// A lease as a text. That of another store never begins as this store's do.
-fn lease(held: &Held) -> String {
-    format!("{}{}", all_of(held), held.number)
+fn lease_value(lease: &LeaseKey) -> String {
+    format!("{}{}", owner_prefix(lease), lease.number)
 }
 
 /// The common prefix of all leases of a store.
-fn all_of(held: &Held) -> String {
-    format!("{}/", held.owner)
+fn owner_prefix(lease: &LeaseKey) -> String {
+    format!("{}/", lease.owner)
 }
 
 impl Server for Keys {
@@ -217,33 +219,33 @@ impl Server for Keys {
         keys.arg(self.all_sessions());
         let names = match connection.ask_one(&self.address, keys)? {
             Value::Array(names) => names,
-            other => return Err(self.odd(&other)),
+            other => return Err(self.unexpected_reply(&other)),
         };
         let ids = names.into_iter().map(|name| match name {
             Value::BulkString(name) => match String::from_utf8(name) {
                 Ok(id) => Ok(Arc::from(id)),
-                Err(_) => Err(self.odd(&Value::Nil)),
+                Err(_) => Err(self.unexpected_reply(&Value::Nil)),
             },
-            other => Err(self.odd(&other)),
+            other => Err(self.unexpected_reply(&other)),
         });
         ids.collect()
     }
 
-    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<Contents>> {
+    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<ServerLog>> {
         let mut command = self.script(&[READ], id);
         command.arg(max);
         let reply = connection.ask_one(&self.address, command)?;
         let Value::Array(mut parts) = reply else {
-            return Err(self.odd(&reply));
+            return Err(self.unexpected_reply(&reply));
         };
         match (parts.pop(), parts.pop()) {
-            (_, Some(Value::Int(size))) => Ok(Some(Contents {
+            (_, Some(Value::Int(size))) => Ok(Some(ServerLog {
                 bytes: Vec::new(),
                 end: size.unsigned_abs(),
             })),
             (_, Some(Value::BulkString(bytes))) => {
                 let end = bytes.len() as u64;
-                Ok((end > 0).then_some(Contents { bytes, end }))
+                Ok((end > 0).then_some(ServerLog { bytes, end }))
             }
             (Some(Value::Int(0)), _) => Ok(None),
             _ => {
@@ -274,30 +276,30 @@ impl Server for Keys {
         let tails = answers.into_iter().map(|answer| {
             let reply = checked(&self.address, answer)?;
             let Value::Array(parts) = &reply else {
-                return Err(self.odd(&reply));
+                return Err(self.unexpected_reply(&reply));
             };
             match &parts[..] {
                 [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
                     Ok(Some((tail.clone(), size.unsigned_abs())))
                 }
                 [_, Value::Int(0), Value::Int(0)] => Ok(None),
-                [_, Value::Int(0), _] => Ok(Some((GONE.to_vec(), GONE.len() as u64))),
-                _ => Err(self.odd(&reply)),
+                [_, Value::Int(0), _] => Ok(Some((MISSING_LOG.to_vec(), MISSING_LOG.len() as u64))),
+                _ => Err(self.unexpected_reply(&reply)),
             }
         });
         tails.collect()
     }
 
-    fn claim(&self, connection: &mut Connection, held: &Held) -> Outcome<bool> {
-        let mut command = self.script_of(&[FREE, CLAIM], held);
-        command.arg(all_of(held));
+    fn claim(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<bool> {
+        let mut command = self.script_of(&[CHECK_FREE, CLAIM], lease);
+        command.arg(owner_prefix(lease));
         Ok(self.run(connection, command)? == 1)
     }
 
-    fn renew(&self, connection: &mut Connection, held: &[Held]) -> Outcome<()> {
-        let commands: Vec<_> = held
+    fn renew(&self, connection: &mut Connection, leases: &[LeaseKey]) -> Outcome<()> {
+        let commands: Vec<_> = leases
             .iter()
-            .map(|held| self.script_of(&[MINE, RENEW], held))
+            .map(|lease| self.script_of(&[CHECK_HELD, RENEW], lease))
             .collect();
         for answer in connection.ask(&self.address, &commands)? {
             checked(&self.address, answer)?;
@@ -305,19 +307,19 @@ impl Server for Keys {
         Ok(())
     }
 
-    fn release(&self, connection: &mut Connection, held: &Held) -> Outcome<()> {
-        self.run(connection, self.script_of(&[RELEASE], held))?;
+    fn release(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<()> {
+        self.run(connection, self.script_of(&[RELEASE], lease))?;
         Ok(())
     }
 
     fn append(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
         bytes: &[u8],
     ) -> Outcome<bool> {
-        let mut command = self.script_of(&[MINE, APPEND], held);
+        let mut command = self.script_of(&[CHECK_HELD, APPEND], lease);
         command.arg(end).arg(bytes);
         Ok(self.run_durably(connection, command)? == 1)
     }
@@ -325,17 +327,18 @@ impl Server for Keys {
     fn heal(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
-        kept: &[Kept<'_>],
-        cut_bytes: Option<&[u8]>,
+        repair: &Repair<'_>,
     ) -> Outcome<bool> {
-        let mut command = self.script_of(&[MINE, NOTED, HEAL], held);
-        let cut_len = cut_bytes.map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        let mut command = self.script_of(&[CHECK_HELD, DEFINE_TOUCH, HEAL], lease);
+        let cut_len = repair
+            .cut
+            .map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
         command.arg(end).arg(cut_len);
-        for kept in kept {
-            let head = format!("{} {}\n", kept.at, kept.what);
-            command.arg([head.as_bytes(), kept.bytes].concat());
+        for part in repair.damaged {
+            let head = format!("{} {}\n", part.at, part.what);
+            command.arg([head.as_bytes(), part.bytes].concat());
         }
         Ok(self.run_durably(connection, command)? == 1)
     }
@@ -344,12 +347,12 @@ impl Server for Keys {
     fn remove(
         &self,
         connection: &mut Connection,
-        held: &Held,
+        lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal> {
-        let mut command = self.script_of(&[FREE, NOTED, REMOVE], held);
+        let mut command = self.script_of(&[CHECK_FREE, DEFINE_TOUCH, REMOVE], lease);
         let size = size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
-        command.arg(all_of(held)).arg(size);
+        command.arg(owner_prefix(lease)).arg(size);
         Ok(match self.run_durably(connection, command)? {
             1 => Removal::Done,
             2 => Removal::Changed,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::session::log::{LogStore, session_store_of_log};
-use crate::session::remote::{Remote, Server as _, ServerOptions};
+use crate::session::remote::{RemoteLog, Server as _, ServerOptions};
 use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::address::Address;
@@ -53,21 +53,7 @@ use super::server::Keys;
 /// happens as a whole. A cluster cannot be used, because the keys of a script would be on several
 /// of its nodes.
 ///
-/// # Leases
-///
-/// As with [`PostgresStore`](crate::session::PostgresStore), leases expire on the server 30 seconds
-/// after their holder died ([`ServerOptions::lease_time`]). A thread renews those that are held and
-/// gives them back when they are dropped. A store that leases a session in between locks out the
-/// previous holder, whose writes are then refused with [`Conflict`](crate::ErrorKind::Conflict).
-/// Dropping the last clone of the store waits, two seconds at most, until its leases have been
-/// given back.
-///
-/// # When the server is away
-///
-/// Every call is retried for some seconds ([`ServerOptions::max_retry_time`]) and then fails. When the
-/// answer to a write was lost, the store checks whether it was made before it makes it again:
-/// nothing is written twice. Nothing waits forever for a server that hangs
-/// ([`ServerOptions::timeout`]).
+/// Leases expire on the server, and calls are retried: see [`ServerOptions`].
 ///
 /// # TLS
 ///
@@ -78,7 +64,7 @@ use super::server::Keys;
 /// Nothing is connected before the first use. Clones share one store and its connections. No
 /// password is ever part of an error, of `Debug` or of a log line.
 #[derive(Clone)]
-pub struct RedisStore(LogStore<Remote<Keys>>);
+pub struct RedisStore(LogStore<RemoteLog<Keys>>);
 
 impl RedisStore {
     /// The store on this server.
@@ -101,7 +87,7 @@ impl RedisStore {
         let address = Address::read(url.as_ref())?;
         let (timeout, lease_time) = (options.timeout, options.lease_time);
         let keys = Keys::new(address, &options.prefix, timeout, lease_time);
-        Ok(Self(LogStore::new(Remote::new(keys, options))))
+        Ok(Self(LogStore::new(RemoteLog::new(keys, options))))
     }
 }
 

@@ -11,19 +11,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{Log, Scan, SizeLimit, Tail, part_of};
 use crate::session::{busy, taken_over};
 
-use super::keeper::{Claim, Keeper};
+use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
-use super::server::{Contents, Held, Kept, Removal, Server};
+use super::server::{DamagedPart, LeaseKey, Removal, Repair, Server, ServerLog};
 
 /// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
-const HANDOVER: Duration = Duration::from_millis(200);
-const STEP: Duration = Duration::from_millis(20);
+const RELEASE_WAIT: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Logs on a server.
-pub(in crate::session) struct Remote<S: Server> {
+pub(in crate::session) struct RemoteLog<S: Server> {
     // Dropped first: it waits until leases are given back.
-    keeper: Keeper<S>,
+    keeper: LeaseKeeper<S>,
     pool: Arc<Pool<S>>,
     owner: Arc<str>,
     /// The number of leases so far.
@@ -32,20 +32,20 @@ pub(in crate::session) struct Remote<S: Server> {
 
 /// The right to write a log.
 pub(in crate::session) struct Writer<S: Server> {
-    claim: Claim<S>,
+    lease: HeldLease<S>,
     /// The end of the log.
     end: u64,
     /// True if the last line has no end.
     open_line: bool,
     /// True if the outcome of a write is unknown.
-    unsure: bool,
+    is_outcome_unknown: bool,
 }
 
-impl<S: Server> Remote<S> {
+impl<S: Server> RemoteLog<S> {
     pub(in crate::session) fn new(server: S, options: ServerOptions) -> Self {
         let pool = Arc::new(Pool::new(server, options));
         Self {
-            keeper: Keeper::new(pool.clone()),
+            keeper: LeaseKeeper::new(pool.clone()),
             pool,
             owner: Uuid::new_v4().simple().to_string().into(),
             count: AtomicU64::new(0),
@@ -61,8 +61,8 @@ impl<S: Server> Remote<S> {
     }
 
     /// A lease there has not been before.
-    fn new_lease(&self, id: &str) -> Held {
-        Held {
+    fn new_lease(&self, id: &str) -> LeaseKey {
+        LeaseKey {
             id: id.into(),
             owner: self.owner.clone(),
             number: self.count.fetch_add(1, Ordering::Relaxed) + 1,
@@ -70,7 +70,7 @@ impl<S: Server> Remote<S> {
     }
 
     /// The whole log, unless it is too large.
-    fn contents(&self, id: &str) -> Result<Option<Contents>> {
+    fn contents(&self, id: &str) -> Result<Option<ServerLog>> {
         let limit = self.limit();
         let max = limit.max_bytes;
         let contents = self
@@ -90,7 +90,7 @@ impl<S: Server> Remote<S> {
         }
     }
 
-    fn claim(&self, id: &str) -> Result<Claim<S>> {
+    fn claim(&self, id: &str) -> Result<HeldLease<S>> {
         self.server().check_id(id)?;
         let lease = self.new_lease(id);
         let start_time = Instant::now();
@@ -98,16 +98,16 @@ impl<S: Server> Remote<S> {
             .pool
             .run(|server, connection| server.claim(connection, &lease))?
         {
-            if start_time.elapsed() >= HANDOVER {
+            if start_time.elapsed() >= RELEASE_WAIT {
                 return Err(busy(id));
             }
-            sleep(STEP);
+            sleep(POLL_INTERVAL);
         }
         self.keeper.keep(lease)
     }
 }
 
-impl<S: Server> Log for Remote<S> {
+impl<S: Server> Log for RemoteLog<S> {
     type Writer = Writer<S>;
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
@@ -116,8 +116,8 @@ impl<S: Server> Log for Remote<S> {
 
     fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
         self.server().check_id(id)?;
-        let log = self.contents(id)?;
-        Ok(log.map(|contents| contents.bytes))
+        let contents = self.contents(id)?;
+        Ok(contents.map(|contents| contents.bytes))
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>> {
@@ -146,17 +146,17 @@ impl<S: Server> Log for Remote<S> {
     }
 
     fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, Tail)> {
-        let claim = self.claim(id)?;
+        let lease = self.claim(id)?;
         let contents = self.contents(id)?;
-        let Contents { bytes, end } = contents.unwrap_or(Contents {
+        let ServerLog { bytes, end } = contents.unwrap_or(ServerLog {
             bytes: Vec::new(),
             end: 0,
         });
         let writer = Writer {
-            claim,
+            lease,
             end,
             open_line: is_open(&bytes),
-            unsure: false,
+            is_outcome_unknown: false,
         };
         let size = bytes.len() as u64;
         Ok((writer, (bytes, size)))
@@ -167,7 +167,7 @@ impl<S: Server> Log for Remote<S> {
         let bytes = bytes.unwrap_or_default();
         let parts: Vec<_> = scan
             .aside()
-            .map(|damage| Kept {
+            .map(|damage| DamagedPart {
                 at: damage.offset,
                 what: damage.to_string(),
                 bytes: part_of(bytes, damage),
@@ -175,10 +175,14 @@ impl<S: Server> Log for Remote<S> {
             .collect();
         let end = usize::try_from(scan.end).map_or(bytes.len(), |end| end.min(bytes.len()));
         let cut_bytes = scan.tail.is_some().then(|| &bytes[..end]);
-        let lease = writer.claim.held();
-        let is_done = self.pool.run(|server, connection| {
-            server.heal(connection, lease, writer.end, &parts, cut_bytes)
-        })?;
+        let lease = writer.lease.key();
+        let repair = Repair {
+            damaged: &parts,
+            cut: cut_bytes,
+        };
+        let is_done = self
+            .pool
+            .run(|server, connection| server.heal(connection, lease, writer.end, &repair))?;
         if !is_done {
             return Err(taken_over(&lease.id));
         }
@@ -202,7 +206,7 @@ impl<S: Server> Log for Remote<S> {
             }
             false => bytes,
         };
-        let (lease, end) = (writer.claim.held(), writer.end);
+        let (lease, end) = (writer.lease.key(), writer.end);
         let outcome = self
             .pool
             .run(|server, connection| server.append(connection, lease, end, bytes));
@@ -213,7 +217,7 @@ impl<S: Server> Log for Remote<S> {
                 Ok(writer.end)
             }
             // The write whose answer was lost may be there: then none goes behind it.
-            Ok(false) if writer.unsure => Err(Error::new(
+            Ok(false) if writer.is_outcome_unknown => Err(Error::new(
                 ErrorKind::Conflict,
                 format!(
                     "session {:?} was not written: an earlier write without an answer, or another \
@@ -223,7 +227,7 @@ impl<S: Server> Log for Remote<S> {
             )),
             Ok(false) => Err(taken_over(&lease.id)),
             Err(error) => {
-                writer.unsure = true;
+                writer.is_outcome_unknown = true;
                 Err(error)
             }
         }
@@ -243,8 +247,8 @@ impl<S: Server> Log for Remote<S> {
             {
                 Removal::Done => return Ok(tail.is_some()),
                 Removal::Changed => return Ok(false),
-                Removal::Busy if start_time.elapsed() >= HANDOVER => return Err(busy(id)),
-                Removal::Busy => sleep(STEP),
+                Removal::Busy if start_time.elapsed() >= RELEASE_WAIT => return Err(busy(id)),
+                Removal::Busy => sleep(POLL_INTERVAL),
             }
         }
     }

@@ -1,21 +1,23 @@
 //! Logs on a server, which many machines may write: connections, leases that expire, and calls
 //! that may be repeated.
 
-mod keeper;
+#[cfg(feature = "redis")]
+mod connect;
+mod lease_keeper;
 mod log;
-mod names;
+mod lookup;
 mod options;
 mod pool;
-#[cfg(feature = "redis")]
-mod reach;
 mod server;
 
-pub(super) use log::Remote;
-#[cfg(feature = "postgres")]
-pub(super) use names::LookUp;
-pub use options::ServerOptions;
 #[cfg(all(feature = "redis", unix))]
-pub(super) use reach::within;
+pub(super) use connect::with_timeout;
 #[cfg(feature = "redis")]
-pub(super) use reach::{lost, reach};
-pub(super) use server::{Contents, Failure, Held, Kept, Outcome, Removal, Server, time_for};
+pub(super) use connect::{connect_host, connection_lost};
+pub(super) use log::RemoteLog;
+#[cfg(feature = "postgres")]
+pub(super) use lookup::Lookup;
+pub use options::ServerOptions;
+pub(super) use server::{
+    Failure, LeaseKey, Outcome, Removal, Repair, Server, ServerLog, timeout_for,
+};

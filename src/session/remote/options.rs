@@ -13,6 +13,26 @@ const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The options of a store on a server: the names of its data, its timeouts and its connections.
 ///
+/// # Leases
+///
+/// A lease expires, by the clock of the server, when it is not renewed: 30 seconds after its holder
+/// died, any machine can continue the session ([`lease_time`](Self::lease_time)). A thread of the
+/// store renews leases while they are held, and gives them back when they are dropped. Giving one
+/// back takes a moment; another machine waits that long before it reports
+/// [`SessionBusy`](ErrorKind::SessionBusy). Dropping the last clone of the store waits, two seconds
+/// at most, until its leases have been given back; `std::process::exit` does not.
+///
+/// A holder that was paused for longer can continue if the session was not leased in the meantime.
+/// Otherwise its writes are refused with [`Conflict`](ErrorKind::Conflict): every write carries its
+/// lease, and is made only at the writer's own end of the log.
+///
+/// # Retries
+///
+/// Every call is retried for some seconds ([`max_retry_time`](Self::max_retry_time)) and then
+/// fails. When the answer to a write was lost, the store checks whether it was made before it makes
+/// it again: nothing is written twice. Nothing waits forever for a server that hangs
+/// ([`timeout`](Self::timeout)).
+///
 /// ```
 /// use std::time::Duration;
 /// use agentcore::session::ServerOptions;

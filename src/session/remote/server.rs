@@ -25,11 +25,11 @@ impl From<Error> for Failure {
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 
 /// The slowest link over which much is waited for to the end, in bytes a second.
-const SLOWEST: u64 = 256 * 1024;
+const MIN_TRANSFER_RATE: u64 = 256 * 1024;
 
 /// The time limit of an answer when this many bytes are transferred.
-pub(in crate::session) fn time_for(timeout: Duration, bytes: usize) -> Duration {
-    timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / SLOWEST)
+pub(in crate::session) fn timeout_for(timeout: Duration, bytes: usize) -> Duration {
+    timeout + Duration::from_millis((bytes as u64).saturating_mul(1000) / MIN_TRANSFER_RATE)
 }
 
 /// The outcome of removing a session.
@@ -45,7 +45,7 @@ pub(in crate::session) enum Removal {
 
 /// A lease as the server stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::session) struct Held {
+pub(in crate::session) struct LeaseKey {
     /// The session's id.
     pub(in crate::session) id: Arc<str>,
     /// The store's id, unique among all stores.
@@ -56,7 +56,7 @@ pub(in crate::session) struct Held {
 
 /// A whole log.
 #[derive(Debug)]
-pub(in crate::session) struct Contents {
+pub(in crate::session) struct ServerLog {
     pub(in crate::session) bytes: Vec<u8>,
     /// The offset of the next write, in the server's count.
     pub(in crate::session) end: u64,
@@ -64,10 +64,19 @@ pub(in crate::session) struct Contents {
 
 /// An unreadable part that is put aside.
 #[derive(Debug)]
-pub(in crate::session) struct Kept<'a> {
+pub(in crate::session) struct DamagedPart<'a> {
     pub(in crate::session) at: u64,
     pub(in crate::session) what: String,
     pub(in crate::session) bytes: &'a [u8],
+}
+
+/// A change of a damaged log.
+#[derive(Debug)]
+pub(in crate::session) struct Repair<'a> {
+    /// The parts to put aside.
+    pub(in crate::session) damaged: &'a [DamagedPart<'a>],
+    /// The bytes that become the whole log; `None` if it stays.
+    pub(in crate::session) cut: Option<&'a [u8]>,
 }
 
 /// A server that logs are kept on.
@@ -96,7 +105,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         connection: &mut Self::Connection,
         id: &str,
         max: u64,
-    ) -> Outcome<Option<Contents>>;
+    ) -> Outcome<Option<ServerLog>>;
 
     /// The end of each of these logs, all asked for at once.
     fn tails(
@@ -107,33 +116,31 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     ) -> Outcome<Vec<Option<Tail>>>;
 
     /// Leases a session; false while another store has it. A lease of the same owner is replaced.
-    fn claim(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<bool>;
+    fn claim(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<bool>;
 
     /// Renews leases from now, except those that were leased elsewhere in between.
-    fn renew(&self, connection: &mut Self::Connection, held: &[Held]) -> Outcome<()>;
+    fn renew(&self, connection: &mut Self::Connection, leases: &[LeaseKey]) -> Outcome<()>;
 
     /// Releases a lease, if it is still this one.
-    fn release(&self, connection: &mut Self::Connection, held: &Held) -> Outcome<()>;
+    fn release(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<()>;
 
     /// Writes behind `end`; false when the lease is another's or the log does not end there. A
     /// lease that has expired is accepted while no other store has taken it.
     fn append(
         &self,
         connection: &mut Self::Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
         bytes: &[u8],
     ) -> Outcome<bool>;
 
-    /// Puts damage aside and, where there is a `cut`, makes it the whole log; returns `false` as
-    /// `append` does.
+    /// Repairs a log that ends at `end`; returns `false` as `append` does.
     fn heal(
         &self,
         connection: &mut Self::Connection,
-        held: &Held,
+        lease: &LeaseKey,
         end: u64,
-        kept: &[Kept<'_>],
-        cut: Option<&[u8]>,
+        repair: &Repair<'_>,
     ) -> Outcome<bool>;
 
     /// Removes all there is of a session that no other store has leased, and leaves no lease. With
@@ -141,7 +148,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     fn remove(
         &self,
         connection: &mut Self::Connection,
-        held: &Held,
+        lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal>;
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::failed as file_failed;
+use crate::session::files::file_error;
 use crate::session::log::{MAX_LOG, Queue};
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 
-use super::failure::{Unwritten, failed, is_undone};
-use super::form;
+use super::failure::{Unwritten, database_error, is_undone};
+use super::file;
 
 /// The time to wait for other writers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,22 +40,22 @@ pub(super) struct Database {
 impl Database {
     /// The database, made if need be, for its owner alone.
     pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
-        let path = form::place(path)?;
-        let is_there = form::exists(&path)?;
+        let path = file::resolve_path(path)?;
+        let is_there = file::exists(&path)?;
         if is_there {
             // Before anything is made beside it.
-            form::check(&path)?;
+            file::check_identity(&path)?;
         }
-        let locks = form::beside(&path, "-locks");
+        let locks = file::with_suffix(&path, "-locks");
         let locks = make_folder(&locks, sync_folder)
-            .map_err(|error| file_failed("make the folder of", &locks, error))?;
+            .map_err(|error| file_error("make the folder of", &locks, error))?;
         if !is_there {
-            form::create(&path, &locks)?;
-            form::check(&path)?;
+            file::create(&path, &locks)?;
+            file::check_identity(&path)?;
         }
         let identity = identity(&path)?;
         let make_connection =
-            || connect(&path, busy_timeout).map_err(|error| failed("open", &path, error));
+            || connect(&path, busy_timeout).map_err(|error| database_error("open", &path, error));
         let (reader, writer) = (make_connection()?, make_connection()?);
         if writer.is_readonly(MAIN_DB).unwrap_or(false) {
             return Err(Error::new(
@@ -92,7 +92,7 @@ impl Database {
         what: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        work(&lock(&self.reader)).map_err(|error| failed(what, &self.path, error))
+        work(&lock(&self.reader)).map_err(|error| database_error(what, &self.path, error))
     }
 
     /// One transaction: all of `work` is durable, or none of it.
@@ -113,9 +113,11 @@ impl Database {
             )));
         }
         let mut connection = lock(&self.writer);
-        let make_error = |error| failed(what, &self.path, error);
+        let make_error = |error| database_error(what, &self.path, error);
         // Who has waited for others here has less busy_timeout left with those elsewhere.
-        let time_left = self.busy_timeout.saturating_sub(self.writers.waited());
+        let time_left = self
+            .busy_timeout
+            .saturating_sub(self.writers.take_waiting_time());
         let outcome = connection
             .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
@@ -138,7 +140,7 @@ impl Database {
 }
 
 fn identity(path: &Path) -> Result<(u64, u64)> {
-    let metadata = fs::metadata(path).map_err(|error| file_failed("look at", path, error))?;
+    let metadata = fs::metadata(path).map_err(|error| file_error("look at", path, error))?;
     Ok((metadata.dev(), metadata.ino()))
 }
 

@@ -37,7 +37,7 @@ pub(super) fn is_undone(error: &rusqlite::Error) -> bool {
     )
 }
 
-pub(super) fn failed(what: &str, path: &Path, error: rusqlite::Error) -> Error {
+pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) -> Error {
     let (kind, advice) = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (
             ErrorKind::Io,

@@ -2,8 +2,8 @@
 
 mod database;
 mod failure;
-mod form;
-mod rows;
+mod file;
+mod log;
 mod store;
 #[cfg(test)]
 mod tests;

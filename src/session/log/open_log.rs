@@ -6,12 +6,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, Record, StoredSession};
+use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{self, Entry, SnapshotPlace};
-use super::scan::{scan, scan_stored, scan_while};
+use super::line::{self, Entry, SnapshotPosition};
+use super::log::{Log, check_size};
+use super::scan::{scan, scan_stored, scan_until};
 use super::snapshot::{self, Sizes};
-use super::storage::{Log, check_size};
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -45,12 +46,12 @@ impl Clock {
 }
 
 /// The time of a record; `None` when this system's clock cannot represent it.
-pub(super) fn time(at: u64) -> Option<SystemTime> {
+pub(super) fn system_time(at: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_millis(at))
 }
 
 /// A leased session: the right to write its log, and what is in it.
-pub(super) struct Open<L: Log> {
+pub(super) struct OpenLog<L: Log> {
     writer: L::Writer,
     pub(super) fold: LogFold,
     pub(super) token: u64,
@@ -62,12 +63,12 @@ pub(super) struct Open<L: Log> {
     failed_at: u64,
 }
 
-impl<L: Log> Open<L> {
+impl<L: Log> OpenLog<L> {
     /// Takes the right to write the session. Damage is put aside and noted, so that it is
     /// reported under this lease and not again.
     ///
-    /// Reading takes a while, during which the session is locked: it ends, and nothing is written, as
-    /// soon as `is_wanted` returns `false`.
+    /// Reading takes a while, during which the session is locked: it ends, and nothing is written,
+    /// soon after it is cancelled.
     ///
     /// # Errors
     ///
@@ -77,7 +78,7 @@ impl<L: Log> Open<L> {
         clock: &Clock,
         sizes: Sizes,
         id: &str,
-        is_wanted: &dyn Fn() -> bool,
+        cancellation: &Cancellation,
     ) -> Result<Self> {
         let (mut writer, end) = log.open(id, sizes.end)?;
         let size = end.1;
@@ -94,8 +95,8 @@ impl<L: Log> Open<L> {
                 let bytes = bytes.map(|(bytes, _)| &bytes[..]);
                 let fold = LogFold::new(id);
                 let mut scan = match bytes {
-                    Some(bytes) => scan_while(is_wanted, fold, id, bytes)?,
-                    None => match scan_stored(log, is_wanted, fold, id)? {
+                    Some(bytes) => scan_until(cancellation, fold, id, bytes)?,
+                    None => match scan_stored(log, cancellation, fold, id)? {
                         Some(scan) => scan,
                         None => scan(id, &[])?,
                     },
@@ -130,7 +131,7 @@ impl<L: Log> Open<L> {
 
     /// The stored session; `None` when there is none and nothing was lost.
     pub(super) fn session(&self) -> Option<StoredSession> {
-        session(&self.fold, self.damage.clone())
+        stored_session(&self.fold, self.damage.clone())
     }
 
     /// As [`write`](Self::write), records of the session.
@@ -160,13 +161,13 @@ impl<L: Log> Open<L> {
     /// Writes a snapshot where the log has doubled. All records are durable already: a failure
     /// only makes it longer to open.
     fn write_snapshot(&mut self, log: &L, size: u64) {
-        let SnapshotPlace(offset, len) = self.fold.snapshot.unwrap_or_default();
+        let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
         let base = offset.saturating_add(len).max(self.failed_at);
         if self.fold.has_loss() || !self.sizes.is_due(size, base, len) {
             return;
         }
         let session = Box::new(self.fold.session().clone());
-        let entries = vec![Entry::Snapshot(session), Entry::Mark];
+        let entries = vec![Entry::Snapshot(session), Entry::SnapshotEnd];
         // At the time of the last record: it is no use of the session.
         if let Err(error) = self.append(log, self.fold.at, entries, Some(size)) {
             self.failed_at = size;
@@ -200,7 +201,10 @@ impl<L: Log> Open<L> {
             (Some(offset), Some((snapshot, marks))) => {
                 let snapshot = slice::from_ref(snapshot);
                 let mut bytes = line::write(snapshot, seq, self.token, at, None)?;
-                info.snapshot = Some(SnapshotPlace(offset, bytes.len() as u64));
+                info.snapshot = Some(SnapshotPosition {
+                    offset,
+                    len: bytes.len() as u64,
+                });
                 let seq = seq.saturating_add(1);
                 bytes.extend(line::write(marks, seq, self.token, at, Some(&info))?);
                 bytes
@@ -216,7 +220,9 @@ impl<L: Log> Open<L> {
         self.size = size;
         let fold = &mut self.fold;
         fold.seq = last;
-        (fold.created, fold.at, fold.token) = (info.created, at, self.token);
+        fold.created = info.created;
+        fold.at = at;
+        fold.token = self.token;
         fold.snapshot = info.snapshot;
         for entry in entries {
             fold.apply(entry);
@@ -225,7 +231,8 @@ impl<L: Log> Open<L> {
     }
 }
 
-pub(super) fn session(fold: &LogFold, damage: Vec<Damage>) -> Option<StoredSession> {
+/// The session of a fold; `None` when there is none and nothing was lost.
+pub(super) fn stored_session(fold: &LogFold, damage: Vec<Damage>) -> Option<StoredSession> {
     if !fold.exists() && damage.is_empty() {
         return None;
     }
@@ -236,17 +243,17 @@ pub(super) fn session(fold: &LogFold, damage: Vec<Damage>) -> Option<StoredSessi
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::sync::{Arc, Mutex};
 
+    use super::super::log::{Each, Tail};
     use super::super::log_store::LogStore;
     use super::super::scan::Scan;
-    use super::super::storage::Tail;
     use super::*;
     use crate::util::sync::lock;
 
+    const LINE: &[u8] = b"junk\n";
     const LINES: usize = 1_000;
 
     /// A damaged log whose opening waits for the test.
@@ -255,6 +262,11 @@ mod tests {
         gate: Mutex<Receiver<()>>,
         closed: Sender<()>,
         is_healed: Arc<AtomicBool>,
+        /// True if the log is not read at once.
+        is_long: bool,
+        /// Cancelled when half of a long log has been read.
+        cancellation: Cancellation,
+        lines_read: AtomicUsize,
     }
 
     struct Writer(Sender<()>);
@@ -280,11 +292,22 @@ mod tests {
             Ok(None)
         }
 
+        fn stream(&self, _: &str, each: Each<'_>) -> Result<bool> {
+            for number in 0..LINES {
+                if number == LINES / 2 {
+                    self.cancellation.cancel();
+                }
+                each(LINE)?;
+                self.lines_read.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(true)
+        }
+
         fn open(&self, _: &str, _: u64) -> Result<(Writer, Tail)> {
             let _ = self.opens.send(());
             let _ = lock(&self.gate).recv();
-            let bytes = b"junk\n".repeat(LINES);
-            let size = bytes.len() as u64;
+            let bytes = LINE.repeat(if self.is_long { 1 } else { LINES });
+            let size = (LINE.len() * LINES) as u64;
             Ok((Writer(self.closed.clone()), (bytes, size)))
         }
 
@@ -320,6 +343,9 @@ mod tests {
             gate: Mutex::new(gate),
             closed: closes,
             is_healed: is_healed.clone(),
+            is_long: false,
+            cancellation: Cancellation::default(),
+            lines_read: AtomicUsize::new(0),
         };
         Test {
             log,
@@ -344,24 +370,15 @@ mod tests {
     }
 
     #[test]
-    fn reading_ends_at_the_line_at_which_nobody_wants_it_any_more() {
-        let test = damaged();
+    fn reading_ends_at_the_line_at_which_it_is_cancelled() {
+        let mut test = damaged();
         test.open.send(()).unwrap();
-        let asked = Cell::new(0);
-        let is_wanted = || {
-            asked.set(asked.get() + 1);
-            asked.get() < LINES / 2
-        };
-        let error = Open::new(
-            &test.log,
-            &Clock::default(),
-            Sizes::default(),
-            "s",
-            &is_wanted,
-        )
-        .err();
+        test.log.is_long = true;
+        let log = &test.log;
+        let (clock, sizes) = (Clock::default(), Sizes::default());
+        let error = OpenLog::new(log, &clock, sizes, "s", &log.cancellation).err();
         assert_eq!(error.unwrap().kind(), ErrorKind::SessionBusy);
-        assert_eq!(asked.get(), LINES / 2);
+        assert_eq!(log.lines_read.load(Ordering::Relaxed), LINES / 2);
         test.closed.recv().unwrap();
         assert!(!test.is_healed.load(Ordering::Acquire));
     }

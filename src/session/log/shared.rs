@@ -9,67 +9,54 @@ use crate::error::Result;
 use crate::session::{busy, check_id};
 use crate::util::sync::lock;
 
-use super::open::{Clock, Open};
+use super::log::Log;
+use super::open_log::{Clock, OpenLog};
 use super::snapshot::Sizes;
-use super::storage::Log;
 
 /// The state shared by all users of a store.
-pub(super) struct Inner<L: Log> {
+pub(super) struct Shared<L: Log> {
     pub(super) log: L,
     pub(super) clock: Clock,
     pub(super) sizes: Sizes,
     slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
 }
 
-pub(super) type Shared<L> = Arc<Mutex<Option<Open<L>>>>;
+/// The log of a session, while it is open.
+pub(super) type OpenSlot<L> = Arc<Mutex<Option<OpenLog<L>>>>;
 
 /// A session in use.
 struct Slot<L: Log> {
     users: usize,
     /// True if one of the users holds or is about to hold the lease.
-    held: bool,
+    is_held: bool,
     /// Locked only on threads for blocking work, and by its last user.
-    open: Shared<L>,
+    open: OpenSlot<L>,
 }
 
 /// Keeps a slot in the map. The last user closes the session.
-pub(super) struct User<L: Log> {
-    pub(super) inner: Arc<Inner<L>>,
+pub(super) struct SlotUser<L: Log> {
+    pub(super) shared: Arc<Shared<L>>,
     pub(super) id: Arc<str>,
-    pub(super) open: Shared<L>,
-    holds: bool,
+    pub(super) open: OpenSlot<L>,
+    is_holder: bool,
     /// True if it is dropped where nothing may block.
     pub(super) is_async: bool,
 }
 
-impl<L: Log> Drop for User<L> {
+/// The outcome of leaving a slot.
+enum Leaving {
+    /// This is the last user of a session that is open with this token: it has to be closed first.
+    Last(u64),
+    Done,
+}
+
+impl<L: Log> Drop for SlotUser<L> {
     fn drop(&mut self) {
-        loop {
-            let mut slots = lock(&self.inner.slots);
-            let Some(slot) = slots.get_mut(&self.id) else {
-                return;
-            };
-            if std::mem::take(&mut self.holds) {
-                slot.held = false;
-            }
-            let open_session = match slot.users {
-                1 => lock(&self.open)
-                    .as_ref()
-                    .map(|open_session| open_session.token),
-                _ => None,
-            };
-            let Some(token) = open_session else {
-                slot.users -= 1;
-                if slot.users == 0 {
-                    slots.remove(&self.id);
-                }
-                return;
-            };
-            drop(slots);
+        while let Leaving::Last(token) = self.leave() {
             // The slot stays meanwhile: who finds none finds the session free.
             if let Some(runtime) = self.runtime() {
-                let successor = self.successor();
-                runtime.spawn_blocking(move || drop(successor));
+                let user = self.for_blocking_drop();
+                runtime.spawn_blocking(move || drop(user));
                 return;
             }
             self.close(token);
@@ -77,7 +64,7 @@ impl<L: Log> Drop for User<L> {
     }
 }
 
-impl<L: Log> Inner<L> {
+impl<L: Log> Shared<L> {
     pub(super) fn new(log: L) -> Self {
         Self {
             log,
@@ -88,7 +75,7 @@ impl<L: Log> Inner<L> {
     }
 
     /// Joins those who are busy with the session, if there are any.
-    pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<User<L>> {
+    pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
         let mut slots = lock(&self.slots);
         let slot = slots.get_mut(id)?;
         slot.users += 1;
@@ -96,41 +83,64 @@ impl<L: Log> Inner<L> {
     }
 
     /// Joins the one who holds the session, if there is one.
-    pub(super) fn join_holder(self: &Arc<Self>, id: &Arc<str>) -> Option<User<L>> {
-        let is_held = lock(&self.slots).get(id).is_some_and(|slot| slot.held);
+    pub(super) fn join_if_held(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
+        let is_held = lock(&self.slots).get(id).is_some_and(|slot| slot.is_held);
         is_held.then(|| self.join(id)).flatten()
     }
 
     /// Reserves the session in this process.
-    pub(super) fn hold(self: &Arc<Self>, id: &str) -> Result<User<L>> {
+    pub(super) fn hold(self: &Arc<Self>, id: &str) -> Result<SlotUser<L>> {
         check_id(id)?;
         let id = Arc::<str>::from(id);
         let mut slots = lock(&self.slots);
         let slot = slots.entry(id.clone()).or_insert_with(|| Slot {
             users: 0,
-            held: false,
-            open: Shared::<L>::default(),
+            is_held: false,
+            open: OpenSlot::<L>::default(),
         });
-        if slot.held {
+        if slot.is_held {
             return Err(busy(&id));
         }
-        slot.held = true;
+        slot.is_held = true;
         slot.users += 1;
         Ok(self.user(&id, slot, true))
     }
 
-    fn user(self: &Arc<Self>, id: &Arc<str>, slot: &Slot<L>, holds: bool) -> User<L> {
-        User {
-            inner: self.clone(),
+    fn user(self: &Arc<Self>, id: &Arc<str>, slot: &Slot<L>, is_holder: bool) -> SlotUser<L> {
+        SlotUser {
+            shared: self.clone(),
             id: id.clone(),
             open: slot.open.clone(),
-            holds,
+            is_holder,
             is_async: false,
         }
     }
 }
 
-impl<L: Log> User<L> {
+impl<L: Log> SlotUser<L> {
+    /// Gives up the lease, and then the slot, unless the session has to be closed first.
+    fn leave(&mut self) -> Leaving {
+        let mut slots = lock(&self.shared.slots);
+        let Some(slot) = slots.get_mut(&self.id) else {
+            return Leaving::Done;
+        };
+        if std::mem::take(&mut self.is_holder) {
+            slot.is_held = false;
+        }
+        let open_token = match slot.users {
+            1 => lock(&self.open).as_ref().map(|log| log.token),
+            _ => None,
+        };
+        if let Some(token) = open_token {
+            return Leaving::Last(token);
+        }
+        slot.users -= 1;
+        if slot.users == 0 {
+            slots.remove(&self.id);
+        }
+        Leaving::Done
+    }
+
     /// The runtime on whose threads the session is closed; `None` where it may be closed right
     /// here.
     fn runtime(&self) -> Option<Handle> {
@@ -140,31 +150,28 @@ impl<L: Log> User<L> {
         }
     }
 
-    /// The user in the place of this one, which is dropped where it may block.
-    fn successor(&self) -> Self {
+    /// The user in the place of this one, to be dropped where it may block.
+    fn for_blocking_drop(&self) -> Self {
         Self {
-            inner: self.inner.clone(),
+            shared: self.shared.clone(),
             id: self.id.clone(),
             open: self.open.clone(),
-            holds: false,
+            is_holder: false,
             is_async: false,
         }
     }
 
     /// Closes what was opened with this token. A later lease of the session has closed it before.
     fn close(&self, token: u64) {
-        let mut open_session = lock(&self.open);
-        if open_session
-            .as_ref()
-            .is_some_and(|open_session| open_session.token == token)
-        {
-            *open_session = None;
+        let mut open_log = lock(&self.open);
+        if open_log.as_ref().is_some_and(|log| log.token == token) {
+            *open_log = None;
         }
     }
 
     pub(super) fn remove(&self, size: Option<u64>) -> Result<bool> {
         *lock(&self.open) = None;
-        self.inner.log.remove(&self.id, size)
+        self.shared.log.remove(&self.id, size)
     }
 }
 
@@ -175,9 +182,9 @@ mod tests {
     use std::thread::{self, ThreadId};
 
     use super::*;
+    use crate::session::log::log::Tail;
     use crate::session::log::log_store::LogStore;
     use crate::session::log::scan::Scan;
-    use crate::session::log::storage::Tail;
 
     /// A log that takes its time to be closed.
     struct Slow {

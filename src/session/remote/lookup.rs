@@ -17,28 +17,28 @@ const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
 
 /// The look-ups that are under way. None can be stopped: who asks for a name whose look-up hangs
 /// waits for that one instead of leaving another thread behind.
-static PENDING: Mutex<BTreeMap<Arc<str>, Arc<LookUp>>> = Mutex::new(BTreeMap::new());
+static PENDING: Mutex<BTreeMap<Arc<str>, Arc<Lookup>>> = Mutex::new(BTreeMap::new());
 
 /// A look-up of a name, on a thread of its own.
 #[derive(Default)]
-pub(in crate::session) struct LookUp {
+pub(in crate::session) struct Lookup {
     found: Mutex<Option<Result<Vec<SocketAddr>, String>>>,
     is_over: Condvar,
 }
 
 /// The thread's part of a look-up. Dropping it wakes the waiters in every case.
-struct Work(Arc<str>, Arc<LookUp>);
+struct Work(Arc<str>, Arc<Lookup>);
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let Self(name, look_up) = self;
+        let Self(name, lookup) = self;
         lock(&PENDING).remove(name);
-        lock(&look_up.found).get_or_insert_with(|| Err("the look-up was interrupted".into()));
-        look_up.is_over.notify_all();
+        lock(&lookup.found).get_or_insert_with(|| Err("the look-up was interrupted".into()));
+        lookup.is_over.notify_all();
     }
 }
 
-impl LookUp {
+impl Lookup {
     /// Begins to look a name up, or joins a look-up in progress.
     pub(in crate::session) fn begin(name: &str) -> Arc<Self> {
         Self::begin_with(name, |name| Ok((name, 0).to_socket_addrs()?.collect()))
@@ -50,13 +50,13 @@ impl LookUp {
     ) -> Arc<Self> {
         let name = Arc::<str>::from(name);
         let mut pending = lock(&PENDING);
-        if let Some(look_up) = pending.get(&name) {
-            return look_up.clone();
+        if let Some(lookup) = pending.get(&name) {
+            return lookup.clone();
         }
-        let look_up = Arc::<Self>::default();
-        pending.insert(name.clone(), look_up.clone());
+        let lookup = Arc::<Self>::default();
+        pending.insert(name.clone(), lookup.clone());
         drop(pending);
-        let work = Work(name, look_up.clone());
+        let work = Work(name, lookup.clone());
         // Where there can be no thread, the work is dropped at once.
         let _ = thread::Builder::new()
             .name("agentcore-names".into())
@@ -64,7 +64,7 @@ impl LookUp {
                 let addresses = find(&work.0).map_err(|error| error.to_string());
                 *lock(&work.1.found) = Some(addresses);
             });
-        look_up
+        lookup
     }
 
     /// The addresses of the name, without a port; `None` when they are not known by then.
@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn a_name_that_hangs_is_looked_up_once_at_a_time() {
         let (sender, receiver) = mpsc::channel::<()>();
-        let hanging = LookUp::begin_with("hangs.test", move |_| {
+        let hanging = Lookup::begin_with("hangs.test", move |_| {
             let _ = receiver.recv();
             Ok(vec![([127, 0, 0, 1], 0).into()])
         });
         assert!(matches!(hanging.wait(Instant::now()), Ok(None)));
-        let same_lookup = LookUp::begin_with("hangs.test", |_| panic!("a second look-up began"));
+        let same_lookup = Lookup::begin_with("hangs.test", |_| panic!("a second look-up began"));
         assert!(Arc::ptr_eq(&hanging, &same_lookup));
         drop(sender);
         assert_eq!(same_lookup.wait(soon()).unwrap().unwrap().len(), 1);
@@ -133,8 +133,8 @@ mod tests {
             ),
         ];
         for (number, (find, kind)) in finds.into_iter().enumerate() {
-            let look_up = LookUp::begin_with(&format!("no{number}.test"), find);
-            let Err(Failure::Lost(error)) = look_up.wait(soon()) else {
+            let lookup = Lookup::begin_with(&format!("no{number}.test"), find);
+            let Err(Failure::Lost(error)) = lookup.wait(soon()) else {
                 panic!("it is not found")
             };
             assert_eq!(error.kind(), kind, "{error}");

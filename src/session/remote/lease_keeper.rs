@@ -9,16 +9,16 @@ use crate::error::Result;
 use crate::util::sync::lock;
 
 use super::pool::Pool;
-use super::server::{Failure, Held, Outcome, Server};
+use super::server::{Failure, LeaseKey, Outcome, Server};
 
 /// The time the last store of a process waits until its leases are released.
-const FAREWELL: Duration = Duration::from_secs(2);
+const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval after which a failed renewal is retried.
-const SOON: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The leases of a store. Dropping it waits, for a moment, until all are given back: the process
 /// may be about to end.
-pub(super) struct Keeper<S: Server>(Arc<Shared<S>>);
+pub(super) struct LeaseKeeper<S: Server>(Arc<Shared<S>>);
 
 struct Shared<S: Server> {
     pool: Arc<Pool<S>>,
@@ -28,18 +28,18 @@ struct Shared<S: Server> {
 
 #[derive(Default)]
 struct Leases {
-    held: HashMap<Arc<str>, Held>,
+    held: HashMap<Arc<str>, LeaseKey>,
     /// The leases to be released.
-    released: Vec<Held>,
+    released: Vec<LeaseKey>,
     /// True while a thread maintains them.
-    is_kept: bool,
+    has_worker: bool,
 }
 
 /// The thread's next task.
 #[derive(Debug, PartialEq)]
 enum Task {
-    Renew(Vec<Held>),
-    Release(Held),
+    Renew(Vec<LeaseKey>),
+    Release(LeaseKey),
     Wait,
     End,
 }
@@ -59,19 +59,19 @@ impl Leases {
     }
 }
 
-/// A lease. Dropping it gives it back, soon.
-pub(super) struct Claim<S: Server> {
+/// A lease that is renewed. Dropping it releases it soon after.
+pub(super) struct HeldLease<S: Server> {
     shared: Arc<Shared<S>>,
-    held: Held,
+    key: LeaseKey,
 }
 
-impl<S: Server> Claim<S> {
-    pub(super) fn held(&self) -> &Held {
-        &self.held
+impl<S: Server> HeldLease<S> {
+    pub(super) fn key(&self) -> &LeaseKey {
+        &self.key
     }
 }
 
-impl<S: Server> Keeper<S> {
+impl<S: Server> LeaseKeeper<S> {
     pub(super) fn new(pool: Arc<Pool<S>>) -> Self {
         Self(Arc::new(Shared {
             pool,
@@ -80,66 +80,66 @@ impl<S: Server> Keeper<S> {
         }))
     }
 
-    /// Renews a lease that was just taken until the claim is dropped.
-    pub(super) fn keep(&self, held: Held) -> Result<Claim<S>> {
-        let claim = Claim {
+    /// Renews a lease that was just taken until it is dropped.
+    pub(super) fn keep(&self, key: LeaseKey) -> Result<HeldLease<S>> {
+        let lease = HeldLease {
             shared: self.0.clone(),
-            held: held.clone(),
+            key: key.clone(),
         };
         let mut leases = lock(&self.0.leases);
-        leases.held.insert(held.id.clone(), held);
-        let outcome = self.0.begin(&mut leases);
+        leases.held.insert(key.id.clone(), key);
+        let outcome = self.0.start_worker(&mut leases);
         drop(leases);
-        outcome.map(|()| claim)
+        outcome.map(|()| lease)
     }
 }
 
-impl<S: Server> Drop for Keeper<S> {
+impl<S: Server> Drop for LeaseKeeper<S> {
     fn drop(&mut self) {
         let leases = lock(&self.0.leases);
-        let is_busy = |leases: &mut Leases| leases.is_kept && leases.held.is_empty();
+        let is_busy = |leases: &mut Leases| leases.has_worker && leases.held.is_empty();
         drop(
             self.0
                 .changed
-                .wait_timeout_while(leases, FAREWELL, is_busy)
+                .wait_timeout_while(leases, DROP_TIMEOUT, is_busy)
                 .unwrap_or_else(PoisonError::into_inner),
         );
     }
 }
 
-impl<S: Server> Drop for Claim<S> {
+impl<S: Server> Drop for HeldLease<S> {
     fn drop(&mut self) {
         let mut leases = lock(&self.shared.leases);
-        if leases.held.get(&self.held.id) == Some(&self.held) {
-            leases.held.remove(&self.held.id);
+        if leases.held.get(&self.key.id) == Some(&self.key) {
+            leases.held.remove(&self.key.id);
         }
-        leases.released.push(self.held.clone());
+        leases.released.push(self.key.clone());
         // Without a thread it expires.
-        let _ = self.shared.begin(&mut leases);
+        let _ = self.shared.start_worker(&mut leases);
         self.shared.changed.notify_all();
     }
 }
 
 impl<S: Server> Shared<S> {
     /// Starts the thread, unless it runs.
-    fn begin(self: &Arc<Self>, leases: &mut Leases) -> Result<()> {
-        if leases.is_kept {
+    fn start_worker(self: &Arc<Self>, leases: &mut Leases) -> Result<()> {
+        if leases.has_worker {
             return Ok(());
         }
         let shared = self.clone();
         thread::Builder::new()
             .name("agentcore-leases".into())
-            .spawn(move || Thread(shared).work())?;
-        leases.is_kept = true;
+            .spawn(move || Worker(shared).run())?;
+        leases.has_worker = true;
         Ok(())
     }
 }
 
 /// The worker that runs on the thread. It ends when there is nothing to take care of.
-struct Thread<S: Server>(Arc<Shared<S>>);
+struct Worker<S: Server>(Arc<Shared<S>>);
 
-impl<S: Server> Thread<S> {
-    fn work(self) {
+impl<S: Server> Worker<S> {
+    fn run(self) {
         let interval = self.0.pool.options().lease_time / 3;
         let mut next = Instant::now() + interval;
         loop {
@@ -154,7 +154,7 @@ impl<S: Server> Thread<S> {
                     }
                     let wait = match renewed.is_ok() {
                         true => interval,
-                        false => interval.min(SOON),
+                        false => interval.min(RETRY_INTERVAL),
                     };
                     next = Instant::now() + wait;
                 }
@@ -184,7 +184,7 @@ impl<S: Server> Thread<S> {
                     (leases, _) = outcome.unwrap_or_else(PoisonError::into_inner);
                 }
                 Task::End => {
-                    leases.is_kept = false;
+                    leases.has_worker = false;
                     self.0.changed.notify_all();
                     return Task::End;
                 }
@@ -200,10 +200,10 @@ impl<S: Server> Thread<S> {
     }
 }
 
-impl<S: Server> Drop for Thread<S> {
+impl<S: Server> Drop for Worker<S> {
     fn drop(&mut self) {
         if thread::panicking() {
-            lock(&self.0.leases).is_kept = false;
+            lock(&self.0.leases).has_worker = false;
         }
     }
 }
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn leases_are_renewed_before_others_are_given_back() {
-        let lease = |id: &str, number| Held {
+        let lease = |id: &str, number| LeaseKey {
             id: id.into(),
             owner: "o".into(),
             number,

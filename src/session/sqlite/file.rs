@@ -10,10 +10,10 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{check_kind, failed as file_failed};
+use crate::session::files::{check_kind, file_error};
 use crate::util::folder::{make_folder, sync_folder};
 
-use super::failure::failed;
+use super::failure::database_error;
 
 /// Marks the databases of this crate.
 const APPLICATION: i32 = i32::from_be_bytes(*b"agcs");
@@ -38,7 +38,7 @@ const TABLES: &str = "
 ";
 
 /// The file's path without links, its folder made if need be.
-pub(super) fn place(path: &Path) -> Result<PathBuf> {
+pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
     let make_error = |why: &str| {
         let text = format!("a session database cannot be {:?}: {why}", path.display());
         Error::new(ErrorKind::Config, text)
@@ -60,12 +60,12 @@ pub(super) fn place(path: &Path) -> Result<PathBuf> {
         _ => Path::new("."),
     };
     let folder = make_folder(folder, sync_folder)
-        .map_err(|error| file_failed("make the folder of", path, error))?;
+        .map_err(|error| file_error("make the folder of", path, error))?;
     Ok(folder.join(name))
 }
 
 /// The path of a companion file: the same name with a suffix.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -73,20 +73,21 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Creates the database, atomically, unless another process does.
 pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
-    let failed_to = |what: &'static str| move |error| file_failed(what, path, error);
+    let failed_to = |what: &'static str| move |error| file_error(what, path, error);
     // One at a time: the draft has one place, so that what a crash leaves of it is no litter.
-    let turn = OpenOptions::new()
+    let creation_lock = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o600)
         .open(locks.join("create"));
-    let turn = turn.and_then(|turn| turn.lock().map(|()| turn));
-    let _turn = turn.map_err(failed_to("lock"))?;
+    let _creation_lock = creation_lock
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(failed_to("lock"))?;
     if exists(path)? {
         return Ok(());
     }
     for suffix in ["-wal", "-journal"] {
-        let leftover = beside(path, suffix);
+        let leftover = with_suffix(path, suffix);
         if exists(&leftover)? {
             return Err(Error::new(
                 ErrorKind::Corrupt,
@@ -100,8 +101,8 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
         }
     }
     let folder = locks.join("draft");
-    let draft = prepare(&folder).map_err(failed_to("make"))?;
-    fill(&draft).map_err(|error| failed("make", path, error))?;
+    let draft = create_draft(&folder).map_err(failed_to("make"))?;
+    create_tables(&draft).map_err(|error| database_error("make", path, error))?;
     let outcome = fs::rename(&draft, path).and_then(|()| match path.parent() {
         Some(parent) => sync_folder(parent),
         None => Ok(()),
@@ -113,7 +114,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
 }
 
 /// An empty file for the owner alone, in a folder of its own.
-fn prepare(folder: &Path) -> io::Result<PathBuf> {
+fn create_draft(folder: &Path) -> io::Result<PathBuf> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -126,7 +127,7 @@ fn prepare(folder: &Path) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-fn fill(draft: &Path) -> rusqlite::Result<()> {
+fn create_tables(draft: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(draft, flags)?;
     let transaction = connection.transaction()?;
@@ -140,14 +141,14 @@ fn fill(draft: &Path) -> rusqlite::Result<()> {
 }
 
 pub(super) fn exists(path: &Path) -> Result<bool> {
-    fs::exists(path).map_err(|error| file_failed("look at", path, error))
+    fs::exists(path).map_err(|error| file_error("look at", path, error))
 }
 
 /// Refuses what is no database of sessions, or a newer one, without touching it.
 ///
 /// Reads the file through SQLite without locking or repairing it, because closing a file that this
 /// process has open elsewhere would release the locks on it.
-pub(super) fn check(path: &Path) -> Result<()> {
+pub(super) fn check_identity(path: &Path) -> Result<()> {
     let name = percent_encode(path.as_os_str().as_bytes(), NON_ALPHANUMERIC);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -169,7 +170,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
                  program reads up to {VERSION}; it was left untouched, use a newer program"
             ),
         ),
-        Err(error) if !is_foreign(&error) => return Err(failed("open", path, error)),
+        Err(error) if !is_foreign(&error) => return Err(database_error("open", path, error)),
         _ => (
             ErrorKind::Config,
             format!(

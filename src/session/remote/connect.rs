@@ -10,18 +10,22 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
 
-use super::names::LookUp;
+use super::lookup::Lookup;
 use super::server::{Failure, Outcome};
 
 /// No address is given up sooner, unless all time is over.
-const LEAST: Duration = Duration::from_millis(1);
+const MIN_SHARE: Duration = Duration::from_millis(1);
 
 /// Connects to the first of a host's addresses that answers.
-pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> Outcome<TcpStream> {
+pub(in crate::session) fn connect_host(
+    host: &str,
+    port: u16,
+    limit: Duration,
+) -> Outcome<TcpStream> {
     let deadline = Instant::now() + limit;
     let mut addresses = match host.parse::<IpAddr>() {
         Ok(ip) => vec![(ip, port).into()],
-        Err(_) => LookUp::begin(host).wait(deadline)?.ok_or_else(|| {
+        Err(_) => Lookup::begin(host).wait(deadline)?.ok_or_else(|| {
             let text = format!("its name was not found within {limit:?}");
             Failure::Lost(Error::new(ErrorKind::Timeout, text))
         })?,
@@ -29,11 +33,11 @@ pub(in crate::session) fn reach(host: &str, port: u16, limit: Duration) -> Outco
     for address in &mut addresses {
         address.set_port(port);
     }
-    connect(&addresses, deadline).map_err(|error| lost(&error))
+    connect(&addresses, deadline).map_err(|error| connection_lost(&error))
 }
 
 /// Classifies the failure of a connection.
-pub(in crate::session) fn lost(error: &io::Error) -> Failure {
+pub(in crate::session) fn connection_lost(error: &io::Error) -> Failure {
     let kind = match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => ErrorKind::Timeout,
         _ => ErrorKind::Connect,
@@ -44,7 +48,7 @@ pub(in crate::session) fn lost(error: &io::Error) -> Failure {
 /// Runs work that cannot be stopped on a thread of its own, which is left behind when it takes
 /// longer.
 #[cfg(unix)]
-pub(in crate::session) fn within<T: Send + 'static>(
+pub(in crate::session) fn with_timeout<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -66,7 +70,7 @@ fn connect(addresses: &[SocketAddr], until: Instant) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for (address, others) in addresses.iter().zip((1..=addresses.len() as u32).rev()) {
         let time_left = until.saturating_duration_since(Instant::now());
-        match TcpStream::connect_timeout(address, (time_left / others).max(LEAST)) {
+        match TcpStream::connect_timeout(address, (time_left / others).max(MIN_SHARE)) {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }
@@ -86,14 +90,15 @@ mod tests {
     #[test]
     fn what_hangs_is_left_behind() {
         let (sender, receiver) = mpsc::channel::<()>();
-        let error = within(LEAST, move || Ok(receiver.recv())).unwrap_err();
+        let error = with_timeout(MIN_SHARE, move || Ok(receiver.recv())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(sender);
-        assert_eq!(within(LIMIT, || Ok(7)).unwrap(), 7);
-        let error = within(LIMIT, || Err::<(), _>(io::ErrorKind::NotFound.into())).unwrap_err();
+        assert_eq!(with_timeout(LIMIT, || Ok(7)).unwrap(), 7);
+        let error =
+            with_timeout(LIMIT, || Err::<(), _>(io::ErrorKind::NotFound.into())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         // Also when it breaks off.
-        let error = within::<()>(LIMIT, || panic!("it breaks off")).unwrap_err();
+        let error = with_timeout::<()>(LIMIT, || panic!("it breaks off")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
