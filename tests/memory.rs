@@ -84,7 +84,7 @@ fn run(builder: AgentBuilder, mark: &Mark, stops: bool) -> Result<RunOutput, Err
 
 // One test, for what others allocate at the same time would count as well.
 #[test]
-fn the_end_of_a_run_copies_an_answer_once_for_each_place_it_is_kept_in() {
+fn end_of_a_run_copies_an_answer_once_for_each_owner() {
     // The history and the output.
     for limited in [false, true] {
         let mark = Mark::default();

@@ -55,7 +55,7 @@ mod tests {
     use crate::message::{Message, ToolCall};
 
     #[test]
-    fn ids_that_are_used_again_get_a_number() {
+    fn reused_call_ids_get_a_number() {
         let call = |id: &str| ToolCall::new(id, "f", json!({}));
         let history = Messages::from("hi")
             .ai_calling("", [call("a")])

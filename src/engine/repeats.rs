@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn going_round_in_a_larger_circle_is_noticed_too() {
+    fn repeated_sequence_of_calls_is_detected() {
         let mut repeats = RepeatDetector::default();
         let mut last = Vec::new();
         for _ in 0..5 {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_new_starts_over() {
+    fn new_result_resets_the_count() {
         let mut repeats = RepeatDetector::default();
         for n in 0..20 {
             let percent = format!("{n} %");

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn media_that_is_too_large_is_an_error_text() {
+    fn too_large_media_becomes_an_error_text() {
         let image = |len: usize| Part::Image(Media::base64("image/png", "A".repeat(len)));
         let parts = [Part::text("a"), image(500), image(2_000), Part::text("b")];
         let result = limited(ToolResult::new("a", "f", parts));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn large_details_and_display_texts_are_limited_too() {
+    fn large_details_and_display_texts_are_limited() {
         let mut result = ToolResult::new("a", "f", "done");
         result.details = Some(json!({"a": "x".repeat(2_000)}));
         result.display = Some("y".repeat(2_000));

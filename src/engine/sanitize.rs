@@ -74,7 +74,7 @@ mod tests {
     use crate::message::ToolCall;
 
     #[test]
-    fn results_say_something_a_tool_may_say() {
+    fn result_without_allowed_content_is_filled() {
         let call = ToolCall::new("a", "f", json!({}));
         let inner = Part::ToolCall(call.clone());
         let mut odd_result = ToolResult::ok(&call, [Part::text(""), inner, Part::text(" ")]);

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_are_taken_off() {
+    fn code_fences_are_removed() {
         let expected = Ok(json!({"name": "Oslo"}));
         assert_eq!(read(&format(), "{\"name\": \"Oslo\"}", 10), expected);
         assert_eq!(
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn error_names_invalid_json_or_the_schema_path() {
         let prose_error = read(&format(), "Oslo, of course!", 100).unwrap_err();
         assert!(prose_error.contains("not valid JSON"), "{prose_error}");
         let schema_error = read(&format(), "{\"name\": 3}", 10).unwrap_err();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_values_are_not_read() {
+    fn json_over_the_value_limit_is_rejected() {
         let text = r#"{"name": "Oslo", "more": [1, 2, 3]}"#;
         assert!(read(&format(), text, 6).is_ok());
         let problem = read(&format(), text, 5).unwrap_err();

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_texts_are_measured_alike() {
+    fn depth_of_values_and_texts_is_equal() {
         for depth in [0, 1, 99, 100, 101, 120] {
             let value = nested(depth);
             assert_eq!(is_too_deep(&value), depth > 100, "{depth}");

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_pieces_and_whole_counts_once() {
+    fn deltas_and_the_complete_block_count_once() {
         let call = ToolCall::from_raw("1", "f", r#"{"a":1}"#);
         let mut meter = meter(100);
         for mut event in [
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_begins_at_nothing() {
+    fn restart_resets_the_count() {
         let mut meter = meter(3);
         for mut event in [
             ModelEvent::Text("abc".into()),

@@ -93,7 +93,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn waits_grow_and_stay_bounded() {
+    fn waits_are_bounded_by_exponential_backoff() {
         let policy = RetryPolicy::default();
         let error = Error::new(ErrorKind::Overloaded, "busy");
         for retry in 1..=3 {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_asks_too_much_is_not_waited_for() {
+    fn too_long_retry_after_is_not_retried() {
         let policy = RetryPolicy::default();
         let short_wait =
             Error::new(ErrorKind::RateLimited, "").with_retry_after(Duration::from_secs(2));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_asks_for_no_wait_is_not_pressed() {
+    fn zero_retry_after_uses_the_backoff() {
         let policy = RetryPolicy::default();
         let zero_wait = Error::new(ErrorKind::Overloaded, "").with_retry_after(Duration::ZERO);
         let wait_times: Vec<_> = (0..20).filter_map(|_| policy.wait(&zero_wait, 3)).collect();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_succeed_is_not_repeated() {
+    fn permanent_errors_are_not_retried() {
         let policy = RetryPolicy::default();
         for kind in [
             ErrorKind::Auth,

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn look_ups_that_nobody_waits_for_hold_their_places_and_no_more_threads() {
+    async fn abandoned_lookups_keep_their_permits_and_use_no_more_threads() {
         let places = Arc::new(Semaphore::new(2));
         let (sender, receiver) = mpsc::channel::<()>();
         let receiver = Arc::new(std::sync::Mutex::new(receiver));

@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_written_on_only_when_nobody_holds_it() {
+    fn body_buffer_is_extended_only_when_not_shared() {
         let mut request = ModelRequest::new("one");
         let first = body(&request);
         assert_eq!(first, r#"{"model":"m","messages":["one"!]}"#);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_callers_own_stand_alone() {
+    fn messages_in_extra_replace_the_encoded_ones() {
         let mut request = ModelRequest::new("one");
         body(&request);
         request.extra.insert(MESSAGES.into(), "mine".into());

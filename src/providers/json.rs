@@ -146,7 +146,7 @@ mod tests {
     use super::acceptable;
 
     #[test]
-    fn only_what_servers_refuse_is_replaced() {
+    fn nul_and_lone_surrogates_are_replaced() {
         for (json, expected) in [
             (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
             (r#"{"\u0000":"a\u0000b"}"#, r#"{"\ufffd":"a\ufffdb"}"#),

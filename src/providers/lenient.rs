@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_reads_every_shape() {
+    fn text_deserializes_from_every_shape() {
         let read = |json: &str| serde_json::from_str::<Text<'_>>(json).map(|t| t.0.into_owned());
         for (json, expected) in [
             (r#""a""#, "a"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_lists_read_every_shape() {
+    fn counts_and_lists_deserialize_from_every_shape() {
         let count = |json: &str| serde_json::from_str::<Count>(json).ok().and_then(|c| c.0);
         assert_eq!(count("12"), Some(12));
         assert_eq!(count("12.0"), Some(12));

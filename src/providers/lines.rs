@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_at_any_byte_changes_nothing() -> Result<()> {
+    fn split_at_any_byte_gives_equal_lines() -> Result<()> {
         let stream = "{\"a\":\"\u{E9}\"}\n\r\n \n{\"b\":1}\r\n\n{\"last\":1}".as_bytes();
         let whole = lines(&[stream])?;
         assert_eq!(whole, ["{\"a\":\"\u{E9}\"}", "{\"b\":1}", "{\"last\":1}"]);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_lines_and_bad_text_are_errors() {
+    fn endless_lines_and_invalid_utf8_are_errors() {
         assert!(lines(&[b"\xFF\n"]).is_err());
         let chunk = vec![b'x'; 1024 * 1024];
         assert!(lines(&[&*chunk; 20]).is_err());

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_not_read_again() {
+    fn learned_frame_yields_its_changed_value() {
         for value in ["\"a\"", "a"] {
             let repeated = learned(r#"{"id":1,"d":"a","u":null}"#, value);
             let value = |frame| repeated.value::<&str>(frame);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_with_more_than_one_value_is_read_whole() {
+    fn frame_with_several_changed_values_is_not_matched() {
         let repeated = learned(r#"{"d":"a","u":null}"#, "a");
         let value = |frame| repeated.value::<&str>(frame);
         assert_eq!(value(r#"{"d":"b","u":null,"d":"c","u":null}"#), None);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_any_form_are_learned() {
+    fn values_of_any_type_are_learned() {
         let list = learned(r#"{"d":[1],"u":2}"#, "[1]");
         assert_eq!(list.value::<Vec<u8>>(r#"{"d":[],"u":2}"#), Some(vec![]));
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_part_of_the_frame_is_not_learned() {
+    fn value_outside_the_frame_is_not_learned() {
         let frame = r#"{"d":"a"}"#;
         let other = String::from("a");
         let mut repeated = Repeated::default();

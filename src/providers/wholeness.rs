@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_judged_as_by_a_parser() {
+    fn wholeness_agrees_with_a_parser_on_every_prefix() {
         for text in [
             r#" {"a":"}\"","b":[1,{}]} "#,
             r#"{"a":1}}"#,

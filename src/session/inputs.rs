@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_inputs_are_remembered() {
+    fn newest_inputs_are_kept() {
         let mut inputs = Inputs::default();
         for n in 0..5_000 {
             inputs.begin(n.to_string().into(), n..n + 1);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_an_input_is_lost_with_what_stood_before_it() {
+    fn position_of_an_input_is_lost_with_the_messages_before_it() {
         let mut inputs = Inputs::default();
         inputs.begin("a".into(), 0..1);
         let history = Messages::from("A").ai("a");

@@ -149,7 +149,7 @@ mod tests {
     use crate::session::AgentState;
 
     #[test]
-    fn what_a_repair_moves_is_not_known_any_more() {
+    fn repair_removes_infos_of_moved_messages() {
         let info = |model: &str| {
             let mut response = ModelResponse::new("");
             response.model = model.into();

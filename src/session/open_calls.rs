@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_hold_what_was_not_removed() {
+    fn long_lists_keep_ids_that_were_not_removed() {
         let (mut calls, mut started_ids) = (OpenCalls::default(), Vec::new());
         (0..500).for_each(|number| calls.start(&mut started_ids, id(number)));
         for number in (0..500).filter(|number| number % 3 != 0) {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn list_changed_from_outside_is_indexed_anew() {
+    fn list_changed_externally_is_reindexed() {
         let (mut calls, mut started_ids) = (OpenCalls::default(), Vec::new());
         (0..100).for_each(|number| calls.start(&mut started_ids, id(number)));
         started_ids.push(id(200));

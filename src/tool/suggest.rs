@@ -160,7 +160,7 @@ mod tests {
     const TOOLS: [&str; 6] = ["Bash", "Edit", "Glob", "Read", "Write", "web_search"];
 
     #[test]
-    fn a_typo_a_case_and_a_spelling_find_the_tool() {
+    fn typos_case_and_separators_find_the_tool() {
         for (called, meant) in [
             ("bash", "Bash"),
             ("Raed", "Read"),
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_finds_nothing() {
+    fn unrelated_name_finds_no_tool() {
         for called in ["", "___", "launch_rocket", "\u{1f680}", &"x".repeat(500)] {
             assert!(near_names(called, &TOOLS).is_empty(), "{called}");
         }
     }
 
     #[test]
-    fn most_words_in_common_find_the_tool() {
+    fn name_with_most_words_in_common_finds_the_tool() {
         let tools = [
             "core_market_clock",
             "core_weather",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_or_a_common_word_in_common_find_nothing() {
+    fn shared_letters_or_a_common_verb_find_no_tool() {
         for (called, tool) in [
             ("art", "start_task"),
             ("rig", "trigger"),
@@ -217,13 +217,13 @@ mod tests {
     }
 
     #[test]
-    fn at_most_three_are_named() {
+    fn at_most_three_names_are_suggested() {
         let names = ["read_a", "read_b", "read_c", "read_d"];
         assert_eq!(near_names("read_", &names).len(), 3);
     }
 
     #[test]
-    fn the_text_quotes_the_name_and_stays_short() {
+    fn unknown_tool_text_quotes_the_name_and_is_bounded() {
         assert_eq!(
             unknown_tool("bsh", &["Bash", "Read"]),
             r#"unknown tool "bsh". Did you mean: Bash? Available tools: Bash, Read"#

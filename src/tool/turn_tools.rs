@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_beats_the_agent_which_beats_a_source() {
+    fn hook_tools_override_agent_tools_and_those_override_sources() {
         let (turn_tools, warnings) = TurnTools::build(
             &[tool("read", "agent"), tool("edit", "agent")],
             &[tool("read", "hook")],
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_cannot_bring_a_name_providers_refuse() {
+    fn invalid_tool_name_of_a_source_is_skipped_with_a_warning() {
         let (turn_tools, warnings) = TurnTools::build(
             &[],
             &[],
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disabled_tool_is_neither_told_nor_run_nor_suggested() {
+    fn disabled_tool_has_no_definition_and_is_not_suggested() {
         let tools = [tool("read", ""), tool("write", "")];
         let (turn_tools, _) = TurnTools::build(&tools, &[], vec![], &disabled(&["write"]));
         assert_eq!(turn_tools.names(), ["read"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_tools_keep_the_same_definitions() {
+    fn equal_tools_share_definitions() {
         let tools = [tool("read", ""), tool("write", "")];
         let no_disabled = disabled(&[]);
         let (first, _) = TurnTools::build(&tools, &[], vec![], &no_disabled);

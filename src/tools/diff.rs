@@ -148,7 +148,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
         #[test]
-        fn one_change_reads_as_in_the_diff_of_the_whole_file(
+        fn diff_of_one_change_equals_the_full_diff(
             head in "([a-z]{3,8}\n){0,12}",
             old in "([A-M]{3,8}\n){0,3}",
             new in "([N-Z]{3,8}\n){1,3}",
@@ -160,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn any_change_has_a_diff(before in "[ab\n]{0,40}", after in "[ab\n]{0,40}") {
+        fn any_change_has_a_hunk(before in "[ab\n]{0,40}", after in "[ab\n]{0,40}") {
             let text = unified("x", before.as_bytes(), after.as_bytes());
             prop_assert_eq!(text.contains("@@"), before != after);
         }

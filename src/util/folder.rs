@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_folder_that_is_made_is_made_to_last() {
+    fn created_folders_are_private_and_synced() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         fs::create_dir(root.join("real")).unwrap();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_headers_are_their_values_and_the_parts_of_them() {
+    fn header_secrets_are_values_and_their_parts() {
         assert_eq!(shown(&of_header("one")), ["one"]);
         assert_eq!(shown(&of_header("Bearer abc")), ["Bearer abc", "abc"]);
         let cookies = shown(&of_header("sid=0123456789; theme=dark")).join("|");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_addresses_are_passwords_and_keys() {
+    fn address_secrets_are_passwords_and_keys() {
         let url = |text| Url::parse(text).expect("it is one");
         assert_eq!(
             shown(&of_url(&url("https://u:p%40ss@h/"))),

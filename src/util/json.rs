@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_many_are_counted_as_are_made(value in any_json(), is_pretty: bool) {
+        fn count_equals_the_number_of_parsed_values(value in any_json(), is_pretty: bool) {
             let text = match is_pretty {
                 true => serde_json::to_string_pretty(&value).unwrap(),
                 false => value.to_string(),
@@ -243,13 +243,13 @@ mod tests {
         }
 
         #[test]
-        fn no_fewer_are_counted_than_are_made_of_any_text(text in r#"[\[\]{}:,"\\ 1nul]{0,40}"#) {
+        fn count_is_at_least_the_number_of_parsed_values(text in r#"[\[\]{}:,"\\ 1nul]{0,40}"#) {
             prop_assert!(count_values(&text, usize::MAX) >= made_of(&text));
         }
     }
 
     #[test]
-    fn text_that_is_not_valid_has_at_least_the_values_before_the_error() {
+    fn count_of_invalid_text_includes_values_before_the_error() {
         for (text, least) in [
             ("", 0),
             ("  ", 0),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_ends_where_parsers_give_up() {
+    fn counting_stops_at_the_depth_limit_of_parsers() {
         let nested = |depth| "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(count_values(nested(127), usize::MAX), 127);
         assert!(serde_json::from_str::<Value>(&nested(127)).is_ok());
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_ends_at_the_limit() {
+    fn counting_stops_at_the_limit() {
         let text = json!(vec![0; 1_000]).to_string();
         assert_eq!(count_values(&text, 10), 11);
         assert_eq!(count_values(&text, 0), 1);

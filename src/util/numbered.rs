@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_names_are_looked_up_a_few_times_each() {
+    fn repeated_names_need_few_lookups() {
         let (mut names, mut taken_names) = (Numbered::default(), HashSet::new());
         let lookups = Cell::new(0);
         let is_taken = |name: &str, taken_names: &HashSet<Arc<str>>| {

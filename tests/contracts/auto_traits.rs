@@ -40,7 +40,7 @@ macro_rules! each {
 }
 
 #[test]
-fn what_is_kept_can_be_shared() {
+fn stored_types_are_send_and_sync() {
     each!(shared: Agent, AgentBuilder, Session, FnHook, FuncTool, ToolRegistry, TurnTools, Values,
         Cancellation, Secret, ThreadStore, MemoryBackend, Budget, BackgroundTasks, Catalog);
     each!(shared: ScriptedModel, FunctionModel, StrictModel<ScriptedModel>, Cassette);
@@ -55,7 +55,7 @@ fn what_is_kept_can_be_shared() {
 }
 
 #[test]
-fn a_run_can_be_spawned_and_polled_in_place() {
+fn runs_and_streams_are_send_and_unpin() {
     each!(send: Run, ModelStream, ResponseFold, StreamEvents);
     each!(unpin: Run, ModelStream);
     each!(shared: RunHandle, RunContext, Responder, ToolContext, Next<ModelRequest>,
@@ -65,7 +65,7 @@ fn a_run_can_be_spawned_and_polled_in_place() {
 }
 
 #[test]
-fn what_is_said_can_be_sent_anywhere() {
+fn messages_and_events_are_send_and_sync() {
     each!(shared: Message, Messages, Part, Content, Media, ProviderBlock, ToolCall, ToolResult,
         ToolResultView, ToolOutput, ToolError, Todo, AgentState, StoredSession, Lease);
     each!(shared: ModelEvent, ModelResponse, ModelProfile, ModelSettings, SystemPrompt,
@@ -78,7 +78,7 @@ fn what_is_said_can_be_sent_anywhere() {
 }
 
 #[test]
-fn handles_are_cheap_to_copy_around() {
+fn handles_are_clone_and_debug() {
     each!(clone: Agent, RunHandle, RunContext, Responder, ToolContext, Messages, ToolRegistry,
         Cancellation, Secret, ThreadStore, Budget, Next<ToolCall>, ModelRequest, AgentState);
     each!(debug: Agent, AgentBuilder, Session, Run, RunHandle, RunContext, Responder, FuncTool,
@@ -86,7 +86,7 @@ fn handles_are_cheap_to_copy_around() {
 }
 
 #[test]
-fn traits_to_plug_into_are_usable_as_dyn() {
+fn extension_traits_are_object_safe() {
     each!(shared: dyn Model, dyn Tool, dyn Hook, dyn SessionStore, dyn Backend, dyn ToolSource,
         dyn PermissionGate, dyn Confirmer, dyn Compactor, dyn Prompter, dyn TraceRecorder);
     each!(shared: dyn TokenCounter);
@@ -95,7 +95,7 @@ fn traits_to_plug_into_are_usable_as_dyn() {
 }
 
 #[test]
-fn an_error_is_an_error_of_the_usual_shape() {
+fn errors_implement_error_send_and_sync() {
     fn error<T: std::error::Error + Send + Sync + 'static>() {}
     fn survives_a_panic<T: UnwindSafe + RefUnwindSafe>() {}
     each!(error: Error, ToolError, ArgumentError, ValidationError);
@@ -104,7 +104,7 @@ fn an_error_is_an_error_of_the_usual_shape() {
 
 /// A caller holds many results, and moves them: the error stays one pointer wide.
 #[test]
-fn errors_are_small() {
+fn error_is_one_pointer_wide() {
     assert_eq!(size_of::<Error>(), size_of::<usize>());
     assert_eq!(size_of::<Messages>(), size_of::<usize>());
 }

@@ -253,7 +253,7 @@ async fn block_of_a_provider_beyond_the_limit_is_dropped_with_a_warning() {
 }
 
 #[tokio::test]
-async fn structured_answer_beyond_the_limit_is_asked_for_again() {
+async fn structured_answer_beyond_the_limit_is_requested_again() {
     for depth in [100, 101, 127] {
         let model = ScriptedModel::new().say(text(depth));
         let model = match depth > LIMIT {

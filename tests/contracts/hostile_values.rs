@@ -19,7 +19,7 @@ fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn unique_items_that_are_the_same_float_are_told_apart_quickly() {
+fn unique_items_with_equal_float_values_are_compared_quickly() {
     let items: Vec<Value> = (0..40_000_u64)
         .map(|n| json!([u64::MAX - n % 200, u64::MAX - n / 200]))
         .collect();
@@ -59,7 +59,7 @@ fn unique_items_compare_numbers_by_value() {
 }
 
 #[test]
-fn large_arguments_against_many_alternatives_are_refused_soon() {
+fn large_arguments_against_many_alternatives_are_rejected_quickly() {
     let zeros: Vec<Value> = vec![json!(0); 1_000_000];
     let args = json!({ "zeros": zeros });
     let error = ends(move || {
@@ -83,7 +83,7 @@ fn mismatch_of_a_large_value_quotes_its_start() {
 }
 
 #[test]
-fn rules_in_yaml_over_a_limit_are_refused() {
+fn rules_in_yaml_over_a_limit_are_rejected() {
     let long = format!("allow: [{}]", "Read(x), ".repeat(100_000));
     let error = ends(move || PermissionConfig::from_yaml(&long).unwrap_err());
     assert!(error.to_string().contains("262144 bytes"), "{error:.300}");
@@ -92,13 +92,13 @@ fn rules_in_yaml_over_a_limit_are_refused() {
 }
 
 #[test]
-fn rule_with_very_many_names_is_refused() {
+fn rule_with_very_many_names_is_rejected() {
     let rule = format!("{{a{}}}", ",a".repeat(100_000));
     assert!(ends(move || Rule::new(Behavior::Allow, &rule).is_err()));
 }
 
 #[test]
-fn host_longer_than_a_name_can_be_is_never_allowed() {
+fn host_longer_than_a_dns_name_is_never_allowed() {
     let rule: Rule = "allow:WebFetch(domain:example)".parse().unwrap();
     let permissions = PermissionRules::new().rule(rule);
     // Distinct letters, which the encoding sorts one by one.
@@ -124,7 +124,7 @@ fn host_longer_than_a_name_can_be_is_never_allowed() {
 }
 
 #[test]
-fn word_whose_braces_multiply_long_text_is_not_understood_but_soon() {
+fn word_whose_braces_multiply_long_text_is_opaque_and_analysed_quickly() {
     let groups = "{a,b}".repeat(6);
     let command = format!("echo {}{groups}{}", "{".repeat(120), "*?".repeat(31_000));
     let decided = ends(move || {
@@ -141,7 +141,7 @@ fn word_whose_braces_multiply_long_text_is_not_understood_but_soon() {
 }
 
 #[test]
-fn shell_words_of_many_commas_are_taken_apart_soon() {
+fn shell_words_with_many_commas_are_analysed_quickly() {
     let command = format!("\\={} [a-z]while", ",=".repeat(32_000));
     ends(move || {
         for _ in 0..8 {

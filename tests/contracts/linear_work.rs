@@ -23,7 +23,7 @@ fn finishes<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn stored_session_applies_results_of_many_calls() {
+fn stored_session_applies_results_of_many_calls_in_linear_time() {
     let session = finishes(|| {
         let mut session = StoredSession::new(AgentState::new("s"));
         let call = |number: usize| ToolCall::new(format!("call_{number}"), "f", json!({}));
@@ -75,7 +75,7 @@ fn dropped() -> StoredSession {
 }
 
 #[test]
-fn session_with_many_open_calls_is_resumed_in_call_order() {
+fn session_with_many_open_calls_resumes_in_call_order() {
     let messages = finishes(|| {
         let run = async {
             let store = ThreadStore::new();
@@ -185,7 +185,7 @@ mod decoders {
     }
 
     #[test]
-    fn anthropic_blocks_that_are_all_open_at_once_decode() {
+    fn anthropic_blocks_that_are_open_at_once_decode() {
         let response = finishes(|| {
             let begun = (0..CALLS).map(|index| block(index, &format!("id_{index}")));
             let pieces = (0..CALLS).rev().map(piece);
@@ -195,7 +195,7 @@ mod decoders {
     }
 
     #[test]
-    fn anthropic_made_up_id_is_not_one_of_another_call() {
+    fn anthropic_generated_id_differs_from_ids_of_other_calls() {
         let response = anthropic(
             ["a", "a_2", "a"]
                 .into_iter()

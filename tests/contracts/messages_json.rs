@@ -34,7 +34,7 @@ fn block(provider: Option<&str>, json: &str) -> ProviderBlock {
 }
 
 #[test]
-fn the_sample_conversation_keeps_its_bytes() {
+fn sample_conversation_round_trips_byte_for_byte() {
     let json = concat!(
         r##"[{"role":"system","content":"You are a coding assistant.\n\n<agent_memory>\n# Project notes\n</agent_memory>"},"##,
         r#"{"role":"user","content":"Read the main.py file"},"#,
@@ -56,7 +56,7 @@ fn the_sample_conversation_keeps_its_bytes() {
 }
 
 #[test]
-fn raw_arguments_are_never_written() {
+fn raw_arguments_are_not_serialized() {
     let call = ToolCall::from_raw("c", "f", r#"{ "secret spelling" : 1}"#);
     let json = write(&Message::ai_calling("Hm", [call]));
     assert_eq!(
@@ -67,7 +67,7 @@ fn raw_arguments_are_never_written() {
 }
 
 #[test]
-fn anything_but_text_then_calls_is_an_array_of_parts() {
+fn content_other_than_text_then_calls_is_an_array_of_parts() {
     let call = || ToolCall::new("c", "f", json!({}));
     let cases: [(Content, &str); 8] = [
         (
@@ -126,7 +126,7 @@ fn anything_but_text_then_calls_is_an_array_of_parts() {
 }
 
 #[test]
-fn blocks_of_an_unknown_provider_stand_by_themselves() {
+fn blocks_without_a_provider_are_read_and_written_unwrapped() {
     for (block, thinking) in [
         (
             r#"{"type":"thinking","thinking":"","signature":"EqQB+/=="}"#,
@@ -157,7 +157,7 @@ fn blocks_of_an_unknown_provider_stand_by_themselves() {
 }
 
 #[test]
-fn a_bare_block_that_would_be_read_as_something_else_is_wrapped() {
+fn bare_block_that_looks_like_another_part_is_wrapped() {
     for part in [
         Part::Opaque(block(None, r#"{"type":"text","text":"not ours"}"#)),
         Part::Opaque(block(None, r#"{"type":"opaque","block":1}"#)),
@@ -170,7 +170,7 @@ fn a_bare_block_that_would_be_read_as_something_else_is_wrapped() {
 }
 
 #[test]
-fn parts_are_read_from_a_value_too() {
+fn parts_deserialize_from_a_json_value() {
     let value = json!({"role": "user", "content": [
         {"type": "text", "text": "look"},
         {"type": "image", "media_type": "image/png", "data": "AA=="},
@@ -183,7 +183,7 @@ fn parts_are_read_from_a_value_too() {
 }
 
 #[test]
-fn tool_messages_add_only_what_is_set() {
+fn tool_messages_serialize_only_fields_that_are_set() {
     let mut result = ToolResult::new("c", "f", "4");
     let plain = r#"{"role":"tool","content":"4","tool_call_id":"c","name":"f"}"#;
     assert_eq!(write(&result.clone().into()), plain);
@@ -208,7 +208,7 @@ fn tool_messages_add_only_what_is_set() {
 }
 
 #[test]
-fn what_is_absent_null_or_unknown_is_read_leniently() {
+fn absent_null_and_unknown_fields_are_accepted() {
     for json in [
         r#"{"role":"assistant"}"#,
         r#"{"role":"assistant","content":null}"#,
@@ -235,7 +235,7 @@ fn what_is_absent_null_or_unknown_is_read_leniently() {
 }
 
 #[test]
-fn both_forms_of_calls_are_read() {
+fn calls_are_read_from_list_and_from_parts() {
     let list = read(
         r#"{"role":"assistant","content":"Hm","tool_calls":[{"id":"c","name":"f","args":{}}]}"#,
     );
@@ -258,7 +258,7 @@ fn both_forms_of_calls_are_read() {
 }
 
 #[test]
-fn errors_name_the_message_and_the_part() {
+fn parse_errors_name_message_and_part() {
     for (json, expected) in [
         (
             r#"[{"role":"hacker","content":"x"}]"#,
@@ -317,7 +317,7 @@ fn errors_name_the_message_and_the_part() {
 }
 
 #[test]
-fn the_view_of_a_result_has_four_fields() {
+fn result_view_has_four_fields() {
     let call = ToolCall::new("call_edit01", "edit_file", json!({}));
     let failed = ToolResult::failed(&call, "old_text not found in file");
     let json = serde_json::to_string(&failed.view()).unwrap();
@@ -335,7 +335,7 @@ fn the_view_of_a_result_has_four_fields() {
 }
 
 #[test]
-fn content_built_from_nothing_has_no_part() {
+fn content_from_empty_text_has_no_parts() {
     assert!(Content::from("").parts().is_empty());
     assert_eq!(
         write(&Message::ai("")),

@@ -5,7 +5,7 @@ use agentcore::{Message, Messages, Part, Role, ToolCall, ToolResult};
 use serde_json::json;
 
 #[test]
-fn an_error_says_what_is_wrong_in_the_words_of_the_format() {
+fn parse_error_names_the_message_and_the_json_fault() {
     for (json, expected) in [
         (r#"{"role":"","content":"x"}"#, r#"unknown role """#),
         (r#"{"role":"User","content":"x"}"#, r#"unknown role "User""#),
@@ -40,7 +40,7 @@ fn an_error_says_what_is_wrong_in_the_words_of_the_format() {
 }
 
 #[test]
-fn arguments_are_read_under_the_name_models_give_them() {
+fn call_arguments_are_read_from_args_or_arguments() {
     let json = r#"{"role":"assistant","content":"","tool_calls":[
         {"id":"a","name":"f","arguments":{"x":1}},{"id":"b","name":"f","args":{"y":[2]}},
         {"id":"c","name":"f","arguments":"{\"z\": 3}"},
@@ -61,7 +61,7 @@ fn arguments_are_read_under_the_name_models_give_them() {
 }
 
 #[test]
-fn a_call_is_no_content_of_anybody_but_the_assistant() {
+fn calls_in_user_and_system_messages_do_not_count_as_content() {
     for role in ["user", "system"] {
         let json = format!(
             r#"[{{"role":"{role}","content":"","tool_calls":[{{"id":"a","name":"f","args":{{}}}}]}}]"#
@@ -78,7 +78,7 @@ fn a_call_is_no_content_of_anybody_but_the_assistant() {
 }
 
 #[test]
-fn each_rule_is_found_wherever_it_is_broken() {
+fn validation_finds_each_violation_at_any_index() {
     let call = |id: &str, name: &str| ToolCall::new(id, name, json!({}));
     for (bad, expected) in [
         (Message::human(""), ": user message has empty content"),
@@ -127,7 +127,7 @@ fn each_rule_is_found_wherever_it_is_broken() {
 }
 
 #[test]
-fn roles_are_four_words_in_lower_case() {
+fn role_parses_from_four_lower_case_words_only() {
     for (word, role, is_input) in [
         ("system", Role::System, true),
         ("user", Role::User, true),
@@ -145,7 +145,7 @@ fn roles_are_four_words_in_lower_case() {
 }
 
 #[test]
-fn a_failure_begins_with_error_once() {
+fn failed_result_starts_with_one_error_prefix() {
     let call = ToolCall::new("a", "f", json!({}));
     for (text, expected, error) in [
         ("no file", "Error: no file", "no file"),
@@ -166,7 +166,7 @@ fn a_failure_begins_with_error_once() {
 }
 
 #[test]
-fn the_view_never_takes_a_failure_for_a_success() {
+fn result_view_of_a_failure_always_has_an_error() {
     let call = ToolCall::new("a", "f", json!({}));
     let mut silent = ToolResult::ok(&call, "");
     silent.is_error = true;
@@ -184,7 +184,7 @@ fn the_view_never_takes_a_failure_for_a_success() {
 }
 
 #[test]
-fn last_words_of_nobody_are_empty() {
+fn last_content_of_empty_history_is_empty() {
     let none = Messages::new();
     assert!(none.last().is_none() && none.is_empty() && none.to_vec().is_empty());
     assert_eq!((&*none.last_content(), none.estimate_tokens()), ("", 0));
@@ -193,7 +193,7 @@ fn last_words_of_nobody_are_empty() {
 }
 
 #[test]
-fn deep_and_odd_arguments_survive_both_forms() {
+fn deep_and_odd_arguments_round_trip_in_both_forms() {
     let mut deep = json!("leaf");
     for _ in 0..60 {
         deep = json!({"in": [deep, null]});
@@ -216,7 +216,7 @@ fn deep_and_odd_arguments_survive_both_forms() {
 }
 
 #[test]
-fn a_state_whose_list_is_null_has_no_messages() {
+fn state_with_null_messages_has_no_messages() {
     for json in [
         r#"{"thread_id":"th_1"}"#,
         r#"{"thread_id":"th_1","messages":null}"#,

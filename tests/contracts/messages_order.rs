@@ -11,7 +11,7 @@ fn call(id: &str) -> ToolCall {
 }
 
 #[test]
-fn results_are_put_into_the_order_of_their_calls() {
+fn repair_moves_results_into_call_order() {
     let calls = || Messages::from("Hi").ai_calling("", [call("a"), call("b"), call("c")]);
     let ordered = calls()
         .tool("a", "f", "1")
@@ -38,7 +38,7 @@ fn results_are_put_into_the_order_of_their_calls() {
 }
 
 #[test]
-fn a_turn_of_many_calls_is_repaired_in_no_time() {
+fn turn_with_many_calls_is_repaired_quickly() {
     let many = 40_000;
     let calls = || (0..many).map(|n| call(&format!("c{n}")));
     let mut history = Messages::from("Hi").ai_calling("", calls());

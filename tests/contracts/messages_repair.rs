@@ -44,7 +44,7 @@ fn becomes(mut broken: Messages, expected: &Messages, said: &[&str]) {
 }
 
 #[test]
-fn a_valid_history_is_not_even_copied() {
+fn repair_of_a_valid_history_does_not_copy_it() {
     let mut history = Messages::from("Hi")
         .ai_calling("", [call("a")])
         .tool("a", "f", "1");
@@ -54,7 +54,7 @@ fn a_valid_history_is_not_even_copied() {
 }
 
 #[test]
-fn unanswered_calls_are_answered_in_place_and_in_order() {
+fn unanswered_calls_get_error_results_in_call_order() {
     let ask = || Messages::from("Hi").ai_calling("", [call("a"), call("b"), call("c")]);
     let says = |id: &str| {
         format!(r#"message[1]: added an error result for unanswered call "f" (id "{id}")"#)
@@ -80,7 +80,7 @@ fn unanswered_calls_are_answered_in_place_and_in_order() {
 }
 
 #[test]
-fn calls_that_await_approval_are_left_alone() {
+fn repair_keeps_calls_that_await_approval() {
     let history = Messages::from("Hi").ai_calling("", [call("a"), call("b"), call("p")]);
     let mut parked = history.clone().tool("a", "f", "1");
     let pending = [Arc::from("p")];
@@ -99,7 +99,7 @@ fn calls_that_await_approval_are_left_alone() {
 }
 
 #[test]
-fn half_streamed_calls_go_first() {
+fn partially_streamed_calls_are_dropped() {
     let half = |id: &str, name: &str| ToolCall::from_raw(id, name, r#"{"path":"/wor"#);
     becomes(
         Messages::from("Hi")
@@ -137,7 +137,7 @@ fn half_streamed_calls_go_first() {
 }
 
 #[test]
-fn a_call_that_was_refused_as_unreadable_stays_with_its_answer() {
+fn unreadable_call_with_an_error_result_is_kept() {
     let bad = ToolCall::from_raw("a", "f", "{");
     let refused = Message::from(ToolResult::failed(&bad, "not JSON"));
     let history = Messages::from("Hi")
@@ -156,7 +156,7 @@ fn a_call_that_was_refused_as_unreadable_stays_with_its_answer() {
 }
 
 #[test]
-fn results_without_a_call_and_second_results_go() {
+fn orphan_and_duplicate_results_are_dropped() {
     becomes(
         Messages::new()
             .tool("z", "f", "cut off by compaction")
@@ -179,7 +179,7 @@ fn results_without_a_call_and_second_results_go() {
 }
 
 #[test]
-fn a_result_that_stands_elsewhere_moves_behind_its_call() {
+fn misplaced_result_moves_behind_its_call() {
     let expected = Messages::from("Hi")
         .ai_calling("", [call("a"), call("b")])
         .tool("a", "f", "1")
@@ -233,7 +233,7 @@ fn a_result_that_stands_elsewhere_moves_behind_its_call() {
 }
 
 #[test]
-fn a_second_use_of_an_id_gets_its_own_and_so_does_its_result() {
+fn reused_call_id_is_renamed_together_with_its_result() {
     becomes(
         Messages::from("Hi")
             .ai_calling("", [call("a"), call("a")])
@@ -258,7 +258,7 @@ fn a_second_use_of_an_id_gets_its_own_and_so_does_its_result() {
 }
 
 #[test]
-fn a_missing_id_is_made_up_and_results_match_by_place() {
+fn missing_call_id_is_generated_and_results_match_by_position() {
     becomes(
         Messages::from("Hi")
             .ai_calling("", [call(""), ToolCall::new("", "g", json!({}))])
@@ -308,7 +308,7 @@ fn a_missing_id_is_made_up_and_results_match_by_place() {
 }
 
 #[test]
-fn empty_messages_go_and_neighbouring_answers_merge() {
+fn empty_messages_are_dropped_and_adjacent_assistant_messages_merge() {
     becomes(
         Messages::new()
             .system("")
@@ -335,7 +335,7 @@ fn empty_messages_go_and_neighbouring_answers_merge() {
 }
 
 #[test]
-fn an_empty_result_says_so() {
+fn empty_result_is_filled_with_no_output() {
     becomes(
         Messages::from("Hi")
             .ai_calling("", [call("a")])
@@ -348,7 +348,7 @@ fn an_empty_result_says_so() {
 }
 
 #[test]
-fn an_assistant_that_speaks_first_is_given_something_to_answer() {
+fn assistant_message_at_the_start_gets_a_user_message_before_it() {
     becomes(
         Messages::new()
             .system("x")
@@ -364,7 +364,7 @@ fn an_assistant_that_speaks_first_is_given_something_to_answer() {
 }
 
 #[test]
-fn calls_of_anybody_else_go() {
+fn calls_in_user_messages_are_dropped() {
     becomes(
         Messages::new().with(Message::human([Part::text("x"), Part::ToolCall(call("a"))])),
         &Messages::from("x"),
@@ -373,7 +373,7 @@ fn calls_of_anybody_else_go() {
 }
 
 #[test]
-fn a_history_without_content_cannot_be_made_valid_but_stays_calm() {
+fn repair_of_a_history_without_content_is_idempotent() {
     for mut history in [
         Messages::new(),
         Messages::new().system("only"),
@@ -389,7 +389,7 @@ fn a_history_without_content_cannot_be_made_valid_but_stays_calm() {
 }
 
 #[test]
-fn thinking_and_untouched_messages_stay_the_very_same() {
+fn repair_shares_untouched_messages_and_keeps_thinking() {
     let mut history = Messages::from("Hi")
         .with(Message::ai([thinking("x"), Part::ToolCall(call("a"))]))
         .tool("a", "f", "1")
@@ -404,7 +404,7 @@ fn thinking_and_untouched_messages_stay_the_very_same() {
 }
 
 #[test]
-fn a_remembered_check_repairs_only_when_it_must() {
+fn model_check_repairs_only_new_faults() {
     let mut check = ModelCheck::new();
     let mut history = Messages::from("Hi").ai("Ho");
     assert!(check.ensure(&mut history, &[]).is_empty());
@@ -490,7 +490,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_nonsense_becomes_valid(list in prop::collection::vec(any_message(), 0..14)) {
+    fn repair_makes_any_history_with_content_valid(list in prop::collection::vec(any_message(), 0..14)) {
         let broken: Messages = list.into_iter().collect();
         let mut history = broken.clone();
         let was_valid = broken.validate_for_model().is_ok() && is_in_call_order(&broken);
@@ -527,7 +527,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_with_parked_calls_settles_too(list in prop::collection::vec(any_message(), 0..10)) {
+    fn repair_with_parked_calls_is_idempotent(list in prop::collection::vec(any_message(), 0..10)) {
         let mut history: Messages = list.into_iter().collect();
         let pending = [Arc::from("a")];
         history.repair_keeping(&pending);
@@ -538,7 +538,7 @@ proptest! {
     }
 
     #[test]
-    fn reading_back_loses_nothing(list in prop::collection::vec(any_message(), 0..6)) {
+    fn history_json_round_trips(list in prop::collection::vec(any_message(), 0..6)) {
         let history: Messages = list.into_iter().collect();
         let json = serde_json::to_string(&history).unwrap();
         prop_assert_eq!(&Messages::from_json(&json).unwrap(), &history);
@@ -548,7 +548,7 @@ proptest! {
     }
 
     #[test]
-    fn remembering_changes_no_verdict(list in prop::collection::vec(any_message(), 0..12), cut in 0usize..12) {
+    fn model_check_agrees_with_full_validation_on_any_history(list in prop::collection::vec(any_message(), 0..12), cut in 0usize..12) {
         let mut check = ModelCheck::new();
         let mut history = Messages::new();
         for message in &list {

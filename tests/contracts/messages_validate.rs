@@ -33,7 +33,7 @@ fn text(result: Result<(), ValidationError>) -> String {
 }
 
 #[test]
-fn the_chain_builds_filters_and_is_valid() {
+fn message_chain_can_be_filtered_by_role_and_is_valid() {
     let chain = chain();
     assert_eq!(chain.len(), 5);
     assert_eq!(chain.system_messages().count(), 1);
@@ -52,7 +52,7 @@ fn the_chain_builds_filters_and_is_valid() {
 }
 
 #[test]
-fn a_clone_of_a_long_history_copies_no_text() {
+fn clone_of_a_long_history_shares_its_messages() {
     let mut history = Messages::new();
     for turn in 0..1_000 {
         history = history
@@ -70,7 +70,7 @@ fn a_clone_of_a_long_history_copies_no_text() {
 }
 
 #[test]
-fn incomplete_messages_are_named() {
+fn validation_error_names_the_incomplete_message() {
     let cases = [
         (
             Message::tool("", "f", "x"),
@@ -123,7 +123,7 @@ fn incomplete_messages_are_named() {
 }
 
 #[test]
-fn user_input_is_users_and_systems_only() {
+fn user_input_accepts_user_and_system_messages_only() {
     Messages::new()
         .system("Be brief.")
         .human("Hi")
@@ -153,7 +153,7 @@ fn user_input_is_users_and_systems_only() {
 }
 
 #[test]
-fn a_model_is_sent_nothing_a_provider_refuses() {
+fn validate_for_model_rejects_invalid_histories() {
     let ask = || Messages::from("Hi").ai_calling("", [call("a"), call("b")]);
     let done = || ask().tool("a", "f", "1").tool("b", "f", "2");
     let with = |content: Content| Messages::from("Hi").with(Message::ai(content));
@@ -240,7 +240,7 @@ fn a_model_is_sent_nothing_a_provider_refuses() {
 }
 
 #[test]
-fn a_model_is_sent_what_providers_take() {
+fn validate_for_model_accepts_valid_histories() {
     let unreadable = ToolCall::from_raw("x", "f", "{\"a\":");
     for history in [
         Messages::from("Hi"),
@@ -280,7 +280,7 @@ fn a_model_is_sent_what_providers_take() {
 }
 
 #[test]
-fn an_error_knows_its_place_and_becomes_the_crates_own() {
+fn validation_error_has_indexes_and_converts_into_error() {
     let error = Messages::from("Hi")
         .ai_calling("", [call("a"), call("")])
         .validate()
@@ -299,7 +299,7 @@ fn an_error_knows_its_place_and_becomes_the_crates_own() {
 }
 
 #[test]
-fn a_check_that_remembers_judges_like_one_that_does_not() {
+fn model_check_agrees_with_full_validation_after_every_change() {
     let mut check = ModelCheck::new();
     let mut history = Messages::new();
     let agree = |check: &mut ModelCheck, history: &Messages| {

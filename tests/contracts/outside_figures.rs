@@ -24,14 +24,14 @@ fn prices(dollars: f64) -> ModelProfile {
 }
 
 #[test]
-fn request_counted_without_end_has_the_largest_count() {
+fn token_count_of_a_request_saturates() {
     let mut request = ModelRequest::new("hi");
     request.system = SystemPrompt::from("Be brief.");
     assert_eq!(request.count_tokens(&Endless), u64::MAX);
 }
 
 #[tokio::test]
-async fn counter_without_end_overflows_nothing() {
+async fn token_counter_that_returns_the_maximum_overflows_nothing() {
     let profile = prices(1.0);
     let model = || {
         ScriptedModel::new()
@@ -64,7 +64,7 @@ async fn counter_without_end_overflows_nothing() {
 }
 
 #[tokio::test]
-async fn usage_without_end_is_used_up() {
+async fn usage_of_the_maximum_saturates_and_exhausts_the_budget() {
     let huge = Usage::new(u64::MAX, u64::MAX);
     let model = ScriptedModel::new()
         .with_profile(prices(1e300))
@@ -89,7 +89,7 @@ async fn usage_without_end_is_used_up() {
 }
 
 #[tokio::test]
-async fn price_that_is_no_amount_is_none() {
+async fn price_that_is_not_finite_or_negative_counts_as_unknown() {
     for price in [f64::NAN, f64::INFINITY, -1.0] {
         let model = ScriptedModel::new().with_profile(prices(price));
         let error = AgentBuilder::new(model)
@@ -124,7 +124,7 @@ async fn play(set: impl FnOnce(AgentBuilder) -> AgentBuilder) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_duration_may_be_the_longest_and_the_shortest() {
+async fn duration_settings_accept_zero_and_the_maximum() {
     for time in [Duration::MAX, Duration::ZERO] {
         play(|agent| agent.approval_expiry(time)).await;
         play(|agent| agent.ask_timeout(time)).await;
@@ -142,7 +142,7 @@ async fn every_duration_may_be_the_longest_and_the_shortest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn longest_wait_between_retries_is_waited() {
+async fn retry_wait_of_the_maximum_ends_at_the_time_limit() {
     let model = ScriptedModel::new().fail(Error::new(ErrorKind::Overloaded, "busy"));
     let mut retry = RetryPolicy::default();
     (retry.base, retry.max_wait) = (Duration::MAX, Duration::MAX);
@@ -154,7 +154,7 @@ async fn longest_wait_between_retries_is_waited() {
 }
 
 #[tokio::test]
-async fn refusal_of_any_length_is_cut_in_errors() {
+async fn long_refusal_is_cut_in_errors() {
     let step = Step::text("No, no. ".repeat(10_000)).stop(StopReason::Refusal);
     let model = ScriptedModel::new().step(step);
     let agent = AgentBuilder::new(model).build().unwrap();
@@ -176,7 +176,7 @@ mod servers {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn idle_timeout_may_be_the_longest() {
+    async fn idle_timeout_accepts_the_maximum() {
         let server = FaultServer::start().await.unwrap();
         let body = include_str!("../data/anthropic/text.sse");
         let reply = Reply::sse([body]).every(20);
@@ -190,7 +190,7 @@ mod servers {
     }
 
     #[tokio::test]
-    async fn request_id_of_any_length_is_cut() {
+    async fn long_request_id_is_cut() {
         let server = FaultServer::start().await.unwrap();
         server.reply(Reply::json(400, "{}").header("request-id", "r".repeat(5_000)));
         let model = Anthropic::new("m", "key").base_url(server.url());
@@ -211,7 +211,7 @@ mod servers {
     }
 
     #[test]
-    fn usage_of_any_size_decodes() {
+    fn usage_figures_outside_the_range_decode() {
         for figure in [
             "18446744073709551615",
             "18446744073709551616",
@@ -286,7 +286,7 @@ mod logs {
     }
 
     #[tokio::test]
-    async fn log_with_the_largest_figures_is_read_and_never_panics() {
+    async fn log_with_maximum_sequence_numbers_loads_without_panic() {
         for figures in [
             [("seq", u64::MAX), ("at", 1)],
             [("seq", u64::MAX - 1), ("at", u64::MAX)],

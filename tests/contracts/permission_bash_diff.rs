@@ -582,7 +582,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn what_bash_runs_was_decided_about() {
+fn analyser_decides_about_every_program_that_bash_runs() {
     let (Some(bash), Some(_)) = (find_program("bash"), find_program("timeout")) else {
         eprintln!("skipped: there is no bash to compare with");
         return;

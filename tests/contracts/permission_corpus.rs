@@ -44,7 +44,7 @@ fn permissions(rules: &str) -> PermissionRules {
 }
 
 #[test]
-fn every_row_holds() {
+fn every_permission_case_is_decided_as_listed() {
     let mut wrong = Vec::new();
     let mut rows = 0;
     for line in ROWS.lines().skip(1) {

@@ -58,7 +58,7 @@ impl Confirmer for No {
 }
 
 #[tokio::test]
-async fn a_run_does_what_was_explained() {
+async fn run_decides_as_explain_reports() {
     let command = |text: &str| ("Bash", json!({"command": text}));
     for ((name, args), verdict, rule, source) in [
         (

@@ -29,7 +29,7 @@ fn base() -> PermissionRules {
 }
 
 #[test]
-fn a_rule_that_could_never_match_is_an_error_that_helps() {
+fn rule_that_cannot_match_is_an_error_that_names_the_fault() {
     for (text, says) in [
         ("", "names no tool"),
         ("Bash()", "empty specifier"),
@@ -59,7 +59,7 @@ fn a_rule_that_could_never_match_is_an_error_that_helps() {
 }
 
 #[test]
-fn rules_are_read_and_printed() {
+fn rules_parse_and_print_in_canonical_form() {
     for (text, printed) in [
         ("Bash(go test *)", "allow:Bash(go test *)"),
         (" Bash ( go test * ) ", "allow:Bash(go test *)"),
@@ -81,7 +81,7 @@ fn rules_are_read_and_printed() {
 }
 
 #[test]
-fn tool_names_are_globs() {
+fn tool_names_in_rules_match_as_globs() {
     for (rule, name, matches) in [
         ("mcp__*", "mcp__ide__getDiagnostics", true),
         ("{Bash,Read}", "Write", false),
@@ -101,7 +101,7 @@ fn tool_names_are_globs() {
 }
 
 #[test]
-fn a_configuration_is_loaded_whole_or_not_at_all() {
+fn invalid_rule_rejects_the_whole_configuration() {
     let config = PermissionConfig::from_json(
         r#"{"allow":["Read"],"deny":["Bash(rm:*)"],"ask":["Bash(git push:*)"],"mode":"dontAsk"}"#,
     )
@@ -132,7 +132,7 @@ fn a_configuration_is_loaded_whole_or_not_at_all() {
 }
 
 #[test]
-fn rules_govern_tools_by_what_they_do() {
+fn rules_match_tools_by_their_accesses() {
     let execute = tool("execute");
     let read = tool("read_file").side_effect(SideEffect::ReadOnly);
     let edit = tool("edit_file");
@@ -176,7 +176,7 @@ fn rules_govern_tools_by_what_they_do() {
 }
 
 #[test]
-fn what_accesses_says_comes_first() {
+fn declared_accesses_are_matched_before_argument_names() {
     let fetch = tool("grab").accesses(|args| {
         vec![Access::Url(
             args["target"].as_str().unwrap_or_default().into(),
@@ -221,7 +221,7 @@ fn what_accesses_says_comes_first() {
 }
 
 #[test]
-fn names_of_arguments_deny_but_do_not_allow() {
+fn argument_names_match_deny_rules_but_not_allow_rules() {
     let send = tool("mcp__mail__send");
     let permissions = base()
         .mode(PermissionMode::AcceptEdits)
@@ -264,7 +264,7 @@ fn names_of_arguments_deny_but_do_not_allow() {
 }
 
 #[test]
-fn without_a_specifier_to_look_at_deny_matches_and_allow_does_not() {
+fn call_without_the_specified_argument_matches_deny_but_not_allow() {
     let bash = tool("Bash");
     let deny = base().deny("Bash(rm:*)").unwrap().allow("Bash").unwrap();
     assert_eq!(
@@ -279,7 +279,7 @@ fn without_a_specifier_to_look_at_deny_matches_and_allow_does_not() {
 }
 
 #[test]
-fn arguments_and_names_are_matched() {
+fn rules_match_subagent_names_and_argument_values() {
     let task = tool("Task");
     let deploy = tool("Deploy");
     let permissions = base()
@@ -301,7 +301,7 @@ fn arguments_and_names_are_matched() {
 }
 
 #[test]
-fn modes_decide_last() {
+fn mode_decides_when_no_rule_matches() {
     use PermissionMode::*;
     let bash = tool("Bash");
     let read = tool("Read").side_effect(SideEffect::ReadOnly);
@@ -347,7 +347,7 @@ fn modes_decide_last() {
 }
 
 #[test]
-fn protected_paths_need_an_answer_in_every_mode_but_reading_them_does_not() {
+fn writes_to_protected_paths_ask_in_every_mode_and_reads_do_not() {
     let write = tool("Write");
     let read = tool("Read").side_effect(SideEffect::ReadOnly);
     let permissions = base()
@@ -387,7 +387,7 @@ fn protected_paths_need_an_answer_in_every_mode_but_reading_them_does_not() {
 }
 
 #[test]
-fn suggestions_are_never_broader_than_the_call() {
+fn suggested_rules_allow_only_the_same_call() {
     let bash = tool("Bash");
     let suggest = |command: &str| {
         let call = ToolCall::new("c", "Bash", json!({"command": command}));
@@ -472,7 +472,7 @@ async fn results(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_model_reads_why_a_call_was_denied() {
+async fn denied_call_returns_the_reason_to_the_model() {
     let permissions = base()
         .deny("Bash(rm -rf*)")
         .unwrap()
@@ -494,7 +494,7 @@ async fn the_model_reads_why_a_call_was_denied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_lasts_for_the_session_and_covers_the_same_command_only() {
+async fn session_grant_covers_only_the_same_command() {
     let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
     struct Once(Arc<std::sync::Mutex<Vec<String>>>);
     #[async_trait]

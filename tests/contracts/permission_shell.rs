@@ -13,7 +13,7 @@ fn programs(command: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_is_found_wherever_it_stands() {
+fn analyser_finds_commands_in_every_construct() {
     for (command, expected) in [
         ("a; b && c || d | e |& f & g", "a b c d e f g"),
         ("a $(b `c` <(d)) ${x:-$(e)} \"$(f)\"", "b c d e f a"),
@@ -52,7 +52,7 @@ fn every_command_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn words_are_what_the_program_gets() {
+fn words_are_unquoted_and_expanded_as_by_bash() {
     for (command, expected) in [
         ("a 'b c' \"d e\" f\\ g", "a|b c|d e|f g"),
         ("a $'\\t\\'\\x41\\101\\u00e9' $\"x\"", "a|\t'AA\u{e9}|x"),
@@ -74,7 +74,7 @@ fn words_are_what_the_program_gets() {
 }
 
 #[test]
-fn what_is_not_understood_is_noted() {
+fn constructs_that_are_not_understood_have_a_weight() {
     for (command, weight) in [
         ("$x a", Weight::Hidden),
         ("`a` b", Weight::Hidden),
@@ -104,7 +104,7 @@ fn what_is_not_understood_is_noted() {
 }
 
 #[test]
-fn redirections_are_reads_and_writes() {
+fn redirections_are_listed_as_reads_and_writes() {
     let shown = |found: &Analysis| {
         let list = |words: &[_]| {
             words
@@ -128,7 +128,7 @@ fn redirections_are_reads_and_writes() {
 }
 
 #[test]
-fn limits_fail_closed() {
+fn commands_over_a_limit_are_opaque() {
     let long = format!("echo {}", "a".repeat(70 * 1024));
     let cases = [
         long,
@@ -152,7 +152,7 @@ fn limits_fail_closed() {
 }
 
 #[test]
-fn a_long_list_of_harmless_commands_is_no_limit() {
+fn thousand_harmless_commands_stay_below_the_limits() {
     let found = analyse(&"ls -la; ".repeat(1_000));
     assert_eq!(found.commands.len(), 1_000);
     assert_eq!(found.weight(), None);
@@ -266,12 +266,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_analysed(command in ".{0,200}") {
+    fn any_text_is_analysed_in_bounded_steps(command in ".{0,200}") {
         prop_assert!(analyse(&command).steps <= 1024 * 1024 + 1);
     }
 
     #[test]
-    fn repeated_tokens_take_steps_in_proportion(
+    fn repeated_tokens_are_analysed_in_bounded_steps(
         token in proptest::sample::select(&TOKENS[..]),
         other in proptest::sample::select(&TOKENS[..]),
         count in 100_usize..2_000,
@@ -284,7 +284,7 @@ proptest! {
 
 /// Offsets in words are in bytes, and a letter may have several.
 #[test]
-fn options_of_letters_beyond_ascii_are_read() {
+fn options_with_non_ascii_letters_are_parsed() {
     for program in [
         "sed", "awk", "tar", "env", "xargs", "sh", "git", "rm", "perl",
     ] {

@@ -78,7 +78,7 @@ fn constructs_nested_in_each_other_fit_the_stack() {
 }
 
 #[test]
-fn commands_nested_over_the_limit_are_not_understood() {
+fn commands_nested_over_the_limit_are_opaque() {
     for pair in NESTS.iter().take(8) {
         let weight = analyse(&nested(&[*pair], 200)).weight();
         assert!(weight >= Some(Weight::Hidden), "{pair:?}: {weight:?}");

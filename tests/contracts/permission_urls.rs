@@ -23,7 +23,7 @@ fn assert_all(rules: &[&str], cases: &[(&str, Behavior)]) {
 use Behavior::{Allow, Ask, Deny};
 
 #[test]
-fn names_beyond_ascii_are_what_clients_make_of_them() {
+fn international_domain_names_are_compared_as_punycode() {
     for rule in [
         "allow:WebFetch(domain:bücher.example)",
         "allow:WebFetch(domain:BÜCHER.example)",
@@ -70,7 +70,7 @@ fn names_beyond_ascii_are_what_clients_make_of_them() {
 }
 
 #[test]
-fn what_clients_may_read_otherwise_is_denied_and_never_allowed() {
+fn ambiguous_urls_are_denied_and_never_allowed() {
     let rules = [
         "allow:WebFetch(domain:example)",
         "allow:WebFetch(domain:example.com)",
@@ -104,7 +104,7 @@ fn what_clients_may_read_otherwise_is_denied_and_never_allowed() {
 }
 
 #[test]
-fn a_domain_may_be_one_of_a_port_and_an_address() {
+fn domain_rules_accept_ports_and_ip_addresses() {
     assert_all(
         &["allow:WebFetch(domain:example.com:8080)"],
         &[
@@ -150,7 +150,7 @@ fn a_domain_may_be_one_of_a_port_and_an_address() {
 }
 
 #[test]
-fn a_path_is_compared_as_servers_see_it() {
+fn url_paths_are_compared_after_normalization() {
     assert_all(
         &[
             "allow:WebFetch(https://example.com/docs/*)",

@@ -5,7 +5,7 @@ use agentcore::{Message, Messages, Part, ToolCall};
 use serde_json::{Value, json};
 
 #[test]
-fn the_sample_chain_is_printed_byte_for_byte() {
+fn sample_chain_prints_the_recorded_text() {
     let history = Messages::new()
         .system("You are helpful.")
         .human("What is 2+2?")
@@ -37,7 +37,7 @@ What is 2+2?
 }
 
 #[test]
-fn text_comes_before_the_calls() {
+fn printed_text_comes_before_calls() {
     let calls = [
         Part::ToolCall(ToolCall::new("1", "a", json!({}))),
         Part::text("Two lines\nof text"),
@@ -52,7 +52,7 @@ fn text_comes_before_the_calls() {
 }
 
 #[test]
-fn arguments_look_as_go_prints_them() {
+fn arguments_print_as_go_maps() {
     for (args, expected) in [
         (
             json!({"b": 1, "a": "x y", "c": null}),

@@ -17,7 +17,7 @@ fn assert_cost(model: &str, usage: Usage, dollars: f64) {
 }
 
 #[test]
-fn known_models_have_their_price() {
+fn known_models_have_the_listed_price() {
     let cached = Usage::new(1000, 500).with_cache(200, 100);
     assert_cost("claude-sonnet-4-5", cached, 0.010935);
     assert_cost("claude-3-5-haiku", Usage::new(10_000, 5_000), 0.028);
@@ -26,7 +26,7 @@ fn known_models_have_their_price() {
 }
 
 #[test]
-fn a_long_prompt_raises_every_price_of_the_call() {
+fn long_prompt_raises_every_price_of_the_call() {
     let at_the_limit = Usage::new(150_000, 1000).with_cache(50_000, 0);
     assert_cost("claude-sonnet-4-5", at_the_limit, 0.45 + 0.015 + 0.015);
     let above = Usage::new(150_001, 1000).with_cache(50_000, 0);
@@ -34,7 +34,7 @@ fn a_long_prompt_raises_every_price_of_the_call() {
 }
 
 #[test]
-fn an_unknown_model_has_no_price_instead_of_none_to_pay() {
+fn unknown_model_has_no_price() {
     for model in [
         "",
         "no-such-model",
@@ -50,7 +50,7 @@ fn an_unknown_model_has_no_price_instead_of_none_to_pay() {
 }
 
 #[test]
-fn one_provider_name_is_taken_off_the_front() {
+fn lookup_strips_one_provider_prefix() {
     let catalog = Catalog::builtin();
     let bare = catalog.lookup("claude-sonnet-4-5");
     assert!(bare.is_some());
@@ -69,7 +69,7 @@ fn one_provider_name_is_taken_off_the_front() {
 }
 
 #[test]
-fn dates_at_the_end_are_understood() {
+fn lookup_ignores_dates_at_the_end_of_a_model_id() {
     let catalog = Catalog::builtin();
     for (dated, bare) in [
         ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
@@ -91,7 +91,7 @@ fn dates_at_the_end_are_understood() {
 }
 
 #[test]
-fn the_longest_prefix_wins() {
+fn lookup_prefers_the_longest_prefix() {
     let catalog = Catalog::builtin();
     let nano = catalog.lookup("gpt-5-nano").and_then(|one| one.prices);
     let five = catalog.lookup("gpt-5").and_then(|one| one.prices);
@@ -106,7 +106,7 @@ fn the_longest_prefix_wins() {
 }
 
 #[test]
-fn a_local_server_costs_nothing_that_is_known() {
+fn models_of_local_servers_have_no_price() {
     let catalog = Catalog::builtin();
     for model in [
         "ollama:deepseek-r1:8b",
@@ -119,7 +119,7 @@ fn a_local_server_costs_nothing_that_is_known() {
 }
 
 #[test]
-fn a_host_of_other_models_must_be_named() {
+fn models_hosted_by_another_provider_need_its_prefix() {
     let catalog = Catalog::builtin();
     assert!(catalog.lookup("groq:llama-3.3-70b-versatile").is_some());
     assert!(catalog.lookup("groq/openai/gpt-oss-120b").is_some());
@@ -127,7 +127,7 @@ fn a_host_of_other_models_must_be_named() {
 }
 
 #[test]
-fn limits_come_with_the_prices() {
+fn lookup_returns_limits_with_prices() {
     let profile = Catalog::builtin()
         .lookup("claude-haiku-4-5")
         .expect("it is in the table");
@@ -144,7 +144,7 @@ fn limits_come_with_the_prices() {
 }
 
 #[test]
-fn own_models_come_before_the_table() {
+fn added_models_take_precedence_over_the_builtin_table() {
     let mut catalog = Catalog::builtin().clone();
     let mine = ModelProfile::default().with_prices(Prices::new(1.0, 2.0));
     catalog.extend([("claude-sonnet-4-5", mine), ("ollama:qwen3:8b", mine)]);
@@ -154,7 +154,7 @@ fn own_models_come_before_the_table() {
 }
 
 #[test]
-fn a_table_on_top_wins_and_hides_nothing_else() {
+fn merged_table_replaces_its_own_models_only() {
     let newer = Catalog::from_json(
         r#"{"providers":[{"id":"anthropic","models":[
             {"id":"claude-sonnet-4-5","prices":{"input":1,"output":2}},
@@ -183,7 +183,7 @@ fn a_table_on_top_wins_and_hides_nothing_else() {
 }
 
 #[test]
-fn a_damaged_table_is_an_error() {
+fn malformed_model_table_is_a_config_error() {
     for text in [
         "",
         "[]",
@@ -196,7 +196,7 @@ fn a_damaged_table_is_an_error() {
 }
 
 #[test]
-fn prices_read_back_as_they_are_written() {
+fn prices_json_round_trips() {
     let prices = Prices::new(1.0, 2.0)
         .with_cache(0.5, 1.25)
         .with_long(10, Prices::new(3.0, 4.0));
@@ -208,7 +208,7 @@ fn prices_read_back_as_they_are_written() {
 }
 
 #[test]
-fn counts_that_a_server_made_up_do_not_overflow() {
+fn usage_totals_saturate() {
     let all = Usage::new(u64::MAX, u64::MAX).with_cache(u64::MAX, 1);
     assert_eq!(all.context_tokens(), u64::MAX);
     assert_eq!(all.total_tokens(), u64::MAX);

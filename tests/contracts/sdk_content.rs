@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::sdk_golden::{ID, OTHER_ID, assistant, round_trip, stream_event, user};
 
 #[test]
-fn assistant_text() {
+fn assistant_message_with_text_round_trips() {
     let mut json = assistant(json!([{"type": "text", "text": "Hi"}]));
     json["parent_tool_use_id"] = "toolu_0".into();
     json["error"] = "rate_limit".into();
@@ -35,7 +35,7 @@ fn assistant_text() {
 }
 
 #[test]
-fn assistant_blocks_of_every_kind() {
+fn assistant_message_with_every_block_kind_round_trips() {
     let read = round_trip(&assistant(json!([
         {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "xx"},
@@ -73,7 +73,7 @@ fn assistant_blocks_of_every_kind() {
 }
 
 #[test]
-fn user_text_and_results() {
+fn user_message_with_text_and_results_round_trips() {
     let SdkMessage::User(event) = round_trip(&user(json!("2+2?"))) else {
         panic!()
     };
@@ -108,7 +108,7 @@ fn user_text_and_results() {
 }
 
 #[test]
-fn stream_events_of_every_kind() {
+fn stream_events_of_every_kind_round_trip() {
     let start = json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
         "role": "assistant", "model": "m", "content": [], "stop_reason": null,
         "stop_sequence": null, "usage": {"input_tokens": 9, "output_tokens": 1,
@@ -148,7 +148,7 @@ fn stream_events_of_every_kind() {
 }
 
 #[test]
-fn stream_events_are_understood() {
+fn stream_events_deserialize_into_their_variants() {
     let event = |event: Value| match round_trip(&stream_event(event)) {
         SdkMessage::Partial(partial) => partial.event,
         other => panic!("{other:?}"),
@@ -177,7 +177,7 @@ fn stream_events_are_understood() {
 }
 
 #[test]
-fn an_attempt_is_told_from_the_second_on() {
+fn attempt_is_serialized_from_the_second_on() {
     let partial = PartialEvent::new(Envelope::new("s", 1), ApiStreamEvent::Ping);
     let first = serde_json::to_value(SdkMessage::from(partial.clone())).expect("it writes");
     assert!(first.get("attempt").is_none());
@@ -189,7 +189,7 @@ fn an_attempt_is_told_from_the_second_on() {
 }
 
 #[test]
-fn the_arguments_go_out_as_the_model_wrote_them() {
+fn call_arguments_are_serialized_with_the_spelling_of_the_model() {
     let write = |call: ToolCall| {
         let answer = ApiMessage::new("msg", "m", Message::ai_calling("", [call]));
         let event = AssistantEvent::new(Envelope::new("s", 0), answer);
@@ -212,7 +212,7 @@ fn the_arguments_go_out_as_the_model_wrote_them() {
 }
 
 #[test]
-fn blocks_of_other_providers_and_empty_texts_stay_inside() {
+fn blocks_of_other_providers_and_empty_texts_are_not_serialized() {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("JSON");
     let content = Content::from([
         Part::Thinking(ProviderBlock::new("openai", raw(r#"{"type":"reasoning"}"#))),
@@ -233,7 +233,7 @@ fn blocks_of_other_providers_and_empty_texts_stay_inside() {
 }
 
 #[test]
-fn results_of_a_turn_are_one_message() {
+fn results_of_a_turn_serialize_as_one_message() {
     let call = ToolCall::new("t2", "n", json!({}));
     let event = UserEvent::new(
         Envelope::new("s", 5),

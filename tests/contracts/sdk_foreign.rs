@@ -15,7 +15,7 @@ fn kind(json: &Value) -> SystemKind {
 }
 
 #[test]
-fn a_count_nobody_made_is_none() {
+fn null_counts_are_read_as_none_or_zero() {
     let mut json = assistant(json!([{"type": "text", "text": "Hi"}]));
     json["message"]["usage"] = json!({"input_tokens": 3, "output_tokens": 2,
         "cache_creation_input_tokens": null, "cache_read_input_tokens": null,
@@ -97,7 +97,7 @@ fn fractions_of_milliseconds_are_rounded() {
 }
 
 #[test]
-fn what_is_no_count_is_an_error() {
+fn values_that_are_not_counts_are_errors() {
     for count in [json!(-1), json!(-0.5), json!("12"), json!([1]), json!(true)] {
         let mut json = result("success");
         json["duration_ms"] = count.clone();
@@ -107,7 +107,7 @@ fn what_is_no_count_is_an_error() {
 }
 
 #[test]
-fn content_in_the_long_form_keeps_it() {
+fn content_in_array_form_round_trips_as_an_array() {
     let cached = json!({"type": "text", "text": "2+2?", "cache_control": {"type": "ephemeral"}});
     let plain = json!({"type": "text", "text": "4"});
     for content in [
@@ -123,7 +123,7 @@ fn content_in_the_long_form_keeps_it() {
 }
 
 #[test]
-fn content_that_was_changed_since_is_written_as_it_is() {
+fn changed_content_is_serialized_instead_of_the_original() {
     let SdkMessage::User(mut event) = read(&user(json!([{"type": "text", "text": "old"}]))) else {
         panic!()
     };

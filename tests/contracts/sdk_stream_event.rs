@@ -75,7 +75,7 @@ fn text(text: &str) -> Value {
 }
 
 #[test]
-fn one_cycle_with_a_tool() {
+fn run_with_a_tool_call_becomes_the_listed_events() {
     let call = ToolCall::new("t1", "read_file", json!({"path": "main.py"}));
     let told = events([
         init(),
@@ -117,7 +117,7 @@ fn one_cycle_with_a_tool() {
 }
 
 #[test]
-fn without_partial_messages_an_answer_is_one_delta() {
+fn answer_without_partial_messages_is_one_delta() {
     let told = events([init(), requesting(), answer(Message::ai("Hi"))]);
     assert_eq!(told, json!([start_of_model(), text("Hi"), end_of_model()]));
     // Nor is the start lost when nobody announced the request.
@@ -129,7 +129,7 @@ fn without_partial_messages_an_answer_is_one_delta() {
 }
 
 #[test]
-fn a_second_request_before_the_answer_is_the_same_start() {
+fn second_request_before_the_answer_emits_no_second_start() {
     let told = events([
         init(),
         requesting(),
@@ -140,7 +140,7 @@ fn a_second_request_before_the_answer_is_the_same_start() {
 }
 
 #[test]
-fn an_answer_that_starts_over_says_so() {
+fn stream_restart_emits_a_restart_event() {
     let restart = SystemKind::StreamRestart {
         attempt: 1,
         supersedes: Vec::new(),
@@ -167,7 +167,7 @@ fn an_answer_that_starts_over_says_so() {
 }
 
 #[test]
-fn a_run_that_breaks_off_closes_what_it_opened() {
+fn failed_run_closes_open_models_and_tools() {
     let mut failed = end(ResultSubtype::ErrorDuringExecution);
     failed.errors = vec!["no network".to_owned(), "gave up".to_owned()];
     let told = events([init(), requesting(), delta("So"), failed.into()]);
@@ -188,7 +188,7 @@ fn a_run_that_breaks_off_closes_what_it_opened() {
 }
 
 #[test]
-fn a_failed_tool_is_marked() {
+fn failed_tool_has_is_error_in_its_end_event() {
     let told = events([
         tool(json!({"state": "started", "args": {}})),
         tool(json!({"state": "done", "is_error": true, "output": "Error: no"})),
@@ -202,7 +202,7 @@ fn a_failed_tool_is_marked() {
 }
 
 #[test]
-fn subagents_are_left_out() {
+fn messages_of_subagents_emit_no_events() {
     let inside = |mut message: SdkMessage| {
         message.envelope_mut().parent_tool_use_id = Some("t1".into());
         message
@@ -218,7 +218,7 @@ fn subagents_are_left_out() {
 }
 
 #[test]
-fn an_event_reads_back() {
+fn stream_event_json_round_trips() {
     let event = StreamEvent::new(StreamEvent::TOOL_END)
         .with_name("n")
         .with_run_id("t")

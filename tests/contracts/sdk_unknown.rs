@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::sdk_golden::{ID, assistant, kind, round_trip, system, user};
 
 #[test]
-fn a_clients_user_message_needs_no_ids() {
+fn user_message_without_ids_is_read() {
     let text = r#"{"type":"user","message":{"role":"user","content":"hi"},"priority":"now"}"#;
     let read: SdkMessage = serde_json::from_str(text).expect("it reads");
     assert!(read.uuid().is_nil());
@@ -18,14 +18,14 @@ fn a_clients_user_message_needs_no_ids() {
 }
 
 #[test]
-fn an_id_that_is_no_uuid_is_kept() {
+fn id_that_is_not_a_uuid_round_trips() {
     let mut json = user(json!("hi"));
     json["uuid"] = "message 7".into();
     assert!(round_trip(&json).uuid().is_nil());
 }
 
 #[test]
-fn an_unknown_subtype_is_kept() {
+fn unknown_subtype_round_trips() {
     let json = system(
         "hook_started",
         json!({"hook_id": "h", "deep": {"a": [1, {"b": null}]}}),
@@ -39,7 +39,7 @@ fn an_unknown_subtype_is_kept() {
 }
 
 #[test]
-fn an_unknown_type_is_kept_byte_for_byte() {
+fn unknown_type_round_trips_byte_for_byte() {
     let line = r#"{"z":1.0,"type":"rate_limit_event","a":[ 1, 2],"uuid":"7f8e6a3c-4b1f-4b8e-9d7a-0a1b2c3d4e5f"}"#;
     let read: SdkMessage = serde_json::from_str(line).expect("it reads");
     assert_eq!(read.uuid().to_string(), ID);
@@ -48,7 +48,7 @@ fn an_unknown_type_is_kept_byte_for_byte() {
 }
 
 #[test]
-fn unknown_fields_survive_at_every_depth() {
+fn unknown_fields_round_trip_at_every_depth() {
     let mut json = assistant(json!([
         {"type": "text", "text": "Hi", "citations": [{"url": "u"}]},
         {"type": "tool_use", "id": "t", "name": "n", "input": {}, "caller": {"type": "direct"}},
@@ -76,7 +76,7 @@ fn unknown_fields_survive_at_every_depth() {
 }
 
 #[test]
-fn own_extra_fields_never_replace_known_ones() {
+fn extra_fields_never_replace_known_fields() {
     let mut event = SystemEvent::new(
         Envelope::new("s", 0),
         SystemKind::StateChanged {
@@ -99,7 +99,7 @@ fn own_extra_fields_never_replace_known_ones() {
 }
 
 #[test]
-fn what_is_no_message_is_an_error() {
+fn json_that_is_not_a_message_is_an_error() {
     for text in [
         "",
         "[]",

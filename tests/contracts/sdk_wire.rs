@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::sdk_golden::{ID, OTHER_ID, kind, message, read, result, round_trip, system};
 
 #[test]
-fn init() {
+fn init_round_trips() {
     let kind = kind(&system(
         "init",
         json!({"model": "m", "cwd": "/w", "tools": ["bash"], "permissionMode": "plan",
@@ -32,7 +32,7 @@ fn init() {
 }
 
 #[test]
-fn an_own_init_has_every_required_field() {
+fn new_init_has_every_required_field() {
     let init = Init::new("m", "/w", ["bash"]);
     let event = SystemEvent::new(Envelope::new("s", 0), SystemKind::Init(Box::new(init)));
     let json = serde_json::to_value(SdkMessage::from(event)).expect("it writes");
@@ -59,7 +59,7 @@ fn an_own_init_has_every_required_field() {
 }
 
 #[test]
-fn tool_progress() {
+fn tool_progress_round_trips() {
     let mut json = message(
         json!({"type": "tool_progress", "tool_use_id": "t", "tool_name": "bash",
         "parent_tool_use_id": null, "elapsed_time_seconds": 1.5}),
@@ -78,7 +78,7 @@ fn tool_progress() {
 }
 
 #[test]
-fn permission_request() {
+fn permission_request_round_trips() {
     let request = PermissionRequest::new(
         Envelope::new("s", 0),
         "ask_1",
@@ -94,7 +94,7 @@ fn permission_request() {
 }
 
 #[test]
-fn compact_boundary() {
+fn compact_boundary_round_trips() {
     let mut meta = json!({"trigger": "auto", "pre_tokens": 150000});
     kind(&system(
         "compact_boundary",
@@ -118,7 +118,7 @@ fn compact_boundary() {
 }
 
 #[test]
-fn results_of_every_subtype() {
+fn results_of_every_subtype_round_trip() {
     for (name, subtype) in [
         ("success", ResultSubtype::Success),
         (
@@ -157,7 +157,7 @@ fn results_of_every_subtype() {
 }
 
 #[test]
-fn an_unknown_cost_is_zero_with_an_unknown_basis() {
+fn unknown_cost_is_serialized_as_zero_with_an_unknown_basis() {
     let mut result = ResultMessage::new(Envelope::new("s", 9), ResultSubtype::ErrorMaxTurns);
     let usage = ModelUsage::new(Usage::new(5, 6), None).with_limits(128_000, 8_192);
     result.model_usage.insert("local".into(), usage);
@@ -175,7 +175,7 @@ fn an_unknown_cost_is_zero_with_an_unknown_basis() {
 }
 
 #[test]
-fn a_run_that_cost_nothing_is_known_to() {
+fn zero_cost_with_known_basis_is_read_as_zero() {
     let mut json = result("success");
     json["total_cost_usd"] = 0.0.into();
     json["modelUsage"] = json!({});
@@ -187,7 +187,7 @@ fn a_run_that_cost_nothing_is_known_to() {
 }
 
 #[test]
-fn api_retry_without_a_status() {
+fn api_retry_with_a_null_status_round_trips() {
     let kind = kind(&system(
         "api_retry",
         json!({"attempt": 1, "max_retries": 10, "retry_delay_ms": 512, "error_status": null,
@@ -203,7 +203,7 @@ fn api_retry_without_a_status() {
 }
 
 #[test]
-fn permission_denied() {
+fn permission_denied_round_trips() {
     let kind = kind(&system(
         "permission_denied",
         json!({"tool_name": "bash", "tool_use_id": "t", "message": "no", "agent_id": "a",
@@ -213,7 +213,7 @@ fn permission_denied() {
 }
 
 #[test]
-fn tasks() {
+fn task_messages_round_trip() {
     let usage = json!({"total_tokens": 7, "tool_uses": 1, "duration_ms": 20, "cost": 1});
     kind(&system(
         "task_started",
@@ -243,7 +243,7 @@ fn tasks() {
 }
 
 #[test]
-fn the_other_subtypes() {
+fn other_system_subtypes_round_trip() {
     let todo = json!({"id": "1", "title": "t", "status": "in_progress"});
     for json in [
         system("status", json!({"status": "requesting"})),
@@ -291,7 +291,7 @@ fn the_other_subtypes() {
 }
 
 #[test]
-fn ids_are_new_and_messages_small() {
+fn envelope_ids_are_unique_and_messages_stay_below_192_bytes() {
     let ids: std::collections::HashSet<Uuid> = (0..10_000)
         .map(|seq| Envelope::new("s", seq).uuid)
         .collect();
@@ -305,7 +305,7 @@ fn ids_are_new_and_messages_small() {
 }
 
 #[test]
-fn messages_cross_threads() {
+fn messages_are_send_sync_and_clone() {
     fn check<T: Send + Sync + Clone + 'static>() {}
     check::<SdkMessage>();
     let progress = ToolProgress::new(Envelope::new("s", 0).with_parent("p"), "t", "n", 0.5);
@@ -321,7 +321,7 @@ fn messages_cross_threads() {
 }
 
 #[test]
-fn what_only_hosts_measure_is_not_passed_on() {
+fn timing_fields_of_hosts_are_dropped() {
     let mut hosted = result("success");
     hosted["time_to_request_ms"] = 7.into();
     let expected = hosted.clone();

@@ -22,7 +22,7 @@ fn truncation_ends_in_three_dots_and_never_exceeds_the_limit() {
 }
 
 #[test]
-fn every_cut_says_how_much_it_left_out() {
+fn head_and_tail_return_the_number_of_omitted_characters() {
     let text = "aä日👍z";
     for chars in 0..7 {
         let (start, after) = head(text, chars);
@@ -41,7 +41,7 @@ fn every_cut_says_how_much_it_left_out() {
 }
 
 #[test]
-fn content_is_cut_across_its_parts() {
+fn content_is_truncated_across_its_parts() {
     let image = || Part::Image(Media::url("u"));
     let parts = [
         Part::text("grün"),

@@ -5,7 +5,7 @@ use agentcore::{Message, Messages, Part, ToolCall};
 use serde_json::json;
 
 #[test]
-fn the_estimate_floors_each_message_and_counts_raw_arguments_only() {
+fn estimate_rounds_down_each_message_and_counts_raw_arguments_only() {
     let raw = r#"{"expr":"2+2"}"#;
     let built = ToolCall::new("call_1", "calculate", json!({"expr": "2+2"}));
     let chain = |text: &str, call: ToolCall| {
@@ -29,7 +29,7 @@ fn the_estimate_floors_each_message_and_counts_raw_arguments_only() {
 }
 
 #[test]
-fn the_counter_sees_every_part() {
+fn estimate_counter_counts_every_part_kind() {
     let count = |part: Part| EstimateCounter.count_message(&Message::ai(part));
     assert_eq!(count(Part::text("x".repeat(100))), 29);
     assert_eq!(count(Part::text("日本語")), 4 + 3);
@@ -46,7 +46,7 @@ fn the_counter_sees_every_part() {
 }
 
 #[test]
-fn a_document_counts_by_what_is_in_it() {
+fn document_is_counted_by_type_and_size() {
     let count = |media: Media| EstimateCounter.count_part(&Part::Document(media));
     let pdf = |bytes: usize| count(Media::bytes("application/pdf", &vec![b'x'; bytes]));
     assert_eq!(pdf(0), 3_000);
@@ -65,7 +65,7 @@ fn a_document_counts_by_what_is_in_it() {
 }
 
 #[test]
-fn a_counter_needs_only_to_count_text() {
+fn token_counter_requires_only_count_text() {
     struct Words;
     impl TokenCounter for Words {
         fn count_text(&self, text: &str) -> u64 {
@@ -79,7 +79,7 @@ fn a_counter_needs_only_to_count_text() {
 
 #[cfg(feature = "tokens")]
 #[test]
-fn vocabularies_count_exactly() {
+fn bpe_counters_return_exact_counts() {
     use agentcore::message::BpeCounter;
 
     let text = "The quick brown fox jumps over the lazy dog.";

@@ -18,7 +18,7 @@ fn hold(rows: Vec<(Value, Value, &[&str])>) {
 }
 
 #[test]
-fn types() {
+fn type_keyword_is_checked() {
     hold(vec![
         (
             json!({"type": "string"}),
@@ -70,7 +70,7 @@ fn types() {
 }
 
 #[test]
-fn objects() {
+fn object_keywords_are_checked() {
     let city =
         json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
     let closed = json!({"properties": {"a": {}, "b": {}}, "additionalProperties": false});
@@ -137,7 +137,7 @@ fn objects() {
 }
 
 #[test]
-fn arrays() {
+fn array_keywords_are_checked() {
     hold(vec![
         (
             json!({"items": {"type": "string"}}),
@@ -190,7 +190,7 @@ fn arrays() {
 }
 
 #[test]
-fn strings_and_numbers() {
+fn string_and_number_keywords_are_checked() {
     hold(vec![
         (json!({"maxLength": 2}), json!("\u{e9}\u{1f600}"), &[]),
         (
@@ -241,7 +241,7 @@ fn strings_and_numbers() {
 }
 
 #[test]
-fn fixed_values() {
+fn const_enum_and_boolean_schemas_are_checked() {
     hold(vec![
         (json!({"const": 1}), json!(1.0), &[]),
         (
@@ -266,7 +266,7 @@ fn fixed_values() {
 }
 
 #[test]
-fn alternatives_are_reported_by_the_one_that_was_meant() {
+fn failed_alternatives_report_the_closest_one() {
     let optional = json!({"anyOf": [{"type": "object", "required": ["a"]}, {"type": "null"}]});
     let tagged = json!({"oneOf": [
         {"type": "object", "properties": {"op": {"const": "add"}, "text": {"type": "string"}}, "required": ["op", "text"]},
@@ -321,7 +321,7 @@ fn alternatives_are_reported_by_the_one_that_was_meant() {
 }
 
 #[test]
-fn references() {
+fn local_references_are_resolved() {
     let tree = json!({
         "$ref": "#/$defs/Node",
         "$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}, "value": {"type": "integer"}}}},
@@ -359,7 +359,7 @@ fn references() {
 }
 
 #[test]
-fn the_model_is_given_each_path_and_the_schema() {
+fn error_for_the_model_lists_each_path_and_the_schema() {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     let error = check_arguments(&schema, &json!({"city": 1})).unwrap_err();
     assert_eq!(

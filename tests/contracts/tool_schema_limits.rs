@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::tool_schema::lines;
 
 #[test]
-fn many_failures_are_counted_after_ten() {
+fn failures_after_the_tenth_are_only_counted() {
     let args = Value::from(vec![1; 25]);
     let lines = lines(&json!({"items": {"type": "string"}}), &args);
     assert_eq!(lines.len(), 11);
@@ -16,14 +16,14 @@ fn many_failures_are_counted_after_ten() {
 }
 
 #[test]
-fn a_failure_quotes_little_and_lists_little() {
+fn failure_text_is_short_for_large_values_and_enums() {
     let names: Vec<String> = (0..1_000).map(|i| format!("option {i}")).collect();
     let error = lines(&json!({"enum": names}), &json!("x".repeat(100_000)));
     assert!(error[0].len() < 600, "{}", error[0].len());
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn arguments_nested_2000_deep_are_rejected() {
     let mut args = json!(1);
     for _ in 0..2_000 {
         args = json!({ "a": args });
@@ -49,7 +49,7 @@ fn large_arguments_are_checked_to_the_end() {
 }
 
 #[test]
-fn checking_fits_a_small_stack() {
+fn check_of_nested_arguments_fits_a_stack_of_one_mebibyte() {
     let check = || {
         let mut args = json!(1);
         for _ in 0..300 {
@@ -65,7 +65,7 @@ fn checking_fits_a_small_stack() {
 }
 
 #[test]
-fn alternatives_within_alternatives_end() {
+fn nested_alternatives_are_rejected_at_the_step_limit() {
     let schema = json!({"anyOf": [
         {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["b"]},
         {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["c"]},
@@ -163,7 +163,7 @@ proptest! {
     })]
 
     #[test]
-    fn no_schema_and_no_arguments_make_it_panic(schema in any_schema(), args in any_json()) {
+    fn check_never_panics_for_any_schema_and_arguments(schema in any_schema(), args in any_json()) {
         if let Err(error) = check_arguments(&schema, &args) {
             prop_assert!((1..=10).contains(&error.paths().count()));
             for path in error.paths() {
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_matches_itself_and_not_its_negation(value in any_json()) {
+    fn value_matches_its_const_and_not_its_negation(value in any_json()) {
         let itself = json!({"const": value});
         let negation = json!({"not": {"enum": [value]}});
         prop_assert!(check_arguments(&itself, &value).is_ok());

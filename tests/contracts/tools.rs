@@ -28,7 +28,7 @@ async fn text_of(tool: FuncTool) -> String {
 }
 
 #[tokio::test]
-async fn a_closure_may_return_any_kind_of_text() {
+async fn closure_may_return_any_text_type() {
     let cases = [
         (
             FuncTool::new("t", "", empty(), |_, _| async { "str" }),
@@ -78,7 +78,7 @@ async fn a_closure_may_return_any_kind_of_text() {
 }
 
 #[tokio::test]
-async fn any_error_passes_through_a_question_mark() {
+async fn question_mark_converts_any_error_in_a_closure() {
     let tool = FuncTool::new("t", "", empty(), |_, args| async move {
         match args["how"].as_str() {
             Some("std") => Ok("x".parse::<i32>()?.to_string()),
@@ -105,7 +105,7 @@ async fn any_error_passes_through_a_question_mark() {
 }
 
 #[test]
-fn what_a_tool_says_of_itself_can_be_set() {
+fn tool_properties_have_defaults_and_setters() {
     let tool = named("t");
     assert_eq!(Tool::side_effect(&tool), SideEffect::Mutating);
     assert_eq!(Tool::concurrency(&tool), Concurrency::Parallel);
@@ -136,7 +136,7 @@ fn what_a_tool_says_of_itself_can_be_set() {
 }
 
 #[tokio::test]
-async fn a_detached_context_has_a_state_of_its_own_and_nobody_to_ask() {
+async fn detached_context_has_its_own_state_and_leaves_questions_unanswered() {
     let cx = ToolContext::detached();
     cx.progress(json!({"done": 1})).await;
     assert_eq!(cx.ask("May I?").await, Answer::Unanswered);
@@ -160,7 +160,7 @@ async fn a_detached_context_has_a_state_of_its_own_and_nobody_to_ask() {
 }
 
 #[test]
-fn a_name_providers_refuse_is_refused_at_once() {
+fn tool_name_that_providers_reject_is_rejected_at_registration() {
     let long = "x".repeat(65);
     let mut tools = ToolRegistry::new();
     for name in ["", "a b", "a.b", "caf\u{e9}", "a/b", "a\n", &long] {
@@ -178,7 +178,7 @@ fn a_name_providers_refuse_is_refused_at_once() {
 }
 
 #[test]
-fn parameters_have_to_be_an_object_schema() {
+fn parameters_that_are_not_an_object_schema_are_rejected() {
     let with = |schema| FuncTool::new("t", "", schema, |_, _| async {});
     for schema in [
         Value::Null,
@@ -201,7 +201,7 @@ fn parameters_have_to_be_an_object_schema() {
 }
 
 #[test]
-fn a_name_is_registered_once_unless_replaced() {
+fn second_tool_of_a_name_is_rejected_unless_replaced() {
     let described = |text: &str| FuncTool::new("t", text, empty(), |_, _| async {});
     let mut tools = ToolRegistry::new();
     tools.register(described("first")).unwrap();
@@ -218,7 +218,7 @@ fn a_name_is_registered_once_unless_replaced() {
 }
 
 #[test]
-fn a_disabled_tool_is_not_told_of_but_can_be_got() {
+fn disabled_tool_has_no_definition_but_can_be_looked_up() {
     let mut tools = ToolRegistry::new();
     tools.disable("b");
     for name in ["c", "a", "b"] {
@@ -239,7 +239,7 @@ fn a_disabled_tool_is_not_told_of_but_can_be_got() {
 }
 
 #[test]
-fn a_clone_of_a_registry_goes_its_own_way() {
+fn clone_of_a_registry_is_independent() {
     let mut tools = ToolRegistry::new();
     tools.register(named("a")).unwrap();
     let mut copy = tools.clone();
@@ -250,7 +250,7 @@ fn a_clone_of_a_registry_goes_its_own_way() {
 }
 
 #[test]
-fn tools_and_registries_show_no_closures() {
+fn debug_output_of_tools_and_registries_shows_names() {
     let mut tools = ToolRegistry::new();
     tools.register(named("a")).unwrap();
     assert!(format!("{tools:?} {:?}", named("b")).contains("\"b\""));
@@ -322,13 +322,13 @@ mod typed {
     }
 
     #[tokio::test]
-    async fn arguments_arrive_as_their_type() {
+    async fn typed_arguments_are_deserialized() {
         let args = json!({"city": "Oslo", "places": [{"zip": 1}, {"zip": 2}]});
         assert_eq!(run(&weather(), args).await.unwrap(), "Oslo None 3");
     }
 
     #[tokio::test]
-    async fn a_whole_float_is_an_integer() {
+    async fn whole_float_is_accepted_as_an_integer() {
         let args = json!({"city": "Oslo", "days": 2.0, "places": [{"zip": -1.0}]});
         assert_eq!(run(&weather(), args).await.unwrap(), "Oslo Some(2) -1");
         assert!(
@@ -339,7 +339,7 @@ mod typed {
     }
 
     #[tokio::test]
-    async fn what_does_not_deserialise_is_named() {
+    async fn deserialization_error_names_the_path() {
         for (args, path) in [
             (json!({"city": 5}), "/city"),
             (json!({"city": "", "days": 300}), "/days"),
@@ -367,7 +367,7 @@ mod typed {
     }
 
     #[tokio::test]
-    async fn the_context_comes_along_when_asked_for() {
+    async fn typed_with_context_passes_the_context() {
         let tool = FuncTool::typed_with_context("t", "", |cx: ToolContext, _: Unit| async move {
             cx.tool_name().to_owned()
         });
@@ -375,7 +375,7 @@ mod typed {
     }
 
     #[tokio::test]
-    async fn no_fields_are_no_arguments() {
+    async fn types_without_fields_have_an_empty_object_schema() {
         let empty = json!({"type": "object", "properties": {}});
         assert_eq!(schema_of::<()>(), empty);
         assert_eq!(schema_of::<Unit>(), empty);
@@ -387,7 +387,7 @@ mod typed {
     }
 
     #[test]
-    fn a_schema_is_what_providers_take() {
+    fn derived_schema_is_inlined_and_has_no_title() {
         let schema = schema_of::<Weather>();
         assert_eq!(schema["type"], "object");
         assert_eq!(schema["required"], json!(["city"]));
@@ -405,7 +405,7 @@ mod typed {
     }
 
     #[tokio::test]
-    async fn a_choice_and_a_tree_are_tools_too() {
+    async fn enum_and_recursive_arguments_become_object_schemas() {
         let change = FuncTool::typed("change", "", |args: Change| async move {
             match args {
                 Change::Add { text } => text,
@@ -444,20 +444,20 @@ mod typed {
 
 #[test]
 #[should_panic(expected = "with_state was called inside with_state")]
-fn detached_state_inside_itself_is_refused_instead_of_waited_for() {
+fn nested_access_to_detached_state_panics_instead_of_deadlocking() {
     let cx = ToolContext::detached();
     cx.with_state(|_| cx.with_state(|_| ()));
 }
 
 #[test]
 #[should_panic(expected = "with_state was called inside with_state")]
-fn a_detached_value_inside_the_state_is_refused_instead_of_waited_for() {
+fn value_access_inside_detached_state_panics_instead_of_deadlocking() {
     let cx = ToolContext::detached();
     cx.with_state(|_| cx.value::<u32>().is_some());
 }
 
 #[test]
-fn detached_state_is_free_again_after_a_panic() {
+fn detached_state_is_unlocked_after_a_panic() {
     let cx = ToolContext::detached();
     let inner = cx.clone();
     let nested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -36,14 +36,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_agree_on_every_history(messages in history()) {
+    fn history_and_strict_model_agree_on_every_history(messages in history()) {
         let own = messages.validate_for_model();
         let strict = violations(&messages);
         prop_assert_eq!(own.is_ok(), strict.is_empty(), "{:?} against {:?}", own, strict);
     }
 
     #[test]
-    fn what_was_repaired_passes_both(mut messages in history()) {
+    fn repaired_history_passes_both_validators(mut messages in history()) {
         messages.repair();
         // Nothing to send is for the program to notice, not for a repair.
         if messages.user_messages().next().is_some() {

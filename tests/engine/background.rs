@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::kit::{Log, agent, any_object, kinds, nap, roles, sleep, stored, warnings, watch};
 
 #[tokio::test(start_paused = true)]
-async fn background_tasks_report_to_reader_and_model_and_end_with_the_run() {
+async fn background_tasks_notify_reader_and_model_and_end_with_the_run() {
     let dropped = Arc::new(AtomicBool::new(false));
     struct Told(Arc<AtomicBool>);
     impl Drop for Told {
@@ -77,7 +77,7 @@ async fn background_tasks_report_to_reader_and_model_and_end_with_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
+async fn background_task_of_a_tool_outlives_its_turn() {
     let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
         let id = cx.tasks().spawn("count", async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -110,7 +110,7 @@ async fn a_tool_may_leave_work_behind_that_outlives_its_turn() {
 }
 
 #[tokio::test]
-async fn what_the_run_leaves_unfinished_is_told_to_all() {
+async fn unfinished_background_task_is_reported_as_stopped() {
     let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
         let id = cx.tasks().spawn("server", std::future::pending());
         ToolOutput::new(format!("started {id}"))
@@ -161,7 +161,7 @@ async fn what_the_run_leaves_unfinished_is_told_to_all() {
 }
 
 #[tokio::test]
-async fn what_background_work_came_to_is_said_behind_calls_that_wait() {
+async fn background_task_report_follows_results_of_parked_calls() {
     let start = FuncTool::new("start", "Starts work", any_object(), |cx, _| async move {
         cx.tasks().spawn("server", std::future::pending());
         "started"

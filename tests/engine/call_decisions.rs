@@ -24,7 +24,7 @@ fn pre(name: &'static str, decision: ToolDecision) -> FnHook {
 }
 
 #[tokio::test]
-async fn plan_mode_set_while_an_answer_streams_holds_for_its_calls() {
+async fn plan_mode_set_while_an_answer_streams_denies_its_calls() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .step(Step::text("Let me act").and_call("act", json!({})))
@@ -47,7 +47,7 @@ async fn plan_mode_set_while_an_answer_streams_holds_for_its_calls() {
 }
 
 #[tokio::test]
-async fn hooks_see_a_mode_that_was_set_before_their_call() {
+async fn hook_sees_the_mode_set_before_the_call() {
     let modes = Log::default();
     let seen = modes.clone();
     let see = hook::pre_tool_use("see", move |cx, _| {
@@ -69,7 +69,7 @@ async fn hooks_see_a_mode_that_was_set_before_their_call() {
 }
 
 #[tokio::test]
-async fn plan_mode_set_while_a_question_is_open_holds_for_its_call() {
+async fn plan_mode_set_while_a_question_is_open_denies_the_call() {
     let log = Log::default();
     let model = ScriptedModel::new().call("act", json!({})).say("Planned.");
     let agent = agent(model)
@@ -91,7 +91,7 @@ async fn plan_mode_set_while_a_question_is_open_holds_for_its_call() {
 }
 
 #[tokio::test]
-async fn stop_of_a_hook_holds_when_the_schema_or_the_mode_would_refuse_the_call() {
+async fn hook_stop_ends_the_run_when_schema_or_mode_denies_the_call() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     for (mode, args) in [
         (PermissionMode::Default, json!({"n": "x"})),
@@ -115,7 +115,7 @@ async fn stop_of_a_hook_holds_when_the_schema_or_the_mode_would_refuse_the_call(
 }
 
 #[tokio::test]
-async fn stop_of_a_hook_holds_when_a_later_hook_fails() {
+async fn hook_stop_ends_the_run_when_a_later_hook_fails() {
     let fails = hook::pre_tool_use("fails", |_, _| async { Err("broken".into()) });
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
@@ -133,7 +133,7 @@ async fn stop_of_a_hook_holds_when_a_later_hook_fails() {
 }
 
 #[tokio::test]
-async fn stop_of_a_hook_ends_the_run_when_a_sibling_call_parks() {
+async fn hook_stop_ends_the_run_when_a_sibling_call_parks() {
     let log = Log::default();
     let decides = hook::pre_tool_use("decides", |_, call: ToolCall| async move {
         Ok(match &*call.name {
@@ -193,7 +193,7 @@ async fn check_blame(phase: &str, judge: FnHook) {
 }
 
 #[tokio::test]
-async fn error_of_a_hooks_own_model_call_names_the_hook_and_compacts_nothing() {
+async fn model_call_error_inside_a_hook_names_the_hook_and_compacts_nothing() {
     let model: Arc<dyn Model> = Arc::new(too_long());
     let before = hook::modify_request_with("judge", model, |model, cx, messages| async move {
         cx.call_model(&model, ModelRequest::new("Is it safe?"))
@@ -212,7 +212,7 @@ async fn error_of_a_hooks_own_model_call_names_the_hook_and_compacts_nothing() {
 }
 
 #[tokio::test]
-async fn error_of_a_run_inside_a_hook_names_the_hook() {
+async fn run_error_inside_a_hook_names_the_hook() {
     let passes = hook::wrap_model_call(
         "passes",
         |request, next| async move { next.run(request).await },
@@ -237,7 +237,7 @@ impl Confirmer for Always {
 }
 
 #[tokio::test]
-async fn allow_for_session_given_to_a_hooks_question_holds_for_the_same_call() {
+async fn allow_for_session_for_a_hook_question_covers_equal_calls() {
     let (log, always) = (Log::default(), Always::default());
     let call = |model: ScriptedModel, n: u32| model.call("act", json!({ "n": n }));
     let model = call(call(call(ScriptedModel::new(), 1), 1), 2).say("done");
@@ -259,7 +259,7 @@ async fn allow_for_session_given_to_a_hooks_question_holds_for_the_same_call() {
 }
 
 #[tokio::test]
-async fn allow_for_session_given_to_a_parked_question_of_a_hook_holds() {
+async fn allow_for_session_for_a_parked_hook_question_covers_equal_calls() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("act", json!({}))
@@ -309,7 +309,7 @@ async fn context_of_a_parked_call_is_added_to_its_result() {
 }
 
 #[tokio::test]
-async fn context_of_a_parked_call_is_added_when_the_conversation_goes_on() {
+async fn context_of_a_parked_call_is_added_when_a_new_input_closes_it() {
     let log = Log::default();
     let ask = ToolDecision::ask("sure?").with_context("It is Friday.");
     let model = ScriptedModel::new()

@@ -49,7 +49,7 @@ fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> ToolDecision> {
 }
 
 #[tokio::test]
-async fn what_the_parent_denies_is_denied_however_deep() {
+async fn parent_denial_applies_to_children_and_grandchildren() {
     let log = Log::default();
     let bypassing = || acting(&log).permission_mode(PermissionMode::BypassPermissions);
     let said = came_to(delegating(bypassing()).permissions(denying("act"))).await;
@@ -66,7 +66,7 @@ async fn what_the_parent_denies_is_denied_however_deep() {
 }
 
 #[tokio::test]
-async fn what_the_parent_is_allowed_the_child_is_not() {
+async fn parent_allow_rule_does_not_override_a_child_denial() {
     let log = Log::default();
     let child = acting(&log).permissions(denying("act"));
     let parent = delegating(child).permissions(PermissionRules::new().allow("*").unwrap());
@@ -75,7 +75,7 @@ async fn what_the_parent_is_allowed_the_child_is_not() {
 }
 
 #[tokio::test]
-async fn the_parents_mode_holds_in_the_child() {
+async fn parent_mode_applies_in_the_child() {
     let log = Log::default();
     for (mode, words) in [
         (PermissionMode::Plan, "plan mode"),
@@ -93,7 +93,7 @@ async fn the_parents_mode_holds_in_the_child() {
 }
 
 #[tokio::test]
-async fn a_mode_that_is_set_while_the_child_runs_holds_from_its_next_call_on() {
+async fn parent_mode_set_while_the_child_runs_applies_to_its_next_call() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("act", json!({"n": 1}))
@@ -113,7 +113,7 @@ async fn a_mode_that_is_set_while_the_child_runs_holds_from_its_next_call_on() {
 }
 
 #[tokio::test]
-async fn a_question_of_the_parents_gate_is_asked_once() {
+async fn question_of_the_parent_gate_is_asked_once() {
     let log = Log::default();
     let ask_for_act = || {
         Gate(|request: &GateRequest| match &*request.call.name {
@@ -147,7 +147,7 @@ async fn a_question_of_the_parents_gate_is_asked_once() {
 }
 
 #[tokio::test]
-async fn the_childs_own_allowances_answer_no_question_from_above() {
+async fn child_allowances_do_not_answer_a_parent_question() {
     let log = Log::default();
     let allow = hook::pre_tool_use("allow", |_, _| async {
         Ok(agentcore::ToolDecision::allow())
@@ -172,7 +172,7 @@ async fn the_childs_own_allowances_answer_no_question_from_above() {
 }
 
 #[tokio::test]
-async fn a_grant_from_below_is_the_parents_too() {
+async fn session_grant_in_a_child_covers_later_calls_of_the_child() {
     let log = Log::default();
     let child = || {
         let model = ScriptedModel::new()
@@ -196,7 +196,7 @@ async fn a_grant_from_below_is_the_parents_too() {
 }
 
 #[tokio::test]
-async fn a_gate_above_that_fails_or_panics_denies() {
+async fn panicking_parent_gate_denies_the_child_call() {
     let log = Log::default();
     let failing = Gate(|request: &GateRequest| {
         assert!(&*request.call.name != "act", "no gate");

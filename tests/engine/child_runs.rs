@@ -33,7 +33,7 @@ fn delegate(child: Agent) -> FuncTool {
 }
 
 #[tokio::test]
-async fn every_message_of_a_child_names_the_call() {
+async fn child_messages_carry_the_parent_call_id() {
     let child = agent(
         ScriptedModel::new()
             .call("echo", json!({"text": "deep"}))
@@ -73,7 +73,7 @@ async fn every_message_of_a_child_names_the_call() {
 }
 
 #[tokio::test]
-async fn a_grandchild_keeps_its_own_call_and_depth_is_limited() {
+async fn grandchild_messages_carry_their_own_call_id_and_depth_is_limited() {
     for (limit, end) in [(2, "found"), (1, "Error: subagents may nest 1 deep")] {
         let grandchild = agent(if limit == 2 {
             ScriptedModel::new().say("found")
@@ -115,7 +115,7 @@ async fn a_grandchild_keeps_its_own_call_and_depth_is_limited() {
 }
 
 #[tokio::test]
-async fn a_child_that_fails_is_an_error_result() {
+async fn failed_child_run_is_an_error_result() {
     for model in [
         ScriptedModel::new().fail(agentcore::Error::new(ErrorKind::Auth, "no key")),
         ScriptedModel::new().step(vec![]).step(vec![]),
@@ -154,7 +154,7 @@ fn greedy(prices: Prices, spent: Arc<AtomicU64>) -> FunctionModel {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parallel_children_never_overspend_their_parents_budget() {
+async fn parallel_children_never_exceed_the_parent_budget() {
     // One output token costs a thousandth of a dollar: 2500 fit into 2.5.
     let prices = Prices::new(0.0, 1000.0);
     let spent = Arc::<AtomicU64>::default();
@@ -181,7 +181,7 @@ async fn parallel_children_never_overspend_their_parents_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_ends_with_its_parent() {
+async fn child_run_ends_with_its_parent() {
     for interrupt in [false, true] {
         let child = agent(ScriptedModel::new().hang()).build().unwrap();
         let parent = agent(ScriptedModel::new().call("delegate", json!({})))
@@ -204,7 +204,7 @@ async fn a_child_ends_with_its_parent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_childs_questions_reach_whoever_answers_its_parent() {
+async fn child_questions_are_answered_by_the_parent_responder() {
     let log = Log::default();
     let child = agent(ScriptedModel::new().call("act", json!({})).say("acted"))
         .tool(logged("act", &log))
@@ -233,7 +233,7 @@ async fn a_childs_questions_reach_whoever_answers_its_parent() {
 }
 
 #[tokio::test]
-async fn nobody_to_ask_above_is_nobody() {
+async fn child_question_is_unanswered_when_the_parent_has_no_responder() {
     let log = Log::default();
     let child = agent(ScriptedModel::new().call("act", json!({})).say("could not"))
         .tool(logged("act", &log))
@@ -250,7 +250,7 @@ async fn nobody_to_ask_above_is_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn model_calls_of_a_tree_are_bounded() {
+async fn parallel_model_calls_limit_applies_to_the_whole_run_tree() {
     let (now, most) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
     let model = FunctionModel::stream({
         let (now, most) = (now.clone(), most.clone());
@@ -282,7 +282,7 @@ async fn model_calls_of_a_tree_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_thinks_for_long_is_not_taken_for_a_hung_call() {
+async fn slow_child_run_does_not_time_out_the_parent_call() {
     let slow = ScriptedModel::new()
         .say("thought it over")
         .delayed(Duration::from_secs(500));

@@ -73,7 +73,7 @@ async fn child_that_waits_for_an_unpolled_siblings_reservation_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn child_that_waits_for_an_unpolled_siblings_reservation_uses_what_is_left() {
+async fn child_waiting_for_an_unpolled_siblings_reservation_uses_the_remaining_budget() {
     let prices = Prices::new(0.0, 1000.0);
     let second = ScriptedModel::new()
         .expect(|request| assert_eq!(request.max_output_tokens, Some(500)))

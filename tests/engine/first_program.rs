@@ -18,7 +18,7 @@ fn clock() -> FuncTool {
 }
 
 #[tokio::test]
-async fn an_answer_that_only_calls_tools_has_no_text() {
+async fn answer_with_tool_calls_only_has_no_text() {
     let model = ScriptedModel::new()
         .call("clock", json!({}))
         .say("It is noon.");
@@ -45,7 +45,7 @@ async fn an_answer_that_only_calls_tools_has_no_text() {
 }
 
 #[tokio::test]
-async fn progress_of_a_call_tells_its_start_and_its_end() {
+async fn tool_progress_marks_start_and_end_of_a_call() {
     let tool = FuncTool::new(
         "slow",
         "Slow",
@@ -67,7 +67,7 @@ async fn progress_of_a_call_tells_its_start_and_its_end() {
 }
 
 #[tokio::test]
-async fn progress_of_a_tool_with_a_state_of_its_own_is_no_phase_of_the_call() {
+async fn tool_progress_with_its_own_state_field_is_not_start_or_end() {
     let schema = json!({"type": "object"});
     let tool = FuncTool::new("slow", "Slow", schema, |cx, _args| async move {
         cx.progress(json!({"state": "started"})).await;
@@ -87,7 +87,7 @@ async fn progress_of_a_tool_with_a_state_of_its_own_is_no_phase_of_the_call() {
 }
 
 #[tokio::test]
-async fn an_answer_of_white_space_has_no_text() {
+async fn answer_of_white_space_has_no_text() {
     let blank = Step::text("\n").and_call("clock", json!({}));
     let model = ScriptedModel::new().step(blank).say(" It is noon.\n");
     let agent = Agent::builder(model).tool(clock()).build().unwrap();
@@ -100,7 +100,7 @@ async fn an_answer_of_white_space_has_no_text() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_with_the_request_as_matched() {
+async fn respond_accepts_the_matched_permission_request() {
     let model = ScriptedModel::new()
         .call("clock", json!({}))
         .say("It is noon.");
@@ -123,7 +123,7 @@ async fn a_question_is_answered_with_the_request_as_matched() {
 }
 
 #[tokio::test]
-async fn a_new_session_is_stored_under_an_id_of_its_own() {
+async fn new_session_has_a_unique_id_and_is_stored() {
     let model = ScriptedModel::new().say("4").say("8");
     let agent = Agent::builder(model).build().unwrap();
     let session = agent.new_session();
@@ -134,7 +134,7 @@ async fn a_new_session_is_stored_under_an_id_of_its_own() {
 }
 
 #[test]
-fn the_debug_text_of_an_error_reads_as_a_sentence() {
+fn error_debug_is_one_readable_line_with_its_cause() {
     let cause = std::io::Error::other("the cable is out");
     let error = Error::new(ErrorKind::RateLimited, "the server refused")
         .with_source(cause)
@@ -151,7 +151,7 @@ fn the_debug_text_of_an_error_reads_as_a_sentence() {
 }
 
 #[test]
-fn the_debug_text_of_an_error_repeats_no_cause_that_its_text_has() {
+fn error_debug_omits_a_cause_contained_in_its_text() {
     let error = Error::other(std::io::Error::other("the cable is out"));
     assert_eq!(format!("{error:?}"), "the cable is out [Other]");
     let text = "reading the file failed: the cable is out";

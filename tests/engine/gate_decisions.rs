@@ -121,7 +121,7 @@ async fn question_of_a_gate_is_about_the_arguments_it_sets() {
 }
 
 #[tokio::test]
-async fn of_several_questions_a_rules_is_asked_then_a_hooks_then_the_modes() {
+async fn questions_prefer_rules_to_hooks_and_hooks_to_the_mode() {
     let log = Log::default();
     let person = Keeps::new(Answer::Allow);
     let (mode, rule) = (

@@ -36,7 +36,7 @@ async fn answer_of(hooks: Vec<FnHook>) -> ToolResult {
 }
 
 #[test]
-fn the_stronger_verdict_wins_and_among_equals_the_first() {
+fn combined_verdict_is_the_strongest_and_the_first_among_equals() {
     let ask = |origin| Verdict::Ask {
         question: "1".into(),
         origin,
@@ -61,7 +61,7 @@ fn the_stronger_verdict_wins_and_among_equals_the_first() {
 }
 
 #[tokio::test]
-async fn every_hook_is_asked_and_every_context_is_kept() {
+async fn all_pre_tool_use_hooks_run_and_their_contexts_are_joined() {
     let result = answer_of(vec![
         pre("a", ToolDecision::allow().with_context("One.")),
         pre("b", ToolDecision::deny("no").with_context("Two.")),
@@ -77,7 +77,7 @@ async fn every_hook_is_asked_and_every_context_is_kept() {
 }
 
 #[tokio::test]
-async fn a_denial_without_a_reason_is_one() {
+async fn denial_without_a_reason_is_a_denied_result() {
     for reason in ["", " \n"] {
         let result = answer_of(vec![pre("a", ToolDecision::deny(reason))]).await;
         assert_eq!(
@@ -88,7 +88,7 @@ async fn a_denial_without_a_reason_is_one() {
 }
 
 #[tokio::test]
-async fn arguments_of_a_hook_are_checked_like_the_models() {
+async fn arguments_set_by_a_hook_are_checked_against_the_schema() {
     for (args, expected) in [
         (json!([1]), "expected object, got array"),
         (Value::Null, "expected object, got null"),
@@ -101,7 +101,7 @@ async fn arguments_of_a_hook_are_checked_like_the_models() {
 }
 
 #[tokio::test]
-async fn of_a_result_a_hook_makes_the_call_and_the_name_stay() {
+async fn result_made_by_a_hook_keeps_call_id_and_tool_name() {
     let other = ToolCall::new("other", "other", json!({}));
     let (made, changed) = (other.clone(), other);
     let wrap = hook::wrap_tool_call("wrap", move |_call, _next| {
@@ -123,7 +123,7 @@ async fn of_a_result_a_hook_makes_the_call_and_the_name_stay() {
 }
 
 #[tokio::test]
-async fn post_hooks_run_in_order_and_see_failures() {
+async fn post_tool_use_hooks_run_in_order_and_only_for_calls_that_ran() {
     let post = |name: &'static str| {
         hook::post_tool_use(name, move |_cx, _call, mut result| async move {
             result
@@ -145,7 +145,7 @@ async fn post_hooks_run_in_order_and_see_failures() {
 }
 
 #[tokio::test]
-async fn a_stop_among_parallel_calls_leaves_a_whole_history() {
+async fn hook_stop_among_parallel_calls_leaves_a_valid_history() {
     let log = Log::default();
     let stop = hook::pre_tool_use("stop", |_, call: ToolCall| async move {
         Ok(match &*call.name {
@@ -180,7 +180,7 @@ async fn a_stop_among_parallel_calls_leaves_a_whole_history() {
 }
 
 #[tokio::test]
-async fn an_answer_a_hook_makes_up_is_an_answer() {
+async fn response_made_by_a_hook_is_treated_as_an_answer() {
     let made = hook::wrap_model_call("made", |request, _next| async move {
         let asked = request.messages.tool_messages().count();
         Ok(match asked {
@@ -204,7 +204,7 @@ async fn an_answer_a_hook_makes_up_is_an_answer() {
 }
 
 #[tokio::test]
-async fn what_before_agent_leaves_broken_is_repaired() {
+async fn invalid_history_from_before_agent_is_repaired() {
     let broken = hook::before_agent("broken", |_cx, mut state| async move {
         state.messages = Messages::new()
             .tool("z", "f", "nobody asked")
@@ -226,7 +226,7 @@ async fn what_before_agent_leaves_broken_is_repaired() {
 }
 
 #[tokio::test]
-async fn a_tap_sees_a_start_and_only_a_whole_attempt_has_a_stop() {
+async fn event_tap_sees_a_start_per_attempt_and_a_stop_on_success_only() {
     let log = Log::default();
     let seen = log.clone();
     let hook = retrying(move |request| {
@@ -258,7 +258,7 @@ async fn a_tap_sees_a_start_and_only_a_whole_attempt_has_a_stop() {
 }
 
 #[tokio::test]
-async fn a_muted_attempt_voids_nothing() {
+async fn muted_failed_attempt_emits_no_restart() {
     // The first attempt is not shown, so the second has nothing to take back.
     let hook = hook::wrap_model_call("mute first", |request, next| async move {
         match next.run(request.clone().mute_events()).await {
@@ -272,7 +272,7 @@ async fn a_muted_attempt_voids_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_held_back_when_the_model_starts_over_is_never_shown() {
+async fn held_events_before_a_restart_are_discarded() {
     let step = Step::text("Hal")
         .and_event(ModelEvent::Restart)
         .and_text("Hello");
@@ -282,7 +282,7 @@ async fn what_is_held_back_when_the_model_starts_over_is_never_shown() {
 }
 
 #[tokio::test]
-async fn a_tap_that_drops_everything_leaves_the_answer() {
+async fn event_tap_that_drops_all_events_keeps_the_answer() {
     let none = hook::wrap_model_call("none", |request, next| async move {
         next.run(request.map_events(|_event| None)).await
     });
@@ -293,7 +293,7 @@ async fn a_tap_that_drops_everything_leaves_the_answer() {
 }
 
 #[tokio::test]
-async fn a_tap_that_adds_text_keeps_the_blocks_apart() {
+async fn text_added_by_a_tap_keeps_content_blocks_separate() {
     let add = hook::wrap_model_call("add", |request, next| async move {
         next.run(request.pipe_events(|event, out| {
             if matches!(event, ModelEvent::Stop { .. }) {
@@ -335,7 +335,7 @@ async fn a_tap_that_adds_text_keeps_the_blocks_apart() {
 }
 
 #[tokio::test]
-async fn a_hook_that_always_goes_on_meets_the_turn_limit() {
+async fn before_stop_hook_that_always_continues_ends_at_the_turn_limit() {
     let on = hook::before_stop("on", |_, _| async {
         Ok(StopDecision::continue_with("More"))
     });
@@ -349,7 +349,7 @@ async fn a_hook_that_always_goes_on_meets_the_turn_limit() {
 }
 
 #[tokio::test]
-async fn what_a_hook_emits_before_the_run_comes_behind_init() {
+async fn event_emitted_in_before_agent_follows_init() {
     let emit = hook::before_agent("emit", |cx, state| async move {
         cx.emit(SystemKind::Unknown {
             subtype: "early".into(),

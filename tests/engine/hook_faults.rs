@@ -36,7 +36,7 @@ impl Fault {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_before_the_model_call_end_the_run_and_leave_the_history() {
+async fn hook_fault_before_the_model_call_ends_the_run_and_keeps_the_history() {
     for (fault, words) in FAULTS {
         for (phase, bad, history) in [
             (
@@ -83,7 +83,7 @@ async fn faults_before_the_model_call_end_the_run_and_leave_the_history() {
 }
 
 #[tokio::test]
-async fn an_interrupt_before_the_model_call_leaves_the_history_as_it_was() {
+async fn interrupt_before_the_model_call_leaves_the_history_unchanged() {
     let changes = hook::before_agent("changes", |_cx, mut state| async move {
         state.messages = state.messages.human("forged").ai("Aye.");
         Ok(state)
@@ -108,7 +108,7 @@ async fn an_interrupt_before_the_model_call_leaves_the_history_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_around_a_tool_are_that_calls_result() {
+async fn hook_fault_around_a_tool_call_is_its_error_result() {
     for (fault, words) in FAULTS {
         for (phase, bad) in [
             (
@@ -163,7 +163,7 @@ async fn faults_around_a_tool_are_that_calls_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_at_the_end_are_warnings() {
+async fn hook_fault_at_the_end_of_a_run_is_a_warning() {
     for (fault, words) in FAULTS {
         let hooks = [
             hook::before_stop("bad", move |_cx, _response| fault.strike()),
@@ -186,7 +186,7 @@ async fn faults_at_the_end_are_warnings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn call_repeated_by_a_hook_has_its_whole_time_again() {
+async fn call_repeated_by_a_hook_has_the_full_tool_timeout_again() {
     let hangs = Arc::new(AtomicBool::new(true));
     let slow = FuncTool::new("slow", "Hangs at first", any_object(), move |_cx, _args| {
         let hangs = hangs.swap(false, Ordering::Relaxed);
@@ -218,7 +218,7 @@ async fn call_repeated_by_a_hook_has_its_whole_time_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hook_that_waits_before_a_call_leaves_the_call_its_time() {
+async fn wait_of_a_hook_before_a_call_does_not_reduce_the_tool_timeout() {
     let slow = FuncTool::new("slow", "Sleeps", any_object(), |_cx, _args| async {
         sleep(5).await;
         "done"

@@ -20,7 +20,7 @@ fn around(name: &'static str) -> FnHook {
 }
 
 #[tokio::test]
-async fn taps_nest_like_the_hooks() {
+async fn event_taps_nest_in_hook_order() {
     let agent = streaming(ScriptedModel::new().say("x"), [around("A"), around("B")]);
     let messages = collect(agent.run("Go")).await;
     assert_eq!(streamed_text(&messages), "A(B(x))");
@@ -33,7 +33,7 @@ async fn taps_nest_like_the_hooks() {
 }
 
 #[tokio::test]
-async fn a_tap_drops_adds_and_flushes() {
+async fn event_tap_may_drop_add_and_flush_events() {
     let hold = hook::wrap_model_call("hold", |request, next| async move {
         let mut kept = String::new();
         next.run(request.pipe_events(move |event, out| match event {
@@ -51,7 +51,7 @@ async fn a_tap_drops_adds_and_flushes() {
 }
 
 #[tokio::test]
-async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
+async fn each_attempt_has_a_new_tap_and_supersedes_the_previous_attempt() {
     let count = retrying(|request| {
         let mut n = 0;
         request.map_events(move |event| {
@@ -78,7 +78,7 @@ async fn every_attempt_starts_a_tap_afresh_and_supersedes_the_one_before() {
 }
 
 #[tokio::test]
-async fn held_events_are_shown_only_when_the_attempt_succeeds() {
+async fn held_events_are_emitted_only_when_the_attempt_succeeds() {
     let hold = retrying(ModelRequest::hold_events);
     let messages = collect(streaming(fails_midway(), [hold]).run("Go")).await;
     assert_eq!(streamed_text(&messages), "Hello");
@@ -86,7 +86,7 @@ async fn held_events_are_shown_only_when_the_attempt_succeeds() {
 }
 
 #[tokio::test]
-async fn muted_and_own_requests_are_silent() {
+async fn muted_requests_and_extra_requests_of_a_hook_emit_no_events() {
     let mute = hook::wrap_model_call("mute", |request, next| async move {
         next.run(request.mute_events()).await
     });
@@ -108,7 +108,7 @@ async fn muted_and_own_requests_are_silent() {
 }
 
 #[tokio::test]
-async fn a_models_own_restart_voids_what_it_said() {
+async fn model_restart_supersedes_emitted_text() {
     let step = Step::text("Hal")
         .and_event(ModelEvent::Restart)
         .and_text("Hello");
@@ -124,7 +124,7 @@ async fn a_models_own_restart_voids_what_it_said() {
 }
 
 #[tokio::test]
-async fn a_tap_that_panics_is_its_hooks_panic() {
+async fn panic_in_an_event_tap_is_a_hook_error() {
     let bad = hook::wrap_model_call("bad", |request, next| async move {
         next.run(request.map_events(|event| match event {
             ModelEvent::Text(_) => panic!("boom"),

@@ -33,7 +33,7 @@ fn onions(name: &'static str, log: &Log) -> [FnHook; 2] {
 }
 
 #[tokio::test]
-async fn the_first_hook_is_outermost_in_both_onions() {
+async fn first_hook_is_outermost_for_model_and_tool_calls() {
     let log = Log::default();
     let model = ScriptedModel::new().call("act", json!({})).say("done");
     let agent = agent(model)
@@ -106,7 +106,7 @@ fn every_phase(log: &Log) -> [FnHook; 8] {
 }
 
 #[tokio::test]
-async fn every_phase_is_a_closure() {
+async fn closures_can_implement_every_phase() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
@@ -161,7 +161,7 @@ async fn modify_request_never_changes_the_stored_history() {
 }
 
 #[tokio::test]
-async fn messages_no_model_takes_are_the_hooks_fault() {
+async fn invalid_messages_from_modify_request_are_a_hook_error() {
     let spoil = hook::modify_request("spoil", |_cx, messages: agentcore::Messages| async move {
         Ok(messages.tool("nobody", "asked", "this"))
     });
@@ -174,7 +174,7 @@ async fn messages_no_model_takes_are_the_hooks_fault() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hooks_time_is_its_own() {
+async fn inner_time_of_model_and_tool_does_not_count_as_hook_time() {
     let slow = agentcore::FuncTool::new("slow", "Slow", any_object(), |_cx, _args| async {
         sleep(100).await;
         "done"
@@ -198,7 +198,7 @@ async fn a_hooks_time_is_its_own() {
 }
 
 #[tokio::test]
-async fn next_may_be_left_out() {
+async fn hook_may_return_a_result_without_calling_next() {
     let log = Log::default();
     let hooks = [
         hook::wrap_tool_call("fake", |call, _next| async move {
@@ -222,7 +222,7 @@ async fn next_may_be_left_out() {
 }
 
 #[tokio::test]
-async fn a_tool_is_run_twice_only_when_it_is_idempotent() {
+async fn hook_may_repeat_a_call_only_of_an_idempotent_tool() {
     for idempotent in [false, true] {
         let log = Log::default();
         let tool = logged("act", &log);
@@ -248,7 +248,7 @@ async fn a_tool_is_run_twice_only_when_it_is_idempotent() {
 }
 
 #[tokio::test]
-async fn model_calls_may_be_repeated_and_all_are_counted() {
+async fn usage_of_model_calls_repeated_by_a_hook_is_summed() {
     let again = hook::wrap_model_call("again", |request, next| async move {
         next.run(request.clone()).await?;
         next.run(request).await
@@ -269,7 +269,7 @@ async fn model_calls_may_be_repeated_and_all_are_counted() {
 }
 
 #[tokio::test]
-async fn an_error_keeps_the_name_of_who_failed() {
+async fn error_names_the_hook_that_failed_and_not_the_outer_one() {
     let outer = hook::wrap_model_call(
         "outer",
         |request, next| async move { next.run(request).await },
@@ -304,7 +304,7 @@ async fn an_error_keeps_the_name_of_who_failed() {
 }
 
 #[tokio::test]
-async fn the_strongest_decision_counts_whatever_the_order() {
+async fn strongest_decision_wins_in_any_hook_order() {
     let deny = || hook::pre_tool_use("deny", |_, _| async { Ok(ToolDecision::deny("no")) });
     let ask = || hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("sure?")) });
     let allow = || hook::pre_tool_use("allow", |_, _| async { Ok(ToolDecision::allow()) });
@@ -329,7 +329,7 @@ async fn the_strongest_decision_counts_whatever_the_order() {
 }
 
 #[tokio::test]
-async fn arguments_and_context_come_from_hooks() {
+async fn pre_tool_use_hooks_change_arguments_and_add_context() {
     let hooks = [
         hook::pre_tool_use("args", |_, _| async {
             Ok(ToolDecision::proceed().with_args(json!({"text": "other"})))
@@ -355,7 +355,7 @@ async fn arguments_and_context_come_from_hooks() {
 }
 
 #[tokio::test]
-async fn a_hook_that_stops_ends_the_run_and_what_has_not_begun() {
+async fn hook_stop_ends_the_run_and_skips_calls_not_yet_started() {
     let log = Log::default();
     let stop = hook::pre_tool_use("stop", |_, call: agentcore::ToolCall| async move {
         Ok(match &*call.name {
@@ -378,7 +378,7 @@ async fn a_hook_that_stops_ends_the_run_and_what_has_not_begun() {
 }
 
 #[tokio::test]
-async fn a_hooks_tool_wins_with_a_warning_and_values_are_shared() {
+async fn hook_tool_replaces_an_agent_tool_with_a_warning_and_sees_run_values() {
     let hook = hook::before_agent("tools", |cx, mut state: AgentState| async move {
         cx.set_value("from the context".to_owned());
         cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "from the context")));
@@ -410,7 +410,7 @@ async fn a_hooks_tool_wins_with_a_warning_and_values_are_shared() {
 }
 
 #[tokio::test]
-async fn sections_of_the_system_prompt() {
+async fn hooks_add_stable_and_volatile_system_prompt_sections() {
     let hooks = [
         hook::before_agent("rules", |cx, state| async move {
             cx.system().set("rules", "Be kind.", Stability::Stable);

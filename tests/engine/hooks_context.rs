@@ -42,7 +42,7 @@ fn long() -> FuncTool {
 }
 
 #[tokio::test]
-async fn old_results_are_shortened_ten_at_a_time() {
+async fn old_tool_results_are_shortened_in_steps_of_ten() {
     let model = asks(41);
     let agent = agent(model.clone())
         .tool(long())
@@ -73,7 +73,7 @@ async fn old_results_are_shortened_ten_at_a_time() {
 }
 
 #[tokio::test]
-async fn only_long_results_beyond_the_last_are_shortened() {
+async fn only_long_results_before_the_kept_ones_are_shortened() {
     let model = ScriptedModel::new().say("done");
     let mut history = Messages::new().human("Go");
     let picture = Part::Image(agentcore::message::Media::bytes("image/png", b"png"));
@@ -146,7 +146,7 @@ fn shortens(
 }
 
 #[test]
-fn the_callers_function_is_called_at_the_threshold() {
+fn compaction_hook_is_due_at_the_threshold() {
     let usage = Usage::new(1_000, 500).with_cache(300, 200);
     assert_eq!(usage.context_tokens(), 1_500);
     assert_eq!(Usage::default().context_tokens(), 0);
@@ -162,7 +162,7 @@ fn the_callers_function_is_called_at_the_threshold() {
 }
 
 #[tokio::test]
-async fn a_long_history_is_replaced_before_the_run() {
+async fn long_stored_history_is_compacted_before_the_run() {
     let log = Log::default();
     let history = Messages::new().human("x".repeat(400)).ai("y".repeat(400));
     let store = ThreadStore::new();
@@ -185,7 +185,7 @@ async fn a_long_history_is_replaced_before_the_run() {
 }
 
 #[tokio::test]
-async fn within_a_run_what_was_reported_counts_and_the_history_stays() {
+async fn compaction_within_a_run_uses_reported_usage_and_keeps_the_history() {
     let log = Log::default();
     let fold = {
         let log = log.clone();
@@ -231,7 +231,7 @@ async fn within_a_run_what_was_reported_counts_and_the_history_stays() {
 }
 
 #[tokio::test]
-async fn the_functions_error_ends_the_run() {
+async fn error_of_the_compaction_function_ends_the_run() {
     let history = || Messages::new().human("x").ai("y").human("z");
     let hook = CompactionHook::new(1, |_cx, _messages| async { Err("no summary".into()) });
     let agent = agent(ScriptedModel::new()).hook(hook).build().unwrap();
@@ -253,7 +253,7 @@ async fn the_functions_error_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_function_may_ask_a_model_on_the_runs_account() {
+async fn compaction_function_may_call_a_model_and_its_cost_is_counted() {
     let profile = ModelProfile::default().with_prices(Prices::new(1.0, 0.0));
     let cheap: Arc<dyn Model> = Arc::new(
         ScriptedModel::new()
@@ -281,7 +281,7 @@ async fn a_function_may_ask_a_model_on_the_runs_account() {
 }
 
 #[tokio::test]
-async fn sessions_by_hand() {
+async fn session_hooks_load_save_and_lease_sessions() {
     let store = ThreadStore::new();
     let make = |model| {
         agent(model)
@@ -328,7 +328,7 @@ async fn sessions_by_hand() {
 }
 
 #[tokio::test]
-async fn what_both_stores_have_of_a_session_by_hand_is_there_once() {
+async fn messages_in_both_stores_are_merged_without_duplicates() {
     let by_hand = ThreadStore::new();
     let model = ScriptedModel::new().say("One.").say("Two.").say("Three.");
     let agent = agent(model)
@@ -353,7 +353,7 @@ async fn what_both_stores_have_of_a_session_by_hand_is_there_once() {
 }
 
 #[tokio::test]
-async fn what_is_stored_of_a_session_by_hand_stays() {
+async fn session_hooks_keep_title_directory_and_input_ids() {
     let store = ThreadStore::new();
     let direct = |model| agent(model).store(store.clone()).build().unwrap();
     let first = direct(ScriptedModel::new().say("One."));
@@ -391,7 +391,7 @@ impl Spy for Damaged {
 }
 
 #[tokio::test]
-async fn damage_to_a_session_by_hand_is_a_warning() {
+async fn damage_in_a_session_loaded_by_session_hooks_is_a_warning() {
     let agent = agent(ScriptedModel::new().say("hi"))
         .hook(session_hooks(Spied(ThreadStore::new(), Damaged)))
         .build()
@@ -413,7 +413,7 @@ impl Spy for Full {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_saved_is_a_warning() {
+async fn failed_save_by_session_hooks_is_a_warning() {
     let agent = agent(ScriptedModel::new().say("hi"))
         .hook(session_hooks(Spied(ThreadStore::new(), Full)))
         .build()
@@ -450,7 +450,7 @@ impl<S: tracing::Subscriber> Layer<S> for Events {
 }
 
 #[tokio::test]
-async fn usage_is_logged() {
+async fn usage_logger_logs_tokens_and_cost_of_a_run() {
     let events = Events::default();
     let subscriber = tracing_subscriber::registry().with(events.clone());
     let _guard = tracing::subscriber::set_default(subscriber);

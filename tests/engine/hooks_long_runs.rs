@@ -168,28 +168,28 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
 }
 
 #[tokio::test]
-async fn a_thousand_rounds_with_a_provider_that_reports() {
+async fn many_rounds_fit_the_window_with_reported_usage() {
     rounds(ROUNDS, 100, true, false).await;
 }
 
 #[tokio::test]
-async fn a_thousand_rounds_with_a_provider_that_reports_nothing() {
+async fn many_rounds_fit_the_window_without_reported_usage() {
     rounds(ROUNDS, 100, false, false).await;
 }
 
 #[tokio::test]
-async fn a_thousand_rounds_with_cleared_results() {
+async fn many_rounds_fit_the_window_with_cleared_results() {
     rounds(ROUNDS, 100, true, true).await;
 }
 
 #[tokio::test]
-async fn many_rounds_with_a_provider_that_counts_more_than_is_estimated() {
+async fn many_rounds_fit_the_window_when_the_provider_counts_more_tokens() {
     rounds(SOME, 150, true, false).await;
     rounds(SOME, 130, true, true).await;
 }
 
 #[tokio::test]
-async fn many_rounds_with_a_provider_that_counts_less_than_is_estimated() {
+async fn many_rounds_fit_the_window_when_the_provider_counts_fewer_tokens() {
     rounds(SOME, 70, true, false).await;
 }
 
@@ -251,7 +251,7 @@ fn parts_nothing(messages: &Messages, cut: usize) -> bool {
 }
 
 #[test]
-fn no_cut_parts_a_call_from_its_result() {
+fn compaction_never_separates_a_call_from_its_result() {
     let cases = std::env::var("AGENTCORE_PROPERTY_CASES")
         .ok()
         .and_then(|text| text.parse().ok())

@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData
 use crate::hooks_tracing::family;
 
 #[tokio::test(start_paused = true)]
-async fn opentelemetry_gets_the_tree_in_its_own_terms() {
+async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
     for content in [false, true] {
         let exporter = InMemorySpanExporter::default();
         let provider = SdkTracerProvider::builder()

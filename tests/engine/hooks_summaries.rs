@@ -33,7 +33,7 @@ pub fn store(messages: Messages) -> ThreadStore {
 }
 
 #[test]
-fn summaries_are_found_between_their_tags() {
+fn summary_is_extracted_from_its_tags() {
     for (answer, expected) in [
         (
             "<SUMMARY>Content With MIXED Case</SUMMARY>",
@@ -52,7 +52,7 @@ fn summaries_are_found_between_their_tags() {
 }
 
 #[test]
-fn histories_are_split_where_the_newest_fit() {
+fn split_index_keeps_the_newest_messages_that_fit() {
     let history = |lengths: &[usize]| -> Messages {
         let messages = lengths.iter().enumerate().map(|(at, len)| {
             let text = "x".repeat(*len);
@@ -81,7 +81,7 @@ fn histories_are_split_where_the_newest_fit() {
 }
 
 #[test]
-fn it_is_time_over_the_threshold() {
+fn summarization_is_due_above_the_threshold() {
     let due = |hook: &SummarizationHook, tokens, profile: &ModelProfile| {
         hook.should_compact(&turns(5), tokens, profile)
     };
@@ -102,7 +102,7 @@ fn it_is_time_over_the_threshold() {
 }
 
 #[tokio::test]
-async fn a_tenth_is_kept_but_two_at_the_least() {
+async fn summarization_keeps_a_tenth_of_messages_and_at_least_two() {
     for (pairs, kept) in [(1, 2), (5, 2), (15, 3), (49, 9)] {
         let summarizer = ScriptedModel::new().say("All of it.");
         let hook = SummarizationHook::new().with_model(summarizer);
@@ -123,7 +123,7 @@ async fn a_tenth_is_kept_but_two_at_the_least() {
 }
 
 #[tokio::test]
-async fn the_prompt_of_the_summariser() {
+async fn summary_prompts_match_the_recorded_texts() {
     let calls = [
         ToolCall::new(
             "a",
@@ -182,7 +182,7 @@ async fn the_prompt_of_the_summariser() {
 }
 
 #[tokio::test]
-async fn a_summary_has_no_more_words_than_there_is_room_for() {
+async fn summary_is_cut_to_the_word_limit_of_the_window() {
     let many = "word ".repeat(5_000);
     for (window, words) in [(128_000, 2_000), (4_096, 409)] {
         let hook = SummarizationHook::new()
@@ -195,7 +195,7 @@ async fn a_summary_has_no_more_words_than_there_is_room_for() {
 }
 
 #[tokio::test]
-async fn calls_without_a_result_stay() {
+async fn summarization_stops_before_calls_without_a_result() {
     let call = |id: &str| ToolCall::new(id, "deploy", json!({}));
     let mut messages = turns(3)
         .ai_calling("", [call("a"), call("b")])
@@ -208,7 +208,7 @@ async fn calls_without_a_result_stay() {
 }
 
 #[tokio::test]
-async fn a_long_part_is_read_piece_by_piece() {
+async fn long_history_is_summarized_in_pieces_without_loss() {
     let seen = Arc::<std::sync::Mutex<Vec<String>>>::default();
     let window = 4_000;
     let summarizer = FunctionModel::new({

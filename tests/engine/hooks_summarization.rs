@@ -32,7 +32,7 @@ fn summary_of(request: &ModelRequest) -> String {
 }
 
 #[tokio::test]
-async fn what_the_provider_reported_decides() {
+async fn summarization_is_triggered_by_reported_usage() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "one"}))
         .with_usage(Usage::new(108_790, 900))
@@ -79,7 +79,7 @@ async fn what_the_provider_reported_decides() {
 }
 
 #[tokio::test]
-async fn the_reader_learns_what_was_kept() {
+async fn compact_boundary_names_the_preserved_messages() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "one"}))
         .with_usage(Usage::new(900, 10))
@@ -108,7 +108,7 @@ async fn the_reader_learns_what_was_kept() {
 }
 
 #[tokio::test]
-async fn without_reports_estimates_decide_and_count_prompt_and_tools() {
+async fn summarization_without_reported_usage_is_triggered_by_estimates() {
     for (prompt, due) in [("", false), ("You are helpful. ", true)] {
         let model = if due {
             ScriptedModel::new()
@@ -132,7 +132,7 @@ async fn without_reports_estimates_decide_and_count_prompt_and_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summariser_that_fails_changes_nothing() {
+async fn failed_summarization_leaves_the_history_and_warns() {
     let refused = Step::text("I would rather not.").stop(agentcore::StopReason::Refusal);
     let failing = [
         (
@@ -178,7 +178,7 @@ async fn a_summariser_that_fails_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_is_summarised_and_sent_once_more() {
+async fn too_long_prompt_is_summarized_and_sent_once_more() {
     let too_long = || Error::new(ErrorKind::ContextTooLong, "prompt is too long");
     let model = ScriptedModel::new()
         .fail(too_long())
@@ -217,7 +217,7 @@ async fn a_prompt_that_is_too_long_is_summarised_and_sent_once_more() {
 }
 
 #[tokio::test]
-async fn by_hand() {
+async fn compact_on_the_run_handle_triggers_summarization() {
     let summarizer = ScriptedModel::new().say("Small talk.");
     let model = ScriptedModel::new()
         .expect(|request| assert_eq!(request.messages.len(), 3))
@@ -245,7 +245,7 @@ async fn by_hand() {
 }
 
 #[tokio::test]
-async fn another_model_summarises_on_the_runs_account() {
+async fn cost_of_a_summary_by_another_model_is_counted() {
     let profile = |input| ModelProfile::default().with_prices(Prices::new(input, 0.0));
     let cheap = ScriptedModel::new()
         .with_id("scripted:cheap")
@@ -281,7 +281,7 @@ async fn another_model_summarises_on_the_runs_account() {
 }
 
 #[tokio::test]
-async fn nobody_pays_twice_for_a_summary() {
+async fn stored_summary_is_reused_in_the_next_run() {
     let summarizer = ScriptedModel::new().say("Small talk.");
     let model = ScriptedModel::new()
         .say("one")
@@ -308,7 +308,7 @@ async fn nobody_pays_twice_for_a_summary() {
 }
 
 #[tokio::test]
-async fn instructions_are_never_summarised() {
+async fn system_instructions_are_never_summarized() {
     let summarizer = ScriptedModel::new()
         .expect(|request| {
             let prompt = request.messages.last_content();
@@ -350,7 +350,7 @@ async fn instructions_are_never_summarised() {
 }
 
 #[tokio::test]
-async fn a_result_that_never_fits_is_cut_in_the_request_alone() {
+async fn oversized_result_is_cut_in_the_request_and_stored_whole() {
     let model = ScriptedModel::new()
         .with_profile(ModelProfile::default().with_context_window(2_000))
         .call("count", json!({}))
@@ -379,7 +379,7 @@ async fn a_result_that_never_fits_is_cut_in_the_request_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_summary_can_be_interrupted() {
+async fn time_limit_interrupts_a_summary() {
     let hook = SummarizationHook::new().with_model(ScriptedModel::new().hang());
     let agent = agent(ScriptedModel::new())
         .hook(hook)
@@ -393,7 +393,7 @@ async fn a_summary_can_be_interrupted() {
 }
 
 #[tokio::test]
-async fn a_compactor_that_panics_fails_alone() {
+async fn panicking_compactor_is_a_warning() {
     struct Broken;
 
     #[agentcore::async_trait]

@@ -28,7 +28,7 @@ fn todo(id: &str, title: &str, status: TodoStatus) -> Todo {
 }
 
 #[tokio::test]
-async fn it_brings_one_tool() {
+async fn todo_hook_adds_the_write_todos_tool() {
     let hook = TodoListHook::default();
     assert_eq!(hook.tools(), ["write_todos"]);
     assert_eq!(hook.phases().to_string(), "before_agent");
@@ -48,7 +48,7 @@ async fn it_brings_one_tool() {
 }
 
 #[tokio::test]
-async fn a_call_replaces_the_list_and_the_reader_is_told() {
+async fn write_todos_replaces_the_list_and_emits_a_state_change() {
     let first = json!([
         {"id": "1", "title": "Parse config file", "status": "done"},
         {"id": "2", "title": "Implement handler", "status": "in_progress"},
@@ -79,7 +79,7 @@ async fn a_call_replaces_the_list_and_the_reader_is_told() {
 }
 
 #[tokio::test]
-async fn other_vocabularies_are_understood() {
+async fn todo_fields_of_other_agents_are_accepted() {
     let list = json!([
         {"content": "Run tests", "status": "completed", "activeForm": "Running tests"},
         {"id": "1", "title": "Fix", "status": "in_progress"},
@@ -98,7 +98,7 @@ async fn other_vocabularies_are_understood() {
 }
 
 #[tokio::test]
-async fn a_list_with_a_mistake_changes_nothing() {
+async fn invalid_todo_list_is_a_tool_error_and_changes_nothing() {
     let good = json!([{"id": "1", "title": "Look"}]);
     let wrong = [
         (
@@ -134,7 +134,7 @@ async fn a_list_with_a_mistake_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_list_outlasts_the_run() {
+async fn todo_list_is_kept_in_the_session() {
     let model = ScriptedModel::new()
         .call("write_todos", json!({"todos": [{"title": "Look"}]}))
         .say("done")
@@ -146,7 +146,7 @@ async fn the_list_outlasts_the_run() {
 }
 
 #[tokio::test]
-async fn of_several_calls_the_last_one_counts() {
+async fn last_write_todos_call_of_a_turn_wins() {
     let list = |title: &str| ("TodoWrite", json!({"todos": [{"title": title}]}));
     let model = ScriptedModel::new()
         .calls([list("a"), list("b"), list("c")])
@@ -162,7 +162,7 @@ async fn of_several_calls_the_last_one_counts() {
 }
 
 #[tokio::test]
-async fn by_hand_the_status_is_checked_as_well() {
+async fn write_todos_executed_directly_checks_the_status() {
     use agentcore::{AgentState, ToolContext, hook};
     let model = ScriptedModel::new().say("done");
     let probe = hook::modify_request("probe", |cx, messages| async move {
@@ -183,7 +183,7 @@ async fn by_hand_the_status_is_checked_as_well() {
 }
 
 #[tokio::test]
-async fn ten_thousand_tasks_are_a_list_as_any() {
+async fn ten_thousand_tasks_get_unique_ids() {
     // Those without ids come first, and the numbers that they would have are taken.
     let named = (0..5_000).map(|n| json!({"id": (n + 1).to_string(), "title": "x"}));
     let list: Vec<Value> = (0..5_000)

@@ -110,7 +110,7 @@ fn paths(spans: &[SpanRecord]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn spans_of_a_run_and_its_child_as_a_tree() {
+async fn spans_of_a_run_and_its_child_form_a_tree() {
     let recorder = MemoryRecorder::new();
     let hook = TracingHook::new().with_run_span(true);
     let agent = family(hook, false, |builder| {
@@ -125,7 +125,7 @@ async fn spans_of_a_run_and_its_child_as_a_tree() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parents_are_right_without_a_run_span_and_across_tasks() {
+async fn span_parents_are_correct_without_a_run_span_and_across_tasks() {
     for spawned in [false, true] {
         let recorder = MemoryRecorder::new();
         let agent = family(TracingHook::new(), spawned, |builder| {
@@ -150,7 +150,7 @@ async fn parents_are_right_without_a_run_span_and_across_tasks() {
 }
 
 #[tokio::test]
-async fn a_recorder_gets_the_fields_of_calls() {
+async fn recorder_receives_attributes_of_model_and_tool_calls() {
     let recorder = MemoryRecorder::new();
     let say = FuncTool::new("say", "Says", any_object(), |_cx, args: Value| async move {
         match args["text"].as_str() {
@@ -198,7 +198,7 @@ async fn a_recorder_gets_the_fields_of_calls() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_ends_its_spans_and_events_are_kept() {
+async fn dropped_run_ends_its_spans_and_recorder_keeps_events() {
     let recorder = MemoryRecorder::new();
     let agent = agent(ScriptedModel::new().hang())
         .hook(TracingHook::new().with_run_span(true))
@@ -236,7 +236,7 @@ async fn a_dropped_run_ends_its_spans_and_events_are_kept() {
 }
 
 #[test]
-fn the_phases() {
+fn tracing_hook_uses_run_phases_only_with_a_run_span() {
     let calls = "wrap_model_call, wrap_tool_call";
     assert_eq!(TracingHook::new().phases().to_string(), calls);
     let all = TracingHook::new().with_run_span(true).phases().to_string();
@@ -320,7 +320,7 @@ impl Spans {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tracing_spans_have_the_right_parents() {
+async fn tracing_spans_have_the_expected_parents() {
     for (run_span, spawned) in [(false, false), (false, true), (true, false), (true, true)] {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
@@ -366,7 +366,7 @@ async fn tracing_spans_have_the_right_parents() {
 }
 
 #[tokio::test]
-async fn tracing_spans_have_content_only_when_asked_for() {
+async fn tracing_spans_have_content_only_with_with_content() {
     for asked in [false, true] {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());

@@ -13,7 +13,7 @@ use crate::hooks_tracing::{Spans, family};
 use crate::kit::{agent, any_object, sleep};
 
 #[tokio::test(start_paused = true)]
-async fn whenever_a_family_is_dropped_all_its_spans_end() {
+async fn dropped_run_with_children_ends_all_spans() {
     for spawned in [false, true] {
         for seconds in 0..6 {
             let recorder = MemoryRecorder::new();
@@ -37,7 +37,7 @@ async fn whenever_a_family_is_dropped_all_its_spans_end() {
 }
 
 #[tokio::test]
-async fn keys_are_in_no_span() {
+async fn spans_contain_no_secrets() {
     let key = agentcore::Secret::new("sk-canary-of-the-spans");
     let recorder = MemoryRecorder::new();
     let spans = Spans::default();

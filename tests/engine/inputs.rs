@@ -33,7 +33,7 @@ fn refusal() -> Vec<ModelEvent> {
 }
 
 #[tokio::test]
-async fn an_input_gets_the_answer_it_had_then() {
+async fn repeated_input_id_returns_the_stored_answer() {
     let model = ScriptedModel::new()
         .say("One.")
         .say("Two.")
@@ -56,7 +56,7 @@ async fn an_input_gets_the_answer_it_had_then() {
 }
 
 #[tokio::test]
-async fn the_answer_is_the_last_one_of_the_run_that_took_the_input() {
+async fn repeated_input_id_returns_the_last_answer_of_its_run() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("act", json!({}))
@@ -85,7 +85,7 @@ async fn the_answer_is_the_last_one_of_the_run_that_took_the_input() {
 }
 
 #[tokio::test]
-async fn an_input_that_failed_has_the_answer_that_came_with_it_in_view() {
+async fn failed_input_is_answered_by_the_next_answer_that_saw_it() {
     let model = ScriptedModel::new()
         .fail(Error::new(ErrorKind::Auth, "no key"))
         .say("To both.")
@@ -100,7 +100,7 @@ async fn an_input_that_failed_has_the_answer_that_came_with_it_in_view() {
 }
 
 #[tokio::test]
-async fn a_refused_input_may_be_sent_again() {
+async fn refused_input_may_be_sent_again_with_its_id() {
     let model = ScriptedModel::new()
         .say("Hello.")
         .step(refusal())
@@ -128,7 +128,7 @@ async fn a_refused_input_may_be_sent_again() {
 }
 
 #[tokio::test]
-async fn an_input_refused_at_its_second_try_is_taken_back_too() {
+async fn input_refused_on_its_second_try_is_removed() {
     let model = ScriptedModel::new()
         .say("Hello.")
         .fail(Error::new(ErrorKind::Auth, "no key"))
@@ -154,7 +154,7 @@ fn parking(model: &ScriptedModel, log: &Log) -> Agent {
 }
 
 #[tokio::test]
-async fn sending_again_leaves_open_questions_open() {
+async fn repeated_input_id_keeps_pending_calls() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .say("One.")
@@ -186,7 +186,7 @@ async fn sending_again_leaves_open_questions_open() {
 }
 
 #[tokio::test]
-async fn a_new_input_closes_what_was_asked() {
+async fn new_input_closes_pending_calls() {
     let log = Log::default();
     let model = ScriptedModel::new().call("act", json!({})).say("Well.");
     let agent = parking(&model, &log);
@@ -198,7 +198,7 @@ async fn a_new_input_closes_what_was_asked() {
 }
 
 #[tokio::test]
-async fn a_typed_answer_is_had_again_in_its_type() {
+async fn repeated_input_id_returns_the_structured_answer() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     let model = ScriptedModel::new().say(r#"{"n": 7}"#).say("Later.");
     let agent = agent(model).build().unwrap();
@@ -209,7 +209,7 @@ async fn a_typed_answer_is_had_again_in_its_type() {
 }
 
 #[tokio::test]
-async fn known_inputs_outlive_the_process() {
+async fn input_ids_survive_serialization_of_the_state() {
     let store = ThreadStore::new();
     let with = |model: ScriptedModel| agent(model).store(store.clone()).build().unwrap();
     let first = with(ScriptedModel::new().say("One.").say("Two."));
@@ -223,7 +223,7 @@ async fn known_inputs_outlive_the_process() {
 }
 
 #[tokio::test]
-async fn an_answer_a_hook_has_moved_is_not_guessed() {
+async fn repeated_input_whose_answer_was_removed_is_a_conflict() {
     let store = ThreadStore::new();
     let with = |model: ScriptedModel| agent(model).store(store.clone());
     let first = with(ScriptedModel::new().say("One.").say("Two."))
@@ -243,7 +243,7 @@ async fn an_answer_a_hook_has_moved_is_not_guessed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_answer_is_not_the_answer() {
+async fn paused_answer_is_continued_on_a_repeated_input() {
     let paused = Step::text("One, ").stop(StopReason::PauseTurn);
     let model = ScriptedModel::new().step(paused).hang().say("two.");
     let agent = agent(StrictModel::new(model.clone())).build().unwrap();
@@ -258,7 +258,7 @@ async fn a_paused_answer_is_not_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_answer_is_asked_for_anew() {
+async fn interrupted_answer_is_requested_again_on_a_repeated_input() {
     let model = ScriptedModel::new()
         .step(Step::text("Once upon a").then_hang())
         .say("Once upon a time.");
@@ -278,7 +278,7 @@ async fn an_interrupted_answer_is_asked_for_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_answer_stays_when_the_conversation_went_on() {
+async fn interrupted_answer_is_kept_after_a_later_input() {
     let model = ScriptedModel::new()
         .step(Step::text("Once upon a").then_hang())
         .say("Good night.");
@@ -291,7 +291,7 @@ async fn an_interrupted_answer_stays_when_the_conversation_went_on() {
 }
 
 #[tokio::test]
-async fn an_answer_is_had_again_with_the_end_it_had() {
+async fn repeated_input_id_returns_the_original_exit_reason() {
     for (reason, end) in [
         (StopReason::EndTurn, ExitReason::EndTurn),
         (StopReason::MaxTokens, ExitReason::MaxTokens),
@@ -309,7 +309,7 @@ async fn an_answer_is_had_again_with_the_end_it_had() {
 }
 
 #[tokio::test]
-async fn what_an_input_itself_says_for_the_model_is_no_answer_to_it() {
+async fn assistant_text_in_an_input_is_not_its_answer() {
     let down = || Error::new(ErrorKind::Auth, "no key");
     let model = ScriptedModel::new().fail(down()).say(" it is four.");
     let agent = agent(StrictModel::new(model)).build().unwrap();
@@ -323,7 +323,7 @@ async fn what_an_input_itself_says_for_the_model_is_no_answer_to_it() {
 }
 
 #[tokio::test]
-async fn an_input_that_a_hook_took_back_is_not_answered_by_what_stood_before_it() {
+async fn repeated_input_removed_by_a_hook_is_a_conflict() {
     let store = ThreadStore::new();
     let down = Error::new(ErrorKind::Auth, "no key");
     let model = ScriptedModel::new().say("One.").fail(down);
@@ -346,7 +346,7 @@ async fn an_input_that_a_hook_took_back_is_not_answered_by_what_stood_before_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_place_of_an_input_outlives_a_crash() {
+async fn position_of_an_input_survives_a_dropped_run() {
     let down = Error::new(ErrorKind::Auth, "no key");
     let model = ScriptedModel::new()
         .fail(down)
@@ -371,7 +371,7 @@ async fn the_place_of_an_input_outlives_a_crash() {
 }
 
 #[tokio::test]
-async fn an_input_that_had_to_be_repaired_is_answered_once() {
+async fn repaired_input_is_answered_once() {
     let model = ScriptedModel::new().say("One.").say("Two.");
     let agent = agent(StrictModel::new(model)).build().unwrap();
     agent.session("s").run("First").await.unwrap();
@@ -383,7 +383,7 @@ async fn an_input_that_had_to_be_repaired_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_input_says_for_the_model_is_no_answer_after_a_crash_either() {
+async fn assistant_text_in_an_input_is_not_its_answer_after_a_dropped_run() {
     let model = ScriptedModel::new().hang().say(" it is four.");
     let agent = agent(StrictModel::new(model)).build().unwrap();
     let prefilled = || Messages::from("2 + 2?").ai("Sure,");

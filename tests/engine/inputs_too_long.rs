@@ -68,7 +68,7 @@ async fn is_alive(agent: &Agent) {
 }
 
 #[tokio::test]
-async fn an_input_that_is_too_long_is_taken_back() {
+async fn too_long_input_is_removed_and_the_error_explains_it() {
     let agent = agent(small()).build().unwrap();
     agent.session("s").run("first").await.unwrap();
     let (messages, output) = watch(agent.session("s").run(long())).await;
@@ -92,7 +92,7 @@ async fn an_input_that_is_too_long_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_first_input_that_is_too_long_leaves_no_message() {
+async fn too_long_first_input_leaves_an_empty_session() {
     let agent = agent(small()).keep_refused(true).build().unwrap();
     agent.session("s").run(long()).await.unwrap_err();
     assert!(stored(&agent, "s").await.is_empty());
@@ -101,7 +101,7 @@ async fn a_first_input_that_is_too_long_leaves_no_message() {
 
 #[cfg(all(feature = "jsonl", feature = "sqlite"))]
 #[tokio::test]
-async fn an_input_that_is_too_long_is_taken_back_from_disks_too() {
+async fn too_long_input_is_removed_from_durable_stores() {
     use agentcore::SessionStore;
     use agentcore::session::{JsonlStore, SqliteStore};
 
@@ -127,7 +127,7 @@ async fn an_input_that_is_too_long_is_taken_back_from_disks_too() {
 }
 
 #[tokio::test]
-async fn the_id_of_an_input_that_was_taken_back_is_free() {
+async fn id_of_a_removed_input_may_be_used_again() {
     let agent = agent(small()).build().unwrap();
     let session = agent.session("s").input_id("i");
     session.clone().run(long()).await.unwrap_err();
@@ -137,7 +137,7 @@ async fn the_id_of_an_input_that_was_taken_back_is_free() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_too_large_and_media_that_are_refused_are_taken_back() {
+async fn rejected_media_and_too_large_requests_remove_the_input() {
     let agent = agent(small()).build().unwrap();
     let media = || Media::base64("image/png", "AAAA");
     for (part, kind) in [
@@ -153,7 +153,7 @@ async fn a_request_that_is_too_large_and_media_that_are_refused_are_taken_back()
 }
 
 #[tokio::test]
-async fn a_text_that_is_refused_as_invalid_stays() {
+async fn text_input_rejected_as_invalid_is_kept() {
     let model = answering(|_| Err(Error::new(ErrorKind::InvalidRequest, "bad option")));
     let agent = agent(model).build().unwrap();
     agent.session("s").run("hi").await.unwrap_err();
@@ -161,7 +161,7 @@ async fn a_text_that_is_refused_as_invalid_stays() {
 }
 
 #[tokio::test]
-async fn what_a_killed_run_left_unanswered_is_taken_back_when_it_is_the_longer_one() {
+async fn unanswered_input_of_a_dropped_run_is_removed_when_it_is_the_longer_one() {
     let store = ThreadStore::new();
     let stuck = agent(ScriptedModel::new().hang())
         .store(store.clone())
@@ -181,7 +181,7 @@ async fn what_a_killed_run_left_unanswered_is_taken_back_when_it_is_the_longer_o
 }
 
 #[tokio::test]
-async fn an_earlier_unanswered_input_that_is_shorter_stays() {
+async fn shorter_unanswered_input_of_an_earlier_run_is_kept() {
     let store = ThreadStore::new();
     let down = answering(|_| Err(Error::new(ErrorKind::Auth, "no key")));
     let down = agent(down).store(store.clone()).build().unwrap();
@@ -193,7 +193,7 @@ async fn an_earlier_unanswered_input_that_is_shorter_stays() {
 }
 
 #[tokio::test]
-async fn what_was_answered_stays_and_the_error_names_the_message_to_go_on_from() {
+async fn answered_messages_are_kept_and_the_error_suggests_rewind_to() {
     let read = FuncTool::new("read", "Reads", any_object(), |_, _| async { long() });
     let model = answering(|request| {
         let sent = request.messages.iter().map(|message| message.text().len());
@@ -224,7 +224,7 @@ async fn what_was_answered_stays_and_the_error_names_the_message_to_go_on_from()
 }
 
 #[tokio::test]
-async fn results_of_calls_that_were_approved_stay() {
+async fn results_of_approved_calls_are_kept_when_the_request_is_too_long() {
     let read = FuncTool::new("pay", "Pays", any_object(), |_, _| async { long() });
     let model = answering(|request| {
         let sent = request.messages.iter().map(|message| message.text().len());
@@ -267,7 +267,7 @@ async fn first_title_is_taken_back(agent: &Agent) {
 }
 
 #[tokio::test]
-async fn title_of_a_first_input_that_was_taken_back_is_taken_back() {
+async fn title_of_a_removed_first_input_is_removed() {
     let agent = || agent(small()).keep_refused(true);
     first_title_is_taken_back(&agent().build().unwrap()).await;
     let store = ThreadStore::new();
@@ -276,7 +276,7 @@ async fn title_of_a_first_input_that_was_taken_back_is_taken_back() {
 
 #[cfg(all(feature = "jsonl", feature = "sqlite"))]
 #[tokio::test]
-async fn title_of_a_first_input_that_was_taken_back_is_taken_back_on_disks_too() {
+async fn title_of_a_removed_first_input_is_removed_from_durable_stores() {
     use agentcore::session::{JsonlStore, SqliteStore};
 
     let folder = tempfile::tempdir().unwrap();

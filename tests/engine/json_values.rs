@@ -60,7 +60,7 @@ async fn refused(name: &str, events: Vec<ModelEvent>) -> Error {
 }
 
 #[tokio::test]
-async fn an_answer_with_too_many_values_ends_with_an_error_and_its_text_stays() {
+async fn answer_with_too_many_values_is_an_error_and_keeps_its_text() {
     let args = |values| json!({"a": list(values)});
     let cases = [
         ("arguments as text", vec![written("1", &args(100))]),
@@ -107,7 +107,7 @@ async fn an_answer_with_too_many_values_ends_with_an_error_and_its_text_stays() 
 }
 
 #[tokio::test]
-async fn an_answer_of_exactly_the_limit_is_whole() {
+async fn answer_at_the_value_limit_is_accepted() {
     let log = Log::default();
     let events = vec![
         written("1", &json!({"a": list(39)})),
@@ -125,7 +125,7 @@ async fn an_answer_of_exactly_the_limit_is_whole() {
 }
 
 #[tokio::test]
-async fn a_restarted_answer_has_all_values_again() {
+async fn restart_resets_the_value_count() {
     let call = || written("1", &json!({"a": list(90)}));
     let events = with_text(vec![call(), ModelEvent::Restart, call()]);
     let log = Log::default();
@@ -137,7 +137,7 @@ async fn a_restarted_answer_has_all_values_again() {
 }
 
 #[tokio::test]
-async fn ids_and_names_that_are_too_long_end_an_answer() {
+async fn too_long_ids_and_names_are_an_error() {
     let long = || "n".repeat(1_025);
     let call = |id: String, name: String| ModelEvent::ToolCall(ToolCall::new(id, name, json!({})));
     let begin = |id: String, name: String| ModelEvent::ToolCallStart {
@@ -168,7 +168,7 @@ async fn ids_and_names_that_are_too_long_end_an_answer() {
 }
 
 #[tokio::test]
-async fn an_id_and_a_name_of_the_longest_length_are_taken() {
+async fn ids_and_names_at_the_length_limit_are_accepted() {
     let name = "n".repeat(1_024);
     let call = ToolCall::new("1".repeat(1_024), &*name, json!({}));
     let events = with_text(vec![ModelEvent::ToolCall(call)]);
@@ -178,7 +178,7 @@ async fn an_id_and_a_name_of_the_longest_length_are_taken() {
 }
 
 #[tokio::test]
-async fn an_output_with_too_many_values_is_asked_for_again() {
+async fn structured_output_with_too_many_values_is_requested_again() {
     let large = json!({"list": list(100)}).to_string();
     let model = ScriptedModel::new().say(large).say(r#"{"list": []}"#);
     let agent = agent(model.clone()).response_limits(limits());

@@ -78,7 +78,7 @@ fn block(provider: &str, raw: &serde_json::Value) -> ProviderBlock {
 }
 
 #[tokio::test]
-async fn key_cut_anywhere_in_a_text_is_not_in_the_answer() {
+async fn key_split_at_any_byte_of_a_text_is_redacted() {
     let key = "k-text-0123456789-abcdefgh";
     let _known = Secret::new(key);
     let answer = format!("It is {key}, really.");
@@ -97,7 +97,7 @@ async fn key_cut_anywhere_in_a_text_is_not_in_the_answer() {
 }
 
 #[tokio::test]
-async fn text_that_only_begins_like_a_key_is_whole() {
+async fn text_that_starts_like_a_key_is_unchanged() {
     let key = "k-begin-0123456789";
     let _known = Secret::new(key);
     for tail in ["", " and more", "k-begin-01", "k-begin-0123456780"] {
@@ -112,7 +112,7 @@ async fn text_that_only_begins_like_a_key_is_whole() {
 }
 
 #[tokio::test]
-async fn key_between_other_events_is_not_in_the_answer() {
+async fn key_split_by_other_events_is_redacted() {
     let key = "k-between-0123456789";
     let _known = Secret::new(key);
     let (a, b) = key.split_at(9);
@@ -121,7 +121,7 @@ async fn key_between_other_events_is_not_in_the_answer() {
 }
 
 #[tokio::test]
-async fn key_in_a_broken_stream_is_not_in_what_is_left_of_it() {
+async fn key_prefix_at_the_end_of_a_broken_stream_is_redacted() {
     let key = "k-broken-0123456789";
     let _known = Secret::new(key);
     for end in [Some(Err(Error::new(ErrorKind::Server, "broke"))), None] {
@@ -138,7 +138,7 @@ async fn key_in_a_broken_stream_is_not_in_what_is_left_of_it() {
 }
 
 #[tokio::test]
-async fn restart_in_the_middle_of_a_key_forgets_its_beginning() {
+async fn restart_inside_a_key_discards_the_held_prefix() {
     let key = "k-restart-0123456789";
     let _known = Secret::new(key);
     let (a, b) = key.split_at(10);
@@ -191,7 +191,7 @@ async fn key_in_arguments_reaches_neither_the_tool_nor_the_session() {
 }
 
 #[tokio::test]
-async fn key_in_arguments_that_cannot_be_read_is_not_stored() {
+async fn key_in_unparsable_arguments_is_not_stored() {
     let key = "k-torn-0123456789";
     let _known = Secret::new(key);
     let call = ToolCall::from_raw("c1", "tool", format!(r#"{{"a":"{key}"#));
@@ -203,7 +203,7 @@ async fn key_in_arguments_that_cannot_be_read_is_not_stored() {
 }
 
 #[tokio::test]
-async fn key_in_unsigned_thinking_is_taken_out() {
+async fn key_in_unsigned_thinking_is_redacted() {
     let key = "k-think-0123456789";
     let _known = Secret::new(key);
     for field in ["reasoning_content", "reasoning", "thinking"] {
@@ -286,7 +286,7 @@ async fn key_in_a_signed_block_fails_the_answer_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn signed_thinking_without_a_key_stays_as_it_is() {
+async fn signed_thinking_without_a_key_is_unchanged() {
     let _known = Secret::new("k-clean-0123456789");
     let part = Part::Thinking(block(
         "anthropic",
@@ -303,7 +303,7 @@ async fn signed_thinking_without_a_key_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn key_in_the_ids_and_the_stop_of_an_answer_is_not_shown() {
+async fn key_in_ids_and_stop_reason_of_an_answer_is_redacted() {
     let key = "k-ids-0123456789";
     let _known = Secret::new(key);
     let mut head = ResponseHead::new(format!("id-{key}"), format!("model-{key}"));
@@ -322,7 +322,7 @@ async fn key_in_the_ids_and_the_stop_of_an_answer_is_not_shown() {
 }
 
 #[tokio::test]
-async fn random_answers_hold_no_key_wherever_they_are_cut() {
+async fn random_answers_contain_no_key_at_any_split() {
     let mut random = fastrand::Rng::with_seed(11);
     for round in 0..60 {
         let length = random.usize(12..40);
@@ -396,7 +396,7 @@ async fn calls_of_hooks_to_a_model_are_redacted() {
 
 #[cfg(all(feature = "jsonl", unix))]
 #[tokio::test]
-async fn files_of_a_session_hold_no_key() {
+async fn session_files_contain_no_key() {
     use base64::Engine as _;
     let key = "k-files-0123456789";
     let _known = Secret::new(key);

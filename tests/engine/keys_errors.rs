@@ -93,7 +93,7 @@ fn error_without_a_key_keeps_its_source() {
 }
 
 #[test]
-fn longer_key_hides_whole_when_another_is_its_beginning() {
+fn key_with_another_key_as_its_prefix_is_redacted_whole() {
     let (short, long) = ("k-prefix-0123456789", "k-prefix-0123456789-and-more");
     let _known = [Secret::new(short), Secret::new(long)];
     let error = Error::from(format!("a {long} b {short} c"));
@@ -101,7 +101,7 @@ fn longer_key_hides_whole_when_another_is_its_beginning() {
 }
 
 #[test]
-fn placeholder_keys_hide_no_words() {
+fn placeholder_keys_are_not_redacted() {
     let words = [
         "ollama",
         "not-needed",
@@ -180,7 +180,7 @@ async fn everything(tool: FuncTool, input: &str) -> String {
 }
 
 #[tokio::test]
-async fn traces_and_logs_hold_no_key_that_the_user_typed() {
+async fn traces_and_logs_contain_no_key_from_the_input() {
     let key = "k-typed-0123456789/abc";
     let _known = Secret::new(key);
     for (name, text) in spellings(key) {
@@ -196,7 +196,7 @@ async fn traces_and_logs_hold_no_key_that_the_user_typed() {
 }
 
 #[tokio::test]
-async fn tool_results_and_progress_hold_no_key_in_any_spelling() {
+async fn tool_results_and_progress_contain_no_key_in_any_spelling() {
     let key = "k-tool-0123456789/abcdef";
     let _known = Secret::new(key);
     for (name, text) in spellings(key) {
@@ -229,7 +229,7 @@ async fn tool_results_and_progress_hold_no_key_in_any_spelling() {
 }
 
 #[tokio::test]
-async fn panics_of_hooks_log_no_key() {
+async fn hook_panics_and_warnings_contain_no_key() {
     let key = "k-panic-0123456789";
     let _known = Secret::new(key);
     let logged = Logged::default();

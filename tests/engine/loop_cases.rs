@@ -15,7 +15,7 @@ use crate::kit::{
 };
 
 #[tokio::test]
-async fn simple_text_response() {
+async fn text_response_emits_init_answer_and_result() {
     let agent = agent(ScriptedModel::new().say("Hello")).build().unwrap();
     let messages = collect(agent.run("Hi")).await;
     assert_eq!(
@@ -30,7 +30,7 @@ async fn simple_text_response() {
 }
 
 #[tokio::test]
-async fn single_tool_call() {
+async fn single_tool_call_emits_progress_and_result_before_the_answer() {
     let model = StrictModel::new(
         ScriptedModel::new()
             .call("echo", json!({"text": "x"}))
@@ -69,7 +69,7 @@ async fn single_tool_call() {
 }
 
 #[tokio::test]
-async fn multiple_tool_calls() {
+async fn results_of_several_tool_calls_are_one_user_message() {
     let model = ScriptedModel::new()
         .calls(["a", "b", "c"].map(|text| ("echo", json!({"text": text}))))
         .say("done");
@@ -87,7 +87,7 @@ async fn multiple_tool_calls() {
 }
 
 #[tokio::test]
-async fn tool_error() {
+async fn tool_error_is_an_error_result_and_the_run_continues() {
     let broken = FuncTool::new("broken", "Fails", any_object(), |_cx, _args| async {
         Err::<String, _>("no such file".into())
     });
@@ -109,7 +109,7 @@ async fn tool_error() {
 }
 
 #[tokio::test]
-async fn max_turns() {
+async fn max_turns_ends_the_run_with_error_max_turns() {
     let mut model = ScriptedModel::new();
     for n in 0..3 {
         model = model.call("echo", json!({"text": n.to_string()}));
@@ -133,7 +133,7 @@ fn usage() -> Usage {
 }
 
 #[tokio::test]
-async fn cost_tracking() {
+async fn cost_and_usage_are_summed_by_model() {
     let model = ScriptedModel::new()
         .with_profile(sonnet())
         .with_usage(usage())
@@ -151,14 +151,14 @@ async fn cost_tracking() {
 }
 
 #[tokio::test]
-async fn an_unknown_price_is_no_price() {
+async fn cost_is_none_for_a_model_without_a_price() {
     let model = ScriptedModel::new().with_usage(usage()).say("done");
     let output = agent(model).build().unwrap().run("Go").await.unwrap();
     assert_eq!((output.cost, output.usage), (None, usage()));
 }
 
 #[tokio::test]
-async fn max_budget() {
+async fn exceeded_budget_ends_the_run_with_error_max_budget_usd() {
     let model = ScriptedModel::new()
         .with_profile(sonnet())
         .with_usage(usage())
@@ -180,7 +180,7 @@ async fn max_budget() {
 }
 
 #[tokio::test]
-async fn a_budget_without_a_price_is_refused() {
+async fn budget_for_a_model_without_a_price_is_a_config_error() {
     let build = |builder: agentcore::AgentBuilder| builder.max_budget_usd(1.0).build();
     let error = build(agent(ScriptedModel::new())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -190,7 +190,7 @@ async fn a_budget_without_a_price_is_refused() {
 }
 
 #[tokio::test]
-async fn a_token_limit_cuts_the_answer_to_what_is_left() {
+async fn token_limit_reduces_max_output_tokens() {
     let model = ScriptedModel::new()
         .expect(|request| assert_eq!(request.max_output_tokens, Some(90)))
         .step(Step::text("short").usage(Usage::new(10, 90)));
@@ -218,7 +218,7 @@ impl agentcore::message::TokenCounter for Ten {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_is_a_budget_too() {
+async fn max_duration_ends_the_run_with_max_budget() {
     let slow = FuncTool::new("slow", "Slow", any_object(), |_cx, _args| async {
         crate::kit::sleep(61).await;
         "done"
@@ -233,7 +233,7 @@ async fn time_is_a_budget_too() {
 }
 
 #[tokio::test]
-async fn tool_permission_denied() {
+async fn denied_tool_call_does_not_run_and_is_reported() {
     let log = crate::kit::Log::default();
     let model = ScriptedModel::new().call("write", json!({})).say("Sorry.");
     let agent = agent(model)
@@ -260,7 +260,7 @@ async fn tool_permission_denied() {
 }
 
 #[tokio::test]
-async fn empty_tool_use_is_the_end() {
+async fn stop_reason_tool_use_without_calls_ends_the_turn() {
     let step = Step::text("That is all.").stop(StopReason::ToolUse);
     let agent = agent(ScriptedModel::new().step(step)).build().unwrap();
     let output = agent.run("Go").await.unwrap();
@@ -268,7 +268,7 @@ async fn empty_tool_use_is_the_end() {
 }
 
 #[tokio::test]
-async fn unknown_tool() {
+async fn unknown_tool_is_an_error_result_with_suggestions() {
     let model = ScriptedModel::new()
         .call("Ehco", json!({}))
         .call("frobnicate", json!({}))
@@ -285,7 +285,7 @@ async fn unknown_tool() {
 }
 
 #[tokio::test]
-async fn message_ordering() {
+async fn messages_are_numbered_in_stream_order() {
     let model = ScriptedModel::new()
         .step(Step::text("Look: ").and_call("echo", json!({"text": "x"})))
         .say("done");
@@ -316,7 +316,7 @@ async fn message_ordering() {
 }
 
 #[tokio::test]
-async fn awaiting_is_the_same_as_collecting() {
+async fn awaited_run_equals_collected_run() {
     let make = || {
         let model = ScriptedModel::new()
             .call("echo", json!({"text": "x"}))
@@ -335,7 +335,7 @@ async fn awaiting_is_the_same_as_collecting() {
 }
 
 #[tokio::test]
-async fn every_end_has_one_result_and_then_nothing() {
+async fn failed_run_emits_one_result_as_its_last_message() {
     let fails = FunctionModel::new(|_| vec![Err(agentcore::Error::new(ErrorKind::Auth, "no key"))]);
     let panics = FunctionModel::new(|_| panic!("boom"));
     for (model, words) in [(fails, "no key"), (panics, "boom")] {
@@ -358,7 +358,7 @@ async fn every_end_has_one_result_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn a_hundred_calls_of_one_turn_keep_their_order() {
+async fn results_of_a_hundred_calls_keep_call_order() {
     let calls = (0..100).map(|n| ("echo", json!({"text": n.to_string()})));
     let model = ScriptedModel::new().calls(calls).say("done");
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
@@ -368,7 +368,7 @@ async fn a_hundred_calls_of_one_turn_keep_their_order() {
 }
 
 #[tokio::test]
-async fn ids_used_twice_or_missing_are_kept_apart() {
+async fn duplicate_and_missing_call_ids_are_made_unique() {
     let call = |id: &str, text: &str| ToolCall::new(id, "echo", json!({"text": text}));
     let model = ScriptedModel::new()
         .step(
@@ -386,7 +386,7 @@ async fn ids_used_twice_or_missing_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_reach_neither_hooks_nor_tool() {
+async fn invalid_arguments_reach_neither_hooks_nor_tool() {
     let log = crate::kit::Log::default();
     let seen = log.clone();
     let model = ScriptedModel::new()

@@ -22,7 +22,7 @@ fn after(seconds: u64, handle: RunHandle, act: impl FnOnce(RunHandle) + Send + '
 }
 
 #[tokio::test(start_paused = true)]
-async fn interrupt_during_the_model_call_keeps_what_was_read() {
+async fn interrupt_during_a_model_call_keeps_the_partial_answer() {
     for keep in [true, false] {
         let model = ScriptedModel::new()
             .step(Step::text("Once upon a").then_hang())
@@ -48,7 +48,7 @@ async fn interrupt_during_the_model_call_keeps_what_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_failed_attempt_said_is_not_the_interrupted_answer() {
+async fn text_of_a_failed_attempt_is_not_kept_after_an_interrupt() {
     let truncated = || Err(Error::new(ErrorKind::StreamTruncated, "cut"));
     let model = ScriptedModel::new()
         .events(vec![Ok(ModelEvent::Text("stale".into())), truncated()])
@@ -63,7 +63,7 @@ async fn what_a_failed_attempt_said_is_not_the_interrupted_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interrupt_during_tools_keeps_what_has_finished() {
+async fn interrupt_during_tool_calls_keeps_finished_results() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([
@@ -92,7 +92,7 @@ async fn interrupt_during_tools_keeps_what_has_finished() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_stopped_before_it_began_does_nothing() {
+async fn run_stopped_before_its_first_poll_stores_nothing() {
     let agent = agent(ScriptedModel::new()).build().unwrap();
     let run = agent.session("s").run("Go");
     run.handle().abort();
@@ -111,7 +111,7 @@ async fn a_run_that_is_stopped_before_it_began_does_nothing() {
 }
 
 #[tokio::test]
-async fn interrupt_between_turns() {
+async fn interrupt_between_turns_keeps_the_tool_results() {
     let agent = agent(ScriptedModel::new().call("echo", json!({"text": "x"})))
         .tool(echo())
         .build()
@@ -130,7 +130,7 @@ async fn interrupt_between_turns() {
 }
 
 #[tokio::test]
-async fn steering_is_read_before_the_next_turn() {
+async fn steering_message_is_sent_with_the_next_turn() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
         .expect(|request| assert_eq!(request.messages.last_content(), "Stop that"))
@@ -152,7 +152,7 @@ async fn steering_is_read_before_the_next_turn() {
 }
 
 #[tokio::test]
-async fn steering_that_comes_while_the_run_ends_is_refused() {
+async fn steering_while_the_run_ends_is_rejected() {
     let slot = Arc::new(OnceLock::<RunHandle>::new());
     let late = hook::after_agent_with("late", slot.clone(), |slot, _cx, state| async move {
         assert!(!slot.get().unwrap().steer("Wait"), "nobody would read it");
@@ -169,7 +169,7 @@ async fn steering_that_comes_while_the_run_ends_is_refused() {
 }
 
 #[tokio::test]
-async fn another_model_from_the_next_turn_on() {
+async fn set_model_takes_effect_in_the_next_turn() {
     let first = ScriptedModel::new().call("echo", json!({"text": "x"}));
     let second = ScriptedModel::new().with_id("other:model").say("done");
     let agent = agent(first).tool(echo()).build().unwrap();
@@ -185,7 +185,7 @@ async fn another_model_from_the_next_turn_on() {
 }
 
 #[tokio::test]
-async fn another_mode_from_the_next_call_on() {
+async fn set_permission_mode_takes_effect_at_the_next_call() {
     let seen = Log::default();
     let modes = seen.clone();
     let gate = Gate(move |request: &agentcore::tool::GateRequest| {
@@ -218,7 +218,7 @@ async fn another_mode_from_the_next_call_on() {
 }
 
 #[tokio::test]
-async fn an_input_is_stored_once() {
+async fn input_sent_again_with_its_id_is_stored_once() {
     let model = ScriptedModel::new()
         .fail(Error::new(ErrorKind::Auth, "no key"))
         .say("Paris.");
@@ -234,7 +234,7 @@ async fn an_input_is_stored_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_are_seen_and_supersede_what_was_shown() {
+async fn retry_emits_api_retry_and_supersedes_partial_messages() {
     let model = ScriptedModel::new()
         .events(vec![
             Ok(ModelEvent::Text("Hal".into())),
@@ -253,7 +253,7 @@ async fn retries_are_seen_and_supersede_what_was_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_that_cannot_pass_are_not_repeated() {
+async fn permanent_errors_are_not_retried() {
     for (kind, tries) in [
         (ErrorKind::Auth, 1),
         (ErrorKind::QuotaExhausted, 1),
@@ -273,7 +273,7 @@ async fn errors_that_cannot_pass_are_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_is_found_by_session_and_waits() {
+async fn handle_of_a_running_session_waits_for_its_end() {
     let model = ScriptedModel::new()
         .say("done")
         .delayed(Duration::from_secs(5));

@@ -20,7 +20,7 @@ fn says(text: &str, stop: StopReason) -> ScriptedModel {
 }
 
 #[tokio::test]
-async fn labels_of_an_answer_without_calls() {
+async fn stop_reason_of_an_answer_without_calls_sets_the_exit_reason() {
     for (stop, end) in [
         (StopReason::EndTurn, ExitReason::EndTurn),
         (StopReason::ToolUse, ExitReason::EndTurn),
@@ -40,7 +40,7 @@ async fn labels_of_an_answer_without_calls() {
 }
 
 #[tokio::test]
-async fn calls_run_whatever_the_label_says() {
+async fn tool_calls_run_with_any_stop_reason() {
     for stop in [
         StopReason::EndTurn,
         StopReason::MaxTokens,
@@ -58,7 +58,7 @@ async fn calls_run_whatever_the_label_says() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_asked_for_once_more() {
+async fn empty_answer_is_requested_once_more() {
     let model = ScriptedModel::new().step(Step::new()).say("Here.");
     let agent = agent(StrictModel::new(model)).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
@@ -68,7 +68,7 @@ async fn an_empty_answer_is_asked_for_once_more() {
 }
 
 #[tokio::test]
-async fn asking_once_more_after_an_empty_answer_costs_no_turn() {
+async fn repeated_request_after_an_empty_answer_counts_no_turn() {
     let model = || ScriptedModel::new().step(Step::new());
     let last = agent(model().say("Here.")).max_turns(1).build().unwrap();
     let output = last.run("Go").await.unwrap();
@@ -96,7 +96,7 @@ async fn asking_once_more_after_an_empty_answer_costs_no_turn() {
 }
 
 #[tokio::test]
-async fn a_paused_block_after_an_empty_answer_is_an_answer() {
+async fn paused_provider_block_after_an_empty_answer_counts_as_an_answer() {
     let raw = serde_json::value::to_raw_value(&json!({"type": "server_tool_use"})).unwrap();
     let block = Part::Opaque(ProviderBlock::new("anthropic", raw));
     let paused = Step::new()
@@ -111,7 +111,7 @@ async fn a_paused_block_after_an_empty_answer_is_an_answer() {
 }
 
 #[tokio::test]
-async fn what_is_interrupted_of_a_paused_answer_joins_it() {
+async fn interrupted_part_of_a_paused_answer_is_appended_to_it() {
     let paused = Step::text("One, ").stop(StopReason::PauseTurn);
     let model = ScriptedModel::new()
         .step(paused)
@@ -153,7 +153,7 @@ async fn two_empty_answers_are_an_error() {
 }
 
 #[tokio::test]
-async fn a_stop_sequence_at_the_first_word_is_an_end() {
+async fn stop_sequence_without_text_ends_the_run() {
     let model = ScriptedModel::new().step(Step::new().stop(StopReason::StopSequence));
     let output = agent(model).build().unwrap().run("Go").await.unwrap();
     assert_eq!((output.end, output.turns), (ExitReason::StopSequence, 1));
@@ -161,7 +161,7 @@ async fn a_stop_sequence_at_the_first_word_is_an_end() {
 }
 
 #[tokio::test]
-async fn a_refused_turn_is_not_kept() {
+async fn refused_turn_is_removed_from_the_session() {
     let model = ScriptedModel::new()
         .say("Hello.")
         .step(Step::text("No.").stop(StopReason::Refusal))
@@ -178,7 +178,7 @@ async fn a_refused_turn_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_refusal_after_an_empty_answer_takes_the_input_along() {
+async fn refusal_after_an_empty_answer_removes_the_input() {
     let model = ScriptedModel::new()
         .step(Step::new())
         .step(Step::new().stop(StopReason::Refusal));
@@ -189,7 +189,7 @@ async fn a_refusal_after_an_empty_answer_takes_the_input_along() {
 }
 
 #[tokio::test]
-async fn a_refused_turn_is_kept_when_asked() {
+async fn refused_turn_is_kept_with_keep_refused() {
     let model = says("No.", StopReason::Refusal);
     let agent = agent(model).keep_refused(true).build().unwrap();
     let output = agent.run("Something bad").await.unwrap();
@@ -197,7 +197,7 @@ async fn a_refused_turn_is_kept_when_asked() {
 }
 
 #[tokio::test]
-async fn a_paused_turn_goes_on_in_the_same_message() {
+async fn paused_turn_is_continued_in_the_same_message() {
     let raw = serde_json::value::to_raw_value(&json!({"type": "server_tool_use"})).unwrap();
     let block = Part::Opaque(ProviderBlock::new("anthropic", raw));
     let paused = Step::text("One, ")
@@ -221,7 +221,7 @@ async fn a_paused_turn_goes_on_in_the_same_message() {
 }
 
 #[tokio::test]
-async fn pauses_count_in_the_turn_limit() {
+async fn pauses_count_toward_max_turns() {
     let model = FunctionModel::new(|_| {
         vec![
             Ok(agentcore::ModelEvent::Text("and ".into())),
@@ -234,7 +234,7 @@ async fn pauses_count_in_the_turn_limit() {
 }
 
 #[tokio::test]
-async fn half_a_call_at_the_limit_never_runs() {
+async fn incomplete_call_at_the_output_limit_does_not_run() {
     let log = Log::default();
     let half = |index| agentcore::ModelEvent::ToolCallStart {
         index,
@@ -261,7 +261,7 @@ async fn half_a_call_at_the_limit_never_runs() {
 }
 
 #[tokio::test]
-async fn stop_hooks_go_on_until_the_turns_are_used_up() {
+async fn before_stop_hook_continues_until_max_turns() {
     let model = FunctionModel::text(|_| "done".into());
     let more = hook::before_stop("more", |_cx, _response| async {
         Ok(StopDecision::continue_with("Are you sure?"))
@@ -280,7 +280,7 @@ async fn stop_hooks_go_on_until_the_turns_are_used_up() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_to_wrap_up() {
+async fn wrap_up_adds_a_system_section_in_the_last_turns() {
     let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
     let log = seen.clone();
     let model = FunctionModel::new(move |request| {
@@ -307,7 +307,7 @@ async fn the_model_is_told_to_wrap_up() {
 }
 
 #[tokio::test]
-async fn the_same_call_with_the_same_result_warns_then_ends() {
+async fn repeated_equal_calls_add_a_warning_and_end_the_run() {
     let model = FunctionModel::new(|request| {
         let id = request.messages.len().to_string();
         vec![Ok(agentcore::ModelEvent::ToolCall(ToolCall::new(
@@ -357,7 +357,7 @@ fn too_long() -> Error {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_is_compacted_once() {
+async fn too_long_prompt_is_compacted_once() {
     let calls = Arc::<AtomicUsize>::default();
     let model = ScriptedModel::new()
         .say("Hello.")
@@ -385,7 +385,7 @@ async fn a_prompt_that_is_too_long_is_compacted_once() {
 }
 
 #[tokio::test]
-async fn a_compaction_that_fails_changes_nothing() {
+async fn failed_compaction_is_a_warning_and_the_run_fails() {
     let calls = Arc::<AtomicUsize>::default();
     let model = ScriptedModel::new().fail(too_long());
     let compactor = Shorten {
@@ -402,7 +402,7 @@ async fn a_compaction_that_fails_changes_nothing() {
 
 #[cfg(feature = "schema")]
 #[tokio::test]
-async fn typed_and_structured_answers() {
+async fn structured_output_is_requested_again_until_it_matches_the_schema() {
     #[derive(serde::Deserialize, agentcore::schemars::JsonSchema, PartialEq, Debug)]
     struct City {
         name: String,
@@ -441,7 +441,7 @@ async fn typed_and_structured_answers() {
 }
 
 #[tokio::test]
-async fn input_is_checked_before_anything_happens() {
+async fn invalid_input_is_rejected_before_the_session_is_created() {
     let agent = agent(ScriptedModel::new()).build().unwrap();
     for (input, words) in [
         (Messages::new(), "must not be empty"),

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::kit::{agent, echo, kinds, stuck, texts, warnings, watch};
 
 #[tokio::test]
-async fn stream_events() {
+async fn partial_messages_form_a_valid_event_stream() {
     let model = ScriptedModel::new().events(vec![
         Ok(ModelEvent::Text("a ".into())),
         Ok(ModelEvent::Text("b".into())),
@@ -67,7 +67,7 @@ async fn stream_events() {
 }
 
 #[tokio::test]
-async fn calls_that_stream_before_any_is_whole_are_shown_once_each() {
+async fn interleaved_streamed_calls_are_emitted_once_each() {
     let start = |index: u32| {
         Ok(ModelEvent::ToolCallStart {
             index,
@@ -133,7 +133,7 @@ impl Compactor for WhenLarge {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_dropped_is_void_for_its_readers() {
+async fn discarded_answer_is_superseded_by_a_restart() {
     let half = |reason| {
         let shown = ModelEvent::Thinking("Hm".into());
         Step::from(vec![shown, ModelEvent::stop(reason)]).usage(Usage::new(2_000_000, 1))
@@ -181,7 +181,7 @@ async fn an_answer_that_is_dropped_is_void_for_its_readers() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_kept_is_not_void() {
+async fn kept_answer_emits_no_restart() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "a"}))
         .say("Whole.");

@@ -20,7 +20,7 @@ fn looking() -> FuncTool {
 }
 
 #[tokio::test]
-async fn plan_mode_holds_without_a_gate() {
+async fn plan_mode_denies_mutating_tools_without_a_gate() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([("act", json!({})), ("look", json!({}))])
@@ -39,7 +39,7 @@ async fn plan_mode_holds_without_a_gate() {
 }
 
 #[tokio::test]
-async fn what_would_be_asked_is_denied_in_dont_ask() {
+async fn dont_ask_mode_denies_calls_that_need_an_answer() {
     let agent = agent(
         ScriptedModel::new()
             .call("echo", json!({"text": "x"}))
@@ -57,7 +57,7 @@ async fn what_would_be_asked_is_denied_in_dont_ask() {
 }
 
 #[tokio::test]
-async fn a_tool_the_registry_allows_needs_no_question_of_the_mode() {
+async fn tool_allowed_by_the_registry_runs_without_a_question() {
     let mut registry = ToolRegistry::new();
     registry.register(echo()).unwrap();
     registry.allow("echo");
@@ -73,7 +73,7 @@ async fn a_tool_the_registry_allows_needs_no_question_of_the_mode() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_cannot_be_switched_to_under_a_money_budget() {
+async fn switch_to_a_model_without_a_price_under_a_budget_is_an_error() {
     let priced = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
     let first = ScriptedModel::new().with_profile(priced);
     let agent = agent(first)
@@ -90,7 +90,7 @@ async fn a_model_without_a_price_cannot_be_switched_to_under_a_money_budget() {
 }
 
 #[tokio::test]
-async fn an_interrupted_answer_is_paid_for() {
+async fn interrupted_answer_counts_toward_cost() {
     let profile = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
     let events = vec![
         Ok(agentcore::ModelEvent::Text("half".into())),
@@ -122,7 +122,7 @@ impl CloneEvents for Vec<agentcore::Result<agentcore::ModelEvent>> {
 }
 
 #[tokio::test]
-async fn nothing_comes_after_the_result() {
+async fn event_emitted_after_the_result_is_dropped() {
     let kept = Arc::new(Mutex::new(None::<RunContext>));
     let keep = hook::before_agent_with("keep", kept.clone(), |kept, cx, state| async move {
         *kept.lock().unwrap() = Some(cx);
@@ -148,7 +148,7 @@ async fn nothing_comes_after_the_result() {
 }
 
 #[tokio::test]
-async fn repeating_may_be_allowed() {
+async fn repeated_calls_run_with_loop_detection_disabled() {
     let mut model = ScriptedModel::new();
     for _ in 0..7 {
         model = model.call("look", json!({}));
@@ -164,7 +164,7 @@ async fn repeating_may_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_schema_needs_a_name_that_providers_take() {
+async fn invalid_output_schema_name_is_an_error() {
     let agent = agent(ScriptedModel::new()).build().unwrap();
     let error = agent
         .run("Go")
@@ -176,7 +176,7 @@ async fn a_schema_needs_a_name_that_providers_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_limit_stops_a_model_and_a_tool_that_hang() {
+async fn time_limit_ends_a_hanging_model_or_tool() {
     let limit = std::time::Duration::from_secs(10);
     let silent = agent(ScriptedModel::new().hang()).max_duration(limit);
     let busy = agent(ScriptedModel::new().call("nap", json!({})))

@@ -48,7 +48,7 @@ impl Confirmer for Bad {
 }
 
 #[tokio::test]
-async fn a_model_that_panics() {
+async fn model_panic_is_an_error_result() {
     let at_once = FunctionModel::new(|_| panic!("no model"));
     says(&result_of(agent(at_once)).await, "no model");
 
@@ -63,7 +63,7 @@ async fn a_model_that_panics() {
 }
 
 #[tokio::test]
-async fn a_counter_that_panics() {
+async fn token_counter_panic_is_an_error_result() {
     let builder = agent(FunctionModel::text(|_| "a".into())).token_counter(Bad);
     says(&result_of(builder).await, "cannot count");
 }
@@ -95,7 +95,7 @@ fn in_mid_answer() -> AgentBuilder {
 }
 
 #[tokio::test]
-async fn who_drops_a_run_is_not_struck_by_a_counter_that_panics() {
+async fn dropping_a_run_catches_a_token_counter_panic() {
     let mut run = in_mid_answer().build().unwrap().run("Go");
     while futures::poll!(run.next()).is_ready() {}
     let handle = run.handle();
@@ -114,7 +114,7 @@ async fn who_drops_a_run_is_not_struck_by_a_counter_that_panics() {
 }
 
 #[tokio::test]
-async fn an_interrupt_is_one_although_a_counter_panics() {
+async fn interrupt_with_a_panicking_token_counter_keeps_a_valid_history() {
     let mut run = in_mid_answer().build().unwrap().session("s").run("Go");
     while futures::poll!(run.next()).is_ready() {}
     run.handle().interrupt();
@@ -125,7 +125,7 @@ async fn an_interrupt_is_one_although_a_counter_panics() {
 }
 
 #[tokio::test]
-async fn a_lease_whose_release_panics() {
+async fn panic_in_lease_release_does_not_fail_the_run() {
     let store = Spied(ThreadStore::new(), BadStore("release"));
     let agent = agent(FunctionModel::text(|_| "a".into())).store(store);
     let agent = agent.build().unwrap();
@@ -135,7 +135,7 @@ async fn a_lease_whose_release_panics() {
 }
 
 #[tokio::test]
-async fn a_confirmer_that_panics_answers_nothing() {
+async fn confirmer_panic_denies_the_call() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
         .say("done");
@@ -189,7 +189,7 @@ impl Spy for BadStore {
 }
 
 #[tokio::test]
-async fn a_store_that_panics() {
+async fn store_panic_is_an_error_result() {
     for method in ["load", "append", "lease"] {
         let store = Spied(ThreadStore::new(), BadStore(method));
         let result = result_of(agent(FunctionModel::text(|_| "a".into())).store(store)).await;
@@ -198,7 +198,7 @@ async fn a_store_that_panics() {
 }
 
 #[tokio::test]
-async fn a_store_that_panics_when_a_call_has_run_does_not_undo_it() {
+async fn store_panic_after_a_call_keeps_its_result() {
     let store = Spied(ThreadStore::new(), BadStore("tool"));
     let model = ScriptedModel::new().call("echo", json!({"text": "x"}));
     let agent = agent(model).tool(echo()).store(store).build().unwrap();
@@ -230,7 +230,7 @@ impl Model for Nameless {
 }
 
 #[tokio::test]
-async fn a_model_that_panics_at_its_name() {
+async fn panic_in_model_id_is_an_error_result() {
     says(&result_of(agent(Nameless)).await, "no name");
 }
 
@@ -251,7 +251,7 @@ async fn hold<T>(fragile: Fragile) -> T {
 }
 
 #[tokio::test]
-async fn hooks_that_panic_while_they_are_cancelled_change_nothing() {
+async fn panic_in_a_cancelled_hook_does_not_change_the_exit_reason() {
     let model = ScriptedModel::new().calls([
         ("echo", json!({"text": "a"})),
         ("echo", json!({"text": "hang"})),
@@ -275,7 +275,7 @@ async fn hooks_that_panic_while_they_are_cancelled_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_stream_that_panics_while_it_is_cancelled_changes_nothing() {
+async fn panic_in_a_cancelled_stream_does_not_change_the_exit_reason() {
     let model = || {
         FunctionModel::stream(|_| async {
             let text = agentcore::ModelEvent::Text("Hal".into());
@@ -322,7 +322,7 @@ impl Hook for Hasty {
 }
 
 #[tokio::test]
-async fn a_session_is_saved_although_a_hook_panics_at_the_end() {
+async fn session_is_saved_when_a_hook_panics_at_the_end() {
     let notes = hook::after_agent("notes", |_cx, mut state| async move {
         state.todos = Arc::new(vec![Todo::new("1", "Wait")]);
         Ok(state)
@@ -375,7 +375,7 @@ impl agentcore::Tool for BadTool {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_in_what_it_says_of_itself() {
+async fn panic_in_a_tool_property_is_an_error_result() {
     let model = ScriptedModel::new()
         .calls([("bad", json!({})), ("echo", json!({"text": "x"}))])
         .say("done");
@@ -395,7 +395,7 @@ async fn a_tool_that_panics_in_what_it_says_of_itself() {
 }
 
 #[tokio::test]
-async fn a_run_that_panicked_says_so_to_who_awaits_it() {
+async fn awaited_run_that_panicked_returns_an_error() {
     let bad = FunctionModel::new(|_| panic!("no model"));
     let error: Error = agent(bad).build().unwrap().run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);

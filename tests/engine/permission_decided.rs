@@ -34,7 +34,7 @@ fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log) -> AgentBuilder
 }
 
 #[tokio::test]
-async fn a_denied_call_waits_no_more_while_its_sibling_runs() {
+async fn denial_is_stored_before_a_sibling_call_ends() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let begun = log.clone();
@@ -84,7 +84,7 @@ impl Spy for BadSave {
 }
 
 #[tokio::test]
-async fn an_approval_that_could_not_be_used_up_is_still_good() {
+async fn approval_that_could_not_be_stored_remains_valid() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
@@ -103,7 +103,7 @@ async fn an_approval_that_could_not_be_used_up_is_still_good() {
 }
 
 #[tokio::test]
-async fn a_question_is_stored_before_anybody_may_pass_it_on() {
+async fn pending_call_is_stored_before_the_run_ends() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let slow = hook::after_agent("slow", |_, _| std::future::pending());
     let model = ScriptedModel::new().call("act", json!({}));
@@ -116,7 +116,7 @@ async fn a_question_is_stored_before_anybody_may_pass_it_on() {
 }
 
 #[tokio::test]
-async fn a_question_that_cannot_be_stored_is_not_asked() {
+async fn pending_call_that_cannot_be_stored_fails_the_run() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let model = ScriptedModel::new().call("act", json!({}));
     let agent = parking(model, &store, &log)
@@ -128,7 +128,7 @@ async fn a_question_that_cannot_be_stored_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_hook_that_stops_the_run_stops_approved_calls() {
+async fn hook_stop_keeps_approved_calls_pending() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let stop = hook::before_agent("stop", |cx, state| {
@@ -146,7 +146,7 @@ async fn a_hook_that_stops_the_run_stops_approved_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_uses_up_no_approval_of_a_call_that_did_not_begin() {
+async fn interrupt_keeps_the_approval_of_a_call_that_did_not_start() {
     let store = ThreadStore::new();
     let model = ScriptedModel::new().calls([("stuck", json!({})), ("act", json!({}))]);
     let log = Log::default();
@@ -170,7 +170,7 @@ async fn an_interrupt_uses_up_no_approval_of_a_call_that_did_not_begin() {
 }
 
 #[tokio::test]
-async fn an_approval_does_not_outweigh_plan_mode() {
+async fn plan_mode_denies_an_approved_call() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let ask = hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("sure?")) });
     let build = |model: ScriptedModel| {
@@ -199,7 +199,7 @@ async fn an_approval_does_not_outweigh_plan_mode() {
 }
 
 #[tokio::test]
-async fn a_gate_that_interrupts_ends_a_resumed_run() {
+async fn gate_interrupt_ends_a_resumed_run() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new(), &store, &log)
@@ -214,7 +214,7 @@ async fn a_gate_that_interrupts_ends_a_resumed_run() {
 }
 
 #[tokio::test]
-async fn what_a_gate_would_change_since_is_not_what_was_approved() {
+async fn approved_call_with_arguments_changed_by_the_gate_does_not_run() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let confine = |request: &GateRequest| {
@@ -235,7 +235,7 @@ async fn what_a_gate_would_change_since_is_not_what_was_approved() {
 }
 
 #[tokio::test]
-async fn an_agent_without_the_tool_uses_up_no_approval() {
+async fn resume_without_the_tool_is_a_conflict_and_keeps_the_approval() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let other = agent(ScriptedModel::new())
@@ -258,7 +258,7 @@ async fn an_agent_without_the_tool_uses_up_no_approval() {
 }
 
 #[tokio::test]
-async fn an_edited_call_runs_with_the_other_arguments() {
+async fn edited_call_runs_with_the_edited_arguments() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("done"), &store, &log)
@@ -280,7 +280,7 @@ async fn an_edited_call_runs_with_the_other_arguments() {
 }
 
 #[tokio::test]
-async fn an_approval_may_be_for_the_rest_of_the_session() {
+async fn approval_for_the_session_covers_a_later_equal_call() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let rules = || agentcore::permission::PermissionRules::new().ask("act");
     let first = parking(ScriptedModel::new().call("act", json!({})), &store, &log)
@@ -300,7 +300,7 @@ async fn an_approval_may_be_for_the_rest_of_the_session() {
 }
 
 #[tokio::test]
-async fn a_number_in_the_arguments_is_what_it_was() {
+async fn float_arguments_of_a_pending_call_round_trip() {
     let log = Log::default();
     let value = 100.0 * 1.15;
     let stored = serde_json::to_string(&json!({ "n": value })).unwrap();
@@ -317,7 +317,7 @@ async fn a_number_in_the_arguments_is_what_it_was() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_gone_is_not_resumed() {
+async fn resume_of_a_deleted_session_is_session_not_found() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("Anew.").say("More."), &store, &log)
@@ -338,7 +338,7 @@ async fn a_session_that_is_gone_is_not_resumed() {
 }
 
 #[tokio::test]
-async fn an_expired_question_can_still_be_denied() {
+async fn expired_pending_call_can_be_denied() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let agent = parking(
         ScriptedModel::new().call("act", json!({})).say("Well."),
@@ -371,7 +371,7 @@ impl Spy for NoStarts {
 }
 
 #[tokio::test]
-async fn a_call_whose_start_cannot_be_stored_goes_on_waiting() {
+async fn approved_call_whose_start_cannot_be_stored_stays_pending() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
@@ -387,7 +387,7 @@ async fn a_call_whose_start_cannot_be_stored_goes_on_waiting() {
 }
 
 #[tokio::test]
-async fn what_ran_before_a_store_fails_is_shown() {
+async fn result_of_an_approved_call_is_emitted_when_a_later_save_fails() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let failing = parking(ScriptedModel::new(), &store, &log)
@@ -403,7 +403,7 @@ async fn what_ran_before_a_store_fails_is_shown() {
 }
 
 #[tokio::test]
-async fn hooks_see_what_a_call_was_edited_to() {
+async fn hooks_see_the_edited_arguments_of_a_call() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let small = hook::pre_tool_use("small", |_, call| {
@@ -429,7 +429,7 @@ async fn hooks_see_what_a_call_was_edited_to() {
 }
 
 #[tokio::test]
-async fn nothing_is_cut_and_decided_at_once() {
+async fn rewind_to_with_decisions_is_an_invalid_request() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new(), &store, &log).build().unwrap();
@@ -441,7 +441,7 @@ async fn nothing_is_cut_and_decided_at_once() {
 
 /// What was said while calls waited stands behind their results, and belongs to the run before.
 #[tokio::test]
-async fn what_was_said_while_calls_waited_is_not_taken_back() {
+async fn refusal_keeps_user_messages_stored_while_calls_were_pending() {
     let store = ThreadStore::new();
     let log = Log::default();
     parked(&store, &log).await;

@@ -22,7 +22,7 @@ fn calls_act() -> ScriptedModel {
 }
 
 #[tokio::test]
-async fn what_the_gate_says() {
+async fn gate_decision_sets_arguments_and_result_of_the_call() {
     let strict = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     for (decision, ran, text) in [
         (ToolDecision::allow(), "act{\"n\":1}", "act ran"),
@@ -57,7 +57,7 @@ async fn what_the_gate_says() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_the_run_and_what_has_not_begun() {
+async fn gate_interrupt_ends_the_run_and_skips_other_calls() {
     let log = Log::default();
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
         "one" => ToolDecision::stop("stop it"),
@@ -96,7 +96,7 @@ impl PermissionGate for Broken {
 }
 
 #[tokio::test]
-async fn a_gate_that_fails_denies() {
+async fn failing_gate_denies_the_call() {
     for panics in [false, true] {
         let log = Log::default();
         let agent = agent(calls_act())
@@ -111,7 +111,7 @@ async fn a_gate_that_fails_denies() {
 }
 
 #[tokio::test]
-async fn a_hooks_allow_answers_the_mode_but_never_a_rule() {
+async fn hook_allow_answers_a_mode_question_but_not_a_rule() {
     for (ask, ran) in [
         (ToolDecision::ask("sure?"), 1),
         (ToolDecision::ask_by_rule("sure?"), 0),
@@ -140,7 +140,7 @@ async fn a_hooks_allow_answers_the_mode_but_never_a_rule() {
 }
 
 #[tokio::test]
-async fn arguments_changed_after_the_gate_are_looked_at_again() {
+async fn arguments_changed_after_the_gate_are_checked_again() {
     let log = Log::default();
     let sneak = hook::wrap_tool_call("sneak", |call: agentcore::ToolCall, next| async move {
         next.run(call.with_args(json!({"n": 666}))).await
@@ -190,7 +190,7 @@ impl Confirmer for Says {
 }
 
 #[tokio::test]
-async fn what_the_confirmer_says() {
+async fn answer_of_the_confirmer_decides_the_call() {
     for (answer, ran, text) in [
         (Answer::Allow, 1, "act ran"),
         (Answer::AllowForSession, 1, "act ran"),
@@ -251,7 +251,7 @@ impl PermissionGate for Granting {
 }
 
 #[tokio::test]
-async fn a_grant_for_the_session_reaches_the_gate() {
+async fn session_grant_is_passed_to_the_gate() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("act", json!({"n": 1}))
@@ -270,7 +270,7 @@ async fn a_grant_for_the_session_reaches_the_gate() {
 }
 
 #[tokio::test]
-async fn a_responder_in_the_same_task() {
+async fn responder_in_the_same_task_answers_once() {
     let log = Log::default();
     let agent = agent(calls_act())
         .tool(logged("act", &log))
@@ -302,7 +302,7 @@ async fn a_responder_in_the_same_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_responder_or_a_late_one_is_nobody() {
+async fn dropped_or_late_responder_leaves_the_question_unanswered() {
     for (drops, words) in [(true, "cannot be answered"), (false, "cannot be answered")] {
         let log = Log::default();
         let agent = agent(calls_act())
@@ -326,7 +326,7 @@ async fn a_dropped_responder_or_a_late_one_is_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_spent_asking_counts_against_no_other_limit() {
+async fn waiting_for_an_answer_counts_toward_no_timeout() {
     let ask = FuncTool::new("ask", "Asks", any_object(), |cx, _args| async move {
         let answer = cx.ask("Which one?").await;
         sleep(50).await;
@@ -361,7 +361,7 @@ async fn time_spent_asking_counts_against_no_other_limit() {
 }
 
 #[tokio::test]
-async fn an_interrupt_while_somebody_is_asked() {
+async fn interrupt_during_a_question_ends_the_run_and_closes_the_question() {
     let log = Log::default();
     let agent = agent(ScriptedModel::new().call("act", json!({})))
         .tool(logged("act", &log))

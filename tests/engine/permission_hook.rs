@@ -39,7 +39,7 @@ async fn outcome(command: &str, with: impl FnOnce(AgentBuilder) -> AgentBuilder)
 }
 
 #[tokio::test]
-async fn a_hook_holds_the_run_to_its_rules() {
+async fn permission_hook_applies_its_rules_to_calls() {
     let rules = config(&json!({"allow": ["Bash(ls:*)"], "deny": ["Bash(rm:*)"]}));
     let hook = PermissionHook::new(rules).unwrap();
     for (command, wanted) in [
@@ -57,7 +57,7 @@ async fn a_hook_holds_the_run_to_its_rules() {
 }
 
 #[tokio::test]
-async fn a_hook_and_a_gate_both_hold() {
+async fn permission_hook_and_gate_must_both_allow() {
     let hook = |rules: Value| PermissionHook::new(config(&rules)).unwrap();
     let gate = |allow: &str| PermissionRules::new().allow(allow).unwrap();
     for (rules, allow, command, runs) in [
@@ -76,7 +76,7 @@ async fn a_hook_and_a_gate_both_hold() {
 }
 
 #[tokio::test]
-async fn the_configured_mode_is_the_runs() {
+async fn mode_of_the_permission_config_becomes_the_run_mode() {
     let rules = config(&json!({"mode": "bypassPermissions", "deny": ["Bash(rm:*)"]}));
     let log = Log::default();
     let agent = agent(runs("id"))
@@ -91,7 +91,7 @@ async fn the_configured_mode_is_the_runs() {
 }
 
 #[tokio::test]
-async fn a_mode_set_later_counts() {
+async fn mode_set_on_the_handle_overrides_the_config() {
     let rules = config(&json!({"mode": "bypassPermissions"}));
     let model = ScriptedModel::new()
         .call("Bash", json!({"command": "id"}))
@@ -117,7 +117,7 @@ async fn a_mode_set_later_counts() {
 }
 
 #[tokio::test]
-async fn relative_rules_begin_at_the_backends_root() {
+async fn relative_rules_are_resolved_at_the_backend_root() {
     let backend = MemoryBackend::new();
     backend.write("a", b"").await.unwrap();
     let rules = config(&json!({"allow": ["Read"], "deny": ["Read(/workspace/secrets/**)"]}));
@@ -143,7 +143,7 @@ async fn relative_rules_begin_at_the_backends_root() {
 }
 
 #[test]
-fn a_rule_that_never_matches_is_told_with_its_place() {
+fn rule_that_never_matches_is_a_config_error_with_its_index() {
     let rules = config(&json!({"deny": ["Bash(rm:*)", "Bash()"]}));
     let error = PermissionHook::new(rules).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -175,7 +175,7 @@ fn refusing(n: i64) -> impl PermissionGate {
 
 /// Every gate has seen the arguments that run.
 #[tokio::test]
-async fn gates_that_change_arguments() {
+async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
     type Add = fn(&RunContext);
     let cases: [(Add, &str); 5] = [
         (|cx| cx.add_gate(counting(3)), "act{\"n\":2}"),
@@ -239,7 +239,7 @@ async fn gates_that_change_arguments() {
 
 /// Gates are the run's: the next one begins without them.
 #[tokio::test]
-async fn gates_end_with_their_run() {
+async fn gates_added_to_a_run_end_with_it() {
     let log = Log::default();
     let first = std::sync::atomic::AtomicBool::new(true);
     let adds = hook::before_agent("gate", move |cx: RunContext, state| {

@@ -48,7 +48,7 @@ async fn parked(store: &ThreadStore, log: &Log) -> Vec<PendingCall> {
 }
 
 #[tokio::test]
-async fn approved_and_denied_in_another_process() {
+async fn parked_calls_are_decided_after_serialization() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     assert_eq!(calls.len(), 2);
@@ -72,7 +72,7 @@ async fn approved_and_denied_in_another_process() {
 }
 
 #[tokio::test]
-async fn what_is_not_decided_goes_on_waiting() {
+async fn undecided_call_stays_pending() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("done"), &store, &log);
@@ -93,7 +93,7 @@ async fn what_is_not_decided_goes_on_waiting() {
 }
 
 #[tokio::test]
-async fn decisions_that_do_not_fit_run_nothing() {
+async fn mismatched_decisions_are_rejected_and_run_nothing() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("done"), &store, &log);
@@ -139,7 +139,7 @@ async fn decisions_that_do_not_fit_run_nothing() {
 }
 
 #[tokio::test]
-async fn expired_and_tampered_questions() {
+async fn expired_and_tampered_pending_calls_are_rejected() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new(), &store, &log);
@@ -159,7 +159,7 @@ async fn expired_and_tampered_questions() {
 }
 
 #[tokio::test]
-async fn a_deny_rule_holds_for_approved_calls_too() {
+async fn deny_rule_applies_to_approved_calls() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = agent(ScriptedModel::new().say("done"))
@@ -175,7 +175,7 @@ async fn a_deny_rule_holds_for_approved_calls_too() {
 }
 
 #[tokio::test]
-async fn going_on_without_an_answer_closes_the_question_for_good() {
+async fn new_input_closes_pending_calls_permanently() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let model = ScriptedModel::new().hang();
@@ -206,7 +206,7 @@ async fn going_on_without_an_answer_closes_the_question_for_good() {
 }
 
 #[tokio::test]
-async fn a_fork_does_not_run_what_its_parent_asks_about() {
+async fn fork_cannot_resume_pending_calls_of_its_parent() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let calls = parked(&store, &log).await;
     let agent = parking(ScriptedModel::new().say("a"), &store, &log);
@@ -226,7 +226,7 @@ async fn a_fork_does_not_run_what_its_parent_asks_about() {
 }
 
 #[tokio::test]
-async fn an_approved_call_may_say_nothing_and_be_refused_by_a_hook() {
+async fn approved_call_with_an_empty_result_is_filled_without_a_repair() {
     let store = ThreadStore::new();
     let quiet = || FuncTool::new("quiet", "Says nothing", any_object(), |_, _| async { "" });
     let build = |model: ScriptedModel| {
@@ -256,7 +256,7 @@ async fn an_approved_call_may_say_nothing_and_be_refused_by_a_hook() {
 }
 
 #[tokio::test]
-async fn an_approved_call_that_was_cut_off_is_not_run_again() {
+async fn approved_call_of_a_dropped_run_does_not_run_again() {
     let (store, log) = (ThreadStore::new(), Log::default());
     let begun = log.clone();
     let build = |model: ScriptedModel| {
@@ -302,7 +302,7 @@ async fn an_approved_call_that_was_cut_off_is_not_run_again() {
 
 /// An approval is for one time: a call that may run again is asked about again.
 #[tokio::test]
-async fn an_approved_idempotent_call_that_was_cut_off_needs_leave_to_run_again() {
+async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
     for (allowed, says) in [(false, "may have run"), (true, "put")] {
         let (store, log) = (ThreadStore::new(), Log::default());
         let build = |model: ScriptedModel, hangs: bool, allowed: bool| {
@@ -344,7 +344,7 @@ async fn an_approved_idempotent_call_that_was_cut_off_needs_leave_to_run_again()
 }
 
 #[tokio::test]
-async fn a_question_expires_when_the_agent_says_so() {
+async fn pending_call_expires_after_approval_expiry() {
     let ask = |expiry: Option<std::time::Duration>| {
         let builder = agent(ScriptedModel::new().call("act", json!({})))
             .tool(logged("act", &Log::default()))
@@ -367,7 +367,7 @@ async fn a_question_expires_when_the_agent_says_so() {
 }
 
 #[tokio::test]
-async fn decision_with_arguments_beyond_the_depth_limit_is_refused() {
+async fn decision_with_arguments_beyond_the_depth_limit_is_rejected() {
     for depth in [100, 101, 124, 1_000] {
         let (store, log) = (ThreadStore::new(), Log::default());
         let calls = parked(&store, &log).await;
@@ -395,7 +395,7 @@ async fn decision_with_arguments_beyond_the_depth_limit_is_refused() {
 
 #[cfg(feature = "jsonl")]
 #[tokio::test]
-async fn calls_answered_one_by_one_are_not_all_written_again_each_time() {
+async fn deciding_calls_one_by_one_does_not_rewrite_all_pending_calls() {
     use agentcore::session::JsonlStore;
 
     const CALLS: usize = 60;

@@ -59,7 +59,7 @@ fn stop_from_aside(handle: RunHandle) {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_always_ready_is_interrupted() {
+async fn always_ready_stream_is_interrupted() {
     for event in small_events() {
         for shown in [false, true] {
             let builder = agent(always_ready(event.clone())).include_partial_messages(shown);
@@ -72,7 +72,7 @@ async fn a_stream_that_is_always_ready_is_interrupted() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_always_ready_is_interrupted_without_a_budget_of_tokio() {
+async fn always_ready_stream_is_interrupted_without_tokio_coop_budget() {
     let agent = agent(always_ready(ModelEvent::PartEnd)).build().unwrap();
     let run = agent.run("Go");
     stop_from_aside(run.handle());
@@ -81,7 +81,7 @@ async fn a_stream_that_is_always_ready_is_interrupted_without_a_budget_of_tokio(
 }
 
 #[tokio::test]
-async fn a_stream_that_is_always_ready_ends_at_the_time_limit() {
+async fn always_ready_stream_ends_at_the_time_limit() {
     for event in small_events() {
         let agent = agent(always_ready(event))
             .max_duration(Duration::from_millis(20))
@@ -94,7 +94,7 @@ async fn a_stream_that_is_always_ready_ends_at_the_time_limit() {
 
 /// The stop takes effect at the very next event.
 #[tokio::test]
-async fn a_stream_that_stops_its_own_run_says_nothing_more() {
+async fn stream_that_interrupts_its_run_ends_after_the_current_event() {
     let handle = Arc::new(OnceLock::<RunHandle>::new());
     let stopping = handle.clone();
     let model = FunctionModel::stream(move |_| {
@@ -115,7 +115,7 @@ async fn a_stream_that_stops_its_own_run_says_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_loop_can_be_given_up() {
+async fn direct_model_call_with_an_always_ready_stream_can_time_out() {
     for event in small_events() {
         let model = always_ready(event);
         let call = Model::call(&model, ModelRequest::new("Go"));
@@ -125,7 +125,7 @@ async fn a_call_without_a_loop_can_be_given_up() {
 
 #[cfg(feature = "http")]
 #[tokio::test]
-async fn a_body_of_nothing_but_comments_can_be_given_up() {
+async fn body_of_comments_only_can_time_out() {
     use agentcore::providers::{anthropic, ollama, openai};
     let body = |chunk: &'static str| {
         stream::repeat(chunk)
@@ -154,7 +154,7 @@ fn stopping(handle: &Arc<OnceLock<RunHandle>>, calls: &Arc<AtomicUsize>) -> Func
 }
 
 #[tokio::test]
-async fn calls_that_have_not_begun_do_not_begin_after_a_stop() {
+async fn calls_do_not_start_after_an_interrupt() {
     let exclusive: [fn(FuncTool) -> FuncTool; 2] = [|tool| tool, FuncTool::exclusive];
     for (set, most) in exclusive.into_iter().zip([8, 3]) {
         let handle = Arc::new(OnceLock::new());
@@ -171,7 +171,7 @@ async fn calls_that_have_not_begun_do_not_begin_after_a_stop() {
 }
 
 #[tokio::test]
-async fn turns_that_are_always_ready_leave_room_for_other_tasks() {
+async fn always_ready_turns_yield_to_other_tasks() {
     let model = FunctionModel::new(|request| {
         let turns = request.messages.len() / 2;
         let call = ToolCall::new(format!("c{turns}"), "act", json!({"n": turns}));
@@ -204,7 +204,7 @@ fn closing(model: ScriptedModel) -> AgentBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_agent_ends_soon_after_the_time_limit() {
+async fn after_agent_hooks_get_ten_seconds_after_the_time_limit() {
     let agent = closing(ScriptedModel::new().hang())
         .max_duration(Duration::from_secs(1))
         .build()
@@ -225,7 +225,7 @@ async fn after_agent_ends_soon_after_the_time_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_while_after_agent_runs_leaves_the_finished_answer() {
+async fn stop_during_after_agent_keeps_the_finished_answer() {
     type Stop = fn(RunHandle);
     let stops: [(Stop, Option<u64>); 3] = [
         (|handle| handle.interrupt(), None),
@@ -251,7 +251,7 @@ async fn a_stop_while_after_agent_runs_leaves_the_finished_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_agent_has_all_the_time_it_wants_in_a_run_that_nobody_stops() {
+async fn after_agent_without_a_timeout_may_run_for_an_hour() {
     let long = hook::after_agent("long", |_, state| async move {
         sleep(3_600).await;
         Ok(state)
@@ -269,7 +269,7 @@ async fn after_agent_has_all_the_time_it_wants_in_a_run_that_nobody_stops() {
 /// A hook gives up waiting for an answer and returns an empty one, so that the model is asked once
 /// more: what had come of the first is not what an interrupt cuts off before that.
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_keeps_nothing_of_an_answer_that_a_hook_has_replaced() {
+async fn interrupt_discards_a_partial_answer_that_a_hook_has_replaced() {
     let model = ScriptedModel::new().step(Step::text("half of it").then_hang());
     let replace = hook::wrap_model_call("replace", |request, next| async move {
         match timeout(Duration::from_secs(1), next.run(request)).await {

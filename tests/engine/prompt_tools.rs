@@ -115,7 +115,7 @@ async fn prompter_sees_the_tools_the_model_sees() {
 }
 
 #[tokio::test]
-async fn prompter_is_asked_once_when_hooks_announce_their_tools() {
+async fn prompter_is_called_once_when_hooks_announce_their_tools() {
     let model = ScriptedModel::new().say("done");
     let prompter = Listing::default();
     let agent = agent(model.clone())

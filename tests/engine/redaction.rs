@@ -57,7 +57,7 @@ fn telling(key: &'static str, fails: bool) -> FuncTool {
 }
 
 #[tokio::test]
-async fn nobody_reads_a_known_key() {
+async fn known_key_is_redacted_from_results_and_errors() {
     const KEY: &str = "sk-known-0123456789";
     let _known = Secret::new(KEY);
     for fails in [false, true] {
@@ -71,7 +71,7 @@ async fn nobody_reads_a_known_key() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_key_stays() {
+async fn dropped_and_placeholder_secrets_are_not_redacted() {
     const GONE: &str = "sk-gone-0123456789";
     const SHORT: &str = "placeholder";
     let (_short, twin) = (Secret::new(SHORT), Secret::new(GONE));
@@ -93,7 +93,7 @@ async fn what_is_not_a_key_stays() {
 
 #[cfg(feature = "http")]
 #[tokio::test]
-async fn the_key_of_a_provider_is_known() {
+async fn provider_key_is_redacted_from_panics() {
     const KEY: &str = "sk-provider-0123456789";
     let panics = FuncTool::new("tool", "Panics", any_object(), |_cx, _args| async {
         if KEY.len() > 1 {
@@ -108,7 +108,7 @@ async fn the_key_of_a_provider_is_known() {
 
 /// What runs on the side is told to the model and the reader when it is done.
 #[tokio::test]
-async fn the_outcome_of_work_on_the_side() {
+async fn key_in_a_background_task_outcome_is_redacted() {
     const KEY: &str = "sk-aside-0123456789";
     let _known = Secret::new(KEY);
     let starts = FuncTool::new(
@@ -129,7 +129,7 @@ async fn the_outcome_of_work_on_the_side() {
 
 /// A file of a project says what may run, and neither who answers nor with which key.
 #[test]
-fn rules_set_no_endpoint_and_no_key() {
+fn permission_config_rejects_endpoints_and_keys() {
     use agentcore::permission::PermissionConfig;
     for name in [
         "base_url",

@@ -51,7 +51,7 @@ async fn begin(mut run: Run, log: &Log, calls: usize) {
 }
 
 #[tokio::test]
-async fn idempotent_calls_run_again_and_others_do_not() {
+async fn idempotent_calls_of_a_dropped_run_run_again_and_others_do_not() {
     let log = Log::default();
     let model = scripted();
     let agent = agent(StrictModel::new(model.clone()))
@@ -85,7 +85,7 @@ async fn idempotent_calls_run_again_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn a_call_that_ended_beside_one_that_did_not_keeps_its_result() {
+async fn finished_call_of_a_dropped_run_keeps_its_result() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([
@@ -115,7 +115,7 @@ async fn a_call_that_ended_beside_one_that_did_not_keeps_its_result() {
 }
 
 #[tokio::test]
-async fn calls_that_change_nothing_run_again_although_their_start_is_not_stored() {
+async fn idempotent_read_only_calls_run_again_without_a_stored_start() {
     for effect in [SideEffect::None, SideEffect::ReadOnly] {
         let log = Log::default();
         let model = scripted();
@@ -140,7 +140,7 @@ async fn calls_that_change_nothing_run_again_although_their_start_is_not_stored(
 }
 
 #[tokio::test]
-async fn a_read_only_call_that_had_not_begun_runs_too() {
+async fn read_only_call_that_had_not_started_runs_in_the_next_run() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([("act", json!({})), ("look", json!({}))])
@@ -162,7 +162,7 @@ async fn a_read_only_call_that_had_not_begun_runs_too() {
 }
 
 #[tokio::test]
-async fn a_call_runs_again_until_it_has_its_result() {
+async fn idempotent_call_is_repeated_until_it_has_a_result() {
     let log = Log::default();
     let times = Arc::<AtomicUsize>::default();
     let tool = FuncTool::new("again", "Hangs twice", any_object(), {
@@ -193,7 +193,7 @@ async fn a_call_runs_again_until_it_has_its_result() {
 }
 
 #[tokio::test]
-async fn a_call_that_may_not_run_any_more_does_not() {
+async fn idempotent_call_that_is_denied_now_does_not_run_again() {
     let (log, store) = (Log::default(), ThreadStore::new());
     let build = |model: &ScriptedModel, denies: bool| {
         let gate = Gate(move |_: &GateRequest| match denies {
@@ -217,7 +217,7 @@ async fn a_call_that_may_not_run_any_more_does_not() {
 }
 
 #[tokio::test]
-async fn a_tool_that_a_hook_brings_runs_again_too() {
+async fn idempotent_tool_registered_by_a_hook_runs_again() {
     let log = Log::default();
     let tool = Arc::new(halting("again", &log).idempotent());
     let bring = hook::before_agent_with("bring", tool, |tool, _cx, mut state| async move {

@@ -54,7 +54,7 @@ fn text_of_deltas(messages: &[SdkMessage]) -> String {
 }
 
 #[tokio::test]
-async fn text_over_the_limit_ends_the_run_and_stays_up_to_the_limit() {
+async fn text_over_the_limit_fails_the_run_and_is_kept_up_to_the_limit() {
     for shown in [false, true] {
         let model = ScriptedModel::new()
             .events(many(|_| vec![ModelEvent::Text("a".repeat(300))]))
@@ -111,14 +111,14 @@ async fn text_is_cut_before_the_character_that_does_not_fit() {
 }
 
 #[tokio::test]
-async fn an_answer_of_exactly_the_limit_is_whole() {
+async fn answer_at_the_byte_limit_is_accepted() {
     let agent = builder(ScriptedModel::new().say("a".repeat(1_000)));
     let output = agent.build().unwrap().run("Go").await.unwrap();
     assert_eq!(output.text.len(), 1_000);
 }
 
 #[tokio::test]
-async fn every_kind_of_growth_is_limited() {
+async fn bytes_calls_and_blocks_of_an_answer_are_limited() {
     let thinking = || ModelEvent::Thinking("h".repeat(300));
     let cases = [
         ("max_bytes", many(|_| vec![thinking()])),
@@ -204,7 +204,7 @@ async fn every_kind_of_growth_is_limited() {
 }
 
 #[tokio::test]
-async fn whole_calls_before_the_limit_do_not_run() {
+async fn complete_calls_before_the_limit_do_not_run() {
     let log = Log::default();
     let model = ScriptedModel::new().events(vec![
         Ok(ModelEvent::Text("I act.".into())),
@@ -223,7 +223,7 @@ async fn whole_calls_before_the_limit_do_not_run() {
 }
 
 #[tokio::test]
-async fn nothing_stays_of_an_answer_when_interrupted_ones_are_not_kept() {
+async fn too_large_answer_is_discarded_without_keep_interrupted() {
     let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
     let agent = builder(model).keep_interrupted(false).build().unwrap();
     agent.session("s").run("Go").await.unwrap_err();
@@ -231,7 +231,7 @@ async fn nothing_stays_of_an_answer_when_interrupted_ones_are_not_kept() {
 }
 
 #[tokio::test]
-async fn pieces_and_the_whole_of_them_count_once() {
+async fn deltas_and_the_complete_block_count_once() {
     let args = json!({"text": "x".repeat(700)});
     let model = ScriptedModel::new()
         .step(Step::new().and_thinking("h".repeat(200), block(&"h".repeat(200))))
@@ -245,7 +245,7 @@ async fn pieces_and_the_whole_of_them_count_once() {
 }
 
 #[tokio::test]
-async fn a_restarted_answer_has_the_whole_limit_again() {
+async fn restart_resets_the_byte_count() {
     let model = ScriptedModel::new().events(vec![
         Ok(ModelEvent::Text("a".repeat(900))),
         Ok(ModelEvent::Restart),
@@ -257,7 +257,7 @@ async fn a_restarted_answer_has_the_whole_limit_again() {
 }
 
 #[tokio::test]
-async fn an_error_of_this_kind_is_never_retried_and_a_request_may_have_its_own_limits() {
+async fn response_too_large_is_not_retryable_and_limits_can_be_set_by_request() {
     assert!(!ErrorKind::ResponseTooLarge.is_retryable());
     let model = ScriptedModel::new().say("a".repeat(50)).say("b".repeat(50));
     let request = |bytes| {
@@ -275,7 +275,7 @@ async fn an_error_of_this_kind_is_never_retried_and_a_request_may_have_its_own_l
 }
 
 #[tokio::test]
-async fn models_see_the_limits_of_the_agent() {
+async fn model_request_has_the_response_limits_of_the_agent() {
     let model = FunctionModel::text(|request| request.response_limits().max_bytes.to_string());
     let output = builder(model).build().unwrap().run("Go").await.unwrap();
     assert_eq!(output.text, "1000");
@@ -283,7 +283,7 @@ async fn models_see_the_limits_of_the_agent() {
 
 /// A hook that asks the model for something of its own is limited as well.
 #[tokio::test]
-async fn calls_of_hooks_are_limited() {
+async fn model_calls_of_hooks_are_limited() {
     let model = ScriptedModel::new().say("a".repeat(2_000)).say("fine");
     let hook = agentcore::hook::before_agent("own", |cx, state| async move {
         let model = cx.model();
@@ -298,7 +298,7 @@ async fn calls_of_hooks_are_limited() {
 }
 
 #[tokio::test]
-async fn a_hook_may_answer_in_place_of_one_that_was_too_large() {
+async fn hook_may_replace_a_too_large_answer() {
     let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
     let hook = agentcore::hook::wrap_model_call("own", |request, next| async move {
         match next.run(request).await {
@@ -323,7 +323,7 @@ async fn a_hook_may_answer_in_place_of_one_that_was_too_large() {
 /// The events of an attempt that shows nothing until it has succeeded are held, but pieces of one
 /// block as one.
 #[tokio::test]
-async fn held_events_take_no_more_room_than_the_answer() {
+async fn held_events_are_merged_by_block() {
     let model = FunctionModel::stream(|_| async {
         let pieces = (0..5_000).map(|_| Ok(ModelEvent::Text("a".into())));
         let thoughts = (0..5_000).map(|_| Ok(ModelEvent::Thinking("h".into())));
@@ -351,7 +351,7 @@ async fn held_events_take_no_more_room_than_the_answer() {
 }
 
 #[tokio::test]
-async fn the_retry_policy_does_not_repeat_it() {
+async fn retry_policy_does_not_repeat_a_too_large_answer() {
     let model = ScriptedModel::new().events(many(|_| vec![ModelEvent::Text("a".repeat(300))]));
     let agent = builder(model.clone())
         .retry(RetryPolicy::default().with_max_retries(5))
@@ -362,7 +362,7 @@ async fn the_retry_policy_does_not_repeat_it() {
 }
 
 #[tokio::test]
-async fn the_run_after_one_that_was_too_large_sends_what_was_kept() {
+async fn next_run_sends_the_kept_part_of_a_too_large_answer() {
     let model = ScriptedModel::new()
         .events(many(|_| vec![ModelEvent::Text("a".repeat(300))]))
         .expect(|request| {

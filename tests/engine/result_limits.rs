@@ -39,7 +39,7 @@ fn capacity(result: &ToolResult) -> usize {
 }
 
 #[tokio::test]
-async fn result_of_any_size_is_cut_to_the_default_limit_and_its_memory_released() {
+async fn large_result_is_cut_to_the_default_limit_and_its_memory_is_released() {
     let text = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
         "x".repeat(4 * LIMIT)
     });
@@ -61,7 +61,7 @@ async fn result_of_any_size_is_cut_to_the_default_limit_and_its_memory_released(
 }
 
 #[tokio::test]
-async fn result_at_its_limit_stays_as_it_is() {
+async fn result_at_the_limit_is_unchanged() {
     let tool = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
         "é".repeat(1_000)
     });
@@ -70,7 +70,7 @@ async fn result_at_its_limit_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_hooks_make_of_a_result_is_limited_as_well() {
+async fn results_changed_by_hooks_are_limited() {
     let after = hook::post_tool_use("long", |_, _, mut result: ToolResult| async move {
         result.content.push_text(&"y".repeat(5_000));
         Ok(result)

@@ -34,7 +34,7 @@ impl Spy for OneConnection {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_holds_the_store_goes_on_while_results_are_written() {
+async fn parallel_calls_with_a_single_store_connection_do_not_deadlock() {
     let log = Log::default();
     let calls = (0..4).map(|n| ("act", json!({"n": n})));
     let model = ScriptedModel::new().calls(calls).say("done");
@@ -58,7 +58,7 @@ impl TokenCounter for CannotCountResults {
 }
 
 #[tokio::test]
-async fn what_was_stored_stays_although_it_cannot_be_counted() {
+async fn stored_result_is_kept_when_the_token_counter_panics() {
     let model = ScriptedModel::new().call("act", json!({}));
     let agent = agent(model)
         .tool(logged("act", &Log::default()))
@@ -71,7 +71,7 @@ async fn what_was_stored_stays_although_it_cannot_be_counted() {
 }
 
 #[tokio::test]
-async fn limits_beyond_all_time_are_none() {
+async fn maximum_durations_act_as_no_limit() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
         .say("done");
@@ -88,7 +88,7 @@ async fn limits_beyond_all_time_are_none() {
 }
 
 #[tokio::test]
-async fn an_answer_that_a_hook_went_on_from_is_not_the_output() {
+async fn answer_continued_by_before_stop_is_not_the_structured_output() {
     let model = FunctionModel::text(|_| "7".into());
     let more = hook::before_stop("more", |_, _| async {
         Ok(StopDecision::continue_with("Test it."))
@@ -103,7 +103,7 @@ async fn an_answer_that_a_hook_went_on_from_is_not_the_output() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_to_a_run_that_parks_is_there_when_it_goes_on() {
+async fn steering_message_to_a_run_that_parks_is_stored() {
     let gate = Gate(|request: &GateRequest| match &*request.call.name {
         "nap" => ToolDecision::allow(),
         _ => ToolDecision::ask("sure?"),
@@ -129,7 +129,7 @@ async fn what_is_said_to_a_run_that_parks_is_there_when_it_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_is_not_a_slow_tool() {
+async fn slow_reader_does_not_time_out_a_tool() {
     let tool = FuncTool::new("work", "Works", any_object(), |cx, _| async move {
         cx.progress("half").await;
         sleep(5).await;
@@ -151,7 +151,7 @@ async fn a_slow_reader_is_not_a_slow_tool() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_a_run_is_not_in_its_session() {
+async fn run_values_are_not_stored_in_the_session() {
     let held = Arc::new(());
     let agent = agent(ScriptedModel::new().say("ok")).build().unwrap();
     let session = agent.session("s").with(held.clone());
@@ -163,7 +163,7 @@ async fn what_belongs_to_a_run_is_not_in_its_session() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_deleted_while_it_runs_stays_deleted() {
+async fn session_deleted_during_a_run_is_not_created_again() {
     let store = ThreadStore::new();
     let gone = store.clone();
     let tool = FuncTool::new("forget", "Deletes", any_object(), move |_, _| {
@@ -184,7 +184,7 @@ async fn a_session_that_is_deleted_while_it_runs_stays_deleted() {
 }
 
 #[tokio::test]
-async fn a_fork_at_a_message_knows_no_input() {
+async fn fork_at_a_message_forgets_later_input_ids() {
     let model = ScriptedModel::new().say("one").say("two").say("other two");
     let agent = agent(model).build().unwrap();
     let send = |id: &'static str, key: &'static str, text: &'static str| {
@@ -214,7 +214,7 @@ impl Compactor for Shorten {
 }
 
 #[tokio::test]
-async fn an_answer_cut_off_in_the_last_turn_is_asked_for_again() {
+async fn answer_cut_in_the_last_turn_is_requested_again() {
     let model = ScriptedModel::new()
         .say("Hello.")
         .step(

@@ -39,7 +39,7 @@ fn warnings(messages: &[SdkMessage]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_result_with_nothing_a_tool_may_say_is_filled() {
+async fn result_without_allowed_content_is_filled() {
     let call = Part::ToolCall(ToolCall::new("inner", "look", json!({})));
     for (returned, kept) in [
         (Content::from(" \n"), "(no output)"),
@@ -64,7 +64,7 @@ async fn a_result_with_nothing_a_tool_may_say_is_filled() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_paused_while_it_thinks_is_asked_for_again() {
+async fn answer_paused_during_thinking_is_requested_again() {
     let model = ScriptedModel::new()
         .step(
             Step::new()
@@ -79,7 +79,7 @@ async fn an_answer_that_is_paused_while_it_thinks_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn only_what_a_user_may_say_is_steered() {
+async fn steering_drops_empty_and_non_user_messages_with_warnings() {
     let model = StrictModel::new(ScriptedModel::new().call("look", json!({})).say("done"));
     let agent = AgentBuilder::new(model)
         .tool(returning("seen".into()))
@@ -104,7 +104,7 @@ async fn only_what_a_user_may_say_is_steered() {
 }
 
 #[tokio::test]
-async fn a_hook_that_would_go_on_without_a_word_is_not_heard() {
+async fn before_stop_with_an_empty_message_is_ignored_with_a_warning() {
     let quiet = hook::before_stop("quiet", |_, _| async {
         Ok(StopDecision::continue_with(""))
     });
@@ -127,7 +127,7 @@ async fn a_hook_that_would_go_on_without_a_word_is_not_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_does_not_wait_for_a_hook_that_decides_whether_to_stop() {
+async fn interrupt_does_not_wait_for_a_before_stop_hook() {
     let slow = hook::before_stop("slow", |_, _| async {
         tokio::time::sleep(Duration::from_secs(50)).await;
         Ok(StopDecision::Stop)
@@ -150,7 +150,7 @@ async fn a_stop_does_not_wait_for_a_hook_that_decides_whether_to_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_failed_attempt_said_is_not_the_answer_of_a_later_turn() {
+async fn text_of_a_failed_attempt_is_not_kept_by_an_interrupt_in_a_later_turn() {
     let broken = vec![
         Ok(ModelEvent::Start(Box::default())),
         Ok(ModelEvent::Text("void".into())),
@@ -176,7 +176,7 @@ async fn what_a_failed_attempt_said_is_not_the_answer_of_a_later_turn() {
 }
 
 #[tokio::test]
-async fn a_summary_that_would_part_a_call_from_its_result_covers_less() {
+async fn summary_boundary_is_moved_before_an_open_call() {
     let store = ThreadStore::new();
     let mut state = AgentState::new("s");
     state.messages = Messages::from("Hi")
@@ -198,7 +198,7 @@ async fn a_summary_that_would_part_a_call_from_its_result_covers_less() {
 }
 
 #[tokio::test]
-async fn a_call_in_the_input_keeps_its_id_to_itself() {
+async fn call_id_in_the_input_is_not_reused_for_model_calls() {
     let call = || ToolCall::new("a", "look", json!({}));
     let model = StrictModel::new(
         ScriptedModel::new()
@@ -218,7 +218,7 @@ async fn a_call_in_the_input_keeps_its_id_to_itself() {
 }
 
 #[tokio::test]
-async fn a_task_begun_after_the_run_holds_nothing() {
+async fn background_task_spawned_after_the_run_is_dropped() {
     let kept = Arc::new(Mutex::new(None::<RunContext>));
     let slot = kept.clone();
     let keep = hook::before_agent("keep", move |cx, state| {
@@ -242,7 +242,7 @@ async fn a_task_begun_after_the_run_holds_nothing() {
 }
 
 #[tokio::test]
-async fn an_approved_call_that_ran_is_never_said_not_to_have_run() {
+async fn approved_call_that_ran_keeps_its_result_when_the_run_is_dropped() {
     let does = FuncTool::new("do", "Does", json!({"type": "object"}), |_, _| async {
         "done"
     });
@@ -276,7 +276,7 @@ async fn an_approved_call_that_ran_is_never_said_not_to_have_run() {
 }
 
 #[tokio::test]
-async fn a_refusal_does_not_take_back_what_an_approved_call_did() {
+async fn refusal_keeps_results_of_approved_calls() {
     let ask = hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("may it?")) });
     let model = ScriptedModel::new()
         .call("look", json!({}))

@@ -54,7 +54,7 @@ fn some(last: usize, how_many: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn a_run_ends_with_one_result_and_leaves_a_session_that_goes_on() {
+fn any_run_emits_one_result_and_leaves_a_usable_session() {
     hold(256, &plan(), |plan: Plan| {
         check::at_the_end(&plan)?;
         Ok(())
@@ -62,14 +62,14 @@ fn a_run_ends_with_one_result_and_leaves_a_session_that_goes_on() {
 }
 
 #[test]
-fn awaiting_a_run_is_collecting_it() {
+fn any_awaited_run_equals_the_collected_run() {
     hold(256, &plan(), |plan: Plan| {
         check::awaited_equals_collected(&plan)
     });
 }
 
 #[test]
-fn a_run_may_be_dropped_at_every_poll() {
+fn run_dropped_at_any_poll_leaves_a_usable_session() {
     hold(40, &plan(), |plan: Plan| {
         let polls = check::polls(&plan)?;
         (0..=polls).try_for_each(|at| check::after(&plan, at, Ending::Drop))
@@ -77,7 +77,7 @@ fn a_run_may_be_dropped_at_every_poll() {
 }
 
 #[test]
-fn a_run_may_be_stopped_and_steered_at_any_poll() {
+fn run_stopped_or_steered_at_any_poll_leaves_a_usable_session() {
     hold(64, &plan(), |plan: Plan| {
         let polls = check::polls(&plan)?;
         for at in some(polls, 8) {
@@ -91,7 +91,7 @@ fn a_run_may_be_stopped_and_steered_at_any_poll() {
 }
 
 #[test]
-fn what_waits_for_an_approval_is_answered_once() {
+fn parked_calls_are_resumed_exactly_once() {
     hold(128, &plan(), |mut plan: Plan| {
         plan.park = true;
         plan.replies = None;

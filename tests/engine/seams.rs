@@ -66,7 +66,7 @@ fn offered(request: &agentcore::ModelRequest) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_source_is_looked_at_before_each_turn() {
+async fn tool_source_is_read_before_each_turn() {
     let shelf = Shelf::default();
     *shelf.tools.lock().unwrap() = vec![tool("first")];
     let (tools, fault) = (shelf.tools.clone(), shelf.fault.clone());
@@ -110,7 +110,7 @@ async fn a_source_is_looked_at_before_each_turn() {
 }
 
 #[tokio::test]
-async fn a_source_with_a_version_is_asked_when_it_changes() {
+async fn tool_source_with_a_version_is_read_only_after_a_change() {
     let shelf = Shelf {
         has_version: true,
         ..Shelf::default()
@@ -137,7 +137,7 @@ async fn a_source_with_a_version_is_asked_when_it_changes() {
 }
 
 #[tokio::test]
-async fn a_source_that_panics_is_one_that_fails() {
+async fn panicking_tool_source_is_a_warning() {
     let shelf = Shelf::default();
     *shelf.fault.lock().unwrap() = Some("panic");
     let agent = agent(ScriptedModel::new().say("done"))
@@ -175,7 +175,7 @@ impl Prompter for Telling {
 }
 
 #[tokio::test]
-async fn a_prompter_sees_the_run_it_speaks_for() {
+async fn prompter_receives_the_context_of_the_run() {
     let model = ScriptedModel::new()
         .with_id("scripted:one")
         .say("a")
@@ -204,7 +204,7 @@ async fn a_prompter_sees_the_run_it_speaks_for() {
 }
 
 #[tokio::test]
-async fn a_prompter_that_fails_ends_the_run_before_the_model() {
+async fn failing_prompter_ends_the_run_before_the_model_call() {
     for (fault, expected) in [("no template", "no template"), ("panic", "no prompt")] {
         let agent = agent(ScriptedModel::new())
             .prompter(Telling(Some(fault)))
@@ -220,7 +220,7 @@ async fn a_prompter_that_fails_ends_the_run_before_the_model() {
 }
 
 #[tokio::test]
-async fn what_allows_all_asks_nobody_and_what_never_compacts_does_not() {
+async fn allow_all_asks_no_question_and_no_compaction_never_compacts() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x".repeat(4_000)}))
         .say("done")
@@ -237,7 +237,7 @@ async fn what_allows_all_asks_nobody_and_what_never_compacts_does_not() {
 }
 
 #[tokio::test]
-async fn what_a_tool_passes_on_belongs_to_its_call() {
+async fn message_forwarded_by_a_tool_carries_its_call_id() {
     let relay = FuncTool::new("relay", "", any_object(), |cx, _| async move {
         let kind = SystemKind::Unknown {
             subtype: "child".into(),
@@ -261,7 +261,7 @@ async fn what_a_tool_passes_on_belongs_to_its_call() {
 }
 
 #[test]
-fn phases_are_sets_with_names() {
+fn phases_combine_and_print_their_names() {
     const NAMES: [(Phases, &str); 8] = [
         (Phases::BEFORE_AGENT, "before_agent"),
         (Phases::MODIFY_REQUEST, "modify_request"),
@@ -286,7 +286,7 @@ fn phases_are_sets_with_names() {
 }
 
 #[tokio::test]
-async fn the_other_names_of_the_first_and_last_phase() {
+async fn pre_and_post_generation_run_as_before_and_after_agent() {
     let hooks = [
         hook::pre_generation("load", |cx, mut state| async move {
             cx.set_value(7_u8);
@@ -329,7 +329,7 @@ async fn the_other_names_of_the_first_and_last_phase() {
 }
 
 #[test]
-fn a_temperature_that_is_no_number_is_refused_at_once() {
+fn invalid_temperature_is_a_config_error() {
     for temperature in [f64::NAN, f64::INFINITY, -0.1] {
         let built = agent(ScriptedModel::new()).temperature(temperature).build();
         let error = built.unwrap_err();

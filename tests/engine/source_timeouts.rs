@@ -51,7 +51,7 @@ async fn watch_an_hour(run: agentcore::Run) -> (Vec<SdkMessage>, RunOutput) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn source_that_hangs_keeps_its_earlier_tools() {
+async fn hanging_tool_source_keeps_its_earlier_tools() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "a"}))
         .call("echo", json!({"text": "b"}))
@@ -74,7 +74,7 @@ async fn source_that_hangs_keeps_its_earlier_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_sources_that_hang_cost_one_limit() {
+async fn two_hanging_tool_sources_wait_for_one_timeout_together() {
     let agent = agent(ScriptedModel::new().say("done"))
         .tool_source(Slow::new("first", 1))
         .tool_source(Slow::new("second", 1))

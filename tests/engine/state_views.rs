@@ -18,7 +18,7 @@ fn filled(mut state: AgentState) -> AgentState {
 }
 
 #[tokio::test]
-async fn reading_the_state_copies_nothing() {
+async fn with_state_for_reading_copies_nothing() {
     let fill = hook::before_agent("fill", |_cx, state| async move { Ok(filled(state)) });
     let look = hook::before_agent("look", |cx, state: AgentState| async move {
         cx.with_state(|view| {
@@ -71,7 +71,7 @@ async fn reading_the_state_copies_nothing() {
 }
 
 #[tokio::test]
-async fn writing_the_state_is_reported_when_it_changes() {
+async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
     let fill = hook::before_agent("fill", |_cx, state| async move { Ok(filled(state)) });
     let write = hook::before_agent("write", |cx, state: AgentState| async move {
         // Written, but equal to what was there.

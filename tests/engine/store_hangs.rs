@@ -24,7 +24,7 @@ impl Spy for NeverSaves {
 }
 
 #[tokio::test(start_paused = true)]
-async fn store_that_hangs_at_the_end_of_a_run_does_not_hold_up_its_stop() {
+async fn hanging_store_at_the_end_of_a_run_does_not_block_its_stop() {
     let agent = agent(ScriptedModel::new().say("hi"))
         .store(Spied(ThreadStore::new(), NeverSaves))
         .max_duration(Duration::from_secs(2))
@@ -51,7 +51,7 @@ impl Spy for HangsAt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn store_that_hangs_inside_a_run_does_not_hold_up_its_stop() {
+async fn hanging_store_inside_a_run_does_not_block_its_stop() {
     for at in 0..4 {
         let model = ScriptedModel::new()
             .call("echo", json!({"text": "a"}))

@@ -31,7 +31,7 @@ fn tool(fails: bool) -> FuncTool {
 }
 
 #[tokio::test]
-async fn suppressed_result_is_in_neither_store_nor_stream_nor_traces() {
+async fn suppressed_result_is_absent_from_store_stream_and_traces() {
     for fails in [false, true] {
         let logged = Logged::default();
         let _listening = tracing::subscriber::set_default(logged.clone());
@@ -76,7 +76,7 @@ async fn suppressed_result_is_in_neither_store_nor_stream_nor_traces() {
 }
 
 #[tokio::test]
-async fn spans_of_other_calls_have_their_output_all_the_same() {
+async fn spans_of_calls_that_are_not_suppressed_have_their_output() {
     let recorder = MemoryRecorder::new();
     let agent = agent(ScriptedModel::new().call("tool", json!({})).say("done"))
         .tool(tool(false))

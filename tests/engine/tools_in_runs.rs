@@ -15,7 +15,7 @@ use crate::kit::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn neighbours_run_side_by_side_and_results_keep_the_order_of_the_calls() {
+async fn parallel_calls_run_concurrently_and_results_keep_call_order() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([3, 1, 2].map(|n| ("nap", json!({"n": n}))))
@@ -42,7 +42,7 @@ async fn neighbours_run_side_by_side_and_results_keep_the_order_of_the_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exclusive_call_runs_alone_in_its_place() {
+async fn exclusive_call_runs_alone_in_call_order() {
     let log = Log::default();
     let alone = FuncTool::new("alone", "Alone", any_object(), {
         let log = log.clone();
@@ -84,7 +84,7 @@ async fn an_exclusive_call_runs_alone_in_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_many_run_at_once_is_bounded() {
+async fn parallel_tools_limits_concurrent_calls() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counted = FuncTool::new("counted", "Counts", any_object(), {
         let (now, most) = (now.clone(), most.clone());
@@ -120,7 +120,7 @@ impl Drop for Bomb {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_panics_is_an_error_result() {
+async fn tool_panic_is_an_error_result() {
     let sync = FuncTool::new("sync", "Panics", any_object(), |_cx, _args| {
         if true {
             panic!("boom at once");
@@ -153,7 +153,7 @@ async fn a_tool_that_panics_is_an_error_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_without_progress_times_out() {
+async fn tool_without_progress_times_out() {
     let steady = FuncTool::new(
         "steady",
         "Progresses",
@@ -194,7 +194,7 @@ async fn a_tool_without_progress_times_out() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_never_run() {
+async fn call_with_arguments_that_violate_the_schema_does_not_run() {
     let log = Log::default();
     let seen = log.clone();
     let schema = json!({
@@ -226,7 +226,7 @@ async fn arguments_that_do_not_fit_never_run() {
 }
 
 #[tokio::test]
-async fn a_result_has_parts_for_people_and_programs() {
+async fn result_details_and_display_are_passed_in_tool_use_result() {
     let rich = FuncTool::new(
         "rich",
         "Rich",
@@ -274,7 +274,7 @@ fn for_programs(messages: &[SdkMessage]) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn what_is_for_programs_is_an_object_for_one_result_and_a_list_for_several() {
+async fn tool_use_result_is_an_object_for_one_result_and_a_list_for_several() {
     let rich = || {
         FuncTool::new("rich", "Rich", any_object(), |_cx, _args| async {
             ToolOutput::new("text").with_details(json!([1]))
@@ -298,7 +298,7 @@ async fn what_is_for_programs_is_an_object_for_one_result_and_a_list_for_several
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_is_shared_by_parallel_tools_and_closed_to_late_writers() {
+async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
     let kept = Arc::new(std::sync::Mutex::new(Vec::<ToolContext>::new()));
     let write = FuncTool::new("write", "Writes", any_object(), {
         let kept = kept.clone();
@@ -371,7 +371,7 @@ async fn state_inside_state_is_an_error_result_not_a_deadlock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_on_the_side_is_told_when_the_call_is_over() {
+async fn cancellation_token_of_a_call_is_cancelled_when_it_ends() {
     for interrupt in [false, true] {
         let told = Arc::new(AtomicBool::new(false));
         let side = FuncTool::new("side", "Spawns", any_object(), {
@@ -409,7 +409,7 @@ async fn work_on_the_side_is_told_when_the_call_is_over() {
 }
 
 #[tokio::test]
-async fn only_calls_that_change_something_are_written_down_first() {
+async fn start_is_stored_only_for_calls_with_side_effects() {
     for (effect, expected) in [
         (SideEffect::None, 0),
         (SideEffect::ReadOnly, 0),

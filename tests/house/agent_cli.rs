@@ -178,14 +178,14 @@ pub fn call(name: &str, args: impl Into<Value>) -> Value {
 }
 
 #[test]
-fn the_echo_needs_nothing() {
+fn scripted_model_echoes_the_prompt() {
     let output = agent(&["--model", "scripted", "Hello"]).output().unwrap();
     assert_eq!(text(&output.stdout), "Hello\n");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
-fn the_prompt_is_read_from_standard_input() {
+fn prompt_is_read_from_standard_input() {
     let mut child = agent(&["--model", "scripted"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -199,7 +199,7 @@ fn the_prompt_is_read_from_standard_input() {
 }
 
 #[test]
-fn wrong_options_are_told_and_nothing_runs() {
+fn invalid_options_exit_with_code_2_before_a_run() {
     let files = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &str| {
         let path = files.path().join(name);
@@ -254,7 +254,7 @@ fn wrong_options_are_told_and_nothing_runs() {
 }
 
 #[test]
-fn without_a_terminal_what_needs_a_question_is_denied() {
+fn call_that_needs_an_answer_is_denied_without_a_terminal() {
     let workshop = Workshop::new(&json!([
         call("Bash", json!({"command": "touch made"})),
         {"text": "I could not."}
@@ -282,7 +282,7 @@ fn without_a_terminal_what_needs_a_question_is_denied() {
 }
 
 #[test]
-fn modes_and_rules_from_options_and_files() {
+fn modes_and_rules_are_read_from_options_and_files() {
     let script = json!([
         call("Write", json!({"file_path": "a.txt", "content": "a"})),
         call("Bash", json!({"command": "touch b.txt"})),

@@ -40,7 +40,7 @@ fn written() -> (Workshop, String) {
 }
 
 #[test]
-fn without_a_prompt_nothing_is_copied() {
+fn fork_without_a_prompt_is_rejected() {
     let workshop = talk();
     let store = workshop.beside("store");
     succeed(workshop.agent(&["--store", &store, "--session", "a"]));
@@ -53,7 +53,7 @@ fn without_a_prompt_nothing_is_copied() {
 }
 
 #[test]
-fn a_copy_has_the_checkpoints_though_it_keeps_none() {
+fn fork_copies_checkpoints_without_the_checkpoints_option() {
     let (workshop, store) = written();
     succeed(workshop.agent(&["--store", &store, "--session", "a", "--fork", "b"]));
     let rewind = ["--store", &*store, "--session", "b", "--rewind", "0"];
@@ -63,7 +63,7 @@ fn a_copy_has_the_checkpoints_though_it_keeps_none() {
 }
 
 #[test]
-fn a_copy_without_its_checkpoints_is_not_left() {
+fn fork_is_removed_when_its_checkpoints_cannot_be_copied() {
     let (workshop, store) = written();
     let fork = ["--store", &*store, "--session", "a", "--fork", "b"];
     succeed(workshop.agent(&fork));
@@ -80,7 +80,7 @@ fn a_copy_without_its_checkpoints_is_not_left() {
 }
 
 #[test]
-fn a_copy_may_end_at_a_message() {
+fn fork_at_a_message_copies_earlier_messages_only() {
     let (workshop, store) = written();
     let at = ["--store", &*store, "--session", "a"];
     let show = |arguments: &[&str]| {

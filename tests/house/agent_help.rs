@@ -21,7 +21,7 @@ fn rows() -> Vec<(String, String)> {
 }
 
 #[test]
-fn its_help_tells_what_its_documentation_does() {
+fn help_lists_the_documented_exit_codes_and_variables() {
     let output = agent(&["--help"]).output().unwrap();
     let help = text(&output.stdout);
     let (_, after) = help.split_once("\nExit codes:\n").unwrap();
@@ -36,7 +36,7 @@ fn its_help_tells_what_its_documentation_does() {
 }
 
 #[test]
-fn every_variable_is_documented() {
+fn every_environment_variable_is_documented() {
     let rows = rows();
     let mut count = 0;
     for source in SOURCES {

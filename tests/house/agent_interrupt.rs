@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::agent_cli::agent;
 
 #[test]
-fn what_was_said_until_then_is_kept_and_the_result_still_comes() {
+fn interrupted_answer_is_kept_and_a_result_is_printed() {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
     let server = runtime.block_on(FaultServer::start()).unwrap();

@@ -63,7 +63,7 @@ fn project(script: &Value) -> Workshop {
 }
 
 #[test]
-fn a_failing_test_is_made_to_pass() {
+fn scripted_job_fixes_a_failing_test() {
     let check = json!({"command": "sh check.sh", "description": "Run the tests"});
     let edit = json!({"file_path": "src/lib.rs", "old_string": WRONG, "new_string": RIGHT});
     let workshop = project(&json!([
@@ -157,7 +157,7 @@ fn a_failing_test_is_made_to_pass() {
 }
 
 #[test]
-fn files_outside_the_project_are_out_of_reach() {
+fn files_outside_the_project_cannot_be_accessed() {
     let workshop = project(&json!([
         call("Read", json!({"file_path": "../script.json"})),
         call("Write", json!({"file_path": "../script.json", "content": ""})),

@@ -44,7 +44,7 @@ fn window(output: &Output) -> Value {
 }
 
 #[test]
-fn limit_of_an_answer_is_sent() {
+fn max_tokens_option_is_sent() {
     let (_runtime, server) = server([]);
     let options = ["--max-tokens", "77", "--context-window", "4096"];
     let output = run(&server, &options);
@@ -55,7 +55,7 @@ fn limit_of_an_answer_is_sent() {
 }
 
 #[test]
-fn context_window_that_is_given_counts_and_the_server_is_not_asked() {
+fn context_window_option_is_used_without_querying_the_server() {
     let (_runtime, server) = server([]);
     let output = run(&server, &["--context-window", "4096", "--output", "json"]);
     assert_eq!(window(&output), 4_096);
@@ -63,7 +63,7 @@ fn context_window_that_is_given_counts_and_the_server_is_not_asked() {
 }
 
 #[test]
-fn context_window_is_read_from_a_server_that_tells() {
+fn context_window_is_read_from_the_server() {
     let props = json!({"default_generation_settings": {"n_ctx": 8_192}});
     let (_runtime, server) = server([(200, props)]);
     let output = run(&server, &["--output", "json"]);
@@ -77,14 +77,14 @@ fn context_window_is_read_from_a_server_that_tells() {
 }
 
 #[test]
-fn server_that_tells_no_context_window_still_answers() {
+fn server_without_a_context_window_still_answers() {
     let (_runtime, server) = server([(404, json!({})), (500, json!({}))]);
     let output = run(&server, &[]);
     assert_eq!(text(&output.stdout), "Hi\n");
 }
 
 #[test]
-fn limits_that_make_no_sense_are_refused() {
+fn invalid_limits_exit_with_code_2() {
     for arguments in [
         ["--max-tokens", "0", "Go"],
         ["--max-tokens", "-1", "Go"],

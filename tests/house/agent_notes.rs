@@ -71,7 +71,7 @@ fn verbose_adds_results_tokens_and_costs() {
 }
 
 #[test]
-fn results_are_cut_in_their_lines_and_their_length() {
+fn verbose_results_are_cut_in_lines_and_length() {
     let command = format!("printf '%s\\n' {} {{1..40}}", "y".repeat(500));
     let workshop = Workshop::new(&json!([
         call("Bash", json!({"command": format!("bash -c '{}'", command.replace('\'', "\""))})),

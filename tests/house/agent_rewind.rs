@@ -15,7 +15,7 @@ fn rewound(workshop: &Workshop, arguments: &[&str]) -> (String, String, Option<i
 }
 
 #[test]
-fn files_are_those_of_the_folder_the_session_began_in() {
+fn rewind_in_another_folder_is_rejected() {
     let (workshop, elsewhere) = (talk(), talk());
     let store = workshop.beside("store");
     let on = ["--store", &*store, "--session", "s"];
@@ -50,7 +50,7 @@ fn files_are_those_of_the_folder_the_session_began_in() {
 }
 
 #[test]
-fn what_does_nothing_says_so() {
+fn rewind_without_effect_reports_nothing_to_do() {
     let workshop = talk();
     let store = workshop.beside("store");
     let on = |more: &[&'static str]| {

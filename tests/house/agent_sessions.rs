@@ -37,7 +37,7 @@ pub fn succeed(mut command: Command) -> String {
 }
 
 #[test]
-fn a_conversation_outlives_the_process_and_is_listed() {
+fn session_survives_the_process_and_is_listed() {
     let workshop = talk();
     let store = workshop.beside("store");
     for _ in 0..2 {
@@ -67,7 +67,7 @@ fn a_conversation_outlives_the_process_and_is_listed() {
 }
 
 #[test]
-fn without_a_place_sessions_are_in_the_state_directory() {
+fn sessions_are_stored_in_the_state_directory_by_default() {
     let workshop = talk();
     for (name, value, place) in [
         (
@@ -95,7 +95,7 @@ fn without_a_place_sessions_are_in_the_state_directory() {
 
 /// Two stores may have sessions of the same name.
 #[test]
-fn checkpoints_are_of_one_store() {
+fn checkpoints_belong_to_one_store() {
     let write = |path: &str| {
         let call = call("Write", json!({"file_path": path, "content": "1\n"}));
         json!([call, {"text": "done"}])
@@ -120,7 +120,7 @@ fn checkpoints_are_of_one_store() {
 
 /// Checkpoints of a server are known by where it is and who asks, not by what is secret.
 #[test]
-fn a_server_is_known_by_its_place_and_user() {
+fn server_id_depends_on_address_and_user_only() {
     let id = address::id_of_server("redis://me:one@127.0.0.1:1/0");
     for same in [
         "redis://me:t%2Fwo@127.0.0.1:1/0",
@@ -145,7 +145,7 @@ fn with(mut command: Command, name: &str, value: &str) -> Command {
 }
 
 #[test]
-fn the_last_session_of_a_directory_is_continued() {
+fn continue_resumes_the_last_session_of_the_directory() {
     let (workshop, elsewhere) = (talk(), talk());
     let store = workshop.beside("store");
     let go = |workshop: &Workshop, more: &[&str]| {
@@ -176,7 +176,7 @@ fn the_last_session_of_a_directory_is_continued() {
 }
 
 #[test]
-fn a_fork_leaves_the_session_as_it_is() {
+fn fork_leaves_the_session_unchanged() {
     let workshop = talk();
     let store = workshop.beside("store");
     succeed(workshop.agent(&["--store", &store, "--session", "a"]));
@@ -200,7 +200,7 @@ fn a_fork_leaves_the_session_as_it_is() {
 }
 
 #[test]
-fn options_that_do_not_go_together_are_told() {
+fn conflicting_options_are_rejected() {
     let workshop = talk();
     let store = workshop.beside("store");
     let cases: [(&[&str], &str); 15] = [
@@ -245,7 +245,7 @@ fn options_that_do_not_go_together_are_told() {
 }
 
 #[test]
-fn its_own_sessions_are_out_of_the_agents_reach() {
+fn session_files_are_protected_from_the_tools() {
     let workshop = Workshop::new(&json!([
         call("Read", json!({"file_path": "state/s.jsonl"})),
         call("Write", json!({"file_path": "state/t.jsonl", "content": ""})),
@@ -294,7 +294,7 @@ pub fn parked() -> (Workshop, String, Value) {
 }
 
 #[test]
-fn what_waits_is_decided_by_a_file() {
+fn parked_call_is_decided_by_a_file() {
     let (workshop, store, decision) = parked();
     let on = ["--store", &*store, "--resume", "s"];
     // Nobody decides: nothing runs, with a prompt or without, and the call goes on waiting.
@@ -340,7 +340,7 @@ fn what_waits_is_decided_by_a_file() {
 }
 
 #[test]
-fn what_waits_is_asked_about_at_the_terminal() {
+fn parked_call_is_decided_at_the_terminal() {
     let (workshop, store, _) = parked();
     for (answer, then) in [("l\n", Some(3)), ("y\n", Some(0))] {
         let (mut user, terminal) = Somebody::sits_down();
@@ -367,7 +367,7 @@ fn what_waits_is_asked_about_at_the_terminal() {
 }
 
 #[test]
-fn a_session_is_picked_at_the_terminal() {
+fn session_is_selected_at_the_terminal() {
     let workshop = talk();
     let store = workshop.beside("store");
     for id in ["a", "b"] {
@@ -390,7 +390,7 @@ fn a_session_is_picked_at_the_terminal() {
 }
 
 #[test]
-fn files_are_rewound_to_a_message() {
+fn rewind_restores_files_as_of_a_message() {
     let write = |content: &str| call("Write", json!({"file_path": "a", "content": content}));
     let workshop = Workshop::new(&json!([write("1\n"), {"text": "done"}]));
     workshop.put("a", "0\n");

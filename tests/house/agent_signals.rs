@@ -69,7 +69,7 @@ fn sigterm_and_sighup_end_a_run_with_its_result() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn hangup_that_is_ignored_stays_ignored() {
+fn ignored_sighup_stays_ignored() {
     let (_runtime, server) = stalled();
     let plain = agent(&arguments());
     let mut command = Command::new("sh");

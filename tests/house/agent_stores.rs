@@ -29,7 +29,7 @@ fn left(path: &str) -> bool {
 }
 
 #[test]
-fn a_list_of_what_is_not_there_is_empty_and_makes_nothing() {
+fn list_of_a_missing_store_is_empty_and_creates_nothing() {
     let workshop = talk();
     for (place, path) in places(&workshop) {
         for (output, expected) in [("json", "[]\n"), ("text", ""), ("stream-json", "")] {
@@ -47,7 +47,7 @@ fn a_list_of_what_is_not_there_is_empty_and_makes_nothing() {
 }
 
 #[test]
-fn who_goes_on_with_a_session_that_is_not_there_makes_nothing() {
+fn command_on_a_missing_session_creates_nothing() {
     let workshop = talk();
     for (place, path) in places(&workshop) {
         for (arguments, why) in [
@@ -87,7 +87,7 @@ fn who_goes_on_with_a_session_that_is_not_there_makes_nothing() {
 }
 
 #[test]
-fn a_refused_place_is_not_made() {
+fn rejected_store_path_is_not_created() {
     let workshop = talk();
     let beneath = workshop.project().join("state").display().to_string();
     let odd = workshop.project().join("s*t").display().to_string();
@@ -123,7 +123,7 @@ fn a_refused_place_is_not_made() {
 }
 
 #[test]
-fn a_model_that_cannot_be_had_leaves_no_store() {
+fn unavailable_model_creates_no_store() {
     let workshop = Workshop::new(&json!({"not": "a list"}));
     let store = workshop.beside("store");
     let (_, code, _) = told(workshop.agent(&["--store", &store, "--session", "s"]));

@@ -104,7 +104,7 @@ fn touch(name: &str) -> Value {
 }
 
 #[test]
-fn every_answer_to_a_permission_question() {
+fn permission_question_accepts_each_answer() {
     let workshop = Workshop::new(&json!([
         touch("once"),
         touch("always"),
@@ -142,7 +142,7 @@ fn every_answer_to_a_permission_question() {
 }
 
 #[test]
-fn the_model_asks_a_question() {
+fn ask_user_question_accepts_single_multiple_and_free_answers() {
     let option = |label: &str| json!({"label": label, "description": "as you\u{1b}[2J like"});
     let question = |text: &str, multiple: bool| {
         json!({"question": text, "header": "Format", "multiSelect": multiple,
@@ -173,7 +173,7 @@ fn the_model_asks_a_question() {
 }
 
 #[test]
-fn an_input_that_ends_is_nobody() {
+fn end_of_input_leaves_the_question_unanswered() {
     let workshop = Workshop::new(&json!([touch("made"), {"text": "done"}]));
     let (child, mut user) = start(&workshop, &[]);
     user.sees("or why not: ");
@@ -189,7 +189,7 @@ fn an_input_that_ends_is_nobody() {
 
 /// A question that is open neither keeps the run from ending nor the program.
 #[test]
-fn an_interrupt_withdraws_the_question() {
+fn interrupt_ends_the_run_during_an_open_question() {
     let workshop = Workshop::new(&json!([touch("made"), {"text": "done"}]));
     let (child, mut user) = start(&workshop, &[]);
     user.sees("or why not: ");

@@ -42,7 +42,7 @@ fn killed() -> (Workshop, String) {
 }
 
 #[test]
-fn a_session_that_was_killed_inside_a_tool_goes_on() {
+fn session_killed_inside_a_tool_continues_without_a_prompt() {
     for which in [&["--continue"][..], &["--session", "s"], &["--resume", "s"]] {
         let (workshop, store) = killed();
         let mut command = workshop.without_prompt(&["--store", &store]);
@@ -58,7 +58,7 @@ fn a_session_that_was_killed_inside_a_tool_goes_on() {
 }
 
 #[test]
-fn a_copy_of_it_goes_on_as_well() {
+fn fork_of_a_killed_session_continues_without_a_prompt() {
     let (workshop, store) = killed();
     let on = ["--store", &*store, "--session", "s", "--fork", "t"];
     succeed(workshop.without_prompt(&on));
@@ -70,7 +70,7 @@ fn a_copy_of_it_goes_on_as_well() {
 }
 
 #[test]
-fn a_session_that_ended_needs_a_prompt() {
+fn ended_session_needs_a_prompt() {
     let workshop = talk();
     let store = workshop.beside("store");
     succeed(workshop.agent(&["--store", &store, "--session", "s"]));
@@ -84,7 +84,7 @@ fn a_session_that_ended_needs_a_prompt() {
 }
 
 #[test]
-fn whoever_picks_a_session_is_asked_what_to_do() {
+fn selected_session_asks_for_a_prompt() {
     for (typed, messages, code) in [("Once more\n", 4, 0), ("\n", 2, 2)] {
         let workshop = talk();
         let store = workshop.beside("store");

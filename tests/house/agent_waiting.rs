@@ -45,7 +45,7 @@ fn decide(workshop: &Workshop, store: &str, decisions: &str) -> (String, String,
 }
 
 #[test]
-fn programs_read_what_waits_and_hand_back_what_they_read() {
+fn json_output_lists_pending_calls_with_usable_decisions() {
     for output in ["json", "stream-json"] {
         let (workshop, store, said) = two(output);
         let result = said.last().unwrap();
@@ -75,7 +75,7 @@ fn programs_read_what_waits_and_hand_back_what_they_read() {
 }
 
 #[test]
-fn decisions_may_be_lines() {
+fn decisions_may_be_json_lines() {
     let (workshop, store, said) = two("json");
     let pending = said[0]["pending"].as_array().unwrap();
     let lines = format!("{}\n{}\n", pending[0]["allow"], pending[1]["allow"]);
@@ -85,7 +85,7 @@ fn decisions_may_be_lines() {
 }
 
 #[test]
-fn what_is_still_waiting_is_printed_again() {
+fn resume_without_decisions_prints_pending_calls() {
     for output in ["json", "stream-json"] {
         let (workshop, store, said) = two(output);
         let pending = &said.last().unwrap()["pending"];
@@ -97,7 +97,7 @@ fn what_is_still_waiting_is_printed_again() {
 }
 
 #[test]
-fn a_decision_with_anything_else_in_it_is_refused() {
+fn decision_with_unknown_fields_is_rejected() {
     let (workshop, store, decision) = parked();
     let mut edited = decision.clone();
     edited["args"] = json!({"command": "touch other"});
@@ -126,7 +126,7 @@ fn resume(workshop: &Workshop, store: &str, more: &[&str]) -> Command {
 }
 
 #[test]
-fn a_prompt_is_sent_when_what_waits_is_dismissed() {
+fn prompt_is_sent_only_with_dismiss_while_calls_are_pending() {
     let (workshop, store, _) = parked();
     let (why, code, said) = told(resume(&workshop, &store, &["Never mind"]));
     assert!(why.contains("the prompt was not sent"), "{why}");
@@ -155,7 +155,7 @@ fn a_prompt_is_sent_when_what_waits_is_dismissed() {
 }
 
 #[test]
-fn a_prompt_that_stays_behind_decisions_is_told() {
+fn unsent_prompt_after_decisions_is_reported() {
     let (workshop, store, said) = two("json");
     let first = &said[0]["pending"][0];
     let mut forged = first["allow"].clone();
@@ -172,7 +172,7 @@ fn a_prompt_that_stays_behind_decisions_is_told() {
 }
 
 #[test]
-fn dismissing_without_a_prompt_lets_the_model_go_on() {
+fn dismiss_without_a_prompt_continues_the_run() {
     let (workshop, store, _) = parked();
     let output = resume(&workshop, &store, &["--dismiss"]).output().unwrap();
     assert_eq!(
@@ -199,7 +199,7 @@ fn dismissing_without_a_prompt_lets_the_model_go_on() {
 }
 
 #[test]
-fn a_copy_leaves_the_questions_to_its_original() {
+fn fork_leaves_pending_calls_in_the_original() {
     let (workshop, store, decision) = parked();
     let mut command = resume(&workshop, &store, &["--fork", "t", "Never mind"]);
     let output = command.output().unwrap();

@@ -25,7 +25,7 @@ async fn run(mut command: Command) -> String {
 }
 
 #[tokio::test]
-async fn the_model_is_told_what_the_directory_says() {
+async fn memory_and_skills_of_the_directory_are_in_the_prompt() {
     let workshop = Workshop::new(&json!([]));
     workshop.put("AGENTS.md", "Speak like a sailor.");
     workshop.put("skills/deploy/SKILL.md", SKILL);
@@ -53,7 +53,7 @@ async fn the_model_is_told_what_the_directory_says() {
 }
 
 #[tokio::test]
-async fn tasks_are_shown_as_they_change() {
+async fn task_list_changes_are_printed() {
     let tasks = |first: &str, second: &str| {
         let todos = json!([
             {"title": "Plan", "status": first},

@@ -75,7 +75,7 @@ fn asked() -> (TempDir, Vec<Value>) {
 }
 
 #[test]
-fn one_process_asks_and_others_answer() {
+fn calls_parked_by_one_process_are_answered_by_others() {
     let (held, calls) = asked();
     let folder = held.path();
     assert_eq!(waiting(&run(folder, &["show"])), calls);
@@ -94,7 +94,7 @@ fn one_process_asks_and_others_answer() {
 }
 
 #[test]
-fn a_list_of_decisions_is_carried_from_one_process_to_another() {
+fn list_of_decisions_is_applied_in_another_process() {
     let (held, calls) = asked();
     let output = answer(held.path(), &[allow(&calls[1]), allow(&calls[0])]);
     assert_eq!(
@@ -161,7 +161,7 @@ fn stale_and_forged_decisions_run_nothing() {
 }
 
 #[test]
-fn decisions_of_another_session_fit_nothing() {
+fn decision_of_another_session_is_rejected() {
     let ((held, calls), (other, _)) = (asked(), asked());
     refused(&answer(other.path(), &[allow(&calls[0])]), "no such call");
     assert_eq!(
@@ -193,7 +193,7 @@ async fn questions_of_another_session_are_not_shown() {
 }
 
 #[test]
-fn one_decision_needs_no_list() {
+fn single_decision_without_a_list_is_accepted() {
     let (held, calls) = asked();
     let path = held.path().join("one.json");
     fs::write(&path, allow(&calls[0]).to_string()).unwrap();
@@ -203,7 +203,7 @@ fn one_decision_needs_no_list() {
 }
 
 #[test]
-fn two_processes_do_not_answer_at_once() {
+fn second_process_is_rejected_while_one_answers() {
     let (held, calls) = asked();
     let folder = held.path();
     let mut first = hanging(folder, &calls[0]);
@@ -230,7 +230,7 @@ fn hanging(folder: &Path, call: &Value) -> std::process::Child {
 }
 
 #[test]
-fn a_call_that_was_approved_and_killed_is_not_repeated() {
+fn approved_call_of_a_killed_process_does_not_run_again() {
     let (held, calls) = asked();
     let folder = held.path();
     let mut child = hanging(folder, &calls[0]);

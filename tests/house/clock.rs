@@ -23,7 +23,7 @@ const DATED: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn n28_only_dates_are_taken_from_the_clock_on_the_wall() {
+fn n28_wall_clock_is_read_in_listed_files_only() {
     let reads = |text: &str| text.contains("SystemTime::now") || text.contains("Utc::now");
     let mut violations = Vec::new();
     for file in sources() {

@@ -14,7 +14,7 @@ use std::process::Command;
 const COMPILER: &str = "rustc 1.95.";
 
 #[test]
-fn mistakes_are_explained() {
+fn compiler_messages_are_as_recorded() {
     let version = Command::new("rustc").arg("--version").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
     if !version.starts_with(COMPILER) {
@@ -25,7 +25,7 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-fn recorded_messages_name_no_type_that_depends_on_the_path() {
+fn recorded_messages_contain_no_paths_or_closure_types() {
     let files = fs::read_dir("tests/ui")
         .unwrap()
         .map(|entry| entry.unwrap().path());

@@ -23,7 +23,7 @@ fn run(mut command: Command, input: &str) -> Output {
 }
 
 #[test]
-fn a_history_is_repaired_from_input_to_output() {
+fn repair_history_reads_and_writes_a_history() {
     let program = example("repair_history");
     let cases = [
         (
@@ -79,7 +79,7 @@ fn half_read(mut command: Command, input: &str) -> Option<i32> {
 }
 
 #[test]
-fn nobody_has_to_read_what_a_program_writes() {
+fn programs_exit_cleanly_when_their_output_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let of = |name: &str, args: &[&str]| {
         let mut command = Command::new(example(name));
@@ -149,7 +149,7 @@ fn no_program_prints_with_what_panics() {
 }
 
 #[test]
-fn the_quickstart_needs_no_key_and_finds_what_is_there() {
+fn quickstart_runs_without_a_key() {
     let program = example("quickstart");
     let ask = |question: Option<&str>| {
         let mut command = Command::new(program);
@@ -180,7 +180,7 @@ fn the_quickstart_needs_no_key_and_finds_what_is_there() {
 }
 
 #[test]
-fn sessions_are_begun_and_removed_without_a_key() {
+fn sessions_example_runs_without_a_key() {
     let output = run(Command::new(example("sessions")), "");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");

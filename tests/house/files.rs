@@ -9,7 +9,7 @@ const MAX_LINES: usize = 500;
 const MAX_TEST_LINES: usize = 800;
 
 #[test]
-fn files_are_short() {
+fn files_stay_within_the_line_limit() {
     let tests = files(&["tests", "examples", "benches"], &["rs"]);
     let limits = [(sources(), MAX_LINES), (tests, MAX_TEST_LINES)];
     let violations: Vec<String> = limits
@@ -23,7 +23,7 @@ fn files_are_short() {
 }
 
 #[test]
-fn files_say_what_they_are_for() {
+fn files_start_with_a_module_comment() {
     let mut all = sources();
     all.extend(files(
         &[
@@ -51,7 +51,7 @@ fn files_say_what_they_are_for() {
 }
 
 #[test]
-fn folders_say_what_they_hold_and_nothing_else() {
+fn mod_files_contain_only_docs_and_declarations() {
     let mut violations = Vec::new();
     for file in sources() {
         if file.path.ends_with("/mod.rs") {
@@ -115,7 +115,7 @@ fn after_group<'a>(tokens: &'a [Token], open: &str, close: &str) -> &'a [Token] 
 }
 
 #[test]
-fn items_of_a_folder_are_told_apart() {
+fn foreign_items_of_a_mod_file_are_detected() {
     let lines = |text: &str| foreign_items(&tokens(text));
     let good = "//! Doc.\n#![allow(x)]\n#[cfg(feature = \"a\")]\nmod a;\npub(crate) mod b;\n\
                 pub use a::{B, c::D};\npub(in crate::x) use e;\n";

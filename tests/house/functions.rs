@@ -85,7 +85,7 @@ fn body_end(tokens: &[Token]) -> Option<usize> {
 }
 
 #[test]
-fn functions_are_short() {
+fn functions_stay_within_the_line_limit() {
     let mut violations = Vec::new();
     for file in sources() {
         for function in functions(&tokens(&file.text)) {
@@ -103,7 +103,7 @@ fn functions_are_short() {
 }
 
 #[test]
-fn long_functions_that_are_allowed_exist() {
+fn exceptions_for_long_functions_exist() {
     let files = sources();
     let violations: Vec<_> = EXCEPTIONS
         .iter()
@@ -124,7 +124,7 @@ fn long_functions_that_are_allowed_exist() {
 }
 
 #[test]
-fn functions_are_measured_from_name_to_brace() {
+fn function_length_is_measured_from_name_to_closing_brace() {
     let source = "trait T { fn none(&self, a: [u8; 2]); }\nfn one(f: fn(u8)) {}\nfn three() {\n    if x { y }\n}\n";
     let found = functions(&tokens(source));
     let found: Vec<_> = found

@@ -281,13 +281,13 @@ fn locals_are_nouns() {
 }
 
 #[test]
-fn locals_are_found_with_and_without_mut() {
+fn locals_are_detected_with_and_without_mut() {
     let names = locals("fn f() { let found = 1; // let kept = 2;\n let mut held = \"let x\"; }");
     assert_eq!(names, [("found".to_owned(), 1), ("held".to_owned(), 2)]);
 }
 
 #[test]
-fn exceptions_exist() {
+fn language_exceptions_exist() {
     for (place, _reason) in EXCEPTIONS.iter().chain(TEXT_EXCEPTIONS) {
         assert!(
             sources().iter().any(|file| file.path.starts_with(place)),
@@ -297,7 +297,7 @@ fn exceptions_exist() {
 }
 
 #[test]
-fn openings_and_words_are_found_outside_of_code_only() {
+fn code_spans_are_ignored_in_doc_comments() {
     let source =
         "/// Whether it\n/// said `told` so.\n/// ```\n/// // heard\n/// ```\nfn f() {}\n//! X";
     let comments = doc_comments(source);

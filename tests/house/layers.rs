@@ -115,7 +115,7 @@ fn imports_point_downward() {
 }
 
 #[test]
-fn folders_form_no_circle() {
+fn folders_do_not_import_in_a_cycle() {
     let files = sources();
     let mentioned: Vec<_> = files
         .iter()
@@ -139,7 +139,7 @@ fn folders_form_no_circle() {
 }
 
 #[test]
-fn the_rules_can_be_broken() {
+fn violations_of_the_layers_are_detected() {
     assert!(complaint("tool", "agent", false).is_some());
     assert!(complaint("model", "sdk", false).is_some());
     assert!(complaint("unheard", "error", false).is_some());

@@ -125,7 +125,7 @@ fn character_or_lifetime(rest: &[char]) -> usize {
 }
 
 #[test]
-fn comments_and_literals_are_not_code() {
+fn lexer_skips_comments_and_literals() {
     let source = r##"
         //! crate::a
         /* crate::b /* nested */ crate::c */

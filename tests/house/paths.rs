@@ -132,7 +132,7 @@ impl Walk {
 }
 
 #[test]
-fn modules_are_found_in_every_form_of_a_path() {
+fn modules_are_detected_in_every_path_form() {
     let file = |path: &str, text: &str| File {
         path: path.to_owned(),
         text: text.to_owned(),

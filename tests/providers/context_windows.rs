@@ -52,7 +52,7 @@ async fn context_window_is_set_and_not_sent() {
 }
 
 #[tokio::test]
-async fn llama_cpp_tells_in_its_properties() {
+async fn llama_cpp_window_is_read_from_props() {
     let props = json!({"default_generation_settings": {"n_ctx": 4_096}, "total_slots": 4});
     let server = telling([(200, props)]).await;
     assert_eq!(
@@ -67,7 +67,7 @@ async fn llama_cpp_tells_in_its_properties() {
 }
 
 #[tokio::test]
-async fn vllm_tells_in_its_list_of_models() {
+async fn vllm_window_is_read_from_the_list_of_models() {
     let models = json!({"data": [
         {"id": "other", "max_model_len": 1_024},
         {"id": "m", "max_model_len": 32_768, "meta": {"n_ctx_train": 131_072}},
@@ -81,7 +81,7 @@ async fn vllm_tells_in_its_list_of_models() {
 }
 
 #[tokio::test]
-async fn the_size_a_model_was_trained_with_is_not_the_servers() {
+async fn training_context_size_is_not_taken_as_the_window() {
     let models = json!({"data": [{"id": "m", "meta": {"n_ctx_train": 131_072}}]});
     let server = telling([(501, json!({})), (200, models)]).await;
     assert_eq!(
@@ -91,13 +91,13 @@ async fn the_size_a_model_was_trained_with_is_not_the_servers() {
 }
 
 #[tokio::test]
-async fn openais_own_server_is_not_asked() {
+async fn openai_server_is_not_queried_for_the_window() {
     let model = OpenAi::new("gpt-4o", "key");
     assert_eq!(model.read_context_window().await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn ollama_tells_of_a_loaded_model() {
+async fn ollama_window_of_a_loaded_model_is_read() {
     let loaded = json!({"models": [
         {"name": "other:latest", "context_length": 1_024},
         {"name": "m:latest", "model": "m:latest", "context_length": 8_192},
@@ -111,7 +111,7 @@ async fn ollama_tells_of_a_loaded_model() {
 }
 
 #[tokio::test]
-async fn ollama_tells_of_a_model_that_is_not_loaded() {
+async fn ollama_window_of_an_unloaded_model_is_computed() {
     let info = json!({"llama.context_length": 131_072, "llama.block_count": 32});
     for (parameters, own, window) in [
         (
@@ -142,7 +142,7 @@ async fn ollama_tells_of_a_model_that_is_not_loaded() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_useful_leaves_the_window_unknown() {
+async fn unusable_server_reply_leaves_the_window_unknown() {
     for answer in [
         json!({"default_generation_settings": {"n_ctx": 0}}),
         json!({"default_generation_settings": {"n_ctx": -1}}),
@@ -171,7 +171,7 @@ async fn a_server_that_says_nothing_useful_leaves_the_window_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up_on() {
+async fn server_that_never_answers_is_a_timeout() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::new(200).send("{").stall());
     let error = compatible(&server).read_context_window().await.unwrap_err();
@@ -179,7 +179,7 @@ async fn a_server_that_never_answers_is_given_up_on() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_key_or_is_not_there_is_an_error() {
+async fn rejected_key_or_unreachable_server_is_an_error() {
     let refusal = json!({"error": {"message": "wrong key secret-key-1"}});
     let server = telling([(401, refusal)]).await;
     let error = compatible(&server).read_context_window().await.unwrap_err();

@@ -42,7 +42,7 @@ async fn bill(agent: Agent) -> (Option<u64>, Vec<(String, u64, Option<u64>)>) {
 }
 
 #[tokio::test]
-async fn the_model_that_answered_is_paid() {
+async fn cost_is_recorded_for_the_model_that_answered() {
     let first = priced("a:dear", 100.0).fail(Error::new(ErrorKind::Auth, "no key"));
     let second = priced("b:cheap", 1.0)
         .say("Hello.")
@@ -54,7 +54,7 @@ async fn the_model_that_answered_is_paid() {
 }
 
 #[tokio::test]
-async fn what_a_model_said_before_another_took_over_is_its_own() {
+async fn usage_of_each_fallback_attempt_is_recorded_for_its_model() {
     let said = |text: &str| Ok(ModelEvent::Text(text.into()));
     let used = |tokens| Ok(ModelEvent::Usage(Usage::new(tokens, 0)));
     let first = priced("a:dear", 100.0).events(vec![
@@ -85,7 +85,7 @@ async fn what_a_model_said_before_another_took_over_is_its_own() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_off_is_its_models() {
+async fn interrupted_answer_is_recorded_for_its_model() {
     let first = priced("a:dear", 100.0).fail(Error::new(ErrorKind::Auth, "no key"));
     let profile = ModelProfile::default().with_prices(Prices::new(1.0, 1.0));
     let second = FunctionModel::stream(|_| async {
@@ -130,7 +130,7 @@ fn sonnet() -> ScriptedModel {
 }
 
 #[tokio::test]
-async fn another_model_of_the_provider_has_its_own_price() {
+async fn model_set_by_a_hook_has_its_own_price() {
     let model = sonnet().say("Hello.").with_usage(Usage::new(1000, 100));
     let agent = agent(model).hook(instead("claude-haiku-4-5"));
     let (cost, models) = bill(agent.build().unwrap()).await;
@@ -139,7 +139,7 @@ async fn another_model_of_the_provider_has_its_own_price() {
 }
 
 #[tokio::test]
-async fn the_models_own_name_is_no_other_model() {
+async fn model_set_to_its_own_name_keeps_its_price() {
     let model = sonnet().say("Hello.").with_usage(Usage::new(1000, 100));
     let agent = agent(model).hook(instead("claude-sonnet-4-5"));
     let (cost, models) = bill(agent.build().unwrap()).await;
@@ -148,7 +148,7 @@ async fn the_models_own_name_is_no_other_model() {
 }
 
 #[tokio::test]
-async fn another_model_without_a_price_is_refused_under_a_money_budget() {
+async fn unpriced_model_set_by_a_hook_is_an_error_under_a_budget() {
     let model = sonnet();
     let agent = agent(model.clone())
         .max_budget_usd(1.0)
@@ -162,7 +162,7 @@ async fn another_model_without_a_price_is_refused_under_a_money_budget() {
 }
 
 #[tokio::test]
-async fn a_budget_reserves_the_price_of_the_model_that_is_asked() {
+async fn budget_reserves_the_price_of_the_requested_model() {
     // At 15 dollars a million the answer would be cut to some 130 tokens; at 5 it is not.
     let model = sonnet().say("Hello.");
     let agent = agent(model.clone())
@@ -177,7 +177,7 @@ async fn a_budget_reserves_the_price_of_the_model_that_is_asked() {
 }
 
 #[tokio::test]
-async fn a_budget_reserves_the_price_of_the_dearest_model_that_may_answer() {
+async fn budget_reserves_the_price_of_the_most_expensive_fallback() {
     // A second answer of the first model's would be paid many times over; of the second's, what is
     // left pays for less than two hundred tokens.
     let busy = || Error::new(ErrorKind::Auth, "no key");
@@ -207,7 +207,7 @@ fn broken_off(error: ErrorKind) -> ScriptedModel {
 }
 
 #[tokio::test]
-async fn the_next_model_is_asked_only_when_the_budget_covers_both() {
+async fn next_fallback_is_called_only_when_the_budget_covers_both() {
     for (budget, is_asked) in [(0.04, true), (0.02, false)] {
         let second = priced("b:next", 100.0);
         let second = match is_asked {
@@ -228,7 +228,7 @@ async fn the_next_model_is_asked_only_when_the_budget_covers_both() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_has_what_the_try_before_has_left() {
+async fn retry_is_limited_to_the_remaining_budget() {
     let model = broken_off(ErrorKind::Server)
         .say("Hello.")
         .with_usage(Usage::new(1, 80));
@@ -247,7 +247,7 @@ async fn a_retry_has_what_the_try_before_has_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_tried_again_when_nothing_is_left() {
+async fn failed_call_is_not_retried_without_remaining_budget() {
     let model = broken_off(ErrorKind::Server);
     let agent = agent(model.clone())
         .max_budget_usd(0.0105)
@@ -258,7 +258,7 @@ async fn nothing_is_tried_again_when_nothing_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_holds_for_a_model_that_does_not_say_what_it_uses() {
+async fn budget_applies_to_a_model_that_reports_no_usage() {
     let words = "word ".repeat(1000);
     let endless = || {
         let words = words.clone();
@@ -296,7 +296,7 @@ async fn a_limit_holds_for_a_model_that_does_not_say_what_it_uses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_before_an_answer_broke_off_counts_against_a_limit() {
+async fn partial_output_of_a_failed_attempt_counts_toward_the_budget() {
     let piece = "word ".repeat(2000);
     let start = || ModelEvent::ToolCallStart {
         index: 0,
@@ -328,7 +328,7 @@ async fn what_came_before_an_answer_broke_off_counts_against_a_limit() {
 }
 
 #[tokio::test]
-async fn counts_that_cannot_be_are_only_large() {
+async fn impossible_usage_counts_saturate() {
     let most = u64::MAX;
     let model = priced("a:liar", 1.0)
         .say("Hello.")
@@ -341,7 +341,7 @@ async fn counts_that_cannot_be_are_only_large() {
 }
 
 #[tokio::test]
-async fn a_counter_that_counts_beyond_all_numbers_is_only_large() {
+async fn token_counter_that_returns_the_maximum_saturates() {
     struct Most;
 
     impl TokenCounter for Most {
@@ -362,7 +362,7 @@ async fn a_counter_that_counts_beyond_all_numbers_is_only_large() {
 }
 
 #[tokio::test]
-async fn a_price_that_nobody_could_pay_is_refused_under_a_money_budget() {
+async fn invalid_price_is_a_config_error_under_a_budget() {
     for price in [f64::NAN, f64::INFINITY, -1.0] {
         let limited = agent(priced("a:odd", price)).max_budget_usd(1.0);
         let error = limited.build().unwrap_err();
@@ -374,7 +374,7 @@ async fn a_price_that_nobody_could_pay_is_refused_under_a_money_budget() {
 }
 
 #[tokio::test]
-async fn a_fallback_without_a_price_is_refused_under_a_money_budget() {
+async fn fallback_without_a_price_is_a_config_error_under_a_budget() {
     let nameless = || ScriptedModel::new().with_id("b:nameless");
     let unpriced = FallbackModel::new([priced("a:known", 1.0), nameless()]);
     let error = agent(unpriced).max_budget_usd(1.0).build().unwrap_err();
@@ -405,7 +405,7 @@ impl Compactor for Costly {
 }
 
 #[tokio::test]
-async fn a_compaction_is_paid_whatever_came_of_it() {
+async fn cost_of_a_compaction_is_counted_with_any_result() {
     let refused = Compaction::new("", 0);
     let made = Compaction::new("Nothing was said.", 0);
     for compaction in [None, Some(refused), Some(made)] {

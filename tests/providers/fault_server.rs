@@ -21,7 +21,7 @@ async fn exchange(server: &FaultServer) -> String {
 }
 
 #[tokio::test]
-async fn requests_are_kept_whole_on_one_connection() {
+async fn fault_server_records_requests_of_one_connection() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::json(200, "{}"));
     let mut socket = send(
@@ -46,7 +46,7 @@ async fn requests_are_kept_whole_on_one_connection() {
 }
 
 #[tokio::test]
-async fn framings_and_cuts_leave_the_body_as_it_is() {
+async fn framings_and_splits_do_not_change_the_body() {
     let server = FaultServer::start().await.unwrap();
     let body = Reply::sse(["data: one\n\n", "data: two\n\n"]);
     server.reply(body.clone().split_at([0, 1, 3, 999]));
@@ -75,7 +75,7 @@ async fn framings_and_cuts_leave_the_body_as_it_is() {
 }
 
 #[tokio::test]
-async fn reset_stall_and_garbage_are_what_they_say() {
+async fn reset_stall_and_garbage_replies_behave_as_scripted() {
     let server = FaultServer::start().await.unwrap();
     server.reply(Reply::raw().reset());
     let mut socket = send(&server, "GET / HTTP/1.1\r\n\r\n").await;
@@ -107,7 +107,7 @@ async fn reset_stall_and_garbage_are_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_pause_runs_on_tokios_clock_and_the_drop_ends_everything() {
+async fn pause_uses_the_tokio_clock_and_drop_closes_all_connections() {
     let server = FaultServer::start().await.unwrap();
     let addr = server.addr();
     server.reply(Reply::raw().pause(Duration::from_millis(1)).send("late"));

@@ -70,7 +70,7 @@ async fn again(api: Api, server: &FaultServer, agent: &Agent) {
 }
 
 #[tokio::test]
-async fn c1_a_run_dropped_in_the_stream_closes_its_connection() {
+async fn c1_run_dropped_in_the_stream_closes_its_connection() {
     for api in BOTH {
         let (server, agent) = hanging(api).await;
         let mut run = agent.session("s").run("Go");
@@ -82,7 +82,7 @@ async fn c1_a_run_dropped_in_the_stream_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn c2_a_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
+async fn c2_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
     for api in BOTH {
         let server = FaultServer::start().await.unwrap();
         let calls = [("a", "echo", r#"{"text":"x"}"#), ("b", "waits", "{}")];
@@ -103,7 +103,7 @@ async fn c2_a_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
 }
 
 #[tokio::test]
-async fn c3_an_interrupt_between_parallel_tools_keeps_what_has_finished() {
+async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
     for api in BOTH {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.calls(&[
@@ -137,7 +137,7 @@ async fn c3_an_interrupt_between_parallel_tools_keeps_what_has_finished() {
 }
 
 #[tokio::test]
-async fn c4_an_interrupt_while_somebody_is_asked_denies() {
+async fn c4_interrupt_during_a_question_denies_the_call() {
     for api in BOTH {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.calls(&[("a", "act", "{}")]));
@@ -163,7 +163,7 @@ async fn c4_an_interrupt_while_somebody_is_asked_denies() {
 }
 
 #[tokio::test]
-async fn c5_stopping_twice_or_after_the_end_changes_nothing() {
+async fn c5_second_stop_and_stop_after_the_end_change_nothing() {
     for api in BOTH {
         let (server, agent) = hanging(api).await;
         let mut run = agent.session("s").run("Go");
@@ -183,7 +183,7 @@ async fn c5_stopping_twice_or_after_the_end_changes_nothing() {
 }
 
 #[tokio::test]
-async fn c6_a_run_outlives_its_agent_and_nothing_outlives_the_run() {
+async fn c6_run_outlives_its_agent_and_no_connection_outlives_the_run() {
     for api in BOTH {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.calls(&[("a", "echo", "{}")]));
@@ -202,7 +202,7 @@ async fn c6_a_run_outlives_its_agent_and_nothing_outlives_the_run() {
 
 /// On a paused clock, which only moves when both sides wait.
 #[tokio::test(start_paused = true)]
-async fn c7_an_interrupt_waits_for_nothing() {
+async fn c7_interrupt_ends_the_run_without_delay() {
     for api in BOTH {
         let (_server, agent) = hanging(api).await;
         let mut run = agent.run("Go");

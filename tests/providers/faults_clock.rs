@@ -48,14 +48,14 @@ fn jumping(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn n28_a_clock_that_jumps_ends_nothing_and_delays_nothing() {
+fn n28_wall_clock_jumps_neither_end_nor_delay_a_run() {
     if std::env::var_os(CHILD).is_some() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         return builder.enable_all().build().unwrap().block_on(work());
     }
     let test = concat!(
         module_path!(),
-        "::n28_a_clock_that_jumps_ends_nothing_and_delays_nothing"
+        "::n28_wall_clock_jumps_neither_end_nor_delay_a_run"
     );
     let (_, test) = test.split_once("::").unwrap();
     let folder = tempfile::tempdir().unwrap();

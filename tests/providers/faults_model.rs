@@ -51,7 +51,7 @@ fn with(tool: FuncTool) -> impl FnOnce(AgentBuilder) -> AgentBuilder {
 }
 
 #[tokio::test]
-async fn m1_arguments_that_are_no_json_object_do_not_run() {
+async fn m1_call_with_arguments_that_are_not_a_json_object_does_not_run() {
     for api in BOTH {
         for args in ["{\"text\": ", "[1]", "nonsense"] {
             let log = Log::default();
@@ -65,7 +65,7 @@ async fn m1_arguments_that_are_no_json_object_do_not_run() {
 }
 
 #[tokio::test]
-async fn m2_arguments_that_break_the_schema_do_not_run_and_the_path_is_said() {
+async fn m2_call_that_violates_the_schema_does_not_run_and_names_the_path() {
     for api in BOTH {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
         let tool = FuncTool::new("act", "Acts", schema, |_, _| async { "ran" });
@@ -95,7 +95,7 @@ async fn m3_empty_arguments_are_an_empty_object() {
 }
 
 #[tokio::test]
-async fn m4_an_unknown_tool_is_told_the_nearest_names() {
+async fn m4_result_for_an_unknown_tool_lists_the_nearest_names() {
     for api in BOTH {
         let replies = [
             api.calls(&[("a", "Echo", "{}"), ("b", "eccho", "{}")]),
@@ -113,7 +113,7 @@ async fn m4_an_unknown_tool_is_told_the_nearest_names() {
 }
 
 #[tokio::test]
-async fn m5_and_m6_ids_used_twice_or_missing_are_kept_apart() {
+async fn m5_and_m6_duplicate_and_missing_call_ids_are_made_unique() {
     for api in BOTH {
         for id in ["x", ""] {
             let replies = [
@@ -132,7 +132,7 @@ async fn m5_and_m6_ids_used_twice_or_missing_are_kept_apart() {
 }
 
 #[tokio::test]
-async fn m7_and_m8_an_empty_answer_is_asked_for_once_more() {
+async fn m7_and_m8_empty_answer_is_requested_once_more() {
     for api in BOTH {
         for stop in ["end_turn", "tool_use"] {
             let empty = || api.answer("", &[], stop);
@@ -148,7 +148,7 @@ async fn m7_and_m8_an_empty_answer_is_asked_for_once_more() {
 }
 
 #[tokio::test]
-async fn m9_calls_run_under_the_label_of_an_end() {
+async fn m9_calls_run_with_stop_reason_end_turn() {
     for api in BOTH {
         let call = api.answer(
             "Let me see.",
@@ -161,7 +161,7 @@ async fn m9_calls_run_under_the_label_of_an_end() {
 }
 
 #[tokio::test]
-async fn m10_a_refused_turn_is_not_sent_again() {
+async fn m10_refused_turn_is_not_sent_again() {
     for api in BOTH {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.answer("No.", &[], "refusal"));
@@ -177,7 +177,7 @@ async fn m10_a_refused_turn_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn m11_half_a_call_at_the_limit_never_runs() {
+async fn m11_incomplete_call_at_the_output_limit_does_not_run() {
     for api in BOTH {
         let log = Log::default();
         let whole = ("a", "act", r#"{"n":1}"#);
@@ -193,7 +193,7 @@ async fn m11_half_a_call_at_the_limit_never_runs() {
 }
 
 #[tokio::test]
-async fn m12_a_paused_turn_is_sent_back_as_it_is_and_counts() {
+async fn m12_paused_turn_is_sent_back_unchanged_and_counts_as_a_turn() {
     let paused = || {
         let start = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
             "input": {}});
@@ -211,7 +211,7 @@ async fn m12_a_paused_turn_is_sent_back_as_it_is_and_counts() {
 }
 
 #[tokio::test]
-async fn m13_an_unknown_stop_reason_is_an_end_with_a_warning() {
+async fn m13_unknown_stop_reason_ends_the_turn_with_a_warning() {
     for api in BOTH {
         let played = play(api, [api.answer("done", &[], "tired")], |b| b).await;
         assert_eq!(played.output.unwrap().end, ExitReason::EndTurn);
@@ -222,7 +222,7 @@ async fn m13_an_unknown_stop_reason_is_an_end_with_a_warning() {
 }
 
 #[tokio::test]
-async fn m14_the_same_call_five_times_ends_the_run() {
+async fn m14_same_call_five_times_ends_the_run() {
     for api in BOTH {
         let call = api.calls(&[("x", "echo", r#"{"text":"again"}"#)]);
         let played = play(api, [call], with(echo())).await;
@@ -234,7 +234,7 @@ async fn m14_the_same_call_five_times_ends_the_run() {
 }
 
 #[tokio::test]
-async fn m15_endless_turns_end_at_every_limit() {
+async fn m15_endless_turns_end_at_turn_and_token_limits() {
     for api in BOTH {
         let call = || [api.calls(&[("x", "echo", r#"{"text":"again"}"#)])];
         let endless = |b: AgentBuilder| b.tool(echo()).loop_detection(false);
@@ -247,7 +247,7 @@ async fn m15_endless_turns_end_at_every_limit() {
 }
 
 #[tokio::test]
-async fn m16_a_hundred_calls_run_a_few_at_a_time_and_answer_in_order() {
+async fn m16_hundred_calls_run_four_at_a_time_and_results_keep_order() {
     for api in BOTH {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let peak = most.clone();
@@ -276,7 +276,7 @@ async fn m16_a_hundred_calls_run_a_few_at_a_time_and_answer_in_order() {
 }
 
 #[tokio::test]
-async fn m17_and_m18_an_empty_result_is_filled_and_nul_is_replaced() {
+async fn m17_and_m18_empty_result_is_filled_and_nul_is_replaced() {
     for api in BOTH {
         for (said, sent) in [("", "(no output)"), ("nul\0nul", "nul\u{fffd}nul")] {
             let tool = FuncTool::new("act", "Acts", any_object(), move |_, _| async move { said });
@@ -293,7 +293,7 @@ async fn m17_and_m18_an_empty_result_is_filled_and_nul_is_replaced() {
 }
 
 #[tokio::test]
-async fn m20_two_users_in_a_row_are_sent_as_one_turn() {
+async fn m20_consecutive_user_messages_are_sent_as_one_turn() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(A.text("done"));
     let agent = A.agent(&server).build().unwrap();
@@ -304,7 +304,7 @@ async fn m20_two_users_in_a_row_are_sent_as_one_turn() {
 }
 
 #[tokio::test]
-async fn m20_an_assistant_that_begins_is_mended_or_never_sent() {
+async fn m20_leading_assistant_message_is_repaired_or_rejected() {
     for api in BOTH {
         let server = FaultServer::start().await.unwrap();
         server.fallback(api.text("done"));

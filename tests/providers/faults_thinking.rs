@@ -25,7 +25,7 @@ fn thoughts() -> [Value; 3] {
 }
 
 #[tokio::test]
-async fn m19_thinking_is_sent_back_as_it_came_signed_or_not() {
+async fn m19_thinking_is_sent_back_unchanged_with_and_without_signature() {
     for thought in thoughts() {
         let server = FaultServer::start().await.unwrap();
         let none = json!({"type": "odd_delta"});
@@ -51,7 +51,7 @@ const AS_WRITTEN: &str =
     r#"{ "data":"b3Bh\/cXVl",  "type" : "redacted_thinking", "n":1.50, "é":"\u00e9" }"#;
 
 #[tokio::test]
-async fn m19_not_a_byte_of_it_changes_whatever_happens_around_it() {
+async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
     let frames = blocks(
         [
             (json!({"type": "KEPT"}), json!({"type": "odd_delta"})),
@@ -212,7 +212,7 @@ impl Dialect {
 }
 
 #[tokio::test]
-async fn m21_another_provider_never_sees_what_one_thought() {
+async fn m21_thinking_is_not_sent_to_another_provider() {
     for own in [A, O, L] {
         for other in [A, O, L] {
             if own == other {

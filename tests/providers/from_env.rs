@@ -12,7 +12,7 @@ fn built(variables: &[(&str, &str)]) -> String {
     child
         .args([
             "--exact",
-            "from_env::the_model_is_the_one_the_environment_names",
+            "from_env::from_env_selects_the_model_of_the_environment",
         ])
         .args(["--nocapture", "--test-threads=1"])
         .env(CHILD, "1");
@@ -26,7 +26,7 @@ fn built(variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_model_is_the_one_the_environment_names() {
+fn from_env_selects_the_model_of_the_environment() {
     if std::env::var_os(CHILD).is_some() {
         let built = AgentBuilder::from_env().and_then(AgentBuilder::build);
         match built {

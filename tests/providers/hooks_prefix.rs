@@ -86,7 +86,7 @@ fn turns() -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn the_prefix_is_the_same_from_turn_to_turn_and_from_run_to_run() {
+async fn request_prefix_is_identical_between_turns_and_runs() {
     let backend = MemoryBackend::new();
     let skill = b"---\nname: greet\ndescription: Greet\n---\n";
     backend.write("skills/greet/SKILL.md", skill).await.unwrap();

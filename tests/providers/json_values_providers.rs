@@ -83,7 +83,7 @@ fn tool(id: &str, name: &str, input: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_messages_api_reads_no_more_values_than_the_limit() {
+async fn messages_api_reads_no_more_values_than_the_limit() {
     let args = |values| json!({"a": list(values)}).to_string();
     let delta = |json: &str| json!({"type": "input_json_delta", "partial_json": json});
     let server_tool = || json!({"type": "server_tool_use", "id": "s", "name": "x", "input": {}});

@@ -53,7 +53,7 @@ fn refusals(echo: &str) -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn key_that_a_server_repeats_in_any_spelling_is_nowhere() {
+async fn key_echoed_by_a_server_in_any_spelling_is_redacted() {
     let key = "k-server/0123456789+abc";
     for (name, echo) in spellings(key).into_iter().step_by(5) {
         for reply in refusals(&echo) {
@@ -72,7 +72,7 @@ async fn key_that_a_server_repeats_in_any_spelling_is_nowhere() {
 }
 
 #[tokio::test]
-async fn request_id_of_an_answer_holds_no_key_and_is_cut() {
+async fn request_id_of_an_answer_is_redacted_and_cut() {
     let key = "k-reqid-0123456789";
     let server = FaultServer::start().await.unwrap();
     let answer = json!({"id": key, "model": key, "choices": [{"index": 0, "message": {"content": "ok"}, "finish_reason": "stop"}]});
@@ -101,7 +101,7 @@ async fn long_error_that_cuts_a_key_shows_no_part_of_it() {
 }
 
 #[tokio::test]
-async fn secrets_of_addresses_and_headers_are_known() {
+async fn secrets_in_addresses_and_headers_are_redacted() {
     let (user, cookie, own, basic) = (
         "p%40ss-0123456789",
         "cookie-0123456789",

@@ -42,7 +42,7 @@ fn local(url: String) -> Ollama {
 }
 
 #[test]
-fn an_error_line_is_an_error_and_a_missing_end_is_truncation() {
+fn error_line_is_an_error_and_missing_end_is_truncation() {
     let text = r#"{"model":"m","message":{"content":"par"},"done":false}"#;
     let error = answer(&[text, r#"{"error":"an error was encountered"}"#]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Server);
@@ -58,7 +58,7 @@ fn an_error_line_is_an_error_and_a_missing_end_is_truncation() {
 }
 
 #[test]
-fn half_a_surrogate_pair_in_a_call_does_not_double_what_is_beside_it() {
+fn lone_surrogate_in_a_call_does_not_duplicate_other_fields() {
     let response = answer(&[
         r#"{"message":{"content":"hi","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":\"\ud83d\"}"}}]}}"#,
         r#"{"done":true,"done_reason":"stop"}"#,
@@ -72,7 +72,7 @@ fn half_a_surrogate_pair_in_a_call_does_not_double_what_is_beside_it() {
 }
 
 #[test]
-fn calls_have_made_up_ids_and_lenient_arguments() {
+fn calls_get_generated_ids_and_lenient_arguments() {
     let line = r#"{"message":{"tool_calls":[
         {"function":{"name":"a","arguments":{"x":1}}},
         {"id":"own","function":{"name":"b","arguments":"{\"y\":2}"}},
@@ -96,7 +96,7 @@ fn calls_have_made_up_ids_and_lenient_arguments() {
 }
 
 #[tokio::test]
-async fn a_history_becomes_messages() {
+async fn history_is_sent_as_messages() {
     let raw = RawValue::from_string(r#"{"thinking":"hm"}"#.into()).unwrap();
     let history = Messages::new()
         .system("rules")
@@ -127,7 +127,7 @@ async fn a_history_becomes_messages() {
 }
 
 #[tokio::test]
-async fn results_are_sent_in_the_order_of_their_calls() {
+async fn results_are_sent_in_call_order() {
     let calls = ["1", "2"].map(|id| ToolCall::new(id, "a", json!({})));
     let history = Messages::from("Hi")
         .ai_calling("", calls)
@@ -141,7 +141,7 @@ async fn results_are_sent_in_the_order_of_their_calls() {
 }
 
 #[tokio::test]
-async fn what_the_user_says_in_a_row_is_one_message() {
+async fn consecutive_user_messages_are_sent_as_one() {
     let history = Messages::from("one")
         .human("two")
         .ai_calling("", [ToolCall::new("c", "t", json!({}))])
@@ -162,7 +162,7 @@ async fn what_the_user_says_in_a_row_is_one_message() {
 }
 
 #[tokio::test]
-async fn settings_become_options_and_extra_is_merged() {
+async fn settings_are_sent_as_options_and_extra_is_merged() {
     let tool = || ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")
         .with_tools([tool()])
@@ -206,14 +206,14 @@ async fn settings_become_options_and_extra_is_merged() {
 }
 
 #[tokio::test]
-async fn the_suite_for_models_passes() {
+async fn ollama_passes_the_model_suite() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::ollama_text("an answer in words"));
     conformance::model(|| local(server.url())).await.unwrap();
 }
 
 #[test]
-fn a_tag_with_a_colon_stays_whole() {
+fn model_tag_with_a_colon_is_kept() {
     assert_eq!(
         resolve("ollama:llama3.1:8b").unwrap().id(),
         "ollama:llama3.1:8b"

@@ -99,7 +99,7 @@ fn raw(parts: &[Part], at: usize) -> Value {
 }
 
 #[test]
-fn a_cut_at_any_byte_changes_nothing() {
+fn split_at_any_byte_gives_equal_events() {
     for (name, recording) in RECORDINGS {
         let bytes = recording.as_bytes();
         let whole = replay(&[bytes]);
@@ -114,7 +114,7 @@ fn a_cut_at_any_byte_changes_nothing() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_never_an_answer() {
+fn truncated_stream_is_never_an_answer() {
     for (name, recording) in RECORDINGS {
         // The white space after the last event is no part of the answer.
         let bytes = recording.trim_end().as_bytes();
@@ -129,7 +129,7 @@ fn a_stream_that_breaks_off_is_never_an_answer() {
 }
 
 #[test]
-fn text_is_shown_as_it_comes_and_kept_as_one_part() {
+fn text_is_streamed_in_pieces_and_stored_as_one_part() {
     let events = replay(&[recording("text").as_bytes()]);
     let texts: Vec<_> = events
         .iter()
@@ -148,7 +148,7 @@ fn text_is_shown_as_it_comes_and_kept_as_one_part() {
 }
 
 #[test]
-fn calls_keep_the_arguments_as_they_were_written() {
+fn calls_keep_the_raw_arguments() {
     let response = answer("tools");
     let calls: Vec<_> = response.tool_calls().collect();
     assert_eq!(*calls[0].args, json!({"city": "Paris"}));
@@ -160,7 +160,7 @@ fn calls_keep_the_arguments_as_they_were_written() {
 }
 
 #[test]
-fn thinking_is_kept_whole_with_its_signature() {
+fn thinking_is_kept_with_its_signature() {
     let response = answer("thinking");
     let parts = response.content.parts();
     assert_eq!(
@@ -179,7 +179,7 @@ fn thinking_is_kept_whole_with_its_signature() {
 }
 
 #[test]
-fn a_call_cut_off_by_the_output_limit_is_dropped() {
+fn call_cut_by_the_output_limit_is_dropped() {
     let response = answer("max_tokens_in_tool");
     let ids: Vec<_> = response.tool_calls().map(|call| &*call.id).collect();
     assert_eq!(ids, ["toolu_01"]);
@@ -191,7 +191,7 @@ fn a_call_cut_off_by_the_output_limit_is_dropped() {
 }
 
 #[test]
-fn unreadable_arguments_are_a_call_when_nothing_was_cut_off() {
+fn invalid_arguments_of_a_complete_answer_are_kept_raw() {
     let stream = recording("max_tokens_in_tool").replace("\"max_tokens\"", "\"tool_use\"");
     let response = fold(replay(&[stream.as_bytes()]));
     let broken = response.tool_calls().nth(1).expect("a second call");
@@ -200,7 +200,7 @@ fn unreadable_arguments_are_a_call_when_nothing_was_cut_off() {
 }
 
 #[test]
-fn blocks_of_the_server_are_kept() {
+fn server_tool_blocks_are_kept() {
     let response = answer("server_tool");
     let parts = response.content.parts();
     assert_eq!(
@@ -217,7 +217,7 @@ fn blocks_of_the_server_are_kept() {
 }
 
 #[test]
-fn what_is_not_known_is_kept_or_ignored() {
+fn unknown_blocks_are_kept_and_unknown_events_ignored() {
     let response = answer("unknown");
     let parts = response.content.parts();
     assert_eq!(
@@ -232,7 +232,7 @@ fn what_is_not_known_is_kept_or_ignored() {
 }
 
 #[test]
-fn fields_of_another_type_do_not_spoil_an_answer() {
+fn unexpected_field_types_do_not_fail_an_answer() {
     let events = [
         json!({"type": "message_start", "message": {"id": "m", "content": null,
             "usage": {"input_tokens": "12", "output_tokens": null, "server_tool_use": null}}}),
@@ -253,7 +253,7 @@ fn fields_of_another_type_do_not_spoil_an_answer() {
 }
 
 #[test]
-fn a_refusal_and_a_stop_sequence_are_told() {
+fn refusal_and_stop_sequence_are_reported() {
     let refusal = answer("refusal");
     assert_eq!(refusal.stop_reason, Some(StopReason::Refusal));
     assert!(refusal.content.parts().is_empty());
@@ -264,7 +264,7 @@ fn a_refusal_and_a_stop_sequence_are_told() {
 }
 
 #[test]
-fn blocks_may_overlap_and_ids_become_distinct() {
+fn interleaved_blocks_decode_and_duplicate_ids_are_renamed() {
     let response = answer("interleaved");
     let calls: Vec<_> = response.tool_calls().collect();
     assert_eq!(*calls[0].args, json!({"x": 1}));
@@ -273,7 +273,7 @@ fn blocks_may_overlap_and_ids_become_distinct() {
 }
 
 #[test]
-fn an_answer_that_is_not_streamed_is_read_too() {
+fn answer_in_one_document_is_read() {
     let response = answer("document");
     assert_eq!(response.text(), "Hello");
     assert_eq!(
@@ -287,7 +287,7 @@ fn an_answer_that_is_not_streamed_is_read_too() {
 }
 
 #[test]
-fn an_error_in_the_stream_keeps_what_came_before() {
+fn error_in_the_stream_keeps_earlier_events() {
     let events = replay(&[include_bytes!("../data/anthropic/overloaded.sse")]);
     assert!(matches!(&events[2], Ok(ModelEvent::Text(text)) if text == "Hel"));
     let Some(Err((kind, text))) = events.last() else {
@@ -314,7 +314,7 @@ fn an_error_in_the_stream_keeps_what_came_before() {
 }
 
 #[test]
-fn events_out_of_order_break_the_protocol() {
+fn events_out_of_order_are_protocol_errors() {
     let start = || json!({"type": "message_start", "message": {"id": "m"}});
     let block = |index: u32| {
         json!({"type": "content_block_start", "index": index,
@@ -344,7 +344,7 @@ fn events_out_of_order_break_the_protocol() {
 }
 
 #[test]
-fn garbage_is_named_and_shown() {
+fn garbage_is_a_protocol_error_with_a_short_excerpt() {
     let cases: [&[u8]; 4] = [
         b"<html>down for repairs</html>",
         b"data: {not json}\n\n",

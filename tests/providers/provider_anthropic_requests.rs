@@ -70,7 +70,7 @@ fn history() -> Messages {
 }
 
 #[tokio::test]
-async fn a_history_becomes_alternating_messages() {
+async fn history_is_sent_as_alternating_messages() {
     let tool = ToolDefinition::new("now", "The time.", json!({"type": "object"}));
     let mut system = SystemPrompt::from("You help.");
     system.set("clock", "It is noon.", Stability::Volatile);
@@ -119,7 +119,7 @@ async fn a_history_becomes_alternating_messages() {
 }
 
 #[tokio::test]
-async fn blocks_and_arguments_are_sent_as_they_came() {
+async fn provider_blocks_and_raw_arguments_are_sent_unchanged() {
     let server = serve([events(ANSWER)]).await;
     send(&server, ModelRequest::new(history())).await;
     let request = last(&server);
@@ -140,7 +140,7 @@ async fn blocks_and_arguments_are_sent_as_they_came() {
 }
 
 #[tokio::test]
-async fn settings_become_fields() {
+async fn settings_are_sent_as_fields() {
     let mut request = ModelRequest::new("x").with_max_output_tokens(500);
     request.temperature = Some(0.5);
     request.stop = vec!["END".to_owned()].into();
@@ -223,7 +223,7 @@ fn asking_for(schema: Value) -> ModelRequest {
 }
 
 #[tokio::test]
-async fn a_schema_is_sent_in_the_words_the_api_understands() {
+async fn output_schema_is_reduced_to_supported_keywords() {
     let text = || json!({"type": "string"});
     let of = |fields: Value| json!({"type": "object", "properties": fields});
     let closed = |fields: Value| json!({"type": "object", "properties": fields, "additionalProperties": false});
@@ -265,7 +265,7 @@ async fn a_schema_is_sent_in_the_words_the_api_understands() {
 }
 
 #[tokio::test]
-async fn a_schema_the_api_would_refuse_is_told_in_words() {
+async fn unsupported_output_schema_is_sent_as_a_system_instruction() {
     let text = json!({"type": "string"});
     let cases = [
         json!(true),
@@ -295,7 +295,7 @@ async fn a_schema_the_api_would_refuse_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn thinking_counts_in_the_output_limit() {
+async fn thinking_budget_is_limited_by_max_output_tokens() {
     for (limit, asked, budget) in [
         (Some(9_000), 8_000, Some(8_000)),
         (Some(8_000), 8_000, Some(4_000)),
@@ -316,7 +316,7 @@ async fn thinking_counts_in_the_output_limit() {
 }
 
 #[tokio::test]
-async fn odd_histories_are_made_acceptable() {
+async fn leading_and_consecutive_assistant_messages_are_made_valid() {
     let nothing = json!([{"type": "text", "text": "(nothing)"}]);
     let mut request = ModelRequest::new(
         Messages::new()
@@ -339,7 +339,7 @@ async fn odd_histories_are_made_acceptable() {
 }
 
 #[tokio::test]
-async fn what_the_user_says_in_a_row_is_one_message() {
+async fn consecutive_user_messages_are_sent_as_one() {
     let history = Messages::from("one")
         .human("two")
         .ai_calling("", [ToolCall::new("c", "t", json!({}))])
@@ -365,7 +365,7 @@ async fn what_the_user_says_in_a_row_is_one_message() {
 }
 
 #[tokio::test]
-async fn a_request_without_messages_is_refused_before_it_is_sent() {
+async fn request_without_messages_is_rejected_before_it_is_sent() {
     let server = serve([events(ANSWER)]).await;
     let error = Anthropic::new("m", "k")
         .base_url(server.url())
@@ -437,7 +437,7 @@ proptest! {
     })]
 
     #[test]
-    fn kept_bytes_equal_fresh_ones(turns in turns()) {
+    fn cached_request_bytes_equal_newly_encoded_ones(turns in turns()) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -465,7 +465,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_turn_leaves_the_bytes_before_it_as_they_were() {
+async fn new_turn_keeps_the_request_prefix_unchanged() {
     let server = serve([events(ANSWER)]).await;
     let mut request = ModelRequest::new("begin")
         .with_system("You help.")

@@ -72,7 +72,7 @@ fn good(answer: &str) -> Script {
 }
 
 #[tokio::test]
-async fn the_next_model_answers_when_one_cannot() {
+async fn next_model_is_called_after_provider_errors_only() {
     use ErrorKind::*;
     for kind in [
         Connect,
@@ -113,7 +113,7 @@ async fn the_next_model_answers_when_one_cannot() {
 }
 
 #[tokio::test]
-async fn what_was_said_is_voided() {
+async fn fallback_emits_a_restart_after_partial_output() {
     let broken = Ok(vec![text("half"), Err(ErrorKind::Overloaded)]);
     let refused = Ok(vec![text("I"), stop(StopReason::Refusal)]);
     let (model, _) = models(vec![vec![broken], vec![refused], vec![good("whole")]]);
@@ -143,7 +143,7 @@ async fn what_was_said_is_voided() {
 }
 
 #[tokio::test]
-async fn the_last_refusal_is_the_answer() {
+async fn last_refusal_is_returned_as_the_answer() {
     let refused = || Ok(vec![stop(StopReason::Refusal)]);
     let (model, _) = models(vec![vec![refused()], vec![refused()]]);
     let answer = model.call(ModelRequest::new("x")).await.expect("an answer");
@@ -151,7 +151,7 @@ async fn the_last_refusal_is_the_answer() {
 }
 
 #[tokio::test]
-async fn a_retryable_failure_outlives_a_final_one() {
+async fn retryable_error_is_preferred_over_a_permanent_one() {
     let (model, _) = models(vec![
         vec![Err(ErrorKind::Overloaded)],
         vec![Err(ErrorKind::Auth)],
@@ -174,7 +174,7 @@ async fn a_retryable_failure_outlives_a_final_one() {
 }
 
 #[tokio::test]
-async fn the_first_model_is_asked_first_again() {
+async fn each_request_starts_with_the_first_model() {
     let (model, asked) = models(vec![
         vec![
             Err(ErrorKind::Overloaded),
@@ -193,7 +193,7 @@ async fn the_first_model_is_asked_first_again() {
 }
 
 #[tokio::test]
-async fn no_model_is_a_mistake_and_then_adds_one() {
+async fn fallback_without_models_is_a_config_error_and_then_adds_one() {
     let (model, _) = models(vec![]);
     let error = model
         .call(ModelRequest::new("x"))
@@ -207,7 +207,7 @@ async fn no_model_is_a_mistake_and_then_adds_one() {
 }
 
 #[test]
-fn names_that_cannot_be_resolved_say_what_can_be_done() {
+fn unresolvable_model_names_are_config_errors_with_a_hint() {
     for spec in ["llama", "nobody:llama", "anthropic:", "", ":x"] {
         let error = resolve(spec).map(|_| ()).expect_err(spec);
         assert_eq!(error.kind(), ErrorKind::Config, "{spec}");

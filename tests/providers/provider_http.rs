@@ -42,7 +42,7 @@ fn api_error(code: &str, message: &str) -> String {
 }
 
 #[tokio::test]
-async fn statuses_become_kinds() {
+async fn http_status_becomes_an_error_kind() {
     use ErrorKind::*;
     let cases = [
         (400, "invalid_request_error", InvalidRequest, false),
@@ -77,7 +77,7 @@ async fn statuses_become_kinds() {
 }
 
 #[tokio::test]
-async fn codes_and_words_say_more_than_the_status() {
+async fn error_codes_and_texts_refine_the_kind() {
     use ErrorKind::*;
     let details = r#"{"error":{"type":"rate_limit_error","message":"m",
         "details":{"error_code":"enforced_spend_limit_reached"}}}"#;
@@ -153,7 +153,7 @@ async fn codes_and_words_say_more_than_the_status() {
 }
 
 #[tokio::test]
-async fn the_server_says_when_to_come_back() {
+async fn retry_after_headers_are_parsed() {
     let secs = |seconds| Some(Duration::from_secs_f64(seconds));
     let cases = [
         ("retry-after: 20\r\n", secs(20.0)),
@@ -180,7 +180,7 @@ async fn the_server_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn the_server_decides_about_retries_but_not_for_used_up_quotas() {
+async fn x_should_retry_overrides_retries_except_for_exhausted_quota() {
     let no = "x-should-retry: false\r\n";
     let yes = "x-should-retry: true\r\n";
     assert!(!failure([status(500, no, "{}")]).await.is_retryable());
@@ -190,7 +190,7 @@ async fn the_server_decides_about_retries_but_not_for_used_up_quotas() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
+async fn redirect_is_a_protocol_error() {
     let elsewhere = serve([events(ANSWER)]).await;
     let location = format!("location: {}/v1/messages\r\n", elsewhere.url());
     let error = failure([status(307, &location, "")]).await;
@@ -199,7 +199,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_not_an_answer() {
+async fn web_page_is_a_protocol_error() {
     let page = status(200, "content-type: text/html\r\n", "<html>Log in</html>");
     let error = failure([page]).await;
     assert_eq!(error.kind(), ErrorKind::Protocol);
@@ -207,7 +207,7 @@ async fn a_web_page_is_not_an_answer() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_told_apart_by_when_it_broke() {
+async fn connection_lost_before_and_during_the_answer_differ_in_kind() {
     let before = failure([Reply::raw().close()]).await;
     assert_eq!(before.kind(), ErrorKind::Connect);
     assert!(before.is_retryable());
@@ -224,7 +224,7 @@ async fn a_broken_connection_is_told_apart_by_when_it_broke() {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn closed_port_is_a_connect_error_without_the_key() {
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a free port");
@@ -239,7 +239,7 @@ async fn nobody_listens() {
 
 #[cfg(feature = "tls")]
 #[tokio::test]
-async fn a_failed_handshake_is_never_retried() {
+async fn failed_tls_handshake_is_not_retryable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a free port");
@@ -262,7 +262,7 @@ async fn a_failed_handshake_is_never_retried() {
 }
 
 #[tokio::test]
-async fn mistakes_in_the_setup_are_named() {
+async fn invalid_model_settings_are_config_errors() {
     let base = || Anthropic::new("m", KEY);
     let broken = [
         base().base_url("not an address"),
@@ -298,7 +298,7 @@ async fn silence_ends_at_the_idle_timeout() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let server = serve([events(ANSWER)]).await;
     // A client of its own, so that no other test's connections count.
     let model = model(&server).connect_timeout(Duration::from_secs(9));
@@ -309,7 +309,7 @@ async fn connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn the_last_event_ends_the_answer_although_the_socket_stays_open() {
+async fn last_event_ends_the_answer_on_an_open_socket() {
     let server = serve([events(ANSWER).stall()]).await;
     let model = model(&server);
     let answer = model.call(ModelRequest::new("x"));
@@ -320,7 +320,7 @@ async fn the_last_event_ends_the_answer_although_the_socket_stays_open() {
 }
 
 #[tokio::test]
-async fn a_stale_connection_is_replaced_at_once() {
+async fn stale_connection_is_replaced() {
     let replies = [events(ANSWER), Reply::raw().close(), events(ANSWER)];
     let server = serve(replies).await;
     let model = model(&server);
@@ -330,7 +330,7 @@ async fn a_stale_connection_is_replaced_at_once() {
 }
 
 #[tokio::test]
-async fn text_nobody_watches_is_joined() {
+async fn text_deltas_are_joined_without_an_event_tap() {
     let server = serve([events(ANSWER)]).await;
     let texts = async |request: ModelRequest| {
         let stream = model(&server).stream(request).await.expect("a stream");
@@ -344,7 +344,7 @@ async fn text_nobody_watches_is_joined() {
 }
 
 #[tokio::test]
-async fn a_key_in_a_header_of_ones_own_is_a_secret_too() {
+async fn key_in_a_custom_header_is_redacted() {
     let body = api_error("authentication_error", "unknown token tkn-canary-9");
     let server = serve([status(401, "", &body)]).await;
     let model = model(&server).header("Authorization", "Bearer tkn-canary-9");

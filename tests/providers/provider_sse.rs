@@ -49,7 +49,7 @@ fn messages(data: &[&str]) -> Owned {
 }
 
 #[test]
-fn all_line_ends_are_equal() {
+fn all_line_endings_are_accepted() {
     for end in ["\n", "\r\n", "\r"] {
         let stream = ["event: a", "data: 1", "", "data: 2", "", ""].join(end);
         let expected = vec![
@@ -65,7 +65,7 @@ fn all_line_ends_are_equal() {
 }
 
 #[test]
-fn a_line_end_at_the_end_of_a_chunk_is_no_half_of_the_next() {
+fn line_ending_split_between_chunks_is_counted_once() {
     let expected = messages(&["1", "2"]);
     let chunks = [&b"dat"[..], b"a: 1\r\n", b"\ndata: 2\n\n"];
     assert_eq!(decode(chunks).expect("a decodable stream"), expected);
@@ -74,7 +74,7 @@ fn a_line_end_at_the_end_of_a_chunk_is_no_half_of_the_next() {
 }
 
 #[test]
-fn fields_are_read_as_the_standard_says() {
+fn fields_are_parsed_by_the_standard() {
     let cases: &[(&str, &[&str])] = &[
         ("\u{FEFF}data: bom\n\n", &["bom"]),
         ("data:no space\n\n", &["no space"]),
@@ -105,7 +105,7 @@ fn fields_are_read_as_the_standard_says() {
 }
 
 #[test]
-fn only_the_first_bytes_may_be_a_byte_order_mark() {
+fn byte_order_mark_is_skipped_at_the_start_only() {
     assert_eq!(
         decode_all_ways("data: 1\n\n\u{FEFF}data: 2\n\ndata: 3\n\n".as_bytes()),
         messages(&["1", "3"])
@@ -117,7 +117,7 @@ fn only_the_first_bytes_may_be_a_byte_order_mark() {
 }
 
 #[test]
-fn data_that_is_not_utf8_is_an_error() {
+fn data_that_is_not_utf8_is_a_protocol_error() {
     for stream in [&b"data: \xC3\n\n"[..], b"data: a\ndata: \xFF\n\n"] {
         for chunks in [stream.chunks(64), stream.chunks(1)] {
             assert_eq!(
@@ -129,7 +129,7 @@ fn data_that_is_not_utf8_is_an_error() {
 }
 
 #[test]
-fn an_endless_line_is_an_error_and_not_a_full_memory() {
+fn endless_line_is_a_protocol_error_at_the_limit() {
     let mut decoder = SseDecoder::new();
     let chunk = vec![b'x'; 1024 * 1024];
     let failed = (0..100).find_map(|fed| {
@@ -148,7 +148,7 @@ proptest! {
     })]
 
     #[test]
-    fn cuts_never_change_events(
+    fn splits_never_change_events(
         stream in proptest::collection::vec(
             prop_oneof![
                 Just("data: "), Just("data:"), Just("event: e"), Just("\n"), Just("\r"),

@@ -93,7 +93,7 @@ fn named(name: &str) -> ModelResponse {
 }
 
 #[test]
-fn a_real_models_text_is_read() {
+fn recorded_text_is_read() {
     let response = named("llama-text");
     assert!(
         response.text().starts_with("I'm sorry to inform"),
@@ -107,7 +107,7 @@ fn a_real_models_text_is_read() {
 }
 
 #[test]
-fn a_real_models_call_is_read_and_its_cached_tokens_are_counted_apart() {
+fn recorded_call_is_read_with_its_cached_tokens() {
     let response = named("llama-call");
     let call = response.tool_calls().next().unwrap();
     assert_eq!(&*call.name, "get_weather");
@@ -124,7 +124,7 @@ fn a_real_models_call_is_read_and_its_cached_tokens_are_counted_apart() {
 }
 
 #[test]
-fn an_answer_in_one_document_is_read() {
+fn answer_in_one_document_is_read() {
     let response = named("llama-whole");
     assert_eq!(
         response.text(),
@@ -134,7 +134,7 @@ fn an_answer_in_one_document_is_read() {
 }
 
 #[test]
-fn ollamas_calls_and_thinking_are_read() {
+fn ollama_calls_and_thinking_are_read() {
     let response = named("documented");
     assert_eq!(response.text(), "Let me look.");
     let calls: Vec<_> = response.tool_calls().collect();
@@ -155,7 +155,7 @@ fn ollamas_calls_and_thinking_are_read() {
 }
 
 #[test]
-fn cuts_at_every_byte_change_nothing() {
+fn split_at_any_byte_gives_equal_events() {
     for (name, decode, bytes) in RECORDINGS {
         let expected = whole(*decode, bytes);
         for at in 0..=bytes.len() {
@@ -176,7 +176,7 @@ fn cuts_at_every_byte_change_nothing() {
 }
 
 #[test]
-fn a_torn_answer_is_whole_or_truncated_and_nothing_else() {
+fn truncated_answer_is_complete_or_stream_truncated() {
     for (name, decode, bytes) in RECORDINGS {
         let expected = fold(events(*decode, vec![bytes])).unwrap();
         let mut complete = 0;
@@ -206,7 +206,7 @@ fn a_torn_answer_is_whole_or_truncated_and_nothing_else() {
 }
 
 #[test]
-fn line_ends_marks_and_comments_change_nothing() {
+fn line_endings_byte_order_mark_and_comments_change_nothing() {
     let (decode, bytes) = recording("llama-call");
     let expected = whole(decode, bytes);
     let text = std::str::from_utf8(bytes).unwrap();

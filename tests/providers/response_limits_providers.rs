@@ -227,7 +227,7 @@ async fn check(cases: Vec<Case>, next: Reply, model: impl Fn(String) -> Box<dyn 
 }
 
 #[tokio::test]
-async fn the_messages_api_collects_no_more_than_the_limits() {
+async fn messages_api_collects_no_more_than_the_limits() {
     let next = Reply::anthropic_text("fine");
     check(anthropic_cases(), next, |url| {
         Box::new(Anthropic::new("m", "key").base_url(url))
@@ -254,7 +254,7 @@ async fn ollama_collects_no_more_than_the_limits() {
 }
 
 #[tokio::test]
-async fn text_of_every_provider_stays_up_to_the_limit() {
+async fn text_of_every_provider_is_kept_up_to_the_limit() {
     let text = json!({"type": "text", "text": ""});
     let delta = json!({"type": "text_delta", "text": long()});
     let server = FaultServer::start().await.unwrap();
@@ -283,7 +283,7 @@ async fn text_of_every_provider_stays_up_to_the_limit() {
 }
 
 #[tokio::test]
-async fn a_fallback_asks_no_other_model() {
+async fn too_large_answer_is_not_retried_by_a_fallback() {
     let large = || Error::new(ErrorKind::ResponseTooLarge, "too large");
     let busy = Error::new(ErrorKind::Overloaded, "busy");
     let said = || Ok(ModelEvent::Text("a".into()));

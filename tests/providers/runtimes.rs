@@ -33,7 +33,7 @@ async fn ask(model: &OpenAi) -> String {
 }
 
 #[test]
-fn a_model_outlives_the_runtime_it_was_first_asked_in() {
+fn model_works_after_its_first_runtime_has_ended() {
     let (_runtime, server) = server();
     let model = OpenAi::compatible(server.url(), "m").idle_timeout(Duration::from_secs(5));
     for times in 1..=3 {
@@ -44,7 +44,7 @@ fn a_model_outlives_the_runtime_it_was_first_asked_in() {
 }
 
 #[test]
-fn a_runtime_that_nobody_drives_holds_no_other_up() {
+fn idle_runtime_does_not_block_another() {
     let (_runtime, server) = server();
     let (first, second) = (single(), single());
     for own in [None, Some(Duration::from_secs(7))] {
@@ -62,7 +62,7 @@ fn a_runtime_that_nobody_drives_holds_no_other_up() {
 }
 
 #[test]
-fn a_tool_of_another_server_may_change_its_runtime_too() {
+fn http_tool_works_in_several_runtimes() {
     let (_runtime, server) = server();
     let tool = HttpTool::new(
         "far",

@@ -72,7 +72,7 @@ fn replies() -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn a_key_is_in_nothing_that_can_be_seen() {
+async fn key_appears_in_no_output_or_error() {
     for (number, reply) in replies().into_iter().enumerate() {
         let server = FaultServer::start().await.unwrap();
         server.fallback(reply);
@@ -96,14 +96,14 @@ async fn a_key_is_in_nothing_that_can_be_seen() {
 }
 
 #[tokio::test]
-async fn a_key_in_the_address_is_not_shown() {
+async fn key_in_the_address_is_redacted() {
     let url = format!("http://user:{KEY}@127.0.0.1:1/v1?key={KEY}");
     let seen = everything(OpenAi::compatible(&url, "m")).await;
     assert!(!seen.contains("canary"), "{seen}");
 }
 
 #[test]
-fn a_secret_hides_itself() {
+fn debug_output_of_a_secret_is_redacted() {
     let secret = Secret::new(KEY);
     assert_eq!(secret.expose(), KEY);
     assert!(!format!("{secret:?} {secret:#?}").contains("canary"));

@@ -53,7 +53,7 @@ fn found(row: &str) -> &'static str {
 }
 
 #[test]
-fn every_row_holds() {
+fn every_address_case_is_decided_as_listed() {
     let mut wrong = Vec::new();
     let mut rows = BTreeSet::new();
     for line in ROWS.lines().skip(1) {
@@ -69,7 +69,7 @@ fn every_row_holds() {
 }
 
 #[test]
-fn characters_a_table_cannot_hold_are_refused() {
+fn control_characters_in_addresses_are_rejected() {
     for url in [
         "http://public.test/\n",
         "http://public\t.test/",
@@ -91,7 +91,7 @@ fn characters_a_table_cannot_hold_are_refused() {
 }
 
 #[test]
-fn what_is_added_is_allowed_and_nothing_else() {
+fn policy_additions_allow_only_the_added_hosts_and_ports() {
     let check = |policy: &AddressPolicy, url: &str| policy.check_url(url).is_ok();
 
     let port = AddressPolicy::new().allow_port(8080);
@@ -162,7 +162,7 @@ fn what_is_added_is_allowed_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_host_cannot_be_added() {
+fn allow_host_rejects_text_that_is_not_a_host() {
     for host in [
         "", "a/b", "http://a", "u@a", "a b", "a:x", "a:99999", "[::1", "a?b", "a\\b",
     ] {
@@ -175,7 +175,7 @@ fn what_is_no_host_cannot_be_added() {
 }
 
 #[test]
-fn rules_see_the_address_that_is_fetched() {
+fn permission_rules_match_the_normalized_address() {
     let deny = PermissionRules::new()
         .allow("WebFetch(domain:example)")
         .unwrap()

@@ -106,7 +106,7 @@ async fn call_of(reply: String) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn a_call_is_posted_under_the_callback() {
+async fn call_is_posted_to_the_callback_address() {
     let server = Server::start(|_| ok(r#"{"result": "found"}"#)).await;
     for (callback, line) in [
         ("", "POST /tools/lookup HTTP/1.1"),
@@ -131,7 +131,7 @@ async fn a_call_is_posted_under_the_callback() {
 }
 
 #[tokio::test]
-async fn results_become_text() {
+async fn reply_result_becomes_text() {
     for (reply, expected) in [
         (r#"{"result": "plain"}"#, "plain"),
         (r#"{"result": "plain", "error": ""}"#, "plain"),
@@ -146,7 +146,7 @@ async fn results_become_text() {
 }
 
 #[tokio::test]
-async fn failures_name_the_tool() {
+async fn errors_name_the_tool() {
     for (reply, expected) in [
         (
             http("500 Oops", "", "it broke"),
@@ -182,7 +182,7 @@ async fn failures_name_the_tool() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_protocol_is_an_error() {
+async fn reply_that_is_not_the_protocol_is_an_error() {
     for body in ["", "plain", "[]", "\"text\"", "{\"result\": "] {
         let error = call_of(ok(body)).await.unwrap_err();
         let start = r#"http_tool: lookup: the reply is not {"result", "error"} in JSON: "#;
@@ -204,7 +204,7 @@ async fn what_is_not_the_protocol_is_an_error() {
 }
 
 #[tokio::test]
-async fn bodies_are_capped() {
+async fn reply_bodies_are_limited() {
     let error = call_of(http("500 Oops", "", &"x".repeat(100_000)))
         .await
         .unwrap_err();
@@ -230,7 +230,7 @@ async fn bodies_are_capped() {
 }
 
 #[tokio::test]
-async fn a_redirect_on_the_same_host_is_followed_with_the_same_request() {
+async fn redirect_on_the_same_host_repeats_the_request() {
     for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
         let server = Server::start(move |line| match line {
             "POST /tools/lookup HTTP/1.1" => http(status, "location: /elsewhere\r\n", ""),
@@ -247,7 +247,7 @@ async fn a_redirect_on_the_same_host_is_followed_with_the_same_request() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_host_is_not_followed() {
+async fn redirect_to_another_host_is_not_followed() {
     let other = Server::start(|_| ok(r#"{"result": "stolen"}"#)).await;
     let by_name = other.url.replace("127.0.0.1", "localhost");
     for target in [
@@ -269,7 +269,7 @@ async fn a_redirect_to_another_host_is_not_followed() {
 }
 
 #[tokio::test]
-async fn redirects_in_a_circle_end() {
+async fn redirect_loop_ends_after_five_redirects() {
     let server = Server::start(|_| http("307 Temporary", "location: /again\r\n", "")).await;
     let error = call(&tool(&server.url)).await.unwrap_err();
     assert_eq!(error, "http_tool: lookup: redirected more than 5 times");
@@ -277,7 +277,7 @@ async fn redirects_in_a_circle_end() {
 }
 
 #[tokio::test]
-async fn secrets_are_sent_and_never_shown() {
+async fn secrets_are_sent_and_redacted_from_errors() {
     let echo = r#"{"error": "bad token tok-12345 and key key-67890"}"#;
     let server = Server::start(move |_| ok(echo)).await;
     let url = server.url.replace("http://", "http://user:pass-word@");
@@ -304,7 +304,7 @@ async fn secrets_are_sent_and_never_shown() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_an_error_without_the_address() {
+async fn closed_port_is_an_error_without_the_address() {
     // Nobody listens on the first port, which only the system may hand out.
     let error = call(&tool("http://127.0.0.1:1/?key=secret-query"))
         .await
@@ -317,7 +317,7 @@ async fn nobody_at_the_address_is_an_error_without_the_address() {
 }
 
 #[tokio::test]
-async fn a_peer_that_says_nothing_is_given_up() {
+async fn silent_peer_is_a_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let tool = tool(&url).timeout(Duration::from_millis(50));
@@ -329,7 +329,7 @@ async fn a_peer_that_says_nothing_is_given_up() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_when_it_is_made() {
+fn invalid_callback_addresses_and_headers_are_rejected_at_construction() {
     for url in ["", "nowhere", "ftp://host/", "file:///x", "http://"] {
         let error = HttpTool::new("lookup", "", json!({}), url).unwrap_err();
         assert!(
@@ -345,7 +345,7 @@ fn what_cannot_work_is_refused_when_it_is_made() {
 }
 
 #[test]
-fn the_loop_waits_longer_than_the_tool() {
+fn tool_timeout_is_longer_than_the_request_timeout() {
     let tool = tool("http://127.0.0.1:1");
     assert_eq!(Tool::timeout(&tool), Some(Duration::from_secs(125)));
     assert_eq!(Tool::side_effect(&tool), SideEffect::Network);
@@ -353,7 +353,7 @@ fn the_loop_waits_longer_than_the_tool() {
 
 #[cfg(feature = "tls")]
 #[tokio::test]
-async fn a_peer_that_speaks_no_tls_is_an_error() {
+async fn peer_without_tls_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {

@@ -171,7 +171,7 @@ async fn name_is_checked_again_at_each_connection() {
 }
 
 #[tokio::test]
-async fn host_that_is_allowed_may_be_anywhere() {
+async fn allowed_host_may_have_any_address() {
     let server = Server::answering();
     let port = server.address.port();
     let policy = AddressPolicy::new();
@@ -184,7 +184,7 @@ async fn host_that_is_allowed_may_be_anywhere() {
 }
 
 #[tokio::test]
-async fn tool_without_a_policy_connects_as_before() {
+async fn tool_without_a_policy_connects_to_any_address() {
     let server = Server::answering();
     let tool = tool(&format!("http://{}/", server.address));
     assert_eq!(call(&tool).await.as_deref(), Ok("answer"));

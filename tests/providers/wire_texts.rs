@@ -41,7 +41,7 @@ fn history(call: ToolCall) -> Messages {
 }
 
 #[tokio::test]
-async fn nul_in_arguments_stays_here() {
+async fn nul_in_arguments_is_replaced_on_the_wire_and_kept_in_the_history() {
     let raw = r#"{"text":"a\u0000b","path":"C:\\u0000"}"#;
     let expected = json!({"text": "a\u{FFFD}b", "path": "C:\\u0000"});
     for call in [
@@ -58,7 +58,7 @@ async fn nul_in_arguments_stays_here() {
 }
 
 #[tokio::test]
-async fn half_a_surrogate_pair_in_arguments_stays_here() {
+async fn lone_surrogate_in_arguments_is_replaced_on_the_wire() {
     let mut call = ToolCall::from_raw("1", "f", r#"{"face":"\ud83d\ude00"}"#.to_owned());
     call.raw_args = Some(r#"{"face":"\ud83d\ude00","half":"\ud83d!"}"#.into());
     for args in sent(&history(call.clone())).await {

@@ -22,7 +22,7 @@ fn hour() -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_expires_an_hour_after_its_last_access() {
+async fn session_expires_an_hour_after_its_last_access() {
     let store = ThreadStore::new();
     store.save("a", AgentState::new("a"));
     store.save("b", AgentState::new("b"));
@@ -37,7 +37,7 @@ async fn a_thread_expires_an_hour_after_its_last_access() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_threads_are_swept_on_access() {
+async fn expired_sessions_are_removed_on_access() {
     let store = ThreadStore::with_ttl(Duration::from_secs(60));
     store.save("a", AgentState::new("a"));
     tokio::time::advance(Duration::from_secs(301)).await;
@@ -47,7 +47,7 @@ async fn expired_threads_are_swept_on_access() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_is_pinned_while_a_run_holds_it() {
+async fn leased_session_does_not_expire() {
     let store = ThreadStore::with_ttl(Duration::from_secs(60));
     let model = ScriptedModel::new()
         .say("Hello.")
@@ -73,7 +73,7 @@ async fn a_thread_is_pinned_while_a_run_holds_it() {
 }
 
 #[tokio::test]
-async fn a_second_run_on_a_session_is_busy_and_changes_nothing() {
+async fn second_run_on_a_session_is_session_busy_and_changes_nothing() {
     let agent = agent(ScriptedModel::new().hang()).build().unwrap();
     let mut first = agent.session("s").run("Hi");
     while futures::poll!(first.next()).is_ready() {}
@@ -91,7 +91,7 @@ async fn a_second_run_on_a_session_is_busy_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn fork_list_delete_and_go_on() {
+async fn sessions_can_be_forked_listed_and_deleted() {
     let agent = agent(FunctionModel::text(|request| {
         request.messages.len().to_string()
     }))
@@ -116,7 +116,7 @@ async fn fork_list_delete_and_go_on() {
 }
 
 #[test]
-fn the_json_of_a_state() {
+fn agent_state_json_round_trips() {
     let mut state = AgentState::new("th_1");
     assert_eq!(
         serde_json::to_value(&state).unwrap(),
@@ -194,7 +194,7 @@ fn busy_agent(store: impl SessionStore, log: &Log) -> Agent {
 }
 
 #[tokio::test]
-async fn a_run_dropped_at_any_poll_leaves_a_session_that_goes_on() {
+async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
     let mut finished = false;
     let mut told = [0; 2];
     for polls in 1..200 {
@@ -278,7 +278,7 @@ impl Spy for Failing {
 }
 
 #[tokio::test]
-async fn a_write_that_fails_is_seen_before_anything_depends_on_it() {
+async fn failed_write_is_reported_before_the_run_depends_on_it() {
     let mut failures = Vec::new();
     for n in 1..20 {
         let (ran, writes) = (Log::default(), Log::default());
@@ -343,7 +343,7 @@ async fn a_write_that_fails_is_seen_before_anything_depends_on_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_run_lets_go_of_everything() {
+async fn dropped_run_releases_its_session_and_handle() {
     let agent = agent(ScriptedModel::new().call("stuck", json!({})).say("done"))
         .tools([stuck(), echo()])
         .build()
@@ -359,7 +359,7 @@ async fn a_dropped_run_lets_go_of_everything() {
 }
 
 #[tokio::test]
-async fn how_an_answer_came_about_is_stored_beside_it() {
+async fn message_info_of_answers_is_stored() {
     let usage = Usage::new(12, 3);
     let step = |text: &str, reason| Step::text(text).stop(reason).usage(usage);
     let model = ScriptedModel::new()
@@ -389,7 +389,7 @@ async fn how_an_answer_came_about_is_stored_beside_it() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_from_an_earlier_message() {
+async fn rewind_to_continues_from_an_earlier_message() {
     let model = ScriptedModel::new()
         .say("One.")
         .call("echo", json!({"text": "x"}))
@@ -435,7 +435,7 @@ async fn a_run_goes_on_from_an_earlier_message() {
 }
 
 #[tokio::test]
-async fn a_cut_between_a_call_and_its_results_moves_behind_them() {
+async fn rewind_to_between_a_call_and_its_results_keeps_the_results() {
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
         .say("One.")
@@ -450,7 +450,7 @@ async fn a_cut_between_a_call_and_its_results_moves_behind_them() {
 }
 
 #[tokio::test]
-async fn a_session_has_a_title() {
+async fn session_title_is_set_and_listed() {
     let agent = agent(ScriptedModel::new().say("Hello.").hang())
         .build()
         .unwrap();
@@ -471,7 +471,7 @@ async fn a_session_has_a_title() {
 }
 
 #[tokio::test]
-async fn results_of_calls_that_were_cut_off_are_shown() {
+async fn results_of_calls_of_a_dropped_run_are_emitted_in_the_next_run() {
     let model = ScriptedModel::new()
         .calls([("echo", json!({"text": "x"})), ("stuck", json!({}))])
         .say("Well.");
@@ -520,7 +520,7 @@ impl Spy for Releases {
 }
 
 #[tokio::test]
-async fn a_session_is_free_before_its_run_is_over_and_keeps_nothing_of_it() {
+async fn lease_is_released_before_the_run_ends() {
     let (log, slot) = (Log::default(), Arc::default());
     let store = Spied(ThreadStore::new(), Releases(log.clone(), Arc::clone(&slot)));
     let agent = agent(ScriptedModel::new().say("Hi."))
@@ -534,7 +534,7 @@ async fn a_session_is_free_before_its_run_is_over_and_keeps_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn an_input_whose_answer_was_cut_gets_another() {
+async fn input_whose_answer_was_rewound_gets_a_new_answer() {
     let model = ScriptedModel::new().say("One.").say("Other.");
     let agent = agent(StrictModel::new(model)).build().unwrap();
     let session = agent.session("s");
@@ -546,7 +546,7 @@ async fn an_input_whose_answer_was_cut_gets_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_hook_redacts_leaves_what_is_known_of_answers() {
+async fn message_changed_by_after_agent_keeps_message_infos() {
     let redact = agentcore::hook::after_agent("redact", |_, mut state| async move {
         let said = state
             .messages

@@ -42,7 +42,7 @@ async fn run_that_is_dropped_midway_is_not_kept() {
 }
 
 #[tokio::test]
-async fn run_whose_calls_wait_is_kept_until_and_after_the_answer() {
+async fn run_with_pending_calls_is_kept_until_and_after_the_answer() {
     let model = ScriptedModel::new()
         .call("pay", json!({}))
         .say("Paid.")
@@ -68,7 +68,7 @@ async fn run_whose_calls_wait_is_kept_until_and_after_the_answer() {
 }
 
 #[tokio::test]
-async fn named_sessions_and_those_with_an_empty_name_are_kept() {
+async fn named_sessions_and_sessions_with_an_empty_id_are_kept() {
     let agent = echoing();
     agent.session("s").run("Hi").await.unwrap();
     assert_eq!(ids(&agent).await, ["s"]);
@@ -79,7 +79,7 @@ async fn named_sessions_and_those_with_an_empty_name_are_kept() {
 }
 
 #[tokio::test]
-async fn runs_on_a_store_that_was_set_are_kept() {
+async fn runs_on_an_explicit_store_are_kept() {
     let model = FunctionModel::text(|_| "ok".to_owned());
     let agent = agent(model).store(ThreadStore::new()).build().unwrap();
     agent.run("Hi").await.unwrap();
@@ -101,7 +101,7 @@ async fn left(store: &ThreadStore) -> String {
 }
 
 #[tokio::test]
-async fn sessions_used_longest_ago_are_dropped_over_the_limit() {
+async fn least_recently_used_sessions_are_dropped_over_the_limit() {
     let store = ThreadStore::new().max_sessions(3);
     for id in ["a", "b", "c"] {
         store.save(id, saying("x"));
@@ -116,7 +116,7 @@ async fn sessions_used_longest_ago_are_dropped_over_the_limit() {
 }
 
 #[tokio::test]
-async fn sessions_in_use_or_with_calls_that_wait_are_not_dropped() {
+async fn leased_sessions_and_those_with_pending_calls_are_not_dropped() {
     let store = ThreadStore::new().max_sessions(2);
     store.save("h", saying("x"));
     let held = store.lease("h").await.unwrap();
@@ -141,7 +141,7 @@ fn pending(session: &str) -> PendingCall {
 }
 
 #[tokio::test]
-async fn memory_of_sessions_is_bounded() {
+async fn sessions_are_dropped_over_the_byte_limit() {
     let store = ThreadStore::new().max_bytes(100_000);
     let long = "x".repeat(30_000);
     for id in ["a", "b", "c", "d"] {
@@ -172,7 +172,7 @@ async fn memory_of_sessions_is_bounded() {
 }
 
 #[tokio::test]
-async fn figures_of_the_store_add_up_whatever_is_done() {
+async fn store_size_follows_replacements_and_deletes() {
     let store = ThreadStore::new();
     let held = store.lease("a").await.unwrap();
     let record = |path: &str, content: Option<&str>| Record::File {
@@ -200,7 +200,7 @@ async fn figures_of_the_store_add_up_whatever_is_done() {
 }
 
 #[tokio::test]
-async fn a_thousand_named_sessions_are_kept_and_no_more() {
+async fn default_store_keeps_a_thousand_named_sessions() {
     let agent = echoing();
     for n in 0..1_010 {
         agent.session(n.to_string()).run("Hi").await.unwrap();

@@ -16,7 +16,7 @@ fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
 }
 
 #[tokio::test]
-async fn it_keeps_the_contract() {
+async fn local_backend_passes_the_suite() {
     let held = tempfile::tempdir().unwrap();
     let count = AtomicUsize::new(0);
     let make = || {
@@ -30,12 +30,12 @@ async fn it_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn so_does_memory() {
+async fn memory_backend_passes_the_suite() {
     conformance::backend(MemoryBackend::new).await.unwrap();
 }
 
 #[tokio::test]
-async fn the_suite_finds_faults() {
+async fn suite_reports_a_backend_that_ignores_conflicts() {
     /// Ignores what the writer had seen.
     #[derive(Clone, Debug, Default)]
     struct Careless(MemoryBackend);
@@ -78,7 +78,7 @@ async fn the_suite_finds_faults() {
 }
 
 #[test]
-fn it_works_without_a_runtime() {
+fn files_work_without_a_tokio_runtime_and_commands_do_not() {
     let workspace = Workspace::new();
     let content = futures::executor::block_on(workspace.backend.read("a/in.txt"));
     assert_eq!(content.unwrap(), "inside\n");
@@ -88,7 +88,7 @@ fn it_works_without_a_runtime() {
 }
 
 #[test]
-fn a_root_must_be_a_folder_that_is_there() {
+fn root_that_is_not_a_folder_is_a_config_error() {
     let workspace = Workspace::new();
     for path in ["none", "a/in.txt"] {
         let error = LocalBackend::new(workspace.root.join(path)).unwrap_err();
@@ -97,7 +97,7 @@ fn a_root_must_be_a_folder_that_is_there() {
 }
 
 #[tokio::test]
-async fn a_write_keeps_the_mode() {
+async fn write_keeps_the_file_mode() {
     let workspace = Workspace::new();
     for mode in [0o755, 0o600] {
         let path = workspace.put("x", "old");
@@ -110,7 +110,7 @@ async fn a_write_keeps_the_mode() {
 }
 
 #[tokio::test]
-async fn a_write_through_a_link_leaves_the_link() {
+async fn write_through_a_link_keeps_the_link() {
     let workspace = Workspace::new();
     workspace.link("a/in.txt", "l");
     workspace.backend.write("l", b"new").await.unwrap();
@@ -122,7 +122,7 @@ async fn a_write_through_a_link_leaves_the_link() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_a_link_goes_by_both_names() {
+async fn root_behind_a_link_accepts_both_paths() {
     let workspace = Workspace::new();
     let link = workspace.out.join("to_ws");
     std::os::unix::fs::symlink(&workspace.root, &link).unwrap();
@@ -136,7 +136,7 @@ async fn a_root_that_is_a_link_goes_by_both_names() {
 }
 
 #[tokio::test]
-async fn one_of_many_editors_wins() {
+async fn concurrent_conditional_writes_succeed_once() {
     let workspace = Workspace::new();
     let seen = ContentHash::of(b"inside\n");
     let backend = &workspace.backend;
@@ -156,7 +156,7 @@ async fn one_of_many_editors_wins() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_listed_but_not_opened() {
+async fn special_files_are_listed_but_not_opened() {
     let workspace = Workspace::new();
     workspace.fifo("f");
     workspace.link("/dev/zero", "z");
@@ -188,7 +188,7 @@ async fn what_is_no_file_is_listed_but_not_opened() {
 }
 
 #[tokio::test]
-async fn names_that_are_not_utf8_are_shown_escaped() {
+async fn names_that_are_not_utf8_are_escaped() {
     use std::os::unix::ffi::OsStrExt;
     let workspace = Workspace::new();
     let name = std::ffi::OsStr::from_bytes(b"a\xffb");
@@ -201,7 +201,7 @@ async fn names_that_are_not_utf8_are_shown_escaped() {
 }
 
 #[tokio::test]
-async fn a_huge_file_is_read_in_parts_only() {
+async fn huge_file_is_readable_in_ranges_only() {
     let workspace = Workspace::new();
     let file = std::fs::File::create(workspace.root.join("huge")).unwrap();
     file.set_len(100 << 30).unwrap();
@@ -223,7 +223,7 @@ async fn a_huge_file_is_read_in_parts_only() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_is_swept_away() {
+async fn old_temporary_files_are_removed_by_the_next_write() {
     let workspace = Workspace::new();
     let old = workspace.put("b/.agentcore-0000000000000001.tmp", "half");
     let fresh = workspace.put("b/.agentcore-0000000000000002.tmp", "half");
@@ -240,7 +240,7 @@ async fn what_a_crash_left_is_swept_away() {
 
 /// A file system that is full: the old content stays, and nothing is left behind.
 #[tokio::test]
-async fn a_full_disk_changes_nothing() {
+async fn write_to_a_full_disk_changes_nothing() {
     let workspace = Workspace::new();
     let disk = workspace.root.join("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -270,7 +270,7 @@ async fn a_full_disk_changes_nothing() {
 
 /// Run as an ordinary user; the superuser may write everywhere.
 #[tokio::test]
-async fn what_may_not_be_written_is_told() {
+async fn write_to_a_read_only_folder_is_permission_denied() {
     let workspace = Workspace::new();
     let folder = workspace.root.join("a");
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o555)).unwrap();
@@ -285,7 +285,7 @@ async fn what_may_not_be_written_is_told() {
 }
 
 #[tokio::test]
-async fn a_file_has_one_real_path() {
+async fn real_path_resolves_links_inside_the_root() {
     let ws = Workspace::new();
     ws.put("d/e/in.txt", "deep");
     ws.link("a", "to_a");
@@ -332,7 +332,7 @@ async fn a_file_has_one_real_path() {
 }
 
 #[tokio::test]
-async fn modes_are_told_and_set() {
+async fn file_modes_are_read_and_set() {
     let ws = Workspace::new();
     let path = ws.put("run", "");
     for mode in [0o755, 0o600, 0o4711] {
@@ -353,7 +353,7 @@ async fn modes_are_told_and_set() {
 }
 
 #[tokio::test]
-async fn range_is_no_longer_than_what_is_read_at_once() {
+async fn range_is_limited_to_the_read_limit() {
     let workspace = Workspace::new();
     let file = std::fs::File::create(workspace.root.join("long")).unwrap();
     // Nothing of it is on the disk; held in memory, it would end the process.

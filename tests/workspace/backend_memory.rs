@@ -4,7 +4,7 @@ use agentcore::ErrorKind;
 use agentcore::backend::{Backend, Command, DirEntry, EntryKind, MemoryBackend};
 
 #[tokio::test]
-async fn a_path_that_leaves_the_root_is_refused() {
+async fn path_outside_the_root_is_permission_denied() {
     let backend = MemoryBackend::new();
     for path in [
         "..",
@@ -34,7 +34,7 @@ async fn a_path_that_leaves_the_root_is_refused() {
 }
 
 #[tokio::test]
-async fn one_file_has_many_spellings() {
+async fn paths_are_normalized() {
     let backend = MemoryBackend::new();
     backend.write("a/./b//../c.txt", b"text").await.unwrap();
     for path in [
@@ -50,7 +50,7 @@ async fn one_file_has_many_spellings() {
 }
 
 #[tokio::test]
-async fn files_and_folders_are_told_apart() {
+async fn operations_on_the_wrong_entry_kind_are_errors() {
     let backend = MemoryBackend::new();
     backend.write("a/b.txt", b"1").await.unwrap();
     let cases = [
@@ -75,7 +75,7 @@ async fn files_and_folders_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_folder_lists_what_is_directly_in_it() {
+async fn list_returns_direct_entries_only() {
     let backend = MemoryBackend::new();
     assert!(backend.list("").await.unwrap().is_empty());
     for path in ["b/one", "b/two/three", "a.txt", "ba"] {
@@ -94,7 +94,7 @@ async fn a_folder_lists_what_is_directly_in_it() {
 }
 
 #[tokio::test]
-async fn a_folder_goes_with_its_last_file() {
+async fn folder_disappears_with_its_last_file() {
     let backend = MemoryBackend::new();
     backend.write("a/b", b"").await.unwrap();
     assert!(backend.exists("a").await.unwrap());
@@ -104,7 +104,7 @@ async fn a_folder_goes_with_its_last_file() {
 }
 
 #[tokio::test]
-async fn it_runs_no_commands() {
+async fn memory_backend_rejects_commands() {
     let error = MemoryBackend::new()
         .execute(Command::new("ls"))
         .await

@@ -14,7 +14,7 @@ fn secs(seconds: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn a_timeout_ends_all_processes() {
+async fn timeout_kills_all_processes_of_a_command() {
     let workspace = Workspace::new();
     let command = Command::new(FAMILY).with_timeout(Duration::from_millis(500));
     let output = workspace.backend.execute(command).await.unwrap();
@@ -26,7 +26,7 @@ async fn a_timeout_ends_all_processes() {
 }
 
 #[tokio::test]
-async fn a_dropped_command_ends_all_processes_at_once() {
+async fn dropped_command_kills_all_its_processes() {
     let workspace = Workspace::new();
     let backend = workspace.backend.clone();
     let running = tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await });
@@ -39,7 +39,7 @@ async fn a_dropped_command_ends_all_processes_at_once() {
 }
 
 #[tokio::test]
-async fn a_command_that_has_ended_leaves_nothing_running() {
+async fn finished_command_leaves_no_process_running() {
     let workspace = Workspace::new();
     let command = Command::new("sleep 300 > /dev/null 2>&1 & echo $! > two; echo done");
     let output = workspace.backend.execute(command).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_command_that_has_ended_leaves_nothing_running() {
 }
 
 #[tokio::test]
-async fn a_grandchild_that_holds_the_pipe_holds_up_nobody() {
+async fn grandchild_that_holds_the_pipe_does_not_delay_the_command() {
     let workspace = Workspace::new();
     let begun = Instant::now();
     let command = Command::new("(trap '' TERM HUP; sleep 300) & echo started");
@@ -75,7 +75,7 @@ const STRAYS: &str = "setsid sh -c 'echo $$ > one; exec sleep 300' & \
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_left_its_group_is_found() {
+async fn processes_that_left_the_group_are_killed() {
     async fn die(workspace: &Workspace) {
         for name in ["one", "two"] {
             dies(pid_in(&workspace.root.join(name)).await).await;
@@ -117,7 +117,7 @@ const HOST: &str = "AGENTCORE_TEST_HOST";
 
 /// Runs a command until it is killed itself, when the next test tells it to.
 #[tokio::test]
-async fn a_host_that_is_killed() {
+async fn child_host_that_is_killed() {
     let Some(root) = std::env::var_os(HOST) else {
         return;
     };
@@ -126,10 +126,10 @@ async fn a_host_that_is_killed() {
 }
 
 #[tokio::test]
-async fn commands_do_not_outlive_a_host_that_is_killed() {
+async fn commands_end_when_their_host_is_killed() {
     let workspace = Workspace::new();
     let mut host = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "backend_process::a_host_that_is_killed"])
+        .args(["--exact", "backend_process::child_host_that_is_killed"])
         .env(HOST, &workspace.root)
         .stdout(std::process::Stdio::null())
         .spawn()
@@ -148,7 +148,7 @@ async fn commands_do_not_outlive_a_host_that_is_killed() {
 const CROWDED: &str = "AGENTCORE_TEST_CROWDED";
 
 #[tokio::test]
-async fn a_host_without_file_handles() {
+async fn child_host_without_file_handles() {
     let Some(root) = std::env::var_os(CROWDED) else {
         return;
     };
@@ -170,12 +170,15 @@ async fn a_host_without_file_handles() {
 }
 
 #[test]
-fn what_cannot_be_started_is_an_error_and_no_more() {
+fn command_without_file_handles_is_an_error() {
     let workspace = Workspace::new();
     let host = std::process::Command::new("/bin/sh")
         .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "backend_process::a_host_without_file_handles"])
+        .args([
+            "--exact",
+            "backend_process::child_host_without_file_handles",
+        ])
         .env(CROWDED, &workspace.root)
         .output()
         .unwrap();
@@ -184,7 +187,7 @@ fn what_cannot_be_started_is_an_error_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_command_that_ignores_sigterm_is_killed() {
+async fn command_that_ignores_sigterm_is_killed() {
     let workspace = Workspace::new();
     let command = Command::new("trap '' TERM; echo $$ > one; while true; do sleep 1; done");
     let command = command.with_timeout(Duration::from_millis(300));
@@ -195,7 +198,7 @@ async fn a_command_that_ignores_sigterm_is_killed() {
 }
 
 #[tokio::test]
-async fn a_command_may_tidy_up_when_its_time_is_over() {
+async fn command_gets_sigterm_before_it_is_killed_at_the_timeout() {
     let workspace = Workspace::new();
     let command = Command::new("trap 'echo bye; exit 7' TERM; sleep 300 & wait");
     let command = command.with_timeout(Duration::from_millis(300));
@@ -205,7 +208,7 @@ async fn a_command_may_tidy_up_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_flood_is_kept_at_both_ends_only() {
+async fn large_output_keeps_its_head_and_tail() {
     let workspace = Workspace::new();
     let backend = workspace.backend.clone().with_max_output(1_000);
     let command = Command::new("echo first; yes | head -c 50000000; echo last");
@@ -237,7 +240,7 @@ async fn stdin_is_empty_and_there_is_no_terminal() {
 }
 
 #[tokio::test]
-async fn only_harmless_variables_are_passed_on() {
+async fn environment_is_limited_to_allowed_variables() {
     let workspace = Workspace::new();
     let backend = workspace.backend.clone().with_env("GIVEN", "1");
     let command = Command::new("env").with_env("MINE", "2");
@@ -275,7 +278,7 @@ async fn only_harmless_variables_are_passed_on() {
 }
 
 #[tokio::test]
-async fn a_command_runs_where_it_is_told() {
+async fn command_runs_in_its_working_directory() {
     let workspace = Workspace::new();
     workspace.link(&workspace.out, "l");
     let run = |cwd: &str| workspace.backend.execute(Command::new("pwd").with_cwd(cwd));
@@ -295,7 +298,7 @@ async fn a_command_runs_where_it_is_told() {
 }
 
 #[tokio::test]
-async fn both_streams_in_one_keep_their_order() {
+async fn merged_streams_keep_their_order() {
     let workspace = Workspace::new();
     let command = Command::new("echo 1; echo 2 >&2; echo 3; echo 4 >&2").merged();
     let output = workspace.backend.execute(command).await.unwrap();
@@ -304,7 +307,7 @@ async fn both_streams_in_one_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_background_command_is_read_as_it_goes() {
+async fn background_command_output_is_polled_while_it_runs() {
     let workspace = Workspace::new();
     let backend = &workspace.backend;
     let command = Command::new("echo one; until [ -e go ]; do sleep 0.01; done; echo two; exit 4");
@@ -332,7 +335,7 @@ async fn a_background_command_is_read_as_it_goes() {
 }
 
 #[tokio::test]
-async fn a_background_command_ends_when_stopped_and_with_its_backend() {
+async fn background_command_ends_when_stopped_or_with_its_backend() {
     let workspace = Workspace::new();
     let id = workspace.backend.start(Command::new(FAMILY)).await.unwrap();
     let pids = family(&workspace.root).await;
@@ -352,7 +355,7 @@ async fn a_background_command_ends_when_stopped_and_with_its_backend() {
 }
 
 #[test]
-fn a_runtime_that_is_shut_down_takes_its_commands_along() {
+fn runtime_shutdown_kills_running_commands() {
     let workspace = Workspace::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

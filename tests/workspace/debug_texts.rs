@@ -10,7 +10,7 @@ fn shows_names_only(text: &str) {
 }
 
 #[test]
-fn command_shows_names_of_variables_only() {
+fn debug_of_command_shows_variable_names_only() {
     shows_names_only(&format!(
         "{:?}",
         Command::new("env").with_env("TOKEN", SECRET)
@@ -23,7 +23,7 @@ fn command_shows_names_of_variables_only() {
 
 #[cfg(all(feature = "process", unix))]
 #[test]
-fn local_backend_shows_names_of_variables_only() {
+fn debug_of_local_backend_shows_variable_names_only() {
     let folder = tempfile::tempdir().unwrap();
     let backend = agentcore::backend::LocalBackend::new(folder.path()).unwrap();
     shows_names_only(&format!("{:?}", backend.with_env("TOKEN", SECRET)));
@@ -31,7 +31,7 @@ fn local_backend_shows_names_of_variables_only() {
 
 #[cfg(all(feature = "docker", unix))]
 #[test]
-fn docker_builder_shows_names_of_variables_only() {
+fn debug_of_docker_builder_shows_variable_names_only() {
     let builder = agentcore::backend::DockerBackend::run("image").env("TOKEN", SECRET);
     shows_names_only(&format!("{builder:?}"));
 }

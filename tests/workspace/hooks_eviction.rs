@@ -46,7 +46,7 @@ fn stored(backend: &MemoryBackend) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_result_of_more_than_80_000_characters_becomes_head_marker_and_tail() {
+async fn result_over_80000_characters_becomes_head_marker_and_tail() {
     let whole = "ä".repeat(80_000);
     let backend = MemoryBackend::new();
     let output = run(
@@ -79,7 +79,7 @@ async fn a_result_of_more_than_80_000_characters_becomes_head_marker_and_tail() 
 }
 
 #[tokio::test]
-async fn the_marker_is_as_it_was() {
+async fn evicted_result_matches_the_recorded_text() {
     let backend = MemoryBackend::new();
     let hook = FilesystemHook::new(backend).evict_over(20).keep_ends(7, 6);
     let middle = "abcdefghij".repeat(20);
@@ -96,7 +96,7 @@ async fn the_marker_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn the_agent_reads_and_searches_what_was_moved() {
+async fn moved_result_can_be_read_and_searched() {
     let whole: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
     let backend = MemoryBackend::new();
     let output = run(
@@ -126,7 +126,7 @@ async fn the_agent_reads_and_searches_what_was_moved() {
 }
 
 #[tokio::test]
-async fn results_of_the_tools_for_files_stay() {
+async fn results_of_file_tools_are_not_moved() {
     let long = "x".repeat(100);
     for name in [
         "ls",
@@ -157,7 +157,7 @@ async fn results_of_the_tools_for_files_stay() {
 }
 
 #[tokio::test]
-async fn other_parts_stay_and_failures_are_moved_as_well() {
+async fn text_of_error_results_is_moved_and_other_parts_are_kept() {
     let tool = FuncTool::new("say", "Fails", any_object(), |_cx, _args| async {
         let mut content = Content::new();
         content.push(Part::text("a".repeat(300)));
@@ -183,7 +183,7 @@ async fn other_parts_stay_and_failures_are_moved_as_well() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_kept_in_the_state() {
+async fn result_that_cannot_be_written_is_kept_in_the_state() {
     let whole: String = (0..30).map(|n| format!("line {n}\n")).collect();
     let read = |path: &str| {
         [
@@ -230,7 +230,7 @@ async fn what_cannot_be_written_is_kept_in_the_state() {
 }
 
 #[tokio::test]
-async fn names_of_files_are_safe_and_no_two_results_share_one() {
+async fn result_file_names_are_safe_and_unique() {
     let ids = ["a/b", "a_b", "A_b", "..", "", "é\n", &"x".repeat(300)].map(str::to_owned);
     let step = ids.iter().fold(Step::new(), |step, id| {
         step.and_tool_call(ToolCall::new(id.as_str(), "say", json!({})))
@@ -260,7 +260,7 @@ async fn names_of_files_are_safe_and_no_two_results_share_one() {
 }
 
 #[tokio::test]
-async fn the_folder_can_be_another_and_its_ignore_file_stays() {
+async fn results_folder_can_be_set_and_its_ignore_file_is_kept() {
     let backend = MemoryBackend::new();
     backend.write("big/.gitignore", b"mine").await.unwrap();
     let hook = FilesystemHook::new(backend.clone())
@@ -273,7 +273,7 @@ async fn the_folder_can_be_another_and_its_ignore_file_stays() {
 }
 
 #[tokio::test]
-async fn it_can_be_left_out_and_nothing_is_moved_for_no_gain() {
+async fn result_is_not_moved_without_eviction_or_without_gain() {
     let long = "x".repeat(100_000);
     for hook in [
         FilesystemHook::new(MemoryBackend::new()).without_eviction(),
@@ -288,7 +288,7 @@ async fn it_can_be_left_out_and_nothing_is_moved_for_no_gain() {
 }
 
 #[tokio::test]
-async fn ends_follow_the_limit_unless_they_are_set() {
+async fn kept_ends_scale_with_the_limit_unless_set() {
     let long = "x".repeat(100_000);
     for (over, each) in [
         (1_000, 450),
@@ -324,7 +324,7 @@ async fn ends_follow_the_limit_unless_they_are_set() {
 }
 
 #[tokio::test]
-async fn a_result_that_the_cut_would_not_shorten_stays_whole() {
+async fn result_that_would_not_shrink_is_not_moved() {
     for (length, over) in [(4_100, 4_000), (300, 250)] {
         let long = "ä".repeat(length);
         let backend = MemoryBackend::new();
@@ -363,7 +363,7 @@ async fn results_that_cannot_be_written_take_bounded_memory() {
 }
 
 #[tokio::test]
-async fn the_whole_output_of_a_command_is_moved() {
+async fn complete_command_output_is_moved() {
     let workspace = Workspace::new();
     let model = ScriptedModel::new()
         .call("execute", json!({"command": "seq 1 40000"}))

@@ -50,7 +50,7 @@ fn changed_files(messages: &[SdkMessage]) -> Vec<Vec<String>> {
 }
 
 #[tokio::test]
-async fn it_brings_seven_tools() {
+async fn filesystem_hook_adds_seven_tools() {
     let hook = FilesystemHook::new(MemoryBackend::new());
     assert_eq!(hook.tools(), SEVEN);
     assert_eq!(hook.phases().to_string(), "before_agent, wrap_tool_call");
@@ -69,7 +69,7 @@ async fn it_brings_seven_tools() {
 }
 
 #[tokio::test]
-async fn the_tools_work_on_the_backend() {
+async fn filesystem_tools_operate_on_the_backend() {
     let backend = MemoryBackend::new();
     let (_, output) = run(
         FilesystemHook::new(backend.clone()),
@@ -101,7 +101,7 @@ async fn the_tools_work_on_the_backend() {
 }
 
 #[tokio::test]
-async fn what_is_written_and_edited_is_tracked() {
+async fn written_and_edited_files_are_tracked() {
     let backend = MemoryBackend::new();
     backend.write("old.txt", b"red red").await.unwrap();
     let (messages, output) = run(
@@ -153,7 +153,7 @@ async fn what_is_written_and_edited_is_tracked() {
 }
 
 #[tokio::test]
-async fn tracked_files_outlast_the_run() {
+async fn tracked_files_are_stored_in_the_session() {
     let model = ScriptedModel::new()
         .call("write_file", json!({"path": "a", "content": "1"}))
         .say("done")
@@ -188,7 +188,7 @@ impl Compactor for Always {
 }
 
 #[tokio::test]
-async fn tracked_files_outlast_compaction() {
+async fn tracked_files_are_kept_after_compaction() {
     let model = ScriptedModel::new()
         .call("write_file", json!({"path": "a", "content": "1"}))
         .say("done");
@@ -205,7 +205,7 @@ async fn tracked_files_outlast_compaction() {
 }
 
 #[tokio::test]
-async fn large_files_and_binary_ones_are_not_tracked() {
+async fn large_and_binary_files_are_not_tracked() {
     let backend = MemoryBackend::new();
     backend.write("binary", b"\xff mark").await.unwrap();
     let (messages, output) = run(
@@ -231,7 +231,7 @@ async fn large_files_and_binary_ones_are_not_tracked() {
 }
 
 #[tokio::test]
-async fn the_policy_of_edits_can_be_set() {
+async fn edit_policy_can_be_set() {
     for (policy, expected) in [
         (EditPolicy::First, Ok("2 1")),
         (EditPolicy::All, Ok("2 2")),
@@ -250,7 +250,7 @@ async fn the_policy_of_edits_can_be_set() {
 }
 
 #[tokio::test]
-async fn keys_of_this_process_are_not_kept_in_the_state() {
+async fn keys_are_redacted_from_tracked_files() {
     let key = agentcore::Secret::new("sk-canary-of-tracked-files");
     let backend = MemoryBackend::new();
     let file = format!("KEY={}\nDEBUG=0\n", key.expose());

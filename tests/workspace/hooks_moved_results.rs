@@ -40,7 +40,7 @@ async fn result(hook: FilesystemHook, output: ToolOutput) -> ToolResult {
 }
 
 #[tokio::test]
-async fn texts_of_every_length_are_whole_or_can_be_read_whole() {
+async fn texts_of_any_length_are_whole_or_readable_from_the_file() {
     for (over, head, tail) in [(20, 3, 4), (20, 0, 0), (20, 12, 8), (0, 1, 0), (20, 0, 30)] {
         let backend = MemoryBackend::new();
         let hook = FilesystemHook::new(backend.clone())
@@ -80,7 +80,7 @@ async fn texts_of_every_length_are_whole_or_can_be_read_whole() {
 
 #[cfg(all(unix, feature = "jsonl"))]
 #[tokio::test]
-async fn nothing_of_a_run_keeps_the_whole_output_of_a_command() {
+async fn complete_command_output_is_only_in_the_moved_file() {
     let workspace = crate::kit::workspace::Workspace::new();
     let store = agentcore::session::JsonlStore::open(&workspace.out).unwrap();
     let command = json!({"command": "seq 1 40000; seq 50000 90000 >&2; exit 3"});
@@ -117,7 +117,7 @@ async fn nothing_of_a_run_keeps_the_whole_output_of_a_command() {
 }
 
 #[tokio::test]
-async fn what_a_result_has_for_others_is_cut_as_well() {
+async fn display_and_details_of_a_moved_result_are_cut() {
     let hook = || {
         FilesystemHook::new(MemoryBackend::new())
             .evict_over(1_000)
@@ -152,7 +152,7 @@ async fn what_a_result_has_for_others_is_cut_as_well() {
 }
 
 #[tokio::test]
-async fn a_file_in_the_way_of_the_folder_loses_nothing() {
+async fn file_in_place_of_the_results_folder_keeps_results_in_the_state() {
     for file in [".agentcore", ".agentcore/tool-results"] {
         let backend = MemoryBackend::new();
         backend.write(file, b"in the way").await.unwrap();
@@ -271,7 +271,7 @@ async fn results_are_removed_after_thirty_days() {
 }
 
 #[tokio::test]
-async fn results_of_a_session_can_be_removed() {
+async fn remove_results_removes_results_of_one_session() {
     let backend = Dated::default();
     let hook = moving(&backend);
     for session in ["a/b", "a_b", "A_b", "a_b"] {
@@ -298,7 +298,7 @@ async fn results_of_a_session_can_be_removed() {
 }
 
 #[tokio::test]
-async fn details_of_other_kinds_survive() {
+async fn details_that_are_not_objects_are_kept() {
     let values = [json!(null), json!(1.5), json!([]), json!({}), json!("x")];
     for value in values {
         let given = ToolOutput::new("x".repeat(100)).with_details(value.clone());

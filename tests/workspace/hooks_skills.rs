@@ -55,14 +55,14 @@ async fn skills_are_listed_by_path() {
 }
 
 #[tokio::test]
-async fn without_skills_there_is_no_section() {
+async fn missing_skills_add_no_section() {
     let (text, warnings) = prompt(SkillsHook::new(MemoryBackend::new())).await;
     assert_eq!(text, "");
     assert!(warnings.is_empty());
 }
 
 #[tokio::test]
-async fn broken_front_matter_is_reported_and_left_out() {
+async fn skill_with_invalid_front_matter_is_skipped_with_a_warning() {
     for (content, complaint) in [
         (&b"---\nname: a\n"[..], "has no end"),
         (b"---\nname: [a\n---\n", "is not understood"),
@@ -87,7 +87,7 @@ async fn broken_front_matter_is_reported_and_left_out() {
 }
 
 #[tokio::test]
-async fn front_matter_that_grows_when_it_is_read_is_refused() {
+async fn front_matter_with_exponential_aliases_is_rejected() {
     let mut bomb = String::from("---\nname: own\na0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..=9 {
         let before = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -103,7 +103,7 @@ async fn front_matter_that_grows_when_it_is_read_is_refused() {
 }
 
 #[tokio::test]
-async fn names_are_shown_as_they_are_on_one_line() {
+async fn skill_names_are_shown_on_one_line() {
     let longest = "a".repeat(64);
     for (given, shown) in [
         ("pdf-2-text", "pdf-2-text"),
@@ -128,7 +128,7 @@ async fn names_are_shown_as_they_are_on_one_line() {
 }
 
 #[tokio::test]
-async fn descriptions_are_one_line_within_bounds() {
+async fn skill_descriptions_are_cut_and_on_one_line() {
     let (line, warnings) = one(skill("own", &"é".repeat(1024))).await;
     assert_eq!(line, format!("- [own] {} {END}", "é".repeat(1024)));
     assert!(warnings.is_empty());
@@ -156,7 +156,7 @@ async fn descriptions_are_one_line_within_bounds() {
 }
 
 #[tokio::test]
-async fn of_two_skills_of_a_name_the_first_one_counts() {
+async fn second_skill_of_a_name_is_skipped_with_a_warning() {
     let backend = with(&[
         ("b/x/SKILL.md", skill("same", "first").as_bytes()),
         ("a/x/SKILL.md", skill("same", "second").as_bytes()),
@@ -175,7 +175,7 @@ async fn of_two_skills_of_a_name_the_first_one_counts() {
 }
 
 #[tokio::test]
-async fn a_search_has_bounds() {
+async fn skill_search_is_bounded() {
     let deep = format!("skills{}/SKILL.md", "/d".repeat(9));
     let backend = with(&[
         (&deep, skill("deep", "x").as_bytes()),
@@ -210,7 +210,7 @@ async fn a_search_has_bounds() {
 }
 
 #[tokio::test]
-async fn a_large_body_is_not_read() {
+async fn large_skill_body_is_not_read() {
     let mut content = skill("own", "x").into_bytes();
     content.resize(2_000_000, b'\xff');
     let (line, warnings) = one(content).await;
@@ -219,7 +219,7 @@ async fn a_large_body_is_not_read() {
 }
 
 #[tokio::test]
-async fn a_skill_added_meanwhile_is_there_in_the_next_run() {
+async fn added_skill_is_listed_in_the_next_run() {
     let backend = with(&[("skills/a/SKILL.md", skill("a", "x").as_bytes())]).await;
     let model = ScriptedModel::new().say("one").say("two");
     let agent = agent(model.clone())
@@ -243,7 +243,7 @@ async fn a_skill_added_meanwhile_is_there_in_the_next_run() {
 
 #[cfg(all(feature = "tools", unix))]
 #[tokio::test]
-async fn symbolic_links_lead_neither_in_circles_nor_out() {
+async fn symbolic_links_cause_no_loops_and_stay_in_the_workspace() {
     let workspace = crate::kit::workspace::Workspace::new();
     workspace.put("skills/a/SKILL.md", skill("a", "x"));
     workspace.put("shared/b/SKILL.md", skill("b", "y"));
@@ -270,7 +270,7 @@ async fn symbolic_links_lead_neither_in_circles_nor_out() {
 }
 
 #[tokio::test]
-async fn front_matter_of_hostile_files() {
+async fn hostile_front_matter_is_read_or_skipped_with_a_warning() {
     for (content, expected) in [
         // Tabs are no indentation in YAML, but a separator they may be.
         ("---\nname:\town\n---\n", true),
@@ -306,7 +306,7 @@ async fn front_matter_of_hostile_files() {
 }
 
 #[test]
-fn no_front_matter_breaks_a_run() {
+fn random_front_matter_adds_at_most_one_line() {
     use proptest::prelude::*;
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 

@@ -36,7 +36,7 @@ async fn edit_with_a_result_over_the_limit_is_an_error_and_leaves_the_file() {
 }
 
 #[tokio::test]
-async fn edit_of_a_text_that_is_everywhere_names_the_first_lines_only() {
+async fn edit_with_millions_of_matches_names_only_the_first_lines() {
     let content = b"a\n".repeat(4 * 1024 * 1024);
     let args = json!({"old_string": "a", "new_string": "b"});
     let (_, edited) = edit(&content, args).await;
@@ -46,7 +46,7 @@ async fn edit_of_a_text_that_is_everywhere_names_the_first_lines_only() {
 }
 
 #[tokio::test]
-async fn edit_of_a_missing_text_of_many_lines_ends() {
+async fn edit_with_a_missing_text_of_many_lines_ends_quickly() {
     let content = b" a\n".repeat(1_000_000);
     let old = format!("{}b", "a\n".repeat(100_000));
     let args = json!({"old_string": old, "new_string": "c"});

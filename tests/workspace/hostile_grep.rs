@@ -84,7 +84,7 @@ async fn file_or_line_over_the_limit_is_counted_as_skipped() {
 }
 
 #[tokio::test]
-async fn costly_expression_searches_less_at_once() {
+async fn costly_expression_lowers_the_size_searched_at_once() {
     let (memory, workspace) = (MemoryBackend::new(), Workspace::new());
     let content = vec![b'a'; 1024 * 1024];
     put(&memory, &workspace, "long.txt", &content).await;

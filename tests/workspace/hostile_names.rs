@@ -30,7 +30,7 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn odd_names_are_quoted_in_results_of_searches() {
+async fn special_names_are_quoted_in_search_results() {
     for (name, shown) in NAMES {
         let backend = with_files(&[name], "one\n").await;
         let globbed = text(coding::glob(backend.clone()), json!({"pattern": "*"})).await;
@@ -54,7 +54,7 @@ async fn odd_names_are_quoted_in_results_of_searches() {
 }
 
 #[tokio::test]
-async fn shown_name_without_quotes_is_found_by_other_tools() {
+async fn unquoted_name_in_a_result_can_be_read() {
     let name = "src/ä b-1 (copy).rs";
     let backend = with_files(&[name], "one\n").await;
     let shown = text(coding::glob(backend.clone()), json!({"pattern": "**/*.rs"})).await;
@@ -63,7 +63,7 @@ async fn shown_name_without_quotes_is_found_by_other_tools() {
 }
 
 #[tokio::test]
-async fn head_limit_without_bound_returns_so_many_lines_and_says_so() {
+async fn head_limit_over_the_maximum_is_reduced_with_a_note() {
     let backend = with_files(&["a.txt"], &"one\n".repeat(50_000)).await;
     let args = json!({"pattern": "one", "output_mode": "content", "head_limit": 1_000_000_000});
     let found = text(coding::grep(backend), args).await;
@@ -73,7 +73,7 @@ async fn head_limit_without_bound_returns_so_many_lines_and_says_so() {
 }
 
 #[tokio::test]
-async fn lines_that_are_long_together_are_cut_and_the_result_says_so() {
+async fn result_over_the_byte_limit_is_cut_with_a_note() {
     let line = format!("one{}\n", "x".repeat(1_900));
     let backend = with_files(&["a.txt"], &line.repeat(9_000)).await;
     let args = json!({"pattern": "one", "output_mode": "content", "head_limit": 9_000});

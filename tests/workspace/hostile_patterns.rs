@@ -95,9 +95,9 @@ fn ignore_line_with_15000_nested_braces_is_left_out() {
 }
 
 #[test]
-fn ignore_line_that_hides_its_depth_in_classes_is_left_out() {
+fn ignore_line_with_depth_hidden_in_classes_is_left_out() {
     survives(
-        "ignore_line_that_hides_its_depth_in_classes_is_left_out",
+        "ignore_line_with_depth_hidden_in_classes_is_left_out",
         || {
             is_left_out(&format!("{}a{}", "{[}]".repeat(10_000), "}".repeat(10_000)));
         },
@@ -139,7 +139,7 @@ fn pattern_too_large_to_compile_is_an_error_that_names_the_limit() {
 }
 
 #[test]
-fn pattern_at_the_limits_works() {
+fn pattern_at_the_limits_is_accepted() {
     with_files(&[], |call| {
         for pattern in [
             format!("*.{}", nested(30).replace('a', "rs")),
@@ -207,7 +207,7 @@ fn costly_ignore_files_of_nested_folders_use_little_memory() {
 }
 
 #[test]
-fn line_cut_by_the_read_limit_rules_nothing() {
+fn ignore_line_cut_by_the_read_limit_is_left_out() {
     // The file is cut inside its last line: `*.rs-not` must not become `*.rs`.
     for cut in 1..8 {
         let line = "# a comment that fills the file up\n";
@@ -224,7 +224,7 @@ fn line_cut_by_the_read_limit_rules_nothing() {
 }
 
 #[test]
-fn later_lines_decide_over_earlier_ones_far_above() {
+fn later_ignore_lines_override_much_earlier_ones() {
     let mut content = String::from("*.log\n!a.rs\n");
     for number in 0..600 {
         content.push_str(&format!("/never/{number}/*.txt\n"));
@@ -238,7 +238,7 @@ fn later_lines_decide_over_earlier_ones_far_above() {
 }
 
 #[test]
-fn many_ignore_lines_of_many_wildcards_each_are_left_out_over_a_limit() {
+fn ignore_lines_with_many_wildcards_are_left_out_over_the_limit() {
     // Each counts as eight lines, so the 300th is beyond what a folder may have.
     let mut content = String::from("*.log\n");
     for number in 0..300 {

@@ -15,7 +15,7 @@ use crate::kit::workspace::Workspace;
 const CASES: &str = include_str!("../data/path_cases.tsv");
 
 #[tokio::test]
-async fn every_path_is_kept_inside() {
+async fn every_path_case_behaves_as_listed() {
     let mut wrong = Vec::new();
     for (number, line) in CASES.lines().enumerate().skip(1) {
         let columns: Vec<&str> = line.split('\t').collect();
@@ -156,7 +156,7 @@ fn judge(
 }
 
 #[tokio::test]
-async fn a_path_that_leaves_the_root_is_told_as_such() {
+async fn path_outside_the_root_is_permission_denied() {
     let workspace = Workspace::new();
     workspace.link(&workspace.out, "l");
     for path in ["../out/secret", "l/secret", "/etc/passwd"] {
@@ -170,7 +170,7 @@ async fn a_path_that_leaves_the_root_is_told_as_such() {
 
 /// A thread changes what a name means as fast as it can: no read and no write ends outside.
 #[tokio::test]
-async fn a_link_put_there_between_look_and_open_leads_nowhere() {
+async fn link_swapped_between_check_and_open_never_leaves_the_root() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -71,7 +71,7 @@ impl Case {
 }
 
 #[test]
-fn a_denied_file_is_denied_by_any_name() {
+fn denied_file_is_denied_through_links() {
     let case = Case::new(|rules| {
         let rules = rules.allow("Read")?.allow("Write")?;
         rules.deny("Read(secrets/**)")?.deny("Write(secrets/**)")
@@ -98,7 +98,7 @@ fn a_denied_file_is_denied_by_any_name() {
 }
 
 #[test]
-fn what_is_allowed_must_be_so_where_the_link_leads() {
+fn allow_rule_must_match_the_link_target() {
     let case = Case::new(|rules| rules.allow("Write(a/**)"));
     case.workspace.link("../secrets", "a/link");
     assert_eq!(case.verdict("Write", "a/new"), Behavior::Allow);
@@ -115,13 +115,13 @@ fn accepted_edits_do_not_leave_the_workspace_through_links() {
 }
 
 #[test]
-fn what_runs_later_is_protected_behind_links() {
+fn protected_paths_are_protected_through_links() {
     let case = Case::new(|rules| rules.allow("Write"));
     assert_eq!(case.verdict("Write", "tidy/pre-commit"), Behavior::Ask);
 }
 
 #[test]
-fn a_workspace_elsewhere_is_not_looked_up() {
+fn links_are_not_resolved_with_follow_links_disabled() {
     let case = Case::new(|rules| {
         rules
             .follow_links(false)
@@ -133,7 +133,7 @@ fn a_workspace_elsewhere_is_not_looked_up() {
 }
 
 #[test]
-fn a_workspace_behind_a_link_keeps_its_name() {
+fn workspace_behind_a_link_matches_rules_by_its_path() {
     let case = Case::new(Ok);
     case.workspace.link(&case.workspace.root, "self");
     let root = case.workspace.root.join("self");
@@ -152,7 +152,7 @@ fn a_workspace_behind_a_link_keeps_its_name() {
 }
 
 #[tokio::test]
-async fn searches_through_a_link_leave_denied_files_out() {
+async fn search_through_a_link_leaves_denied_files_out() {
     let case = Case::new(|rules| {
         rules
             .deny("Read(secrets/inner/**)")?
@@ -194,7 +194,7 @@ async fn searches_through_a_link_leave_denied_files_out() {
 }
 
 #[tokio::test]
-async fn the_whole_of_a_denied_folder_is_denied_through_a_link() {
+async fn denied_folder_is_denied_through_a_link() {
     let case = Case::new(|rules| rules.deny("Read(secrets/**)"));
     for path in ["folder", "folder/", "./folder"] {
         let text = case
@@ -218,7 +218,7 @@ async fn the_whole_of_a_denied_folder_is_denied_through_a_link() {
 }
 
 #[test]
-fn words_of_commands_are_judged_where_links_lead() {
+fn command_words_are_checked_at_the_link_target() {
     let case = Case::new(|rules| {
         let rules = rules.allow("Bash")?.deny("Read(secrets/**)")?;
         rules.deny("Write(locked/**)")
@@ -274,7 +274,7 @@ fn words_of_commands_are_judged_where_links_lead() {
 }
 
 #[test]
-fn redirections_are_allowed_only_where_links_lead_too() {
+fn redirections_are_checked_at_the_link_target() {
     let case = Case::new(|rules| rules.allow("Bash(echo:*)")?.allow("Write(a/**)"));
     case.workspace.link("../secrets", "a/link");
     case.workspace.link("../.git", "a/repository");
@@ -290,7 +290,7 @@ fn redirections_are_allowed_only_where_links_lead_too() {
 }
 
 #[test]
-fn what_runs_later_is_protected_from_commands_behind_links() {
+fn protected_paths_are_protected_from_commands_through_links() {
     let case = Case::new(|rules| rules.allow("Bash"));
     for command in [
         "echo x > tidy/pre-commit",
@@ -309,7 +309,7 @@ fn what_runs_later_is_protected_from_commands_behind_links() {
 }
 
 #[test]
-fn more_words_than_are_looked_up_may_lead_anywhere() {
+fn command_with_more_words_than_are_resolved_asks() {
     let case = Case::new(|rules| rules.allow("Bash")?.deny("Read(secrets/**)"));
     let many: Vec<_> = (0..1100).map(|n| format!("a/f{n}")).collect();
     let command = format!("cat {}", many.join(" "));

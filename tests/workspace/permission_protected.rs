@@ -76,7 +76,7 @@ fn writers(path: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn no_tool_writes_them_in_any_mode() {
+async fn protected_paths_are_not_written_by_any_tool_in_any_mode() {
     for path in PATHS {
         for (tool, args) in writers(path) {
             for mode in MODES {
@@ -105,7 +105,7 @@ async fn no_tool_writes_them_in_any_mode() {
 
 /// The question can be answered, now or later: it is no denial.
 #[tokio::test]
-async fn they_are_asked_about() {
+async fn write_to_a_protected_path_can_be_parked() {
     let args = json!({"file_path": ".git/config", "content": "x"});
     let agent = agent(ScriptedModel::new().call("Write", args))
         .registry(&preset::coding(MemoryBackend::new()))
@@ -125,7 +125,7 @@ async fn they_are_asked_about() {
 }
 
 #[test]
-fn what_is_near_them_is_free() {
+fn similar_paths_and_reads_are_allowed() {
     let tools = preset::coding(MemoryBackend::new());
     let decide = |name: &str, args: Value| {
         let call = ToolCall::new("c", name, args);
@@ -171,7 +171,7 @@ fn what_is_near_them_is_free() {
 
 /// On such a disk `SECRETS` is `secrets`; a rule to allow stays as it is written.
 #[test]
-fn rules_where_case_does_not_count() {
+fn case_insensitive_folds_case_in_deny_rules_only() {
     let tools = preset::coding(MemoryBackend::new());
     let decide = |permissions: &PermissionRules, name: &str, args: Value| {
         let call = ToolCall::new("c", name, args);

@@ -70,7 +70,7 @@ fn denying(rule: &str) -> PermissionRules {
 }
 
 #[tokio::test]
-async fn every_search_leaves_denied_files_out() {
+async fn searches_leave_denied_files_out() {
     let content = json!({"pattern": "the key", "output_mode": "content"});
     let files = json!({"pattern": "the key"});
     let count = json!({"pattern": "the key", "output_mode": "count"});
@@ -129,7 +129,7 @@ async fn every_search_leaves_denied_files_out() {
 }
 
 #[tokio::test]
-async fn rules_without_a_workspace_hold_too() {
+async fn rules_without_a_workspace_leave_denied_files_out() {
     for rule in ["Read(secrets/**)", "Read(/workspace/secrets/**)"] {
         let permissions = PermissionRules::new().deny(rule).unwrap();
         let (text, _) = seen(&permissions, "Glob", json!({"pattern": "**/*.txt"})).await;
@@ -138,7 +138,7 @@ async fn rules_without_a_workspace_hold_too() {
 }
 
 #[tokio::test]
-async fn only_what_was_left_out_is_told() {
+async fn note_about_left_out_files_appears_only_when_files_are_left_out() {
     for (rule, tool, args) in [
         ("Read(secrets/**)", "Glob", json!({"pattern": "src/*.rs"})),
         ("Read(*.pem)", "Glob", json!({"pattern": "**/*.rs"})),
@@ -158,7 +158,7 @@ async fn only_what_was_left_out_is_told() {
 }
 
 #[tokio::test]
-async fn listings() {
+async fn listings_leave_denied_entries_out() {
     let denied = denying("Read(secrets/**)");
     for (tool, path) in [
         ("ls", "secrets"),
@@ -189,7 +189,7 @@ async fn listings() {
 }
 
 #[tokio::test]
-async fn what_would_be_asked_about_is_not_shown_unasked() {
+async fn files_that_need_an_answer_are_left_out_until_allowed() {
     let asking = PermissionRules::new()
         .workspace("/workspace")
         .ask("Read(secrets/**)")
@@ -206,7 +206,7 @@ async fn what_would_be_asked_about_is_not_shown_unasked() {
 }
 
 #[tokio::test]
-async fn no_mode_shows_more() {
+async fn denied_files_are_left_out_in_every_mode() {
     for mode in [
         PermissionMode::BypassPermissions,
         PermissionMode::AcceptEdits,
@@ -220,7 +220,7 @@ async fn no_mode_shows_more() {
 }
 
 #[test]
-fn a_commands_folder_is_part_of_what_it_names() {
+fn working_directory_is_part_of_the_paths_of_a_command() {
     let exec = picoclaw::exec(MemoryBackend::new());
     let permissions = PermissionRules::new()
         .workspace("/workspace")

@@ -103,7 +103,7 @@ async fn process_with_an_empty_environment_ends_with_its_command() {
 }
 
 #[tokio::test]
-async fn process_known_by_its_parent_alone_ends_with_its_command() {
+async fn process_identified_by_its_parent_only_ends_with_its_command() {
     let stray = "env -i setsid sh -c 'echo $$ > one; exec sleep 60' 9<&- >/dev/null 2>&1";
     ends(&format!("({stray} & wait) &")).await;
 
@@ -162,7 +162,7 @@ fn bystander(number: usize) -> Child {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn host_and_its_own_children_are_left_alone() {
+async fn host_and_its_own_children_are_not_killed() {
     let cgroup = || std::fs::read_to_string("/proc/self/cgroup").unwrap();
     let before = cgroup();
     let is_over = Arc::new(AtomicBool::new(false));
@@ -209,7 +209,7 @@ const UNKNOWN: &str = "(env -i setsid sh -c 'echo $$ > one; exec sleep 60' 0<&- 
     >/dev/null 2>&1 &)";
 
 #[tokio::test]
-async fn process_that_left_everything_ends_where_there_are_cgroups() {
+async fn process_without_other_marks_ends_by_its_cgroup() {
     let workspace = Workspace::new();
     let Some(gone) = cgroup(&workspace).await else {
         eprintln!("skipped: this process may not make cgroups");
@@ -235,7 +235,7 @@ const HOST: &str = "AGENTCORE_TEST_HOST_OF_STRAYS";
 
 /// Runs a command until it is killed itself, when the next test tells it to.
 #[tokio::test]
-async fn host_of_strays() {
+async fn child_host_of_strays() {
     let Some(root) = std::env::var_os(HOST) else {
         return;
     };
@@ -245,7 +245,7 @@ async fn host_of_strays() {
 }
 
 #[tokio::test]
-async fn cgroup_of_a_killed_host_is_ended_and_removed_by_another() {
+async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
     let workspace = Workspace::new();
     let Some(folder) = cgroup(&workspace).await else {
         eprintln!("skipped: this process may not make cgroups");
@@ -254,7 +254,7 @@ async fn cgroup_of_a_killed_host_is_ended_and_removed_by_another() {
     let folder = folder.parent().unwrap();
     let host = |workspace: &Workspace| {
         let mut host = std::process::Command::new(std::env::current_exe().unwrap());
-        host.args(["--exact", "strays::host_of_strays"]);
+        host.args(["--exact", "strays::child_host_of_strays"]);
         host.env(HOST, &workspace.root).stdout(Stdio::null());
         host.spawn().unwrap()
     };

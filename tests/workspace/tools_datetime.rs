@@ -17,7 +17,7 @@ async fn call(args: Value) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn the_time_is_told_twice() {
+async fn time_is_returned_in_utc_and_local_time() {
     for args in [
         json!({}),
         json!(null),
@@ -35,7 +35,7 @@ async fn the_time_is_told_twice() {
 }
 
 #[tokio::test]
-async fn a_zone_has_its_own_time() {
+async fn time_is_returned_in_the_requested_zone() {
     for (zone, time) in [
         ("UTC", "2024-07-01T12:34:56+00:00"),
         ("Europe/Berlin", "2024-07-01T14:34:56+02:00"),
@@ -49,7 +49,7 @@ async fn a_zone_has_its_own_time() {
 }
 
 #[tokio::test]
-async fn a_zone_that_is_none_gets_suggestions() {
+async fn unknown_zone_is_an_error_with_suggestions() {
     for (zone, hint) in [
         ("Europe/Berln", "Europe/Berlin"),
         ("Paris", "Europe/Paris"),
@@ -70,7 +70,7 @@ async fn a_zone_that_is_none_gets_suggestions() {
 }
 
 #[tokio::test]
-async fn times_out_of_all_calendars_are_an_error() {
+async fn time_outside_the_calendar_range_is_an_error() {
     let tool = tools::current_datetime_by(|| {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000_000)
     });

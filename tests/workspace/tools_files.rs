@@ -28,7 +28,7 @@ async fn with(path: &str, content: impl AsRef<[u8]>) -> MemoryBackend {
 }
 
 #[test]
-fn the_sets_hold_what_they_should() {
+fn presets_contain_the_listed_tools() {
     let backend = MemoryBackend::new();
     let coding = preset::coding(backend.clone());
     assert_eq!(
@@ -71,7 +71,7 @@ fn the_sets_hold_what_they_should() {
 }
 
 #[test]
-fn calls_say_what_they_touch() {
+fn tools_declare_their_accesses() {
     let all = preset::coding(MemoryBackend::new());
     let accesses = |name: &str, args: Value| all.get(name).unwrap().accesses(&args);
     let read = || Access::Read("a".into());
@@ -123,7 +123,7 @@ async fn read_shows_numbered_lines() {
 }
 
 #[tokio::test]
-async fn read_takes_files_of_every_kind() {
+async fn read_handles_empty_binary_and_long_files() {
     let long = "x".repeat(3_000);
     let many = "l\n".repeat(2_500);
     for (content, expected) in [
@@ -154,7 +154,7 @@ async fn read_takes_files_of_every_kind() {
 }
 
 #[tokio::test]
-async fn read_is_bounded_whatever_the_file() {
+async fn read_is_bounded_for_huge_and_special_files() {
     let workspace = Workspace::new();
     let tool = coding::read(workspace.backend.clone());
     workspace.put("line", vec![b'x'; 50_000_000]);
@@ -181,7 +181,7 @@ async fn read_is_bounded_whatever_the_file() {
 }
 
 #[tokio::test]
-async fn wick_reads_files_as_they_are() {
+async fn wick_read_file_returns_unchanged_text() {
     let raw = "\u{feff}a\r\nb";
     let tool = wick::read_file(with("a", raw).await);
     assert_eq!(text(&tool, json!({"path": "a"})).await, raw);
@@ -193,7 +193,7 @@ async fn wick_reads_files_as_they_are() {
 }
 
 #[tokio::test]
-async fn write_makes_folders_and_tells_how_much() {
+async fn write_creates_folders_and_reports_the_size() {
     let workspace = Workspace::new();
     let tool = coding::write(workspace.backend.clone());
     let args = json!({"file_path": "a/b/c.txt", "content": "hello"});
@@ -249,7 +249,7 @@ async fn folders_are_listed_as_json_and_as_text() {
 }
 
 #[tokio::test]
-async fn edit_replaces_what_is_there_once() {
+async fn edit_replaces_a_unique_text_and_reports_a_diff() {
     let backend = with("a", "hello world").await;
     let tool = coding::edit(backend.clone());
     let edit =
@@ -279,7 +279,7 @@ async fn edit_replaces_what_is_there_once() {
 }
 
 #[tokio::test]
-async fn edit_names_the_lines_of_several_matches() {
+async fn edit_with_several_matches_names_their_lines() {
     let backend = with("a", "x\ny\nx x\n").await;
     let tool = coding::edit(backend.clone());
     let mut args = json!({"file_path": "a", "old_string": "x", "new_string": "z"});
@@ -304,7 +304,7 @@ async fn edit_names_the_lines_of_several_matches() {
 }
 
 #[tokio::test]
-async fn the_policy_says_which_of_several_matches() {
+async fn edit_policy_selects_among_several_matches() {
     for (policy, expected) in [
         (EditPolicy::First, "z x"),
         (EditPolicy::Unique, "x x"),
@@ -323,7 +323,7 @@ async fn the_policy_says_which_of_several_matches() {
 }
 
 #[tokio::test]
-async fn edit_leaves_other_bytes_alone() {
+async fn edit_keeps_all_other_bytes() {
     for (content, old, new, expected) in [
         // A BOM, CR LF, and no end of the last line.
         (
@@ -349,7 +349,7 @@ async fn edit_leaves_other_bytes_alone() {
 }
 
 #[tokio::test]
-async fn edit_hints_at_white_space() {
+async fn edit_error_hints_at_white_space_differences() {
     let tool = coding::edit(with("a", "one\n\tif x {\n\t}\n").await);
     let args = json!({"file_path": "a", "old_string": "    if x {\n    }", "new_string": "y"});
     let shown = text(&tool, args).await;
@@ -360,7 +360,7 @@ async fn edit_hints_at_white_space() {
 }
 
 #[tokio::test]
-async fn edits_side_by_side_lose_nothing_in_silence() {
+async fn concurrent_edits_report_every_lost_change() {
     let workspace = Workspace::new();
     workspace.put("n", "0 1 2 3 4 5 6 7 8 9");
     let tool = coding::edit(workspace.backend.clone());
@@ -379,7 +379,7 @@ async fn edits_side_by_side_lose_nothing_in_silence() {
 }
 
 #[test]
-fn a_backend_may_be_shared() {
+fn presets_accept_a_shared_backend() {
     let workspace = Workspace::new();
     let shared: std::sync::Arc<dyn Backend> = std::sync::Arc::new(workspace.backend.clone());
     assert_eq!(preset::coding(shared.clone()).names().len(), 6);

@@ -16,7 +16,7 @@ async fn text(tool: &dyn Tool, args: Value) -> String {
 }
 
 #[tokio::test]
-async fn numbers_of_any_size_are_numbers() {
+async fn numeric_arguments_of_any_size_are_accepted() {
     let backend = MemoryBackend::new();
     backend.write("f", b"one\ntwo\n").await.unwrap();
     let read = coding::read(backend.clone());
@@ -64,7 +64,7 @@ async fn numbers_of_any_size_are_numbers() {
 }
 
 #[tokio::test]
-async fn what_a_schema_excludes_is_refused_before_a_call() {
+async fn schemas_reject_out_of_range_and_mistyped_arguments() {
     let tools = preset::coding(MemoryBackend::new());
     for (name, args) in [
         ("Read", json!({"file_path": "f", "offset": -1})),
@@ -93,7 +93,7 @@ async fn what_a_schema_excludes_is_refused_before_a_call() {
 }
 
 #[tokio::test]
-async fn odd_paths_are_errors_and_leave_nothing() {
+async fn invalid_paths_are_errors_and_create_nothing() {
     let workspace = Workspace::new();
     let backend = &workspace.backend;
     let long = "x".repeat(5_000);
@@ -143,7 +143,7 @@ async fn odd_paths_are_errors_and_leave_nothing() {
 }
 
 #[tokio::test]
-async fn odd_commands_are_errors_or_run() {
+async fn unusual_commands_run_or_are_errors() {
     let workspace = Workspace::new();
     let bash = coding::bash(workspace.backend.clone());
     for (command, says) in [
@@ -181,7 +181,7 @@ async fn odd_commands_are_errors_or_run() {
 }
 
 #[tokio::test]
-async fn a_working_directory_that_is_gone_is_an_error() {
+async fn missing_working_directory_is_an_error() {
     let workspace = Workspace::new();
     let exec = picoclaw::exec(workspace.backend.clone());
     let bash = coding::bash(workspace.backend.clone());
@@ -199,7 +199,7 @@ async fn a_working_directory_that_is_gone_is_an_error() {
 }
 
 #[tokio::test]
-async fn odd_patterns_are_errors_or_find_nothing() {
+async fn unusual_patterns_are_errors_or_match_as_expected() {
     let workspace = Workspace::new();
     let glob = coding::glob(workspace.backend.clone());
     for (pattern, says) in [

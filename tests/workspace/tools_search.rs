@@ -36,7 +36,7 @@ async fn tree() -> MemoryBackend {
 }
 
 #[tokio::test]
-async fn glob_knows_folders_and_ignore_files() {
+async fn glob_applies_folders_and_ignore_files() {
     let tool = coding::glob(tree().await);
     for (args, expected) in [
         (json!({"pattern": "**/*.rs"}), "src/deep/mod.rs\nsrc/lib.rs"),
@@ -70,7 +70,7 @@ async fn glob_knows_folders_and_ignore_files() {
 }
 
 #[tokio::test]
-async fn wicks_glob_finds_names_at_any_depth() {
+async fn wick_glob_matches_names_at_any_depth() {
     let tool = wick::glob(tree().await);
     assert_eq!(
         text(&tool, json!({"pattern": "*.rs"})).await,
@@ -90,7 +90,7 @@ async fn wicks_glob_finds_names_at_any_depth() {
 }
 
 #[tokio::test]
-async fn grep_has_all_its_options() {
+async fn grep_applies_all_options() {
     let tool = coding::grep(tree().await);
     for (args, expected) in [
         (json!({"pattern": "one"}), "docs/a.md\nkeep.log\nsrc/lib.rs"),
@@ -164,7 +164,7 @@ async fn grep_has_all_its_options() {
 }
 
 #[tokio::test]
-async fn wicks_grep_gives_lines_and_details() {
+async fn wick_grep_returns_lines_and_details() {
     let backend = MemoryBackend::new();
     backend
         .write("a", b"line1 foo\nline2 bar\nline3 foo")
@@ -187,7 +187,7 @@ async fn wicks_grep_gives_lines_and_details() {
 }
 
 #[tokio::test]
-async fn files_of_every_kind_are_survived() {
+async fn grep_handles_huge_binary_and_special_files() {
     let workspace = Workspace::new();
     workspace.put("line", vec![b'x'; 50_000_000]);
     workspace.put("bin", b"inside\0\n");
@@ -210,7 +210,7 @@ async fn files_of_every_kind_are_survived() {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_files_are_searched() {
+async fn hundred_thousand_files_are_searched() {
     let workspace = Workspace::new();
     for folder in 0..100 {
         let folder = workspace.root.join(format!("f{folder:02}"));
@@ -232,7 +232,7 @@ async fn a_hundred_thousand_files_are_searched() {
 }
 
 #[tokio::test]
-async fn deep_trees_end() {
+async fn search_of_a_deep_tree_is_truncated() {
     let workspace = Workspace::new();
     let mut path = workspace.root.clone();
     for _ in 0..700 {
@@ -247,7 +247,7 @@ async fn deep_trees_end() {
 
 /// The local workspace and the one in memory find the same.
 #[tokio::test]
-async fn both_backends_agree() {
+async fn local_and_memory_backends_find_the_same() {
     let workspace = Workspace::new();
     std::fs::remove_dir_all(workspace.root.join("a")).unwrap();
     for (path, content) in TREE {
@@ -276,7 +276,7 @@ async fn both_backends_agree() {
 
 /// ripgrep itself, where there is one, finds the same.
 #[tokio::test]
-async fn it_agrees_with_ripgrep() {
+async fn search_agrees_with_ripgrep() {
     if Command::new("rg").arg("--version").output().is_err() {
         eprintln!("skipped: there is no rg on the path");
         return;

@@ -24,7 +24,7 @@ async fn text(tool: &impl Tool, command: &str) -> String {
 }
 
 #[tokio::test]
-async fn bash_shows_what_was_written_in_order() {
+async fn bash_shows_both_streams_in_order() {
     let workspace = Workspace::new();
     let tool = coding::bash(workspace.backend.clone());
     assert_eq!(text(&tool, "echo hello").await, "hello");
@@ -65,7 +65,7 @@ async fn bash_cuts_long_output_in_the_middle() {
 }
 
 #[tokio::test]
-async fn bash_marks_what_is_not_utf8() {
+async fn bash_marks_output_that_is_not_utf8() {
     let workspace = Workspace::new();
     let tool = coding::bash(workspace.backend.clone());
     let shown = text(&tool, r"printf 'a\xff\xfeb'").await;
@@ -74,7 +74,7 @@ async fn bash_marks_what_is_not_utf8() {
 }
 
 #[tokio::test]
-async fn bash_ends_what_takes_too_long() {
+async fn bash_ends_a_command_at_its_timeout() {
     let workspace = Workspace::new();
     let tool = coding::bash(workspace.backend.clone());
     let begun = Instant::now();
@@ -110,7 +110,7 @@ async fn bash_runs_in_the_background() {
 }
 
 #[tokio::test]
-async fn execute_and_exec_tell_the_streams_apart() {
+async fn execute_and_exec_label_stderr() {
     let workspace = Workspace::new();
     let execute = wick::execute(workspace.backend.clone());
     let command = "echo out; echo one >&2; echo two >&2; exit 2";
@@ -131,7 +131,7 @@ async fn execute_and_exec_tell_the_streams_apart() {
 }
 
 #[tokio::test]
-async fn execute_shows_streams_and_exit_code_word_for_word() {
+async fn execute_output_matches_the_specified_text() {
     let workspace = Workspace::new();
     let execute = wick::execute(workspace.backend.clone());
     for (command, expected) in [
@@ -153,7 +153,7 @@ async fn execute_shows_streams_and_exit_code_word_for_word() {
 }
 
 #[tokio::test]
-async fn tools_use_the_limits_that_were_set_on_the_backend() {
+async fn shell_tools_use_the_timeout_of_the_backend() {
     let workspace = Workspace::new();
     let plain = workspace.backend.clone();
     let brief = plain.clone().with_timeout(Duration::from_millis(300));
@@ -185,7 +185,7 @@ async fn tools_use_the_limits_that_were_set_on_the_backend() {
 }
 
 #[tokio::test]
-async fn tools_show_as_much_as_was_set_on_the_backend() {
+async fn shell_tools_use_the_output_limit_of_the_backend() {
     let workspace = Workspace::new();
     let flood = "yes | head -c 300000";
     let wide = workspace.backend.clone().with_max_output(1_000_000);
@@ -204,7 +204,7 @@ async fn tools_show_as_much_as_was_set_on_the_backend() {
 }
 
 #[tokio::test]
-async fn a_backend_without_commands_says_so() {
+async fn bash_on_a_backend_without_commands_is_an_error() {
     let shown = text(&coding::bash(MemoryBackend::new()), "ls").await;
     assert_eq!(shown, "Error: this backend runs no commands");
 }

@@ -143,7 +143,7 @@ mod tests {
 
     /// The way that kernels without `openat2` take holds the same line.
     #[test]
-    fn steps_stay_beneath_the_root() {
+    fn opening_in_steps_stays_beneath_the_root() {
         let folder = tempfile::tempdir().expect("a folder");
         let (ws, out) = (folder.path().join("ws"), folder.path().join("out"));
         let result = std::fs::create_dir_all(ws.join("a/b"))

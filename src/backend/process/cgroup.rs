@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mount_is_the_one_of_version_2() {
+    fn mount_finds_the_cgroup_v2_hierarchy() {
         let line = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
         let expected = (PathBuf::from("/sys/fs/cgroup/unified"), "/".to_owned());
         assert_eq!(mount(line), Some(expected));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn cgroup_without_a_lock_is_removed_and_a_locked_one_stays() {
+    fn unlocked_cgroup_is_removed_and_a_locked_one_is_kept() {
         // Where this process may make none, there is nothing to show.
         let Some(cgroup) = Cgroup::new() else { return };
         let parent = cgroup.path().parent().unwrap();

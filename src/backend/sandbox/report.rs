@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_depends_on_the_kernel_and_on_what_is_asked() {
+    fn missing_limits_depend_on_kernel_and_sandbox() {
         use SandboxLimit::*;
         let closed_sandbox = Sandbox::new();
         let web = Sandbox::new().tcp_connect([443]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_can_be_read() {
+    fn report_prints_enforced_and_missing_limits() {
         let report = assess(
             &Sandbox::new(),
             Kernel {

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_not_compiled_once_the_search_is_cancelled() {
+    fn cancelled_search_compiles_no_lines() {
         let lines = "*.log\n".repeat(2_000);
         let cancellation = Cancellation::default();
         let all_rules = Rules::parse("", [lines.as_bytes()], &cancellation);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn line_weighs_more_with_more_wildcards_and_bytes() {
+    fn line_weight_grows_with_wildcards_and_bytes() {
         assert_eq!(weight("/target"), 1);
         assert_eq!(weight("a,b"), 1);
         assert_eq!(weight("**/*.{rs,toml}"), WILD);

@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ever_new_addresses_take_bounded_memory() {
+    fn many_addresses_take_bounded_memory() {
         let mut answered = BTreeSet::new();
         for n in 0..10_000 {
             let base: Arc<str> = format!("http://host-{n}").into();

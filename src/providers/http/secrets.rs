@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_masked_or_cut_key_is_removed_too() {
+    fn masked_and_cut_keys_are_redacted() {
         let secrets = Secrets::default().with([Secret::new("tok-12345")]);
         assert_eq!(
             secrets.scrub("bad tok-12345, sk-abc***wxyz. task-forces; sk-1"),

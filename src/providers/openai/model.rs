@@ -320,7 +320,7 @@ mod tests {
     use crate::model::ResponseFormat;
 
     #[test]
-    fn openais_own_server_is_not_sent_what_another_reasoned() {
+    fn reasoning_of_compatible_servers_is_not_sent_to_openai() {
         let fields = r#"{"reasoning_content":"let me see"}"#.to_owned();
         let raw = RawValue::from_string(fields).unwrap();
         let thought = Part::Thinking(ProviderBlock::new(PROVIDER, raw));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn openais_own_server_is_told_of_a_form_that_is_no_object() {
+    fn non_object_schema_is_sent_to_openai_as_an_instruction() {
         let mut request = ModelRequest::new("hi");
         request.response_format = Some(ResponseFormat::JsonSchema {
             name: "mood".into(),

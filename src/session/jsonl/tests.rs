@@ -152,7 +152,7 @@ impl Disk for Noting {
 }
 
 #[tokio::test]
-async fn a_write_is_acknowledged_once_it_is_durable() {
+async fn write_is_synced_before_it_is_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(Noting::default());
     let store = JsonlStore::on(folder.path(), disk.clone()).unwrap();
@@ -305,7 +305,7 @@ async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
 }
 
 #[tokio::test]
-async fn nothing_acknowledged_is_lost_whichever_call_fails() {
+async fn no_acknowledged_write_is_lost_at_any_failing_call() {
     for fault in [
         Fault::Once(FULL),
         Fault::Once(DEFECT),
@@ -331,7 +331,7 @@ async fn nothing_acknowledged_is_lost_whichever_call_fails() {
 }
 
 #[tokio::test]
-async fn a_removal_that_fails_is_done_by_the_next() {
+async fn failed_removal_is_completed_by_the_next() {
     let mut call_number = 1;
     loop {
         let folder = tempfile::tempdir().unwrap();
@@ -359,7 +359,7 @@ async fn a_removal_that_fails_is_done_by_the_next() {
 }
 
 #[tokio::test]
-async fn half_a_line_put_aside_spoils_no_other() {
+async fn partial_line_in_the_damaged_file_loses_no_other() {
     let folder = tempfile::tempdir().unwrap();
     damage(folder.path()).await;
     let half_line = r#"{"offset":3,"what":"a cra"#;
@@ -381,7 +381,7 @@ impl Disk for Meddling {
 }
 
 #[tokio::test]
-async fn what_somebody_else_wrote_is_not_cut_off() {
+async fn tail_written_by_another_writer_is_not_truncated() {
     let folder = tempfile::tempdir().unwrap();
     damage(folder.path()).await;
     let path = folder.path().join("s.jsonl");
@@ -393,7 +393,7 @@ async fn what_somebody_else_wrote_is_not_cut_off() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_the_next_write_may_fit() {
+async fn full_disk_is_an_error_and_the_next_write_may_succeed() {
     let folder = tempfile::tempdir().unwrap();
     // Opening syncs the parent folder, leasing is open and read; the first write is write, sync,
     // sync of the folder.
@@ -410,7 +410,7 @@ async fn a_full_disk_is_told_and_the_next_write_may_fit() {
 }
 
 #[tokio::test]
-async fn half_a_write_is_taken_back() {
+async fn partial_write_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(Failing::new(Fault::Torn, 8));
     let store = JsonlStore::on(folder.path(), disk).unwrap();
@@ -429,7 +429,7 @@ async fn half_a_write_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_disk_that_did_not_sync_is_not_written_before_it_is_read_again() {
+async fn log_is_reopened_before_writes_after_a_failed_sync() {
     let folder = tempfile::tempdir().unwrap();
     let disk = Arc::new(Failing::new(Fault::Once(DEFECT), 8));
     let store = JsonlStore::on(folder.path(), disk).unwrap();
@@ -445,7 +445,7 @@ async fn a_disk_that_did_not_sync_is_not_written_before_it_is_read_again() {
 }
 
 #[tokio::test]
-async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
+async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let store = JsonlStore::open(folder.path()).unwrap();
     let lease = store.lease("s").await.unwrap();
@@ -467,7 +467,7 @@ async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_written_since_it_was_looked_at_is_not_removed() {
+async fn file_changed_since_it_was_examined_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let store = JsonlStore::open(folder.path()).unwrap();
     let lease = store.lease("a").await.unwrap();

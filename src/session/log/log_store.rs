@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_cannot_be_read_is_no_list_of_problems() {
+    async fn list_of_an_unreachable_store_is_an_error() {
         for kind in [ErrorKind::Io, ErrorKind::Connect, ErrorKind::Timeout] {
             let store = LogStore::new(Unread(kind));
             assert_eq!(store.list().await.unwrap_err().kind(), kind);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lease_that_is_dropped_while_it_opens_gives_the_session_back_unread() {
+    async fn lease_dropped_while_opening_releases_the_session_unread() {
         let test = damaged();
         let store = LogStore::new(test.log);
         let mut leasing = Box::pin(store.lease("s"));

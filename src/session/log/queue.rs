@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_future_that_nobody_polls_keeps_nobody_from_their_turn() {
+    async fn unpolled_future_does_not_block_other_jobs() {
         let queue = Queue::default();
         let (sender, wait) = std::sync::mpsc::channel();
         let mut first = Box::pin(queue.run(move || Ok(wait.recv().unwrap())));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_that_of_whoever_asked() {
+    async fn panic_of_a_job_reaches_only_its_caller() {
         let queue = Queue::default();
         let asking_queue = queue.clone();
         let task =
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_is_shut_down_leaves_the_work_of_others_done() {
+    fn jobs_of_other_runtimes_complete_after_a_shutdown() {
         let queue = Queue::default();
         let runtime = || {
             tokio::runtime::Builder::new_current_thread()
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn outside_a_runtime_it_is_done_at_once() {
+    async fn job_outside_a_runtime_runs_in_place() {
         let queue = Queue::default();
         let handle = thread::spawn(move || futures::executor::block_on(queue.run(|| Ok(1))));
         assert_eq!(handle.join().unwrap().unwrap(), 1);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_is_closed_where_it_holds_nobody_up() {
+    async fn session_is_closed_on_another_thread() {
         let (store, gate_sender, close_receiver) = slow();
         for _ in 0..3 {
             let lease = store.lease("s").await.unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_next_lease_waits_until_it_is_closed() {
+    async fn next_lease_waits_until_the_session_is_closed() {
         let (store, gate_sender, close_receiver) = slow();
         drop(store.lease("s").await.unwrap());
         assert!(
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_it_is_closed_at_once() {
+    fn session_is_closed_in_place_without_a_runtime() {
         let (store, gate_sender, close_receiver) = slow();
         let lease = futures::executor::block_on(store.lease("s")).unwrap();
         gate_sender.send(()).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_ends_closes_it() {
+    fn runtime_shutdown_closes_the_session() {
         let (store, gate_sender, close_receiver) = slow();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.build().unwrap();

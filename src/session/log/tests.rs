@@ -191,7 +191,7 @@ async fn snapshot_at_the_end() -> (Vec<u8>, Range<usize>) {
 }
 
 #[tokio::test]
-async fn the_contract_is_kept_with_many_snapshots() {
+async fn store_with_many_snapshots_passes_the_suite() {
     // Times are counted in milliseconds, also by a store that is opened anew.
     let log = || MemoryLog {
         delay: Duration::from_millis(2),
@@ -205,7 +205,7 @@ async fn the_contract_is_kept_with_many_snapshots() {
 }
 
 #[tokio::test]
-async fn opening_reads_no_more_than_the_state_however_much_was_written() {
+async fn opening_reads_only_the_state_of_a_long_log() {
     let log = MemoryLog::default();
     let sizes = Sizes {
         end: 16 * 1024,
@@ -239,7 +239,7 @@ async fn opening_reads_no_more_than_the_state_however_much_was_written() {
 }
 
 #[tokio::test]
-async fn each_opening_gives_what_the_whole_log_gives() {
+async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
     let log = MemoryLog::default();
     let mut rng = fastrand::Rng::with_seed(8);
     for round in 0..60 {
@@ -284,7 +284,7 @@ async fn each_opening_gives_what_the_whole_log_gives() {
 }
 
 #[tokio::test]
-async fn a_log_cut_anywhere_in_a_snapshot_has_all_its_records() {
+async fn log_cut_inside_a_snapshot_keeps_all_records() {
     let (bytes, snapshot) = snapshot_at_the_end().await;
     let full_session = load(&store(MemoryLog::of(&bytes))).await;
     for cut in snapshot.clone() {
@@ -315,7 +315,7 @@ async fn a_log_cut_anywhere_in_a_snapshot_has_all_its_records() {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_a_snapshot_costs_nothing() {
+async fn flipped_bit_in_a_snapshot_loses_no_record() {
     let (bytes, snapshot) = snapshot_at_the_end().await;
     let full_session = load(&store(MemoryLog::of(&bytes))).await;
     for offset in snapshot.step_by(3) {
@@ -344,7 +344,7 @@ async fn a_flipped_bit_in_a_snapshot_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_cannot_be_written_fails_no_append() {
+async fn failed_snapshot_does_not_fail_the_append() {
     let log = MemoryLog {
         refuses_snapshots: true,
         ..MemoryLog::default()
@@ -360,7 +360,7 @@ async fn a_snapshot_that_cannot_be_written_fails_no_append() {
 }
 
 #[tokio::test]
-async fn a_small_session_has_no_snapshot() {
+async fn small_session_has_no_snapshot() {
     let log = MemoryLog::default();
     let store = Store(LogStore::new(log.clone()));
     let lease = store.lease("a").await.unwrap();

@@ -133,7 +133,7 @@ mod tests {
     use crate::message::{ToolCall, ToolResult};
 
     #[test]
-    fn everything_that_may_be_long_counts() {
+    fn size_counts_every_long_field() {
         let long_text = "x".repeat(10_000);
         let call = ToolCall::new("c", "t", json!({"deep": [{"text": long_text}]}));
         let mut detailed = ToolResult::ok(&call, "ok");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_is_kept() {
+    fn configs_keep_every_setting() {
         let base = read(
             "host=a.test hostaddr=10.0.0.1 port=99 user=u password=p dbname=d options=-cx=y \
              application_name=n sslmode=require sslnegotiation=direct tcp_user_timeout=3 \
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_need_no_names() {
+    fn addresses_are_used_without_a_lookup() {
         let attempts = tried(
             "hostaddr=10.0.0.1,10.0.0.2 port=7 connect_timeout=1 user=u",
             || {},
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_hangs_comes_last() {
+    fn host_with_a_hanging_lookup_is_tried_last() {
         let (sender, receiver) = mpsc::channel::<()>();
         let _hanging = Lookup::begin_with("hosts.test", move |_| {
             let _ = receiver.recv();

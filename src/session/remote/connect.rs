@@ -88,7 +88,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_hangs_is_left_behind() {
+    fn hanging_call_times_out() {
         let (sender, receiver) = mpsc::channel::<()>();
         let error = with_timeout(MIN_SHARE, move || Ok(receiver.recv())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -116,7 +116,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_silent_address_leaves_time_for_the_next() {
+    fn silent_address_leaves_time_for_the_next() {
         let (silent_address, _waiting) = full();
         let open_address = TcpListener::bind("127.0.0.1:0").unwrap();
         let [silent_address, open_address] =

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leases_are_renewed_before_others_are_given_back() {
+    fn leases_are_renewed_before_others_are_released() {
         let lease = |id: &str, number| LeaseKey {
             id: id.into(),
             owner: "o".into(),

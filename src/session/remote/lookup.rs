@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_hangs_is_looked_up_once_at_a_time() {
+    fn hanging_lookup_is_shared() {
         let (sender, receiver) = mpsc::channel::<()>();
         let hanging = Lookup::begin_with("hangs.test", move |_| {
             let _ = receiver.recv();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_found_says_so() {
+    fn failed_lookup_is_a_dns_or_connect_error() {
         type Find = fn(&str) -> io::Result<Vec<SocketAddr>>;
         let finds: [(Find, ErrorKind); 4] = [
             (|_| Err(io::ErrorKind::NotFound.into()), ErrorKind::Dns),

@@ -63,7 +63,7 @@ async fn check(store: &SqliteStore, acknowledged: &[usize], when: &str) {
 }
 
 #[tokio::test]
-async fn a_database_that_is_full_at_any_page_keeps_whole_writes() {
+async fn database_full_at_any_page_keeps_complete_writes() {
     let mut failure_count = 0;
     for pages in 0..60 {
         let (_held, store) = open();
@@ -104,7 +104,7 @@ async fn a_database_that_is_full_at_any_page_keeps_whole_writes() {
 }
 
 #[tokio::test]
-async fn a_write_that_fails_at_any_row_leaves_none() {
+async fn write_failing_at_any_row_leaves_no_rows() {
     for how in ["ABORT", "FAIL", "ROLLBACK"] {
         for rows in 0..9 {
             let (_held, store) = open();
@@ -140,7 +140,7 @@ async fn a_write_that_fails_at_any_row_leaves_none() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_refused_leaves_nothing() {
+async fn failed_commit_leaves_no_rows() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -160,7 +160,7 @@ async fn a_commit_that_is_refused_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_database_that_somebody_else_writes_is_waited_for_and_told() {
+async fn database_locked_by_another_writer_is_waited_for_and_then_an_error() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_database_that_somebody_else_writes_is_waited_for_and_told() {
 }
 
 #[tokio::test]
-async fn a_database_that_may_not_be_written_is_told() {
+async fn read_only_database_is_an_error_with_a_hint() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -212,7 +212,7 @@ async fn every_write_is_flushed() {
 }
 
 #[tokio::test]
-async fn damage_that_cannot_be_put_aside_is_left_where_it_is() {
+async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();
@@ -258,7 +258,7 @@ fn runtime(threads: usize) -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn those_who_wait_take_one_thread() {
+fn waiting_writers_use_one_thread() {
     runtime(2).block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
@@ -289,7 +289,7 @@ fn those_who_wait_take_one_thread() {
 }
 
 #[test]
-fn patience_is_counted_from_the_call() {
+fn busy_timeout_is_counted_from_the_call() {
     runtime(2).block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
@@ -318,7 +318,7 @@ fn patience_is_counted_from_the_call() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_given_up_before_its_turn_is_not_done() {
+async fn write_dropped_before_its_turn_is_not_done() {
     let (_held, store) = open();
     let lease = store.lease("s").await.unwrap();
     write(&store, 1, &lease).await.unwrap();

@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_is_an_empty_object() {
+    fn empty_text_is_an_empty_object() {
         assert_eq!(parse(""), Ok(()));
         assert_eq!(parse(" \n"), Ok(()));
     }
 
     #[test]
-    fn an_empty_text_still_has_to_match() {
+    fn empty_text_is_checked_against_the_schema() {
         let call = ToolCall::from_raw("1", "weather", "");
         let error = parse_arguments(&call, &json!({"required": ["city"]})).expect_err("refused");
         assert!(error.contains("/city: required, but missing"), "{error}");
     }
 
     #[test]
-    fn broken_text_names_the_place_and_is_shown_again() {
+    fn invalid_json_error_names_the_position_and_quotes_the_text() {
         let error = parse(r#"{"city": "Par"#).expect_err("refused");
         assert!(error.contains("not valid JSON"), "{error}");
         assert!(error.contains("line 1 column 13"), "{error}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_broken_text_is_cut() {
+    fn long_invalid_text_is_cut_in_the_error() {
         let error =
             parse(&format!("{{\"city\": \"{}", "\u{e9}".repeat(5_000))).expect_err("refused");
         assert!(error.len() < 1_500, "{}", error.len());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_an_object_is_refused() {
+    fn arguments_that_are_not_an_object_are_rejected() {
         for (raw, got) in [
             ("[1]", "array"),
             ("null", "null"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_call_is_checked_by_its_new_arguments() {
+    fn changed_call_is_checked_by_its_new_arguments() {
         let call = ToolCall::from_raw("1", "weather", "{").with_args(json!({"city": "Oslo"}));
         assert_eq!(parse_arguments(&call, &json!({})), Ok(()));
     }

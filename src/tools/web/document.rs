@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_ends_when_it_is_stopped() {
+    fn cancelled_parsing_stops() {
         let stop = Cancellation::default();
         stop.cancel();
         let document = parse(&"<p>x".repeat(10_000), &stop);

@@ -123,7 +123,7 @@ fn page(rng: &mut Rng) -> String {
 }
 
 #[test]
-fn pages_are_converted() {
+fn random_pages_are_converted_without_panic() {
     let setting = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |value| value.parse().unwrap_or(default))
     };

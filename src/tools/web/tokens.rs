@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_attribute_counts_whatever_stands_around_it() {
+    fn attributes_are_counted_in_every_syntax() {
         let make_attributes = |before: &str, after: &str| -> String {
             (0..600).map(|n| format!("{before}a{n}{after}")).collect()
         };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_small_elements_cost_nothing() {
+    fn text_and_small_elements_need_no_comparisons() {
         let html = "<p class='a b' id=c>some \"quoted\" words</p>\n".repeat(10_000);
         assert_eq!(comparisons(&html, 1024), 0);
     }

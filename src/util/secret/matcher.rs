@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn search_agrees_with_the_plain_one() {
+    fn search_agrees_with_a_naive_search() {
         let mut rng = fastrand::Rng::with_seed(3);
         for _ in 0..2_000 {
             let mut word = |least: usize, most: usize| -> String {

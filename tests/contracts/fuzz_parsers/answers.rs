@@ -9,7 +9,7 @@ use super::generator::Grammar;
 
 /// Frames of JSON in which values are counted before they are made.
 #[test]
-fn answers_are_decoded() {
+fn model_responses_decode_without_panic() {
     const FRAMES: Grammar = Grammar {
         tokens: &[
             "0",

@@ -34,7 +34,7 @@ fn damaged(rng: &mut Rng, log: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn session_files_are_read() {
+fn damaged_session_files_load_without_panic() {
     let folder = tempfile::tempdir().unwrap();
     let open = || JsonlStore::open(folder.path()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread();

@@ -107,7 +107,7 @@ const SHELL: Grammar = Grammar {
 };
 
 #[test]
-fn shell_commands_are_taken_apart() {
+fn shell_commands_are_analysed_without_panic() {
     fuzz("shell command", |rng| {
         let text = SHELL.text(rng, 96 * 1024);
         let found = analyse(&text);
@@ -163,7 +163,7 @@ const RULES: Grammar = Grammar {
 };
 
 #[test]
-fn rules_match_calls() {
+fn permission_rules_are_matched_without_panic() {
     let any = || json!({"type": "object"});
     let tools = [
         ("Bash", "command"),
@@ -248,7 +248,7 @@ pub(super) const JSON: Grammar = Grammar {
 };
 
 #[test]
-fn messages_are_read_from_json() {
+fn messages_deserialize_without_panic() {
     fuzz("JSON of messages", |rng| {
         let text = JSON.text(rng, 64 * 1024);
         if let Ok(value) = serde_json::from_str::<Value>(&text) {
@@ -289,7 +289,7 @@ fn value(rng: &mut Rng, words: &[&str], depth: usize) -> Value {
 }
 
 #[test]
-fn arguments_are_checked_against_schemas() {
+fn arguments_are_checked_against_any_schema_without_panic() {
     const KEYWORDS: [&str; 26] = [
         "type",
         "properties",
@@ -340,7 +340,7 @@ fn arguments_are_checked_against_schemas() {
 
 #[cfg(feature = "http")]
 #[test]
-fn events_are_decoded() {
+fn server_sent_events_decode_without_panic() {
     const EVENTS: Grammar = Grammar {
         tokens: &[
             "data:", "data: ", "event: ", "id: ", "retry: ", ":", "a", "\n", "\n\n", "\r", "\r\n",
@@ -367,7 +367,7 @@ fn events_are_decoded() {
 
 #[cfg(feature = "yaml")]
 #[test]
-fn rules_are_read_from_yaml() {
+fn rules_in_yaml_parse_without_panic() {
     fuzz("YAML of rules", |rng| {
         let text = YAML.text(rng, 64 * 1024);
         std::hint::black_box(agentcore::permission::PermissionConfig::from_yaml(&text).is_ok());

@@ -56,7 +56,7 @@ fn files() -> MemoryBackend {
 }
 
 #[test]
-fn glob_patterns_are_matched() {
+fn glob_patterns_are_matched_without_panic() {
     let backend = files();
     fuzz("glob pattern", |rng| {
         let pattern = GLOBS.text(rng, 2 * 1024);
@@ -75,7 +75,7 @@ fn with_glob(mut query: GrepQuery, glob: &str) -> GrepQuery {
 }
 
 #[test]
-fn ignore_files_are_obeyed() {
+fn ignore_files_are_applied_without_panic() {
     let backend = files();
     fuzz("ignore file", |rng| {
         let content = GLOBS.text(rng, 16 * 1024);
@@ -144,7 +144,7 @@ const TEXTS: Grammar = Grammar {
 };
 
 #[test]
-fn expressions_are_searched_for() {
+fn regular_expressions_are_searched_without_panic() {
     let backend = MemoryBackend::new();
     fuzz("regular expression", |rng| {
         let pattern = EXPRESSIONS.text(rng, 1024);
@@ -161,7 +161,7 @@ fn expressions_are_searched_for() {
 }
 
 #[test]
-fn edits_are_made_and_shown() {
+fn edits_and_diffs_are_made_without_panic() {
     let backend = MemoryBackend::new();
     let tool = coding::edit(backend.clone());
     fuzz("edit and diff", |rng| {
@@ -186,7 +186,7 @@ fn edits_are_made_and_shown() {
 
 #[cfg(feature = "calc")]
 #[test]
-fn expressions_are_calculated() {
+fn expressions_are_calculated_without_panic() {
     const SUMS: Grammar = Grammar {
         tokens: &[
             "1", "2", "9", "0.1", "+", "-", "*", "/", "^", "%", "!", "sqrt ", "sin ", "pi", " ",
@@ -215,7 +215,7 @@ fn expressions_are_calculated() {
 
 #[cfg(feature = "yaml")]
 #[test]
-fn skills_are_listed() {
+fn skill_front_matter_is_read_without_panic() {
     let hook = |content: &[u8]| {
         let backend = MemoryBackend::new();
         block_on(backend.write("skills/own/SKILL.md", content)).unwrap();

@@ -56,7 +56,7 @@ fn rich() -> Vec<Result<ModelEvent>> {
 }
 
 #[tokio::test]
-async fn every_event_survives_byte_for_byte() {
+async fn replayed_events_equal_the_recorded_ones() {
     let file = File::new("lossless");
     let profile = || {
         ModelProfile::default()
@@ -79,7 +79,7 @@ async fn every_event_survives_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn errors_are_replayed_with_all_they_carry() {
+async fn replayed_errors_keep_all_fields() {
     let file = File::new("errors");
     let error = || {
         Error::new(ErrorKind::RateLimited, "slow")
@@ -115,7 +115,7 @@ async fn errors_are_replayed_with_all_they_carry() {
 }
 
 #[tokio::test]
-async fn another_request_is_refused_with_what_differs() {
+async fn different_request_is_an_error_that_names_the_difference() {
     let file = File::new("strict");
     let mut system = SystemPrompt::from("Be brief.");
     let recorded =
@@ -156,7 +156,7 @@ async fn another_request_is_refused_with_what_differs() {
 }
 
 #[tokio::test]
-async fn a_stream_dropped_in_the_middle_is_kept_as_far_as_it_came() {
+async fn stream_dropped_midway_is_recorded_as_truncated() {
     let file = File::new("dropped");
     let recorded = Cassette::record(&file.0, FunctionModel::text(|_| "one two".into())).unwrap();
     let mut stream = recorded.stream(ModelRequest::new("hi")).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_stream_dropped_in_the_middle_is_kept_as_far_as_it_came() {
 }
 
 #[test]
-fn a_file_that_is_no_cassette_is_refused_with_its_line() {
+fn malformed_cassette_file_is_an_error_that_names_the_line() {
     let file = File::new("corrupt");
     let kind = |text: &str| {
         std::fs::write(&file.0, text).unwrap();

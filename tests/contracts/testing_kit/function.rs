@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn missing_ends_are_added_and_given_ones_kept() {
+async fn function_model_adds_missing_start_and_stop_events() {
     let calls =
         FunctionModel::new(|_| vec![Ok(ModelEvent::ToolCall(ToolCall::new("1", "t", json!({}))))]);
     let response = calls.call(ModelRequest::new("x")).await.unwrap();
@@ -23,7 +23,7 @@ async fn missing_ends_are_added_and_given_ones_kept() {
 }
 
 #[tokio::test]
-async fn a_stream_function_may_wait_and_fail() {
+async fn stream_function_may_await_and_return_an_error() {
     let model = FunctionModel::stream(|request| async move {
         tokio::task::yield_now().await;
         if request.messages.len() > 1 {

@@ -42,7 +42,7 @@ async fn calls_are_numbered_across_turns() {
 }
 
 #[tokio::test]
-async fn an_unexpected_call_fails_and_names_its_number() {
+async fn unexpected_call_is_an_error_that_names_its_number() {
     let model = ScriptedModel::new().say("once");
     ask(&model, ModelRequest::new("1")).await.unwrap();
     let error = ask(&model, ModelRequest::new("more")).await.unwrap_err();
@@ -56,7 +56,7 @@ async fn an_unexpected_call_fails_and_names_its_number() {
 }
 
 #[tokio::test]
-async fn steps_and_expectations_left_over_are_reported() {
+async fn verify_reports_unused_steps_and_expectations() {
     let model = ScriptedModel::new().say("1").say("2").expect(|_| ());
     ask(&model, ModelRequest::new("x")).await.unwrap();
     let text = model.verify().unwrap_err().to_string();
@@ -71,7 +71,7 @@ async fn steps_and_expectations_left_over_are_reported() {
 }
 
 #[tokio::test]
-async fn the_drop_of_the_last_handle_panics_unless_it_was_verified() {
+async fn dropping_the_last_handle_with_unused_steps_panics_unless_verified() {
     let model = ScriptedModel::new().say("once").say("never");
     ask(&model, ModelRequest::new("x")).await.unwrap();
     let other = model.clone();
@@ -90,7 +90,7 @@ async fn the_drop_of_the_last_handle_panics_unless_it_was_verified() {
 
 #[test]
 #[should_panic(expected = "the first panic")]
-fn a_panicking_thread_is_not_panicked_again() {
+fn drop_during_a_panic_does_not_panic_again() {
     let _model = ScriptedModel::new().say("never");
     panic!("the first panic");
 }
@@ -116,7 +116,7 @@ async fn a_failed_expectation_fails_the_call_and_the_verification() {
 }
 
 #[tokio::test]
-async fn failures_and_exact_events_come_as_they_are() {
+async fn scripted_failures_and_events_are_returned_unchanged() {
     let model = ScriptedModel::new()
         .fail(Error::new(ErrorKind::Overloaded, "busy"))
         .events(vec![
@@ -132,7 +132,7 @@ async fn failures_and_exact_events_come_as_they_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_waits_and_a_hang_never_ends() {
+async fn delayed_step_waits_and_hanging_step_never_ends() {
     let wait = Duration::from_secs(5);
     let model = ScriptedModel::new()
         .say("late")
@@ -152,7 +152,7 @@ async fn a_delay_waits_and_a_hang_never_ends() {
 }
 
 #[tokio::test]
-async fn a_kept_handle_sees_the_requests_and_may_extend_the_script() {
+async fn cloned_handle_reads_requests_and_extends_the_script() {
     let kept = ScriptedModel::new().say("1");
     let given: Arc<dyn Model> = Arc::new(kept.clone());
     ask(&given, ModelRequest::new("first")).await.unwrap();
@@ -168,7 +168,7 @@ async fn a_kept_handle_sees_the_requests_and_may_extend_the_script() {
 }
 
 #[tokio::test]
-async fn usage_before_the_first_step_is_every_steps_default() {
+async fn usage_set_before_the_first_step_is_the_default_of_all_steps() {
     let model = ScriptedModel::new()
         .with_usage(Usage::new(1, 1))
         .say("a")
@@ -180,7 +180,7 @@ async fn usage_before_the_first_step_is_every_steps_default() {
 }
 
 #[test]
-fn a_model_that_was_never_asked_may_be_dropped() {
+fn dropping_a_model_that_was_never_called_does_not_panic() {
     fn built() -> agentcore::Result<()> {
         let model = ScriptedModel::new().say("never").expect(|_| {});
         agentcore::AgentBuilder::new(model)
@@ -192,7 +192,7 @@ fn a_model_that_was_never_asked_may_be_dropped() {
 }
 
 #[test]
-fn a_model_that_was_never_asked_is_reported_when_verified() {
+fn verify_reports_unused_steps_of_a_model_that_was_never_called() {
     let model = ScriptedModel::new().say("never");
     assert!(model.verify().unwrap_err().to_string().contains("not used"));
 }

@@ -19,7 +19,7 @@ async fn refused(request: impl Into<ModelRequest>) -> String {
 }
 
 #[tokio::test]
-async fn a_legal_history_passes() {
+async fn legal_history_is_accepted() {
     let legal = Messages::new()
         .system("rules")
         .human("hi")
@@ -42,7 +42,7 @@ async fn a_legal_history_passes() {
 }
 
 #[tokio::test]
-async fn every_rule_refuses_and_names_the_index() {
+async fn each_violation_is_rejected_with_its_index() {
     let base = || Messages::new().human("hi");
     let cases = [
         (Messages::new(), "there is no message"),
@@ -137,7 +137,7 @@ async fn every_rule_refuses_and_names_the_index() {
 }
 
 #[tokio::test]
-async fn limits_and_tools_are_checked() {
+async fn invalid_limits_and_tool_definitions_are_rejected() {
     let tool = |name: &str, schema| ToolDefinition::new(name, "", schema);
     let object = || json!({"type": "object"});
     let with = |tools: Vec<ToolDefinition>| ModelRequest::new("hi").with_tools(tools);
@@ -170,7 +170,7 @@ async fn limits_and_tools_are_checked() {
 }
 
 #[tokio::test]
-async fn thinking_must_come_back_byte_for_byte() {
+async fn changed_thinking_block_is_rejected() {
     let raw = r#"{"type":"thinking", "thinking":"", "signature":"s"}"#;
     let script = ScriptedModel::new()
         .step(

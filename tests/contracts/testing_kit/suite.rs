@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn the_kits_own_models_conform() {
+async fn testing_models_pass_the_model_suite() {
     conformance::model(|| FunctionModel::text(|r| r.messages.last_content().into_owned()))
         .await
         .unwrap();
@@ -20,7 +20,7 @@ async fn the_kits_own_models_conform() {
 }
 
 #[tokio::test]
-async fn broken_models_fail_by_the_right_check() {
+async fn broken_models_fail_the_matching_check() {
     let exact = |events: fn() -> Vec<Result<ModelEvent>>| {
         FunctionModel::stream(move |_| async move { Ok(futures::stream::iter(events()).boxed()) })
     };

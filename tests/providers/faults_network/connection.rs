@@ -5,7 +5,7 @@ use agentcore::{AgentBuilder, ExitReason};
 use super::*;
 
 #[tokio::test]
-async fn n01_a_refused_connection_and_a_reset_before_bytes_are_connect() {
+async fn n01_refused_connection_and_early_reset_are_connect_errors() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         let gone = server.url();
@@ -23,7 +23,7 @@ async fn n01_a_refused_connection_and_a_reset_before_bytes_are_connect() {
 }
 
 #[tokio::test]
-async fn n16_the_last_event_ends_the_answer_on_an_open_socket() {
+async fn n16_last_event_ends_the_answer_on_an_open_socket() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.text("all of it").stall());
@@ -37,7 +37,7 @@ async fn n16_the_last_event_ends_the_answer_on_an_open_socket() {
 /// On a paused clock: what is sent over loopback is there at once, so time only moves when both
 /// sides wait.
 #[tokio::test(start_paused = true)]
-async fn n17_silence_is_a_timeout_and_any_byte_is_no_silence() {
+async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
     let idle = Duration::from_secs(300);
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
@@ -77,7 +77,7 @@ async fn n17_silence_is_a_timeout_and_any_byte_is_no_silence() {
 /// Bytes that keep coming reset the idle timer for ever; the time of a run is what bounds them. On
 /// a paused clock.
 #[tokio::test(start_paused = true)]
-async fn n18_a_trickle_ends_with_the_time_of_the_run() {
+async fn n18_slow_trickle_ends_at_max_duration() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         let filler = if api.is_sse() { ":" } else { " " };
@@ -103,7 +103,7 @@ async fn n18_a_trickle_ends_with_the_time_of_the_run() {
 }
 
 #[tokio::test]
-async fn n26_a_redirect_is_not_followed() {
+async fn n26_redirect_is_not_followed() {
     for api in ALL {
         let (server, other) = (
             FaultServer::start().await.unwrap(),
@@ -127,7 +127,7 @@ async fn n26_a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn n27_a_connection_the_server_closed_meanwhile_is_replaced() {
+async fn n27_pooled_connection_closed_by_the_server_is_replaced() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         let model = api.model(&server.url(), PATIENCE);
@@ -146,7 +146,7 @@ async fn n27_a_connection_the_server_closed_meanwhile_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_dropped_stream_closes_its_connection() {
+async fn dropped_stream_closes_its_connection() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(keep_frames(api, 300).stall());

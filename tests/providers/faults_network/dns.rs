@@ -6,7 +6,7 @@ use agentcore::agent::RetryPolicy;
 use super::*;
 
 #[tokio::test]
-async fn n2_a_name_that_does_not_resolve_is_a_dns_error() {
+async fn n2_unresolvable_name_is_a_dns_error() {
     // The domain `.invalid` is kept free of names by RFC 2606.
     for api in ALL {
         let url = "http://no-such-host.invalid";

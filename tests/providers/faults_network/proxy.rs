@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// Set for the child process that [`n29_a_proxy_of_the_environment_is_asked`] starts.
+/// Set for the child process that [`n29_proxy_from_the_environment_is_used`] starts.
 const ADDRESS: &str = "AGENTCORE_TEST_UNREACHABLE";
 
 /// The environment is read when the first client is made, so this runs in a process of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn n29_a_proxy_of_the_environment_is_asked() {
+async fn n29_proxy_from_the_environment_is_used() {
     if let Ok(url) = std::env::var(ADDRESS) {
         return in_child(&url).await;
     }
@@ -18,7 +18,7 @@ async fn n29_a_proxy_of_the_environment_is_asked() {
     for _ in ALL {
         proxy.reply(Reply::new(407).send("who are you?"));
     }
-    let name = concat!(module_path!(), "::n29_a_proxy_of_the_environment_is_asked");
+    let name = concat!(module_path!(), "::n29_proxy_from_the_environment_is_used");
     let url = proxy.url();
     let variables = [
         (ADDRESS, "http://model.invalid"),

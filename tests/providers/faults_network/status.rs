@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn n04_to_n08_and_n10_to_n12_a_status_is_told_by_kind_id_and_words() {
+async fn n04_to_n08_and_n10_to_n12_status_becomes_kind_request_id_and_text() {
     let html = "<html><head><title>Sorry</title></head><body>no JSON here</body></html>";
     let body = |kind: &str, message: &str| {
         format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message} {KEY}"}}}}"#)
@@ -94,7 +94,7 @@ async fn n04_to_n08_and_n10_to_n12_a_status_is_told_by_kind_id_and_words() {
 }
 
 #[tokio::test]
-async fn n09_and_n13_the_servers_wish_is_carried() {
+async fn n09_and_n13_retry_headers_of_the_server_are_in_the_error() {
     for api in ALL {
         let busy = || Reply::json(429, r#"{"error":{"message":"slow"}}"#);
         let seconds = error(api, busy().header("retry-after", "7")).await;

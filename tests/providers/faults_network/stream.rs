@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn n14_an_error_in_the_stream_comes_behind_the_text_before_it() {
+async fn n14_error_in_the_stream_follows_the_earlier_text() {
     for api in ALL {
         let whole = api.text("some words here");
         let cut = whole.body_len() / 2;
@@ -33,7 +33,7 @@ async fn n14_an_error_in_the_stream_comes_behind_the_text_before_it() {
 }
 
 #[tokio::test]
-async fn n15_an_end_before_the_last_event_is_truncation_however_it_comes() {
+async fn n15_any_end_before_the_last_event_is_stream_truncated() {
     for api in ALL {
         let half = || keep_frames(api, api.text("some words here").body_len() / 2);
         let endings = [
@@ -88,7 +88,7 @@ async fn n19_garbage_and_web_pages_are_protocol_errors_with_a_short_excerpt() {
 }
 
 #[tokio::test]
-async fn n20_characters_cut_at_every_byte_come_out_whole() {
+async fn n20_characters_split_at_any_byte_decode() {
     let words = "Grüße 世界 🦀 é";
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
@@ -124,7 +124,7 @@ async fn n20_characters_cut_at_every_byte_come_out_whole() {
 }
 
 #[tokio::test]
-async fn n21_every_spelling_of_an_event_stream_is_read() {
+async fn n21_all_forms_of_an_event_stream_decode() {
     for api in [A, O] {
         let server = FaultServer::start().await.unwrap();
         let body: Vec<u8> = frames(&api.text("some words")).concat();
@@ -150,7 +150,7 @@ async fn n21_every_spelling_of_an_event_stream_is_read() {
 }
 
 #[tokio::test]
-async fn n22_a_line_without_end_is_refused_at_the_limit() {
+async fn n22_endless_line_is_a_protocol_error_at_the_limit() {
     for api in ALL {
         let piece = bytes::Bytes::from(vec![b'x'; 1 << 20]);
         let mut reply = keep_frames(api, 200);
@@ -165,7 +165,7 @@ async fn n22_a_line_without_end_is_refused_at_the_limit() {
 }
 
 #[tokio::test]
-async fn n23_unknown_events_and_fields_are_passed_over() {
+async fn n23_unknown_events_and_fields_are_ignored() {
     for api in ALL {
         let unknown = match api {
             A => "event: future\ndata: {\"type\":\"future\",\"x\":[1]}\n\n",
@@ -190,7 +190,7 @@ async fn n23_unknown_events_and_fields_are_passed_over() {
 }
 
 #[tokio::test]
-async fn n24_nothing_behind_the_end_is_part_of_the_answer() {
+async fn n24_events_after_the_end_are_ignored() {
     for api in ALL {
         let whole = api.text("some words");
         let again = frames(&whole).into_iter().fold(whole.clone(), Reply::send);
@@ -207,7 +207,7 @@ async fn n24_nothing_behind_the_end_is_part_of_the_answer() {
 }
 
 #[tokio::test]
-async fn n25_compressed_bodies_are_neither_asked_for_nor_unpacked() {
+async fn n25_compressed_bodies_are_not_requested_and_are_protocol_errors() {
     for api in ALL {
         let server = FaultServer::start().await.unwrap();
         let bomb = Reply::new(200)

@@ -68,7 +68,7 @@ impl Secure {
 
 /// The system's certificates are read once, so this runs in a process of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn n03_whom_nobody_vouches_for_is_never_asked_twice() {
+async fn n03_untrusted_certificate_is_not_retried() {
     if let Ok(ports) = std::env::var(PORTS) {
         return in_child(&ports).await;
     }
@@ -99,10 +99,7 @@ async fn n03_whom_nobody_vouches_for_is_never_asked_twice() {
         .iter()
         .map(|server| server.port.to_string())
         .collect();
-    let name = concat!(
-        module_path!(),
-        "::n03_whom_nobody_vouches_for_is_never_asked_twice"
-    );
+    let name = concat!(module_path!(), "::n03_untrusted_certificate_is_not_retried");
     let variables = [
         (PORTS, &*ports.join(" ")),
         ("SSL_CERT_FILE", trusted.to_str().unwrap()),

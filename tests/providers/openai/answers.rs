@@ -48,7 +48,7 @@ fn piece(json: &str) -> String {
 }
 
 #[test]
-fn names_and_ids_may_come_late_or_never() {
+fn late_or_missing_call_names_and_ids_are_accepted() {
     let late = [
         piece(r#"{"index":0,"function":{"arguments":"{\"a\""}}"#),
         piece(r#"{"index":0,"id":"x","function":{"name":"t"}}"#),
@@ -78,7 +78,7 @@ fn names_and_ids_may_come_late_or_never() {
 }
 
 #[test]
-fn pieces_find_their_call_without_an_index() {
+fn call_deltas_without_an_index_are_assigned() {
     let frames = [
         piece(r#"{"id":"x","function":{"name":"t","arguments":"{\"a\":"}}"#),
         piece(r#"{"function":{"arguments":"1}"}}"#),
@@ -99,7 +99,7 @@ fn pieces_find_their_call_without_an_index() {
 }
 
 #[test]
-fn one_index_for_two_calls_and_one_id_for_two_calls_are_told_apart() {
+fn calls_that_share_an_index_or_id_are_separated() {
     let same_index = piece(
         r#"{"index":0,"id":"x","function":{"name":"t","arguments":"{}"}},
            {"index":0,"id":"y","function":{"name":"u","arguments":"{}"}}"#,
@@ -120,7 +120,7 @@ fn one_index_for_two_calls_and_one_id_for_two_calls_are_told_apart() {
 }
 
 #[test]
-fn arguments_may_be_an_object_and_broken_ones_are_kept_apart() {
+fn arguments_may_be_an_object_and_invalid_ones_are_kept_raw() {
     let object = piece(r#"{"index":0,"id":"x","function":{"name":"t","arguments":{"a": 1}}}"#);
     assert_eq!(calls(&[&object, STOP])[0].2, json!({"a": 1}));
 
@@ -138,7 +138,7 @@ fn arguments_may_be_an_object_and_broken_ones_are_kept_apart() {
 }
 
 #[test]
-fn odd_fields_do_not_spoil_a_chunk() {
+fn unexpected_field_types_do_not_fail_a_chunk() {
     let frames = [
         r#"{"id":"","model":"","choices":[],"prompt_filter_results":[{"x":1}]}"#,
         r#"{"id":7,"model":null,"choices":[{"index":"0","delta":{"role":"assistant","content":null,"audio":{}},"finish_reason":""}],"usage":null}"#,
@@ -159,7 +159,7 @@ fn odd_fields_do_not_spoil_a_chunk() {
 }
 
 #[test]
-fn half_a_surrogate_pair_does_not_end_an_answer() {
+fn lone_surrogate_does_not_end_an_answer() {
     let frames = [
         &*chunk(r#"{"content":"a\ud83d"}"#),
         &chunk(r#"{"content":"\ude00b"}"#),
@@ -191,7 +191,7 @@ fn half_a_surrogate_pair_does_not_end_an_answer() {
 }
 
 #[test]
-fn reasons_are_read_in_upper_case_too() {
+fn stop_reasons_are_case_insensitive() {
     for (label, reason) in [
         ("STOP", StopReason::EndTurn),
         ("MAX_TOKENS", StopReason::MaxTokens),
@@ -204,7 +204,7 @@ fn reasons_are_read_in_upper_case_too() {
 }
 
 #[test]
-fn a_whole_message_in_place_of_deltas_is_read() {
+fn complete_message_instead_of_deltas_is_read() {
     let frame = r#"{"id":"r","choices":[{"message":{"content":"hi","tool_calls":[{"id":"x","type":"function","function":{"name":"t","arguments":"{\"a\":1}"}},{"id":"y","type":"function","function":{"name":"t","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#;
     let response = answer(&[frame, "[DONE]"]).unwrap();
     assert_eq!(response.text(), "hi");
@@ -212,7 +212,7 @@ fn a_whole_message_in_place_of_deltas_is_read() {
 }
 
 #[test]
-fn the_end_may_be_marked_in_three_ways_and_must_be_in_one() {
+fn answer_without_any_end_marker_is_truncated() {
     let text = chunk(r#"{"content":"a"}"#);
     let stop = r#"{"id":"r","choices":[{"delta":{},"finish_reason":"stop"}]}"#;
     let usage = r#"{"id":"r","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
@@ -236,7 +236,7 @@ fn the_end_may_be_marked_in_three_ways_and_must_be_in_one() {
 }
 
 #[test]
-fn reasoning_is_shown_and_kept_as_it_came() {
+fn reasoning_is_emitted_and_kept_as_a_block() {
     for field in ["reasoning_content", "reasoning"] {
         let one = chunk(&format!(r#"{{"{field}":"h\u00e9"}}"#));
         let two = chunk(&format!(r#"{{"{field}":"m","content":null}}"#));
@@ -254,7 +254,7 @@ fn reasoning_is_shown_and_kept_as_it_came() {
 }
 
 #[test]
-fn refusals_and_errors_in_the_stream_are_told() {
+fn refusals_and_errors_in_the_stream_are_reported() {
     let refusal = chunk(r#"{"refusal":"I will not."}"#);
     let response = answer(&[&refusal, "[DONE]"]).unwrap();
     assert_eq!(response.text(), "I will not.");

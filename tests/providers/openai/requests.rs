@@ -28,7 +28,7 @@ fn local(url: String) -> OpenAi {
 }
 
 #[tokio::test]
-async fn a_history_becomes_messages() {
+async fn history_is_sent_as_messages() {
     let png = || Part::Image(Media::bytes("image/png", b"png"));
     let raw = RawValue::from_string(r#"{"reasoning_content":"own"}"#.into()).unwrap();
     let foreign = RawValue::from_string(r#"{"type":"thinking"}"#.into()).unwrap();
@@ -78,7 +78,7 @@ async fn a_history_becomes_messages() {
 }
 
 #[tokio::test]
-async fn what_the_user_says_in_a_row_is_one_message() {
+async fn consecutive_user_messages_are_sent_as_one() {
     let history = Messages::from("one")
         .human("two")
         .ai_calling("", [ToolCall::new("c", "t", json!({}))])
@@ -100,7 +100,7 @@ async fn what_the_user_says_in_a_row_is_one_message() {
 }
 
 #[tokio::test]
-async fn a_name_that_a_model_made_up_is_sent_in_letters_servers_take() {
+async fn invalid_tool_name_is_sent_with_allowed_characters() {
     let call = ToolCall::new("c", "functions.look up", json!({}));
     let history =
         Messages::from("Hi")
@@ -112,7 +112,7 @@ async fn a_name_that_a_model_made_up_is_sent_in_letters_servers_take() {
 }
 
 #[tokio::test]
-async fn settings_become_fields_and_extra_has_the_last_word() {
+async fn settings_are_sent_as_fields_and_extra_overrides_them() {
     let tool = ToolDefinition::new("t", "does", json!({"type": "object"}));
     let mut request = ModelRequest::new("hi")
         .with_tools([tool])
@@ -156,7 +156,7 @@ async fn settings_become_fields_and_extra_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn only_what_was_set_is_sent() {
+async fn unset_fields_are_not_sent() {
     let body = sent(local, ModelRequest::new("hi")).await.json();
     let expected = json!({
         "model": "m", "stream": true, "stream_options": {"include_usage": true},
@@ -186,7 +186,7 @@ async fn only_what_was_set_is_sent() {
 }
 
 #[tokio::test]
-async fn strict_mode_is_asked_for_only_where_it_takes_the_schema() {
+async fn strict_mode_is_set_only_for_supported_schemas() {
     let with = |field: serde_json::Value| {
         json!({"type": "object", "properties": {"oneOf": field}, "required": ["oneOf"],
             "additionalProperties": false})
@@ -223,7 +223,7 @@ async fn strict_mode_is_asked_for_only_where_it_takes_the_schema() {
 }
 
 #[tokio::test]
-async fn an_id_that_the_history_has_is_not_given_twice() {
+async fn generated_call_id_differs_from_ids_in_the_history() {
     let server = FaultServer::start().await.unwrap();
     server.reply(Reply::openai_call("t", &json!({})));
     let history = Messages::new()
@@ -235,7 +235,7 @@ async fn an_id_that_the_history_has_is_not_given_twice() {
 }
 
 #[tokio::test]
-async fn ids_too_long_for_the_api_are_cut_alike_in_call_and_result() {
+async fn too_long_call_ids_are_cut_equally_in_call_and_result() {
     let long = format!("{}-unique", "x".repeat(60));
     let history = Messages::new()
         .human("hi")
@@ -248,7 +248,7 @@ async fn ids_too_long_for_the_api_are_cut_alike_in_call_and_result() {
 }
 
 #[tokio::test]
-async fn a_growing_history_is_sent_as_if_it_were_written_anew() {
+async fn growing_history_is_sent_with_the_bytes_of_a_new_request() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::openai_text("ok"));
     let model = local(server.url());
@@ -277,14 +277,14 @@ async fn a_growing_history_is_sent_as_if_it_were_written_anew() {
 }
 
 #[tokio::test]
-async fn the_suite_for_models_passes() {
+async fn openai_passes_the_model_suite() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::openai_text("an answer in words"));
     conformance::model(|| local(server.url())).await.unwrap();
 }
 
 #[test]
-fn no_key_shows() {
+fn debug_output_contains_no_key() {
     let model = OpenAi::new("gpt-4o", "sk-very-secret");
     assert!(!format!("{model:?}").contains("very-secret"));
     assert_eq!(model.id(), "openai:gpt-4o");

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::site::{Answer, Site, call, page, redirect, reply, text};
 
 #[tokio::test]
-async fn a_page_comes_with_its_title_address_and_status() {
+async fn page_is_returned_with_title_address_and_status() {
     let html = "<html><head><title> A  page </title><style>p{}</style></head><body>\
         <script>alert(1)</script><h1>Hello</h1><p>Some <b>bold</b> <a href='/x'>text</a>.</p>";
     let site = Site::start(move |_| page("text/html; charset=utf-8", html)).await;
@@ -44,7 +44,7 @@ async fn a_page_comes_with_its_title_address_and_status() {
 }
 
 #[tokio::test]
-async fn text_json_and_xml_come_as_they_are() {
+async fn text_json_and_xml_are_returned_unchanged() {
     for (content_type, body) in [
         ("text/plain", "a\n  b <b>"),
         ("text/markdown; charset=UTF-8", "# a"),
@@ -63,7 +63,7 @@ async fn text_json_and_xml_come_as_they_are() {
 }
 
 #[tokio::test]
-async fn other_kinds_are_refused_unread() {
+async fn other_content_types_are_rejected_unread() {
     for content_type in [
         "application/pdf",
         "image/png",
@@ -85,7 +85,7 @@ async fn other_kinds_are_refused_unread() {
 }
 
 #[tokio::test]
-async fn a_body_without_a_type_is_looked_at() {
+async fn body_without_a_content_type_is_sniffed() {
     for (body, shown) in [
         ("<!DOCTYPE html><p>Hi", "Hi"),
         (" <HTML><p>Hi", "Hi"),
@@ -98,7 +98,7 @@ async fn a_body_without_a_type_is_looked_at() {
 }
 
 #[tokio::test]
-async fn characters_are_read_as_a_browser_reads_them() {
+async fn character_encodings_are_detected_as_in_browsers() {
     let cases: [(&str, &[u8]); 7] = [
         ("text/html; charset=iso-8859-1", b"<p>gr\xf6\xdfe"),
         ("text/html; charset=\"windows-1252\"", b"<p>gr\xf6\xdfe"),
@@ -126,7 +126,7 @@ async fn characters_are_read_as_a_browser_reads_them() {
 }
 
 #[tokio::test]
-async fn a_status_that_is_no_success_is_an_error_with_what_was_said() {
+async fn error_status_is_an_error_with_an_excerpt_of_the_body() {
     for (status, body) in [
         ("404 Not Found", "<h1>Gone</h1>"),
         ("500 Internal Server Error", "<p>Gone"),
@@ -149,7 +149,7 @@ async fn a_status_that_is_no_success_is_an_error_with_what_was_said() {
 }
 
 #[tokio::test]
-async fn redirects_within_a_host_are_followed_to_a_limit() {
+async fn redirects_within_a_host_are_followed_up_to_the_limit() {
     let site = Site::start(|path| match path {
         "/loop" => redirect("302 Found", "/loop"),
         "/5" => page("text/plain", "arrived"),
@@ -184,7 +184,7 @@ async fn redirects_within_a_host_are_followed_to_a_limit() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_host_is_handed_back() {
+async fn redirect_to_another_host_is_returned_to_the_model() {
     for to in [
         "https://other.test/a?b=c",
         "http://127.0.0.1:80/",
@@ -210,7 +210,7 @@ async fn a_redirect_to_another_host_is_handed_back() {
 }
 
 #[tokio::test]
-async fn long_text_is_given_in_parts() {
+async fn long_text_is_returned_in_parts() {
     let body: String = (0..120_000)
         .map(|at| char::from(b'a' + (at % 26) as u8))
         .collect();
@@ -260,7 +260,7 @@ async fn long_text_is_given_in_parts() {
 }
 
 #[tokio::test]
-async fn no_more_is_read_than_the_limit() {
+async fn body_is_read_up_to_the_byte_limit() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n".to_vec();
     let site = Site::start(move |_| Answer::Endless(head.clone(), vec![b'x'; 4096])).await;
     let tool = site.tool().max_bytes(10_000);
@@ -278,7 +278,7 @@ async fn no_more_is_read_than_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_ends_with_the_time_limit() {
+async fn silent_server_is_a_timeout() {
     for start in [
         "",
         "HTTP/1.1 200 OK\r\n",
@@ -294,7 +294,7 @@ async fn a_server_that_says_nothing_ends_with_the_time_limit() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_errors() {
+async fn malformed_responses_are_errors() {
     for answer in [
         "",
         "nonsense\r\n\r\n",
@@ -308,7 +308,7 @@ async fn broken_answers_are_errors() {
 }
 
 #[tokio::test]
-async fn arguments_are_checked() {
+async fn web_fetch_checks_arguments_and_declares_accesses() {
     let tool = WebFetch::new();
     for args in [
         json!({}),

@@ -37,7 +37,7 @@ async fn element_with_450000_attributes_is_cut() {
 }
 
 #[tokio::test]
-async fn names_that_repeat_in_one_element_cost_nothing() {
+async fn repeated_attribute_names_end_quickly() {
     let html = format!("<p{}>end", " a".repeat(450_000));
     // Many separators without a token look like many attributes: it may be cut, and it ends.
     let output = output_of(html, |tool| tool).await.unwrap();
@@ -45,7 +45,7 @@ async fn names_that_repeat_in_one_element_cost_nothing() {
 }
 
 #[tokio::test]
-async fn long_comments_and_attribute_values_are_no_reason_to_cut() {
+async fn long_comments_and_attribute_values_are_not_cut() {
     let prose = "some words and \"more\" ".repeat(3_200);
     let data: String = (0..3_000)
         .map(|n| format!("\"key{n}\":\"value\","))
@@ -55,7 +55,7 @@ async fn long_comments_and_attribute_values_are_no_reason_to_cut() {
 }
 
 #[tokio::test]
-async fn formatting_elements_that_come_back_do_not_copy_their_attributes() {
+async fn reopened_formatting_elements_do_not_copy_their_attributes() {
     let many = attributes(10_000, " ");
     let html = format!("<p><b{many}>{}", "<p>x".repeat(25_000));
     let output = markdown(html).await;
@@ -63,7 +63,7 @@ async fn formatting_elements_that_come_back_do_not_copy_their_attributes() {
 }
 
 #[tokio::test]
-async fn long_values_that_come_back_are_bounded() {
+async fn long_attribute_values_of_reopened_elements_are_bounded() {
     let long = "y".repeat(1_000_000);
     let html = format!("<p><a href=u title={long}>{}", "<p>x".repeat(25_000));
     let output = output_of(html, |tool| tool).await.unwrap();
@@ -100,7 +100,7 @@ async fn nested_captions_are_not_converted_twice_at_each_level() {
 }
 
 #[tokio::test]
-async fn quotes_and_lists_do_not_multiply_what_is_inside() {
+async fn nested_quotes_and_lists_do_not_multiply_their_content() {
     let lines = "a\n".repeat(400_000);
     for (open, count) in [("<blockquote>", 500), ("<ul><li>", 250), ("<ol><li>", 250)] {
         let html = format!("<p>start</p>{}<pre>{lines}", open.repeat(count));
@@ -126,7 +126,7 @@ async fn wide_tables_are_not_padded() {
 }
 
 #[tokio::test]
-async fn inline_elements_in_a_row_are_joined_in_little_time() {
+async fn many_inline_elements_are_joined_quickly() {
     let piece = format!("<i>{}</i>", "z".repeat(100));
     let output = markdown(piece.repeat(45_000)).await;
     assert!(output.starts_with("*zzz"), "{output:.200}");

@@ -10,7 +10,7 @@ async fn markdown(html: String) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn what_readers_see_is_kept() {
+async fn visible_content_is_converted_to_markdown() {
     for (html, expected) in [
         (
             "<h2>A</h2><p>b <em>c</em> <code>d</code></p>",
@@ -78,7 +78,7 @@ async fn deep_nesting_is_cut_and_never_overflows_the_stack() {
 }
 
 #[tokio::test]
-async fn depth_that_is_moderate_is_kept() {
+async fn moderate_nesting_is_kept() {
     let html = format!("{}here{}", "<div>".repeat(400), "</div>".repeat(400));
     assert_eq!(markdown(html).await.as_deref(), Ok("here"));
     let quotes = format!("{}here", "<blockquote>".repeat(100));
@@ -86,7 +86,7 @@ async fn depth_that_is_moderate_is_kept() {
 }
 
 #[tokio::test]
-async fn pages_made_to_be_slow_or_large_are_cut() {
+async fn expensive_pages_are_cut() {
     let rest = "(the page is larger than what is read; its rest is left out)";
     for (piece, count) in [
         ("<i>a</i>", 150_000),
@@ -111,7 +111,7 @@ async fn pages_made_to_be_slow_or_large_are_cut() {
 }
 
 #[tokio::test]
-async fn titles_are_short_and_in_one_line() {
+async fn titles_are_cut_and_in_one_line() {
     let html = format!(
         "<title>a\n\nURL: x {}</title><title>b</title>",
         "y".repeat(9_000)

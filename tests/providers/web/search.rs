@@ -36,7 +36,7 @@ async fn error(reply: Reply) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_comes_with_its_sources() {
+async fn answer_is_returned_with_its_sources() {
     let body = json!({
         "query": "tallest mountain",
         "follow_up_questions": null,
@@ -78,7 +78,7 @@ async fn an_answer_comes_with_its_sources() {
 }
 
 #[tokio::test]
-async fn less_than_everything_is_shown_as_what_it_is() {
+async fn partial_search_results_are_formatted() {
     let source = r#"{"title":"t","url":"u","content":"c"}"#;
     for (body, expected) in [
         (r#"{"results":[]}"#.to_owned(), "Nothing was found."),
@@ -101,7 +101,7 @@ async fn less_than_everything_is_shown_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn refusals_say_what_to_do_and_keep_the_key() {
+async fn error_statuses_have_a_hint_and_no_key() {
     let detail = format!(r#"{{"detail":{{"error":"Unauthorized: invalid API key {KEY}."}}}}"#);
     for (status, headers, body, expected) in [
         (
@@ -157,7 +157,7 @@ async fn refusals_say_what_to_do_and_keep_the_key() {
 }
 
 #[tokio::test]
-async fn garbage_is_an_error() {
+async fn malformed_search_replies_are_errors() {
     for body in [
         "",
         "not json",
@@ -180,7 +180,7 @@ async fn garbage_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_is_silent_is_given_up() {
+async fn silent_search_service_is_a_timeout() {
     assert_eq!(
         error(Reply::raw().stall()).await,
         "Tavily: no reply within 30s"
@@ -193,7 +193,7 @@ async fn a_service_that_is_silent_is_given_up() {
 }
 
 #[tokio::test]
-async fn settings_are_checked_and_the_key_is_never_shown() {
+async fn invalid_search_settings_are_config_errors_without_the_key() {
     for url in ["", "localhost", "ftp://a.test", "file:///x"] {
         let refused = Tavily::new(KEY).base_url(url).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Config);

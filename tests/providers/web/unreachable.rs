@@ -18,7 +18,7 @@ async fn secret() -> Site {
 }
 
 #[tokio::test]
-async fn the_machine_itself_is_refused_however_it_is_spelled() {
+async fn loopback_addresses_in_any_spelling_are_refused() {
     let site = secret().await;
     let port = site.address.port();
     let tool = WebFetch::new().policy(AddressPolicy::new().allow_port(port));
@@ -39,7 +39,7 @@ async fn the_machine_itself_is_refused_however_it_is_spelled() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_a_private_address_is_refused() {
+async fn name_that_resolves_to_a_private_address_is_refused() {
     let site = secret().await;
     let port = site.address.port();
     for ip in [
@@ -65,7 +65,7 @@ async fn a_name_that_leads_to_a_private_address_is_refused() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_only_those_allowed_are_connected_to() {
+async fn only_allowed_addresses_of_a_name_are_connected() {
     let open = Site::start(|_| page("text/plain", "open")).await;
     let port = open.address.port();
     let hidden = Site::at(&format!("127.0.0.2:{port}"), |_| {
@@ -82,7 +82,7 @@ async fn of_several_addresses_only_those_allowed_are_connected_to() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_address_leads_to_the_one_that_was_checked() {
+async fn rebound_name_connects_to_the_checked_address() {
     let open = Site::start(|_| page("text/plain", "open")).await;
     let port = open.address.port();
     let hidden = Site::at(&format!("127.0.0.2:{port}"), |_| {
@@ -104,7 +104,7 @@ async fn a_name_that_changes_its_address_leads_to_the_one_that_was_checked() {
 }
 
 #[tokio::test]
-async fn each_redirect_is_checked_like_the_first_address() {
+async fn each_redirect_target_is_checked() {
     let hidden = secret().await;
     let elsewhere = hidden.url("/");
     let site = Site::start(move |path| match path {
@@ -137,7 +137,7 @@ async fn each_redirect_is_checked_like_the_first_address() {
 }
 
 #[tokio::test]
-async fn a_redirect_within_a_host_resolves_and_checks_it_again() {
+async fn redirect_within_a_host_is_resolved_and_checked_again() {
     let site = Site::start(|path| match path {
         "/" => redirect("302 Found", "/next"),
         _ => page("text/plain", "arrived"),
@@ -154,7 +154,7 @@ async fn a_redirect_within_a_host_resolves_and_checks_it_again() {
 }
 
 #[tokio::test]
-async fn rules_see_the_host_a_redirect_leads_to() {
+async fn permission_rules_apply_to_the_redirect_target() {
     let site = Site::start(|_| redirect("302 Found", "https://evil.test/page")).await;
     let first = site.url("/");
     let model = ScriptedModel::new()
@@ -188,7 +188,7 @@ async fn rules_see_the_host_a_redirect_leads_to() {
 }
 
 #[tokio::test]
-async fn a_name_without_an_address_is_an_error_that_says_so() {
+async fn name_without_an_address_is_an_error() {
     struct Nowhere;
 
     #[async_trait]
@@ -207,7 +207,7 @@ async fn a_name_without_an_address_is_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_host_that_was_added_may_be_anywhere() {
+async fn allowed_host_may_have_any_address() {
     let site = Site::start(|_| page("text/plain", "hello")).await;
     let port = site.address.port();
     let policy = AddressPolicy::new()

@@ -482,7 +482,7 @@ async fn report(fault: Fault) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_fault_is_found_by_its_check() {
+async fn suite_reports_each_store_fault_by_its_check() {
     assert_eq!(report(Fault::None).await, "");
     for (fault, check) in [
         (Fault::LosesTheLastRecord, "appending"),
@@ -563,7 +563,7 @@ async fn report_of_two(fault: Fault) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_fault_between_two_stores_is_found() {
+async fn shared_suite_reports_each_fault_between_two_stores() {
     assert_eq!(report_of_two(Fault::None).await, "");
     for (fault, check) in [
         (Fault::ExcludesOnlyItself, "leases of two stores"),
@@ -582,7 +582,7 @@ struct Nothing;
 impl Spy for Nothing {}
 
 #[tokio::test]
-async fn the_provided_methods_keep_the_contract() {
+async fn provided_store_methods_pass_the_suite() {
     let make = || async { Spied(ThreadStore::new(), Nothing) };
     conformance::session_store(make, |store| async { store })
         .await

@@ -265,13 +265,13 @@ mod files {
     use agentcore::session::JsonlStore;
 
     #[test]
-    fn a_killed_process_loses_nothing_it_acknowledged() {
-        super::is_killed::<JsonlStore>(name!("a_killed_process_loses_nothing_it_acknowledged"));
+    fn killed_process_loses_no_acknowledged_write() {
+        super::is_killed::<JsonlStore>(name!("killed_process_loses_no_acknowledged_write"));
     }
 
     #[test]
-    fn a_lease_ends_with_the_process_that_holds_it() {
-        super::holds::<JsonlStore>(name!("a_lease_ends_with_the_process_that_holds_it"));
+    fn lease_ends_when_its_process_is_killed() {
+        super::holds::<JsonlStore>(name!("lease_ends_when_its_process_is_killed"));
     }
 }
 
@@ -280,12 +280,12 @@ mod sqlite {
     use agentcore::session::SqliteStore;
 
     #[test]
-    fn a_killed_process_loses_nothing_it_acknowledged() {
-        super::is_killed::<SqliteStore>(name!("a_killed_process_loses_nothing_it_acknowledged"));
+    fn killed_process_loses_no_acknowledged_write() {
+        super::is_killed::<SqliteStore>(name!("killed_process_loses_no_acknowledged_write"));
     }
 
     #[test]
-    fn a_lease_ends_with_the_process_that_holds_it() {
-        super::holds::<SqliteStore>(name!("a_lease_ends_with_the_process_that_holds_it"));
+    fn lease_ends_when_its_process_is_killed() {
+        super::holds::<SqliteStore>(name!("lease_ends_when_its_process_is_killed"));
     }
 }

@@ -10,21 +10,21 @@ use super::places::{Held, Place, for_each_place, let_go, said};
 use crate::kit::{agent, warnings, watch};
 
 for_each_place!(
-    a_file_cut_anywhere_has_its_whole_writes,
-    a_flipped_bit_costs_the_record_it_is_in,
-    what_stands_around_records_costs_none,
-    lines_that_are_missing_or_repeated_are_told,
-    a_newer_version_is_left_as_it_is,
-    unknown_kinds_and_fields_are_passed_over,
-    random_damage_never_stops_a_session,
-    a_reader_changes_nothing_and_waits_for_the_writer,
-    a_session_of_which_nothing_can_be_read_is_not_silently_new,
-    a_run_warns_of_damage_and_goes_on,
-    what_was_cut_stays_cut_behind_a_lost_message,
-    a_cut_that_is_lost_is_made_up_for,
-    a_summary_behind_a_lost_message_is_dropped,
-    a_summary_goes_with_what_it_stands_for,
-    no_input_gets_the_answer_to_another,
+    log_cut_anywhere_keeps_complete_writes,
+    flipped_bit_loses_only_its_record,
+    junk_between_records_loses_no_record,
+    missing_and_repeated_lines_are_reported,
+    log_of_a_newer_version_is_left_unchanged,
+    unknown_kinds_and_fields_are_skipped,
+    session_with_random_damage_can_be_continued,
+    load_of_a_damaged_log_does_not_change_it,
+    unreadable_session_is_reported_as_damaged,
+    run_on_a_damaged_session_warns_once_and_continues,
+    truncated_messages_stay_removed_after_a_lost_message,
+    lost_truncation_record_is_inferred,
+    compaction_that_covers_a_lost_message_is_dropped,
+    compaction_is_dropped_with_the_messages_it_covers,
+    damaged_session_never_returns_the_answer_to_another_input,
 );
 
 /// A log with three writes of one, two and one messages, its bytes, and where each line ends.
@@ -60,7 +60,7 @@ async fn healed<P: Place>(held: &mut Held<P>, bytes: &[u8]) -> (Vec<Damage>, Vec
     (found.damage, texts)
 }
 
-async fn a_file_cut_anywhere_has_its_whole_writes<P: Place>() {
+async fn log_cut_anywhere_keeps_complete_writes<P: Place>() {
     let (mut held, bytes, ends) = three_writes::<P>().await;
     let writes = [(0, 0), (ends[0], 1), (ends[2], 3), (ends[3], 4)];
     let all = ["one", "two", "three", "four"];
@@ -89,7 +89,7 @@ async fn a_file_cut_anywhere_has_its_whole_writes<P: Place>() {
     }
 }
 
-async fn a_flipped_bit_costs_the_record_it_is_in<P: Place>() {
+async fn flipped_bit_loses_only_its_record<P: Place>() {
     let (mut held, bytes, ends) = three_writes::<P>().await;
     let all = ["one", "two", "three", "four"];
     for at in (0..bytes.len()).step_by(P::STEP) {
@@ -118,7 +118,7 @@ async fn a_flipped_bit_costs_the_record_it_is_in<P: Place>() {
     }
 }
 
-async fn what_stands_around_records_costs_none<P: Place>() {
+async fn junk_between_records_loses_no_record<P: Place>() {
     let (mut held, bytes, ends) = three_writes::<P>().await;
     let all = ["one", "two", "three", "four"];
     let (head, rest) = bytes.split_at(ends[1]);
@@ -148,7 +148,7 @@ async fn what_stands_around_records_costs_none<P: Place>() {
     }
 }
 
-async fn lines_that_are_missing_or_repeated_are_told<P: Place>() {
+async fn missing_and_repeated_lines_are_reported<P: Place>() {
     let (mut held, bytes, ends) = three_writes::<P>().await;
     let line = |number: usize| match number {
         0 => &bytes[..ends[0]],
@@ -192,7 +192,7 @@ async fn lines_that_are_missing_or_repeated_are_told<P: Place>() {
     }
 }
 
-async fn a_newer_version_is_left_as_it_is<P: Place>() {
+async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
     let (held, bytes, ends) = three_writes::<P>().await;
     // As a later version would write it: with a right checksum.
     let body = br#""v":2,"seq":5,"what":"nobody knows"}"#;
@@ -236,7 +236,7 @@ async fn a_newer_version_is_left_as_it_is<P: Place>() {
     drop(held.store.lease("a").await.unwrap());
 }
 
-async fn unknown_kinds_and_fields_are_passed_over<P: Place>() {
+async fn unknown_kinds_and_fields_are_skipped<P: Place>() {
     let (mut held, bytes, _) = three_writes::<P>().await;
     let body = br#""v":1,"seq":5,"token":3,"at":1,"kind":"mood","data":{"a":[1]},"new":true,"info":{"messages":4,"created":1,"colour":"red"}}"#;
     let crc = crc32fast::hash(body);
@@ -248,7 +248,7 @@ async fn unknown_kinds_and_fields_are_passed_over<P: Place>() {
     assert!(after.starts_with(&[&bytes[..], &line].concat()), "and kept");
 }
 
-async fn random_damage_never_stops_a_session<P: Place>() {
+async fn session_with_random_damage_can_be_continued<P: Place>() {
     let (mut held, bytes, _) = three_writes::<P>().await;
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..300 {
@@ -282,7 +282,7 @@ async fn random_damage_never_stops_a_session<P: Place>() {
     }
 }
 
-async fn a_reader_changes_nothing_and_waits_for_the_writer<P: Place>() {
+async fn load_of_a_damaged_log_does_not_change_it<P: Place>() {
     let (held, bytes, ends) = three_writes::<P>().await;
     let torn = &bytes[..ends[1]];
     held.store.put("a", torn);
@@ -301,7 +301,7 @@ async fn a_reader_changes_nothing_and_waits_for_the_writer<P: Place>() {
     assert!(held.store.aside("a").is_empty());
 }
 
-async fn a_session_of_which_nothing_can_be_read_is_not_silently_new<P: Place>() {
+async fn unreadable_session_is_reported_as_damaged<P: Place>() {
     let held = Held::<P>::new();
     held.store.put("a", b"all of it is gone\n");
     let list = held.store.list().await.unwrap();
@@ -342,7 +342,7 @@ async fn save_first<P: Place>(held: &Held<P>, count: usize) {
     let_go(lease);
 }
 
-async fn what_was_cut_stays_cut_behind_a_lost_message<P: Place>() {
+async fn truncated_messages_stay_removed_after_a_lost_message<P: Place>() {
     for (lost, expected) in [
         (&["one"][..], &["two", "three", "five", "six"][..]),
         (&["two"], &["one", "three", "five", "six"]),
@@ -372,7 +372,7 @@ async fn what_was_cut_stays_cut_behind_a_lost_message<P: Place>() {
     }
 }
 
-async fn a_cut_that_is_lost_is_made_up_for<P: Place>() {
+async fn lost_truncation_record_is_inferred<P: Place>() {
     let mut held = Held::<P>::new();
     held.say("a", &["one", "two", "three", "four"]).await;
     save_first(&held, 2).await;
@@ -386,7 +386,7 @@ async fn a_cut_that_is_lost_is_made_up_for<P: Place>() {
 }
 
 /// The log says what is dropped with messages, and that may be what is lost.
-async fn a_summary_goes_with_what_it_stands_for<P: Place>() {
+async fn compaction_is_dropped_with_the_messages_it_covers<P: Place>() {
     for lost in ["keep", "compaction"] {
         let mut held = Held::<P>::new();
         held.say("a", &["one", "two", "three"]).await;
@@ -415,7 +415,7 @@ async fn a_summary_goes_with_what_it_stands_for<P: Place>() {
     }
 }
 
-async fn a_summary_behind_a_lost_message_is_dropped<P: Place>() {
+async fn compaction_that_covers_a_lost_message_is_dropped<P: Place>() {
     for (lost, is_kept) in [
         ("one", false),
         ("two", false),
@@ -437,7 +437,7 @@ async fn a_summary_behind_a_lost_message_is_dropped<P: Place>() {
     }
 }
 
-async fn no_input_gets_the_answer_to_another<P: Place>() {
+async fn damaged_session_never_returns_the_answer_to_another_input<P: Place>() {
     let model = || {
         StrictModel::new(FunctionModel::text(|request| {
             let last = request.messages.last().unwrap();
@@ -472,7 +472,7 @@ async fn no_input_gets_the_answer_to_another<P: Place>() {
     }
 }
 
-async fn a_run_warns_of_damage_and_goes_on<P: Place>() {
+async fn run_on_a_damaged_session_warns_once_and_continues<P: Place>() {
     let held = Held::<P>::new();
     let model = || StrictModel::new(FunctionModel::text(|_| "Hello.".into()));
     let build = |store: P| agent(model()).store(store).build().unwrap();

@@ -36,7 +36,7 @@ fn count(store: &SqliteStore, sql: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn only_the_owner_may_read_it() {
+async fn database_files_are_readable_by_the_owner_only() {
     let held = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(held.path().join("new/deep/sessions.db")).unwrap();
     let lease = store.lease("A/b").await.unwrap();
@@ -57,7 +57,7 @@ async fn only_the_owner_may_read_it() {
 }
 
 #[tokio::test]
-async fn a_write_is_a_row_and_rows_are_never_changed() {
+async fn writes_append_rows_and_change_none() {
     let held = Database::new();
     let rows = |store: &SqliteStore| {
         let tables = tables(store);
@@ -84,7 +84,7 @@ async fn a_write_is_a_row_and_rows_are_never_changed() {
 }
 
 #[tokio::test]
-async fn lists_read_only_the_ends_of_logs() {
+async fn list_reads_only_the_ends_of_logs() {
     let mut held = Database::new();
     held.say("a", &["The first words", &"x".repeat(300_000), "end"])
         .await;
@@ -117,7 +117,7 @@ fn file(content: &[u8]) -> (TempDir, PathBuf) {
 }
 
 #[tokio::test]
-async fn what_is_no_session_database_is_left_as_it_is() {
+async fn file_that_is_not_a_session_database_is_left_unchanged() {
     let (other, path) = file(b"");
     let connection = Connection::open(&path).unwrap();
     connection
@@ -156,7 +156,7 @@ async fn what_is_no_session_database_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_newer_version_is_left_as_it_is() {
+async fn database_of_a_newer_version_is_left_unchanged() {
     let held = Database::new();
     held.say("a", &["one"]).await;
     let path = held.store.path().to_owned();
@@ -184,7 +184,7 @@ async fn a_newer_version_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn writes_without_their_database_are_not_thrown_away() {
+async fn write_ahead_log_without_its_database_is_kept() {
     let (held, path) = file(b"");
     fs::remove_file(&path).unwrap();
     let rest = held.path().join("sessions.db-wal");
@@ -199,7 +199,7 @@ async fn writes_without_their_database_are_not_thrown_away() {
 }
 
 #[tokio::test]
-async fn what_a_crash_left_of_making_it_is_no_hindrance() {
+async fn leftovers_of_an_interrupted_creation_do_not_block_opening() {
     let (held, path) = file(b"");
     fs::remove_file(&path).unwrap();
     let draft = held.path().join("sessions.db-locks/draft");
@@ -213,7 +213,7 @@ async fn what_a_crash_left_of_making_it_is_no_hindrance() {
 }
 
 #[tokio::test]
-async fn two_stores_over_one_database_exclude_each_other() {
+async fn lease_excludes_other_stores_over_one_database() {
     let held = Database::new();
     let link = held.store.path().with_file_name("link.db");
     std::os::unix::fs::symlink(held.store.path(), &link).unwrap();
@@ -251,7 +251,7 @@ async fn two_stores_over_one_database_exclude_each_other() {
 }
 
 #[tokio::test]
-async fn a_log_that_somebody_else_wrote_is_not_written() {
+async fn append_to_a_log_changed_by_another_writer_is_a_conflict() {
     let held = Database::new();
     for spoil in [
         "INSERT INTO log SELECT session, at + length(bytes), x'0a' FROM log",
@@ -273,7 +273,7 @@ async fn a_log_that_somebody_else_wrote_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_database_that_was_replaced_is_not_written() {
+async fn append_to_a_replaced_database_is_a_conflict() {
     let held = Database::new();
     let lease = held.store.lease("a").await.unwrap();
     held.store.append(&lease, vec![said("one")]).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_database_that_was_replaced_is_not_written() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_removed_sessions() {
+async fn deleted_sessions_leave_no_rows() {
     let held = Database::new();
     let_go(held.store.lease("a").await.unwrap());
     assert_eq!(count(&held.store, "SELECT count(*) FROM log"), 0);
@@ -324,7 +324,7 @@ async fn nothing_is_left_of_removed_sessions() {
 }
 
 #[tokio::test]
-async fn one_damaged_session_does_not_hide_the_others() {
+async fn damaged_session_does_not_hide_other_sessions() {
     let held = Database::new();
     for id in ["a", "b"] {
         held.say(id, &["Hi"]).await;
@@ -353,7 +353,7 @@ async fn one_damaged_session_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn ids_are_what_they_are() {
+async fn session_ids_are_case_sensitive_and_unescaped() {
     let mut held = Database::new();
     let ids = [
         "a",
@@ -421,7 +421,7 @@ async fn read_all(path: &Path) -> Result<usize, agentcore::Error> {
 }
 
 #[tokio::test]
-async fn a_database_that_was_cut_is_told() {
+async fn truncated_database_is_reported_as_corrupt() {
     let (_held, path, bytes) = four_sessions().await;
     assert_eq!(read_all(&path).await.unwrap(), 120);
     let mut told = 0;
@@ -437,7 +437,7 @@ async fn a_database_that_was_cut_is_told() {
 }
 
 #[tokio::test]
-async fn random_damage_is_told_and_never_mixed_up() {
+async fn random_database_damage_is_reported_and_never_mixes_sessions() {
     let (_held, path, bytes) = four_sessions().await;
     let mut random = fastrand::Rng::with_seed(5);
     let (mut whole, mut partly, mut refused) = (0, 0, 0);

@@ -35,7 +35,7 @@ fn names(files: &Files) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn only_the_owner_may_read_them() {
+async fn session_files_are_readable_by_the_owner_only() {
     let files = Files::new();
     files.say("a", &["Hi"]).await;
     assert_eq!(mode(files.store.folder()), 0o700);
@@ -43,7 +43,7 @@ async fn only_the_owner_may_read_them() {
 }
 
 #[tokio::test]
-async fn a_file_is_lines_of_json_that_are_never_changed() {
+async fn session_file_appends_json_lines_and_changes_none() {
     let files = Files::new();
     files.say("a", &["one", "two"]).await;
     let before = fs::read(files.path("a.jsonl")).unwrap();
@@ -75,7 +75,7 @@ async fn a_file_is_lines_of_json_that_are_never_changed() {
 }
 
 #[tokio::test]
-async fn a_save_writes_what_changed() {
+async fn save_writes_only_differences() {
     let files = Files::new();
     let long = "x".repeat(1_000);
     let many = vec![&*long; 1_000];
@@ -98,7 +98,7 @@ async fn a_save_writes_what_changed() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_read_again_is_refused() {
+async fn record_too_deep_to_be_read_back_is_rejected() {
     let files = Files::new();
     let lease = files.store.lease("a").await.unwrap();
     let mut refused = 0;
@@ -133,7 +133,7 @@ async fn what_could_not_be_read_again_is_refused() {
 }
 
 #[tokio::test]
-async fn inputs_are_told_until_the_state_that_knows_them_is_saved() {
+async fn input_ids_are_listed_until_the_state_is_saved() {
     let files = Files::new();
     let input = |id: &str| Record::Message {
         message: Message::human(id).into(),
@@ -157,7 +157,7 @@ async fn inputs_are_told_until_the_state_that_knows_them_is_saved() {
 }
 
 #[tokio::test]
-async fn an_input_that_is_sent_again_to_another_process_gets_its_answer() {
+async fn repeated_input_in_another_process_returns_the_stored_answer() {
     let files = Files::new();
     let agent = |model: ScriptedModel| {
         let store = JsonlStore::open(files.store.folder()).unwrap();
@@ -174,7 +174,7 @@ async fn an_input_that_is_sent_again_to_another_process_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn names_are_reversible_and_safe_everywhere() {
+async fn session_file_names_are_reversible_and_portable() {
     let mut files = Files::new();
     for (id, name) in [
         ("th_8f3a2b", "th_8f3a2b.jsonl"),
@@ -211,7 +211,7 @@ async fn names_are_reversible_and_safe_everywhere() {
 }
 
 #[tokio::test]
-async fn what_is_in_the_place_of_a_file_is_told() {
+async fn path_that_is_not_a_regular_file_is_an_error() {
     let files = Files::new();
     fs::create_dir(files.path("a.jsonl")).unwrap();
     for error in [
@@ -246,7 +246,7 @@ async fn what_is_in_the_place_of_a_file_is_told() {
 }
 
 #[tokio::test]
-async fn no_link_leads_a_session_into_another_file() {
+async fn symbolic_link_in_place_of_a_session_file_is_rejected() {
     use std::os::unix::fs::symlink;
 
     let files = Files::new();
@@ -277,7 +277,7 @@ async fn no_link_leads_a_session_into_another_file() {
 }
 
 #[tokio::test]
-async fn two_stores_over_one_folder_exclude_each_other() {
+async fn lease_excludes_other_stores_over_one_folder() {
     let files = Files::new();
     let other = JsonlStore::open(files.store.folder()).unwrap();
     let lease = files.store.lease("a").await.unwrap();
@@ -310,7 +310,7 @@ async fn two_stores_over_one_folder_exclude_each_other() {
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_else_wrote_is_not_written() {
+async fn append_to_a_file_changed_by_another_writer_is_a_conflict() {
     let files = Files::new();
     let lease = files.store.lease("a").await.unwrap();
     files.store.append(&lease, vec![said("one")]).await.unwrap();
@@ -333,7 +333,7 @@ async fn a_file_that_somebody_else_wrote_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_removed_or_replaced_is_not_written() {
+async fn append_to_a_removed_or_replaced_file_is_an_error() {
     let files = Files::new();
     let path = files.path("a.jsonl");
     let moved = files.path("moved");
@@ -363,7 +363,7 @@ async fn a_file_that_was_removed_or_replaced_is_not_written() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_removed_keeps_no_other() {
+async fn prune_removes_other_sessions_when_one_cannot_be_removed() {
     let files = Files::new();
     for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         files.say(id, &["Hi"]).await;
@@ -381,7 +381,7 @@ async fn one_that_cannot_be_removed_keeps_no_other() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_leases_and_removed_sessions() {
+async fn deleted_sessions_and_released_leases_leave_no_files() {
     let files = Files::new();
     let_go(files.store.lease("a").await.unwrap());
     assert!(names(&files).is_empty());
@@ -397,7 +397,7 @@ async fn nothing_is_left_of_leases_and_removed_sessions() {
 }
 
 #[tokio::test]
-async fn lists_read_only_the_ends_of_files() {
+async fn list_reads_only_the_ends_of_files() {
     let mut files = Files::new();
     files
         .say("a", &["The first words", &"x".repeat(300_000), "end"])

@@ -37,14 +37,14 @@ use agentcore::testing::conformance;
 use agentcore::{SessionStore, ThreadStore};
 
 #[tokio::test]
-async fn memory_keeps_the_contract() {
+async fn memory_store_passes_the_suite() {
     conformance::session_store(|| async { ThreadStore::new() }, |store| async { store })
         .await
         .unwrap();
 }
 
 #[tokio::test]
-async fn a_shared_store_keeps_the_contract() {
+async fn shared_trait_object_store_passes_the_suite() {
     let make = || async { Arc::new(ThreadStore::new()) as Arc<dyn SessionStore> };
     conformance::session_store(make, |store| async { store })
         .await
@@ -53,7 +53,7 @@ async fn a_shared_store_keeps_the_contract() {
 
 #[cfg(all(feature = "jsonl", unix))]
 #[tokio::test]
-async fn files_keep_the_contract() {
+async fn jsonl_store_passes_the_suite() {
     use agentcore::session::JsonlStore;
 
     let open = |path: &Path| JsonlStore::open(path).unwrap();
@@ -62,7 +62,7 @@ async fn files_keep_the_contract() {
 
 #[cfg(all(feature = "sqlite", unix))]
 #[tokio::test]
-async fn a_database_keeps_the_contract() {
+async fn sqlite_store_passes_the_suite() {
     use agentcore::session::SqliteStore;
 
     let open = |path: &Path| SqliteStore::open(path).unwrap();

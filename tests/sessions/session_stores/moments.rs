@@ -13,9 +13,9 @@ use super::places::{Held, Place, for_each_place, said};
 use crate::kit::{agent, any_object};
 
 for_each_place!(
-    a_fork_has_what_stood_beside_its_last_message,
-    a_fork_of_a_run_has_the_list_of_its_moment,
-    a_list_outlives_a_run_that_is_dropped,
+    fork_has_todos_and_files_as_of_its_last_message,
+    fork_of_a_run_has_the_todo_list_as_of_its_last_message,
+    todo_list_survives_a_dropped_run,
 );
 
 fn todos(title: &str) -> Arc<Vec<Todo>> {
@@ -39,7 +39,7 @@ async fn cut<P: Place>(held: &Held<P>, at: usize) -> (usize, String, Option<Stri
     (state.messages.len(), task.to_owned(), file)
 }
 
-async fn a_fork_has_what_stood_beside_its_last_message<P: Place>() {
+async fn fork_has_todos_and_files_as_of_its_last_message<P: Place>() {
     let mut held = Held::<P>::new();
     let list = |title: &str| Record::Todos {
         todos: todos(title),
@@ -96,7 +96,7 @@ async fn a_fork_has_what_stood_beside_its_last_message<P: Place>() {
     }
 }
 
-async fn a_fork_of_a_run_has_the_list_of_its_moment<P: Place>() {
+async fn fork_of_a_run_has_the_todo_list_as_of_its_last_message<P: Place>() {
     let held = Held::<P>::new();
     let list = |title: &str| json!({"todos": [{"id": "1", "title": title, "status": "pending"}]});
     let model = ScriptedModel::new()
@@ -123,7 +123,7 @@ async fn a_fork_of_a_run_has_the_list_of_its_moment<P: Place>() {
     assert_eq!(tasks, expected);
 }
 
-async fn a_list_outlives_a_run_that_is_dropped<P: Place>() {
+async fn todo_list_survives_a_dropped_run<P: Place>() {
     let mut held = Held::<P>::new();
     let halted = Arc::new(Notify::new());
     let tell = halted.clone();

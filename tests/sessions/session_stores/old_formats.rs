@@ -77,7 +77,7 @@ fn json(state: &AgentState) -> String {
 }
 
 #[tokio::test]
-async fn old_files_are_read_and_continued() {
+async fn earlier_session_files_are_read_and_continued() {
     for name in NAMES {
         let (_folder, store) = files();
         let reopen = |store: JsonlStore| JsonlStore::open(store.folder()).unwrap();
@@ -86,7 +86,7 @@ async fn old_files_are_read_and_continued() {
 }
 
 #[tokio::test]
-async fn an_old_database_is_read_and_continued() {
+async fn earlier_database_is_read_and_continued() {
     for name in NAMES {
         let (_folder, store) = database();
         let reopen = |store: SqliteStore| SqliteStore::open(store.path()).unwrap();
@@ -95,7 +95,7 @@ async fn an_old_database_is_read_and_continued() {
 }
 
 #[tokio::test]
-async fn bytes_that_were_written_before_stay_as_they_are() {
+async fn append_to_an_earlier_file_keeps_its_bytes() {
     for name in ["full", "calls", "cut"] {
         let (_folder, store) = files();
         let path = store.folder().join(format!("{name}.jsonl"));
@@ -111,7 +111,7 @@ async fn bytes_that_were_written_before_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn old_damage_is_reported_as_before() {
+async fn damage_in_an_earlier_file_is_reported_with_its_kinds() {
     let (_folder, store) = files();
     let lease = store.lease("damaged").await.unwrap();
     let stored = store.load("damaged").await.unwrap().unwrap();
@@ -127,7 +127,7 @@ async fn old_damage_is_reported_as_before() {
 }
 
 #[tokio::test]
-async fn lists_show_old_sessions() {
+async fn list_shows_earlier_sessions() {
     let (_folder, files) = files();
     let (_held, database) = database();
     for mut list in [files.list().await.unwrap(), database.list().await.unwrap()] {

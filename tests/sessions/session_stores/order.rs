@@ -116,7 +116,7 @@ fn tool(name: &'static str, log: &Log) -> FuncTool {
 }
 
 #[tokio::test]
-async fn everything_is_stored_before_it_is_acted_on() {
+async fn run_stores_each_step_before_acting_on_it() {
     let log = Log::default();
     let asked = log.clone();
     let model = FunctionModel::new(move |request| {
@@ -171,7 +171,7 @@ async fn everything_is_stored_before_it_is_acted_on() {
 }
 
 #[tokio::test]
-async fn side_by_side_each_start_is_stored_before_its_call() {
+async fn start_of_each_parallel_call_is_stored_before_it_runs() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([("act", json!({"n": 1})), ("act", json!({"n": 2}))])
@@ -194,7 +194,7 @@ async fn side_by_side_each_start_is_stored_before_its_call() {
 }
 
 #[tokio::test]
-async fn an_approval_is_used_up_before_its_call_runs() {
+async fn approval_is_removed_from_the_store_before_its_call_runs() {
     let log = Log::default();
     let agent = agent(ScriptedModel::new().call("act", json!({})).say("Done."))
         .tool(tool("act", &log))

@@ -47,7 +47,7 @@ async fn write_side_by_side(folder: &Path) {
 }
 
 #[test]
-fn they_write_side_by_side_and_in_turns() {
+fn processes_share_one_database() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         runtime().block_on(write_side_by_side(Path::new(&folder)));
         return;
@@ -56,7 +56,7 @@ fn they_write_side_by_side_and_in_turns() {
     // Not made yet: they also make it side by side.
     let children = [(); WRITERS].map(|()| {
         child(
-            name!("they_write_side_by_side_and_in_turns"),
+            name!("processes_share_one_database"),
             &held.path().join("new"),
         )
     });
@@ -83,7 +83,7 @@ fn they_write_side_by_side_and_in_turns() {
 }
 
 #[test]
-fn a_killed_process_holds_up_nobody() {
+fn killed_process_does_not_block_other_writers() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         runtime().block_on(async {
             let store = <SqliteStore as Place>::open(Path::new(&folder));
@@ -97,7 +97,10 @@ fn a_killed_process_holds_up_nobody() {
     let held = tempfile::tempdir().unwrap();
     let store = <SqliteStore as Place>::open(held.path());
     for round in 1..=10 {
-        let mut child = child(name!("a_killed_process_holds_up_nobody"), held.path());
+        let mut child = child(
+            name!("killed_process_does_not_block_other_writers"),
+            held.path(),
+        );
         let mut seen = [0; 512];
         let mut out = child.stdout.take().unwrap();
         while !String::from_utf8_lossy(&seen).contains("@wrote") {
@@ -117,7 +120,7 @@ fn a_killed_process_holds_up_nobody() {
 
 /// The locks of a file on Unix are let go of when the process closes it anywhere.
 #[test]
-fn opening_a_database_again_lets_go_of_no_lock_on_it() {
+fn reopening_a_database_releases_no_lock() {
     use rustix::fs::{FlockOperation, fcntl_lock};
 
     if let Some(folder) = std::env::var_os(FOLDER) {
@@ -128,7 +131,7 @@ fn opening_a_database_again_lets_go_of_no_lock_on_it() {
         say(if taken.is_ok() { "free" } else { "locked" });
         return;
     }
-    let test = name!("opening_a_database_again_lets_go_of_no_lock_on_it");
+    let test = name!("reopening_a_database_releases_no_lock");
     let is_free = |folder: &Path| {
         let output = child(test, folder).wait_with_output().unwrap();
         String::from_utf8_lossy(&output.stdout).contains("@free")
@@ -207,12 +210,12 @@ async fn fail_at_any_byte(folder: &Path) {
 
 #[cfg(feature = "process")]
 #[test]
-fn a_disk_that_fails_at_any_byte_loses_nothing_acknowledged() {
+fn failed_write_at_any_byte_loses_no_acknowledged_write() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         runtime().block_on(fail_at_any_byte(Path::new(&folder)));
         return;
     }
-    let test = name!("a_disk_that_fails_at_any_byte_loses_nothing_acknowledged");
+    let test = name!("failed_write_at_any_byte_loses_no_acknowledged_write");
     let held = tempfile::tempdir().unwrap();
     let output = child(test, held.path()).wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

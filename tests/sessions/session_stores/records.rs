@@ -75,7 +75,7 @@ fn one_of_each() -> Vec<Record> {
 }
 
 #[test]
-fn records_are_read_back_whatever_the_order_of_their_keys() {
+fn records_deserialize_with_keys_in_any_order() {
     for record in one_of_each() {
         let json = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
@@ -87,7 +87,7 @@ fn records_are_read_back_whatever_the_order_of_their_keys() {
 }
 
 #[test]
-fn record_of_a_later_version_is_unknown_and_changes_nothing() {
+fn record_of_an_unknown_kind_changes_nothing() {
     for json in [
         r#"{"kind":"mood","data":{"a":1}}"#,
         r#"{"data":[2],"later":true,"kind":"mood"}"#,
@@ -145,7 +145,7 @@ fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
 }
 
 #[test]
-fn a_difference_applied_gives_the_state_it_was_taken_for() {
+fn applied_difference_gives_the_target_state() {
     let mut random = fastrand::Rng::with_seed(5);
     let mut session = StoredSession::new(AgentState::new("s"));
     for number in 0..500 {
@@ -173,7 +173,7 @@ fn a_difference_applied_gives_the_state_it_was_taken_for() {
 }
 
 #[test]
-fn the_records_of_a_session_make_it_from_nothing() {
+fn records_of_a_session_rebuild_it() {
     let mut session = StoredSession::new(AgentState::new("s"));
     assert_eq!(session.records().len(), 1, "also of an empty one");
     for record in one_of_each() {
@@ -195,7 +195,7 @@ fn the_records_of_a_session_make_it_from_nothing() {
 }
 
 #[test]
-fn an_input_behind_a_cut_is_not_known_any_more() {
+fn truncation_removes_later_input_ids() {
     let mut session = StoredSession::new(AgentState::new("s"));
     for id in ["a", "b"] {
         session.apply(Record::Message {
@@ -227,7 +227,7 @@ impl Spy for Writes {
 }
 
 #[tokio::test]
-async fn the_provided_create_writes_once_and_keeps_input_ids_and_open_calls() {
+async fn provided_create_writes_once_and_keeps_input_ids_and_open_calls() {
     let writes = Writes::default();
     let store = Spied(ThreadStore::new(), writes.clone());
     let mut session = StoredSession::new(AgentState::new("other"));

@@ -3,8 +3,8 @@
 use super::places::{Held, Place, for_each_place};
 
 for_each_place!(
-    a_long_session_is_the_same_at_its_snapshot_and_without_it,
-    a_long_session_of_an_earlier_program_gets_a_snapshot,
+    long_session_loads_equally_with_and_without_its_snapshot,
+    long_session_without_a_snapshot_gets_one_on_the_next_write,
 );
 
 /// Says long texts until the log is long enough for a snapshot, and returns their beginnings.
@@ -24,7 +24,7 @@ fn snapshot(bytes: &[u8]) -> Option<usize> {
     Some(line.map_or(0, |end| end + 1))
 }
 
-async fn a_long_session_is_the_same_at_its_snapshot_and_without_it<P: Place>() {
+async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
     let mut held = Held::<P>::new();
     let texts = long(&held).await;
     assert_eq!(texts.len(), 30);
@@ -65,7 +65,7 @@ async fn a_long_session_is_the_same_at_its_snapshot_and_without_it<P: Place>() {
     assert_eq!(held.texts("a").await, known);
 }
 
-async fn a_long_session_of_an_earlier_program_gets_a_snapshot<P: Place>() {
+async fn long_session_without_a_snapshot_gets_one_on_the_next_write<P: Place>() {
     let mut held = Held::<P>::new();
     let texts = long(&held).await;
     let bytes = held.store.log("a");

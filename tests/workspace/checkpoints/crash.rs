@@ -103,7 +103,7 @@ fn child(test: &str, folder: &Path) -> Child {
 }
 
 #[test]
-fn whenever_it_is_killed_all_can_be_rewound() {
+fn process_killed_at_any_moment_leaves_rewindable_files() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         runtime().block_on(work(Path::new(&folder)));
         return;
@@ -114,7 +114,10 @@ fn whenever_it_is_killed_all_can_be_rewound() {
         let held = prepared();
         let before = tree(&held.path().join("ws"));
         for _ in 0..KILLS_A_ROUND {
-            let mut child = child(this!(whenever_it_is_killed_all_can_be_rewound), held.path());
+            let mut child = child(
+                this!(process_killed_at_any_moment_leaves_rewindable_files),
+                held.path(),
+            );
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             let wanted = format!("@{}", random.u8(1..6));
             while lines
@@ -147,7 +150,7 @@ fn whenever_it_is_killed_all_can_be_rewound() {
 
 /// The limit on files of the child stands for a disk that is full.
 #[test]
-fn where_the_disk_is_full_nothing_is_changed() {
+fn full_disk_rejects_changes_that_cannot_be_kept() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         let files = files(Path::new(&folder));
         let ops = json!({"ops": [["write", "3", "x"]]});
@@ -174,7 +177,10 @@ fn where_the_disk_is_full_nothing_is_changed() {
     let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""])
         .arg(program)
-        .args(["--exact", this!(where_the_disk_is_full_nothing_is_changed)])
+        .args([
+            "--exact",
+            this!(full_disk_rejects_changes_that_cannot_be_kept),
+        ])
         .args(["--nocapture", "--test-threads=1"])
         .env(FOLDER, held.path())
         .output()

@@ -143,7 +143,7 @@ async fn prepared() -> Place {
 }
 
 #[tokio::test]
-async fn what_was_kept_from_others_is_never_shown_to_them() {
+async fn rewind_never_exposes_private_content_by_mode() {
     let place = prepared().await;
     let spy = Spy::new(&place, usize::MAX, Fails::Before);
     let files = FileCheckpoints::open(spy.clone(), place.folder()).unwrap();
@@ -163,7 +163,7 @@ async fn what_was_kept_from_others_is_never_shown_to_them() {
 }
 
 #[tokio::test]
-async fn wherever_it_breaks_off_it_can_be_finished() {
+async fn interrupted_rewind_can_be_completed_by_the_next_one() {
     let mut steps = 0;
     for fails in [Fails::Before, Fails::After] {
         for left in 0.. {
@@ -205,7 +205,7 @@ async fn wherever_it_breaks_off_it_can_be_finished() {
 
 /// A person who works on a file at the same time as the agent.
 #[tokio::test]
-async fn a_change_between_two_of_a_message_is_not_lost_unseen() {
+async fn change_by_a_user_within_one_message_is_a_conflict() {
     let place = Place::new();
     place.put("a", "0\n");
     place.put("b", "0\n");
@@ -250,7 +250,7 @@ async fn a_change_between_two_of_a_message_is_not_lost_unseen() {
 
 /// What was kept of a file since the message is gone: it is kept anew, as it is then.
 #[tokio::test]
-async fn what_is_lost_in_the_middle_of_a_message_is_kept_again() {
+async fn lost_checkpoint_file_is_created_again_within_a_message() {
     for removed in [true, false] {
         let place = Place::new();
         place.put("a", "0");
@@ -289,7 +289,7 @@ async fn what_is_lost_in_the_middle_of_a_message_is_kept_again() {
 
 /// Who overwrites a person's work has decided on that change, not on every step before it.
 #[tokio::test]
-async fn what_was_overwritten_once_is_in_the_way_no_more() {
+async fn overwritten_user_change_is_no_conflict_afterwards() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();

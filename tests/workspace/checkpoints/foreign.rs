@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Place, rewind, told, tree};
 
 #[tokio::test]
-async fn a_conflict_is_reported_and_only_overwritten_when_asked() {
+async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     let place = Place::new();
     for name in ["a", "b", "c", "d"] {
         place.put(name, "before");
@@ -69,7 +69,7 @@ async fn a_conflict_is_reported_and_only_overwritten_when_asked() {
 }
 
 #[tokio::test]
-async fn a_change_between_two_messages_is_not_lost_unseen() {
+async fn change_by_a_user_between_messages_is_a_conflict() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();
@@ -87,7 +87,7 @@ async fn a_change_between_two_messages_is_not_lost_unseen() {
 
 /// What commands change is not seen; where the agent wrote the same file, it shows.
 #[tokio::test]
-async fn commands_are_somebody_else() {
+async fn changes_by_commands_are_conflicts() {
     let place = Place::new();
     place.put("a", "0\n");
     let files = place.files();
@@ -108,7 +108,7 @@ async fn commands_are_somebody_else() {
 
 /// Outside runs the backend is the one within.
 #[tokio::test]
-async fn the_program_itself_is_somebody_else() {
+async fn changes_by_the_program_outside_runs_are_conflicts() {
     let place = Place::new();
     let files = place.files();
     files.write("a", b"program").await.unwrap();
@@ -125,7 +125,7 @@ async fn the_program_itself_is_somebody_else() {
 }
 
 #[tokio::test]
-async fn a_session_is_not_rewound_while_it_runs() {
+async fn rewind_of_a_running_session_is_session_busy() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();

@@ -20,7 +20,7 @@ use super::{Place, change, rewind, tree};
 use crate::kit::any_object;
 
 #[tokio::test]
-async fn a_fork_is_rewound_by_itself() {
+async fn fork_is_rewound_independently() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();
@@ -72,7 +72,7 @@ async fn a_fork_is_rewound_by_itself() {
 
 /// The copy has only the messages since, and what came before them is not its own to undo.
 #[tokio::test]
-async fn a_fork_of_a_shorter_history_begins_with_it() {
+async fn fork_of_a_shortened_history_starts_at_its_first_message() {
     let (place, files, at) = Place::with_shorter_history().await;
     for (id, messages, left) in [("t", at, "3"), ("u", usize::MAX, "2")] {
         files.fork_at("s", id, messages).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_fork_of_a_shorter_history_begins_with_it() {
 }
 
 #[tokio::test]
-async fn a_fork_that_broke_off_is_made_again() {
+async fn interrupted_fork_is_completed_on_retry() {
     let place = Place::new();
     let files = place.files();
     place.changes(&files, json!([["write", "a", "1"]])).await;
@@ -109,7 +109,7 @@ async fn a_fork_that_broke_off_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_fork_in_memory_is_seen_by_who_looked_before() {
+async fn fork_in_memory_is_visible_after_an_earlier_listing() {
     let place = Place::new();
     let files = FileCheckpoints::new(LocalBackend::new(place.root()).unwrap());
     place.changes(&files, json!([["write", "a", "1"]])).await;
@@ -165,7 +165,7 @@ fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_is_kept_while_the_file_is_removed_is_kept_in_a_new_one() {
+async fn change_during_removal_of_the_checkpoint_file_is_kept_in_a_new_one() {
     let place = Place::new();
     place.put("a", "0");
     place
@@ -205,7 +205,7 @@ async fn what_is_kept_while_the_file_is_removed_is_kept_in_a_new_one() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_file_is_not_removed_while_somebody_writes_it() {
+async fn checkpoint_file_is_not_removed_while_it_is_locked() {
     let place = Place::new();
     place
         .changes(&place.files(), json!([["write", "a", "1"]]))
@@ -225,7 +225,7 @@ async fn a_file_is_not_removed_while_somebody_writes_it() {
 }
 
 #[tokio::test]
-async fn what_was_put_aside_is_removed_with_its_session() {
+async fn damaged_copies_are_removed_with_their_session() {
     let place = Place::new();
     let files = place.files();
     fs::write(place.folder().join("%41.damaged"), "of A").unwrap();
@@ -250,7 +250,7 @@ async fn what_was_put_aside_is_removed_with_its_session() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_again_is_put_aside_beside_the_first() {
+async fn repeated_damage_is_set_aside_under_numbered_names() {
     let place = Place::new();
     let path = place.folder().join("s.files");
     let mut broken = Vec::new();
@@ -280,7 +280,7 @@ async fn what_is_damaged_again_is_put_aside_beside_the_first() {
 }
 
 #[tokio::test]
-async fn files_of_others_are_left_alone() {
+async fn files_with_other_names_are_ignored() {
     let place = Place::new();
     let files = place.files();
     let names = [
@@ -308,7 +308,7 @@ async fn files_of_others_are_left_alone() {
 }
 
 #[tokio::test]
-async fn no_link_leads_what_is_kept_into_another_file() {
+async fn symbolic_link_in_place_of_a_checkpoint_file_is_rejected() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();
@@ -324,7 +324,7 @@ async fn no_link_leads_what_is_kept_into_another_file() {
 }
 
 #[tokio::test]
-async fn sessions_with_any_name() {
+async fn session_ids_of_any_form_have_separate_checkpoints() {
     let place = Place::new();
     let files = place.files();
     let names = ["A", "a", "../a", "ä/ü", "%41", "a b.files"];
@@ -348,7 +348,7 @@ async fn sessions_with_any_name() {
 
 /// Another process has written meanwhile, as after `--rewind`.
 #[tokio::test]
-async fn two_processes_see_what_the_other_wrote() {
+async fn two_processes_share_checkpoints() {
     let place = Place::new();
     place.put("a", "0");
     let (one, two) = (place.files(), place.files());
@@ -363,7 +363,7 @@ async fn two_processes_see_what_the_other_wrote() {
 }
 
 #[tokio::test]
-async fn damage_is_noticed_and_new_changes_are_kept_all_the_same() {
+async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     let place = Place::new();
     place.put("a", "0");
     let path = place.folder().join("s.files");
@@ -439,7 +439,7 @@ async fn damage_is_noticed_and_new_changes_are_kept_all_the_same() {
 
 /// An id that no file can have is refused with the change, not silently left out.
 #[tokio::test]
-async fn where_nothing_can_be_kept_nothing_is_changed() {
+async fn change_that_cannot_be_kept_is_rejected() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();

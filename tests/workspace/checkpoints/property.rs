@@ -87,7 +87,7 @@ async fn message(place: &Place, files: &FileCheckpoints, ops: Vec<Value>) -> usi
 }
 
 #[test]
-fn a_folder_is_rewound_to_any_message() {
+fn folder_is_restored_at_any_message() {
     hold(48, |steps| {
         block_on(async {
             let place = Place::new();
@@ -145,7 +145,7 @@ async fn check(place: &Place, files: &FileCheckpoints, message: usize) {
 }
 
 #[test]
-fn files_in_memory_are_rewound_to_any_message() {
+fn files_in_memory_are_restored_at_any_message() {
     hold(192, |steps| {
         block_on(async {
             let place = Place::new();

@@ -20,7 +20,7 @@ fn builder(files: &FileCheckpoints, model: ScriptedModel) -> AgentBuilder {
 }
 
 #[tokio::test]
-async fn every_message_is_a_checkpoint() {
+async fn every_user_message_is_a_checkpoint() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();
@@ -73,7 +73,7 @@ async fn every_message_is_a_checkpoint() {
 }
 
 #[tokio::test]
-async fn a_message_in_the_middle_of_a_run_is_one_too() {
+async fn steering_message_is_a_checkpoint() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();
@@ -103,7 +103,7 @@ async fn a_message_in_the_middle_of_a_run_is_one_too() {
 
 /// The child has the hook itself, or not; it changes what its parent's message changes.
 #[tokio::test]
-async fn what_subagents_change_belongs_to_the_message_of_the_parent() {
+async fn changes_by_subagents_belong_to_the_message_of_the_parent() {
     for hooked in [true, false] {
         let place = Place::new();
         place.put("a", "0");
@@ -152,7 +152,7 @@ async fn what_subagents_change_belongs_to_the_message_of_the_parent() {
 }
 
 #[tokio::test]
-async fn calls_side_by_side_and_tasks_of_their_own() {
+async fn changes_by_parallel_calls_and_spawned_tasks_are_kept() {
     let place = Place::new();
     for number in 0..8 {
         place.put(&format!("{number}"), "before");
@@ -183,7 +183,7 @@ async fn calls_side_by_side_and_tasks_of_their_own() {
 
 /// One agent, one workspace, many sessions at once.
 #[tokio::test]
-async fn sessions_do_not_mix() {
+async fn concurrent_sessions_have_separate_checkpoints() {
     let place = Place::new();
     let files = place.files();
     let model = FunctionModel::new(|request| {
@@ -226,7 +226,7 @@ async fn sessions_do_not_mix() {
 
 /// A history that a hook makes shorter is counted anew; nothing is rewound beyond that.
 #[tokio::test]
-async fn a_shorter_history_is_counted_anew() {
+async fn shortened_history_starts_new_checkpoints() {
     let (place, _, at) = Place::with_shorter_history().await;
     assert_eq!(at, 2);
     let files = place.files();
@@ -239,7 +239,7 @@ async fn a_shorter_history_is_counted_anew() {
 
 /// A compaction leaves more messages, or just as many, as came before the last change.
 #[tokio::test]
-async fn other_messages_at_the_same_positions_are_counted_anew() {
+async fn replaced_messages_start_new_checkpoints() {
     for left in [2, 4, 6] {
         let place = Place::new();
         place.put("a", "0");
@@ -272,7 +272,7 @@ async fn other_messages_at_the_same_positions_are_counted_anew() {
 
 /// The user takes another turn: what came before that message can still be rewound.
 #[tokio::test]
-async fn what_came_before_another_turn_can_be_rewound() {
+async fn changes_before_rewind_to_can_still_be_rewound() {
     for is_rewound in [true, false] {
         let place = Place::new();
         place.put("a", "0");
@@ -318,7 +318,7 @@ async fn what_came_before_another_turn_can_be_rewound() {
 
 /// What is said while calls wait stands behind their results, whenever those come.
 #[tokio::test]
-async fn a_change_of_an_approved_call_belongs_to_the_message_that_asked_for_it() {
+async fn change_by_an_approved_call_belongs_to_the_message_that_requested_it() {
     let place = Place::new();
     place.put("a", "0");
     let files = place.files();
@@ -350,7 +350,7 @@ async fn a_change_of_an_approved_call_belongs_to_the_message_that_asked_for_it()
 }
 
 #[tokio::test]
-async fn a_session_that_changed_nothing_has_nothing_to_rewind() {
+async fn session_without_changes_has_nothing_to_rewind() {
     let place = Place::new();
     let files = place.files();
     place.message(&files, vec![]).await;
@@ -361,7 +361,7 @@ async fn a_session_that_changed_nothing_has_nothing_to_rewind() {
 
 /// Two workspaces of one agent, each with checkpoints of its own.
 #[tokio::test]
-async fn two_workspaces_are_kept_apart() {
+async fn two_workspaces_have_separate_checkpoints() {
     let (one, two) = (Place::new(), Place::new());
     let (here, there) = (one.files(), two.files());
     let agent = two_workspace_agent(&here, &there, "b");

@@ -18,7 +18,7 @@ type Preset = fn(FileCheckpoints) -> ToolRegistry;
 
 /// Every tool that ships and writes.
 #[tokio::test]
-async fn what_every_tool_writes_is_undone() {
+async fn writes_of_every_tool_are_undone() {
     let args = |path: &str, more: Value| {
         let mut args = json!({"file_path": path});
         args.as_object_mut()
@@ -94,7 +94,7 @@ async fn what_every_tool_writes_is_undone() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_be_and_changes_nothing() {
+async fn dry_run_reports_planned_changes_and_changes_nothing() {
     let place = Place::new();
     place.put("text", "a\nb\nc\n");
     place.put("bytes", b"\xff\x00");
@@ -139,7 +139,7 @@ async fn a_dry_run_says_what_would_be_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn modes_come_back() {
+async fn file_modes_are_restored() {
     let place = Place::new();
     place.put("run.sh", "#!/bin/sh\n");
     place.put("secret", "key");
@@ -178,7 +178,7 @@ async fn modes_come_back() {
 }
 
 #[tokio::test]
-async fn two_names_of_a_file_are_one_file() {
+async fn paths_through_links_are_one_file() {
     let place = Place::new();
     place.put("a", "one");
     place.put("d/e/b", "two");
@@ -218,7 +218,7 @@ async fn two_names_of_a_file_are_one_file() {
 }
 
 #[tokio::test]
-async fn no_path_leaves_the_workspace() {
+async fn rewind_never_writes_outside_the_workspace() {
     let place = Place::new();
     let out = place.root().parent().unwrap().join("out");
     fs::create_dir(&out).unwrap();
@@ -253,7 +253,7 @@ async fn no_path_leaves_the_workspace() {
 }
 
 #[tokio::test]
-async fn what_is_not_kept_is_told() {
+async fn files_that_were_not_kept_are_reported() {
     let place = Place::new();
     place.put("large", "0123456789a");
     place.put("small", "0123456789");
@@ -287,7 +287,7 @@ async fn what_is_not_kept_is_told() {
 
 /// How much a backend reads at once says nothing of what is kept.
 #[tokio::test]
-async fn a_file_is_kept_piece_by_piece() {
+async fn file_over_the_read_limit_is_kept_in_pieces() {
     let place = Place::new();
     let large = "line\n".repeat(500_000);
     place.put("large", &large);
@@ -302,7 +302,7 @@ async fn a_file_is_kept_piece_by_piece() {
 
 /// A command made a folder of a file, or a file of a folder: the others are rewound.
 #[tokio::test]
-async fn what_is_no_file_any_more_fails_by_itself() {
+async fn path_that_is_no_longer_a_file_fails_alone() {
     let place = Place::new();
     for name in ["a", "d/b", "e/c", "f"] {
         place.put(name, "before\r\n");
@@ -347,7 +347,7 @@ async fn what_is_no_file_any_more_fails_by_itself() {
 
 /// A file that takes the place of a folder, and the other way round.
 #[tokio::test]
-async fn a_file_comes_back_where_a_folder_was_made() {
+async fn file_replaced_by_a_folder_is_restored() {
     let files = FileCheckpoints::new(MemoryBackend::new());
     files.write("a", b"file").await.unwrap();
     let place = Place::new();
@@ -363,7 +363,7 @@ async fn a_file_comes_back_where_a_folder_was_made() {
 }
 
 #[tokio::test]
-async fn the_folder_is_for_its_owner_and_not_beneath_the_workspace() {
+async fn checkpoint_folder_is_private_and_outside_the_workspace() {
     let place = Place::new();
     place.put("a", "secret");
     let files = place.files();
@@ -383,7 +383,7 @@ async fn the_folder_is_for_its_owner_and_not_beneath_the_workspace() {
 }
 
 #[tokio::test]
-async fn the_other_hooks_write_through_it() {
+async fn writes_of_other_hooks_are_kept() {
     let files = FileCheckpoints::new(MemoryBackend::new());
     let model = ScriptedModel::new()
         .call("write_file", json!({"path": "a", "content": "x"}))
@@ -405,7 +405,7 @@ async fn the_other_hooks_write_through_it() {
 
 /// Inside a run, where all that is changed is kept, it is as good a backend as the one within.
 #[tokio::test]
-async fn it_keeps_the_contract_of_a_backend() {
+async fn file_checkpoints_pass_the_backend_suite() {
     let place = Place::new();
     let root = place.root();
     let suite = hook::before_agent("suite", move |cx, state| {

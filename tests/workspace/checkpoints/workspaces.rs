@@ -20,7 +20,7 @@ fn other(place: &Place) -> (PathBuf, FileCheckpoints) {
 }
 
 #[tokio::test]
-async fn a_rewind_touches_its_own_workspace_only() {
+async fn rewind_changes_its_own_workspace_only() {
     let place = Place::new();
     let (root, there) = other(&place);
     place.put("a", "0");
@@ -85,7 +85,7 @@ async fn a_rewind_touches_its_own_workspace_only() {
 
 /// A change in one workspace does not count as kept, or as the agent's, in another.
 #[tokio::test]
-async fn one_message_may_change_the_same_name_in_both() {
+async fn same_path_in_two_workspaces_is_kept_separately() {
     let place = Place::new();
     let (root, there) = other(&place);
     place.put("a", "0");
@@ -102,7 +102,7 @@ async fn one_message_may_change_the_same_name_in_both() {
 }
 
 #[tokio::test]
-async fn a_workspace_is_the_same_by_another_name() {
+async fn workspace_behind_a_link_is_the_same_workspace() {
     let place = Place::new();
     place.put("a", "0");
     let alias = place.held.path().join("alias");
@@ -128,7 +128,7 @@ fn record(record: &Value, content: &str) -> String {
 
 /// Files of the first format say nothing of the workspace.
 #[tokio::test]
-async fn checkpoints_without_a_workspace_are_of_each() {
+async fn checkpoints_without_a_workspace_apply_to_any() {
     let place = Place::new();
     place.put("a", "2");
     let files = place.files();

@@ -16,7 +16,7 @@ async fn die(pids: [u32; 3]) {
 }
 
 #[tokio::test]
-async fn a_timeout_ends_what_runs_inside() {
+async fn timeout_kills_processes_in_the_container() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let command = Command::new(FAMILY).with_timeout(Duration::from_secs(1));
@@ -27,7 +27,7 @@ async fn a_timeout_ends_what_runs_inside() {
 }
 
 #[tokio::test]
-async fn a_dropped_command_ends_inside() {
+async fn dropped_command_is_killed_in_the_container() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let running = {
@@ -41,7 +41,7 @@ async fn a_dropped_command_ends_inside() {
 }
 
 #[tokio::test]
-async fn a_command_ends_inside_when_the_program_is_killed() {
+async fn killed_docker_program_ends_the_command_in_the_container() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let running = {
@@ -70,7 +70,7 @@ async fn a_command_ends_inside_when_the_program_is_killed() {
 }
 
 #[tokio::test]
-async fn a_command_that_has_ended_leaves_nothing_of_its_group() {
+async fn finished_command_leaves_no_process_of_its_group() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let command = "sleep 300 > /dev/null 2>&1 & echo $! > two; echo done";
@@ -82,7 +82,7 @@ async fn a_command_that_has_ended_leaves_nothing_of_its_group() {
 }
 
 #[tokio::test]
-async fn a_command_may_tidy_up_when_its_time_is_over() {
+async fn command_gets_sigterm_before_it_is_killed_at_the_timeout() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let command = Command::new("trap 'echo bye; exit 7' TERM; echo > up; sleep 300 & wait");
@@ -93,7 +93,7 @@ async fn a_command_may_tidy_up_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn in_the_background_too() {
+async fn background_command_ends_when_stopped_or_with_its_backend() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let id = backend.start(Command::new(FAMILY)).await.unwrap();
@@ -117,7 +117,7 @@ async fn text(backend: &DockerBackend, command: Command) -> String {
 }
 
 #[tokio::test]
-async fn a_command_arrives_as_it_is() {
+async fn command_text_and_variables_are_passed_unchanged() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let odd = "it's \"$HOME\" `id` \\ \n $(id) \u{e4} %s";
@@ -142,7 +142,7 @@ async fn a_command_arrives_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_command_runs_where_it_is_told() {
+async fn command_runs_in_its_working_directory() {
     let engine = Engine::new();
     let backend = engine.start().await;
     backend.write("a b/x", b"").await.unwrap();
@@ -162,7 +162,7 @@ async fn a_command_runs_where_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_flood_is_kept_at_both_ends_only() {
+async fn large_output_keeps_its_head_and_tail() {
     let engine = Engine::new();
     let backend = engine.builder().max_output(1_000).start().await.unwrap();
     let command = Command::new("echo first; yes | head -c 5000000; echo last");

@@ -9,7 +9,7 @@ use super::Engine;
 use crate::kit::processes::until;
 
 #[tokio::test]
-async fn a_new_container_is_closed_in() {
+async fn new_container_has_no_network_or_capabilities() {
     let engine = Engine::new();
     let backend = engine.builder().name("box").start().await.unwrap();
     let ws = engine.workdir();
@@ -26,7 +26,7 @@ async fn a_new_container_is_closed_in() {
 }
 
 #[tokio::test]
-async fn options_become_arguments_and_nothing_else() {
+async fn options_become_quoted_arguments() {
     let engine = Engine::new();
     let backend = engine
         .builder()
@@ -62,7 +62,7 @@ async fn options_become_arguments_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn secrets_are_in_no_argument() {
+async fn secrets_are_not_passed_as_arguments() {
     let engine = Engine::new();
     let backend = engine.builder().env("ONE", "hush-1").start().await.unwrap();
     let command = Command::new("echo $ONE $TWO # hush-3").with_env("TWO", "hush-2");
@@ -73,7 +73,7 @@ async fn secrets_are_in_no_argument() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_told_before_anything_is_done() {
+async fn invalid_options_are_rejected_before_the_engine_is_called() {
     let engine = Engine::new();
     let wrong = [
         engine.builder().name("-rm"),
@@ -101,7 +101,7 @@ async fn what_cannot_be_is_told_before_anything_is_done() {
 }
 
 #[tokio::test]
-async fn it_says_what_is_wrong_with_the_engine() {
+async fn engine_errors_name_the_cause_and_a_remedy() {
     let engine = Engine::new();
     let absent = engine.builder().program("/nowhere/docker");
     let error = absent.start().await.unwrap_err();
@@ -140,7 +140,7 @@ async fn it_says_what_is_wrong_with_the_engine() {
 }
 
 #[tokio::test]
-async fn a_container_is_removed_with_its_backend_or_stays() {
+async fn container_is_removed_with_its_backend_unless_kept() {
     let engine = Engine::new();
     let gone = engine.builder().name("gone").start().await.unwrap();
     let kept = engine
@@ -171,7 +171,7 @@ async fn a_container_is_removed_with_its_backend_or_stays() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_is_left_alone() {
+async fn container_name_in_use_is_a_conflict() {
     let engine = Engine::new();
     let first = engine.builder().name("box").start().await.unwrap();
     let error = engine.builder().name("box").start().await.unwrap_err();
@@ -183,7 +183,7 @@ async fn a_name_that_is_taken_is_left_alone() {
 }
 
 #[tokio::test]
-async fn it_is_stopped_and_started_again() {
+async fn container_can_be_stopped_and_restarted() {
     let engine = Engine::new();
     let backend = engine.builder().name("box").start().await.unwrap();
     backend.write("x", b"1").await.unwrap();
@@ -210,7 +210,7 @@ async fn it_is_stopped_and_started_again() {
 }
 
 #[tokio::test]
-async fn dropping_waits_for_nobody() {
+async fn drop_does_not_wait_for_a_hanging_engine() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let reading = backend.read("x");

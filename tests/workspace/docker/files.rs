@@ -18,7 +18,7 @@ fn io_kind(error: &Error) -> Option<std::io::ErrorKind> {
 
 /// A workspace each, in containers that are there before the suite asks for them.
 #[tokio::test]
-async fn it_keeps_the_contract() {
+async fn docker_backend_passes_the_suite() {
     const WORKSPACES: usize = 16;
     let engine = Engine::new();
     let mut backends = Vec::new();
@@ -41,7 +41,7 @@ async fn kind_of<T: std::fmt::Debug>(
 }
 
 #[tokio::test]
-async fn links_do_not_lead_out() {
+async fn links_cannot_leave_the_workspace() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let (ws, out) = (engine.workdir(), engine.base.join("out"));
@@ -101,7 +101,7 @@ async fn links_do_not_lead_out() {
 }
 
 #[tokio::test]
-async fn odd_names_are_only_names() {
+async fn special_characters_in_names_are_not_interpreted() {
     let engine = Engine::new();
     let backend = engine.start().await;
     for name in [
@@ -142,7 +142,7 @@ async fn odd_names_are_only_names() {
 }
 
 #[tokio::test]
-async fn a_write_keeps_the_mode_and_leaves_nothing_beside() {
+async fn write_keeps_the_mode_and_leaves_no_temporary_file() {
     let engine = Engine::new();
     let backend = engine.start().await;
     backend.write("x", b"old").await.unwrap();
@@ -157,7 +157,7 @@ async fn a_write_keeps_the_mode_and_leaves_nothing_beside() {
 }
 
 #[tokio::test]
-async fn a_write_that_breaks_off_changes_nothing() {
+async fn dropped_write_changes_nothing() {
     let engine = Engine::new();
     let backend = engine.start().await;
     backend.write("x", b"old").await.unwrap();
@@ -177,7 +177,7 @@ async fn a_write_that_breaks_off_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused_without_waiting() {
+async fn special_and_too_large_files_are_errors_at_once() {
     let engine = Engine::new();
     let backend = engine.builder().max_read(10).start().await.unwrap();
     let fifo = engine.workdir().join("fifo");
@@ -197,7 +197,7 @@ async fn what_is_no_file_is_refused_without_waiting() {
 }
 
 #[test]
-fn it_needs_a_runtime() {
+fn start_without_a_runtime_is_a_config_error() {
     let engine = Engine::new();
     let error = block_on(engine.builder().start()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -205,7 +205,7 @@ fn it_needs_a_runtime() {
 
 /// Clones of one backend do not overwrite what they did not see.
 #[tokio::test]
-async fn clones_take_turns() {
+async fn clones_serialize_their_appends() {
     let engine = Engine::new();
     let backend = engine.start().await;
     let append = |backend: DockerBackend| async move { backend.append("x", b"1").await };
@@ -217,7 +217,7 @@ async fn clones_take_turns() {
 /// The engine is not asked for each file, however many there are.
 #[cfg(feature = "search")]
 #[tokio::test]
-async fn a_search_asks_the_engine_seldom() {
+async fn search_needs_few_engine_calls() {
     use agentcore::backend::{GlobQuery, GrepQuery};
 
     let engine = Engine::new();
@@ -250,7 +250,7 @@ async fn a_search_asks_the_engine_seldom() {
 }
 
 #[tokio::test]
-async fn range_is_no_longer_than_what_is_read_at_once() {
+async fn range_is_limited_to_the_read_limit() {
     let engine = Engine::new();
     let backend = engine.builder().max_read(10).start().await.unwrap();
     let piece = 1024 * 1024;

@@ -9,7 +9,7 @@ use super::{Confined, is_able};
 use crate::kit::workspace::Workspace;
 
 #[tokio::test]
-async fn nothing_outside_is_changed() {
+async fn files_outside_cannot_be_changed() {
     if !is_able() {
         return;
     }
@@ -44,7 +44,7 @@ async fn nothing_outside_is_changed() {
 }
 
 #[tokio::test]
-async fn nothing_outside_is_read() {
+async fn files_outside_cannot_be_read() {
     if !is_able() {
         return;
     }
@@ -75,7 +75,7 @@ async fn nothing_outside_is_read() {
 }
 
 #[tokio::test]
-async fn work_inside_goes_on() {
+async fn files_inside_can_be_read_and_written() {
     if !is_able() {
         return;
     }
@@ -95,7 +95,7 @@ async fn work_inside_goes_on() {
 }
 
 #[tokio::test]
-async fn the_private_folder_is_the_commands_alone() {
+async fn private_folder_is_separate_for_each_backend() {
     if !is_able() {
         return;
     }
@@ -120,7 +120,7 @@ async fn the_private_folder_is_the_commands_alone() {
 }
 
 #[tokio::test]
-async fn more_can_be_allowed_path_by_path() {
+async fn additional_paths_can_be_allowed() {
     if !is_able() {
         return;
     }
@@ -155,7 +155,7 @@ async fn more_can_be_allowed_path_by_path() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_allowed_is_an_error() {
+async fn missing_path_or_shell_permission_is_an_error() {
     if !is_able() {
         return;
     }

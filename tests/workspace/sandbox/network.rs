@@ -25,7 +25,7 @@ fn is_silent(listener: &TcpListener) -> bool {
 }
 
 #[tokio::test]
-async fn a_listener_on_this_machine_hears_nothing() {
+async fn local_listener_is_unreachable() {
     if !is_able() {
         return;
     }
@@ -40,7 +40,7 @@ async fn a_listener_on_this_machine_hears_nothing() {
 }
 
 #[tokio::test]
-async fn only_the_ports_allowed_can_be_reached() {
+async fn only_allowed_ports_can_be_reached() {
     if !is_able() {
         return;
     }
@@ -56,7 +56,7 @@ async fn only_the_ports_allowed_can_be_reached() {
 }
 
 #[tokio::test]
-async fn udp_is_refused_unless_allowed() {
+async fn udp_is_denied_unless_allowed() {
     if !is_able() {
         return;
     }
@@ -86,7 +86,7 @@ fn has_perl() -> bool {
 }
 
 #[tokio::test]
-async fn unix_sockets_are_refused_unless_allowed() {
+async fn unix_sockets_are_denied_unless_allowed() {
     if !is_able() || !has_perl() {
         return;
     }
@@ -112,7 +112,7 @@ async fn unix_sockets_are_refused_unless_allowed() {
 }
 
 #[tokio::test]
-async fn ways_around_the_ports_are_closed() {
+async fn other_protocols_cannot_bypass_the_port_limit() {
     if !is_able() || !has_perl() {
         return;
     }

@@ -25,7 +25,7 @@ impl Drop for Bystander {
 }
 
 #[tokio::test]
-async fn it_holds_for_daemons_too() {
+async fn daemons_stay_confined() {
     if !is_able() {
         return;
     }
@@ -47,7 +47,7 @@ async fn it_holds_for_daemons_too() {
 }
 
 #[tokio::test]
-async fn it_holds_for_commands_in_the_background() {
+async fn background_commands_are_confined() {
     if !is_able() {
         return;
     }
@@ -71,7 +71,7 @@ async fn it_holds_for_commands_in_the_background() {
 }
 
 #[tokio::test]
-async fn processes_outside_get_no_signals() {
+async fn processes_outside_cannot_be_signalled() {
     if !is_able() {
         return;
     }
@@ -89,7 +89,7 @@ async fn processes_outside_get_no_signals() {
 }
 
 #[tokio::test]
-async fn the_environment_of_the_host_is_hidden() {
+async fn host_environment_is_hidden() {
     if !is_able() {
         return;
     }
@@ -114,7 +114,7 @@ async fn the_environment_of_the_host_is_hidden() {
 }
 
 #[tokio::test]
-async fn the_thread_of_the_caller_stays_free() {
+async fn calling_thread_is_not_confined() {
     if !is_able() {
         return;
     }

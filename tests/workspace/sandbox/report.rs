@@ -6,7 +6,7 @@ use agentcore::backend::{Backend, Command, Sandbox, SandboxLimit};
 use super::{Confined, is_able};
 
 #[test]
-fn the_report_says_what_is_kept() {
+fn report_lists_enforced_limits() {
     if !is_able() {
         return;
     }
@@ -28,7 +28,7 @@ fn the_report_says_what_is_kept() {
 }
 
 #[test]
-fn a_backend_says_what_confines_it() {
+fn backend_reports_its_sandbox() {
     let confined = Confined::with(|sandbox| sandbox.max_abi(1));
     let report = confined.backend.sandbox_report().unwrap();
     assert!(report.missing.contains(&SandboxLimit::Truncation));
@@ -36,7 +36,7 @@ fn a_backend_says_what_confines_it() {
 }
 
 #[tokio::test]
-async fn a_command_is_refused_when_less_is_kept_than_asked() {
+async fn command_is_a_config_error_when_limits_are_missing() {
     for (abi, port, missing) in [
         (0, None, &["files", "truncation", "signals"][..]),
         (2, None, &["truncation", "signals"]),
@@ -63,7 +63,7 @@ async fn a_command_is_refused_when_less_is_kept_than_asked() {
 }
 
 #[tokio::test]
-async fn less_is_kept_only_where_that_was_chosen() {
+async fn best_effort_runs_with_missing_limits() {
     if !is_able() {
         return;
     }

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn pipe_counts_only_at_the_end_of_the_command() {
+    fn holds_matches_only_the_pipe_end_of_the_command() {
         let sleeper = Sleeper::new(&[]);
         let stdin = sleeper.0.stdin.as_ref().unwrap();
         let inode = rustix::fs::fstat(stdin).unwrap().st_ino;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_process_is_none() {
+    fn ended_process_is_not_found_and_not_signalled() {
         let mut sleeper = Sleeper::new(&[]);
         let process = read(sleeper.id()).unwrap();
         assert_eq!(process.parent, i32::try_from(std::process::id()).unwrap());

@@ -122,7 +122,7 @@ impl Kind for PostgresStore {
 }
 
 #[tokio::test]
-async fn real_postgres_tells_which_rows_are_missing() {
+async fn real_postgres_reports_missing_rows_as_damage() {
     if !is_there::<PostgresStore>() {
         return;
     }

@@ -70,7 +70,7 @@ fn writes(hear: &Receiver<String>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_write_is_acknowledged_once_it_is_on_the_disk() {
+async fn write_waits_for_the_disk_of_the_server() {
     let (store, hear) = start("*2\r\n:1\r\n:0\r\n");
     let lease = store.lease("a").await.unwrap();
     store.append(&lease, vec![said("one")]).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_write_is_acknowledged_once_it_is_on_the_disk() {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_not_reached_in_time_is_an_error() {
+async fn write_that_does_not_reach_the_disk_in_time_is_a_timeout() {
     let (store, hear) = start("*2\r\n:0\r\n:0\r\n");
     let lease = store.lease("a").await.unwrap();
     let error = store.append(&lease, vec![said("one")]).await.unwrap_err();
@@ -90,7 +90,7 @@ async fn a_disk_that_is_not_reached_in_time_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_server_that_becomes_a_replica_acknowledges_nothing() {
+async fn write_to_a_server_that_becomes_a_replica_is_an_error() {
     for error in [
         "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
         "-ERR WAITAOF cannot be used with replica instances.\r\n",
@@ -106,7 +106,7 @@ async fn a_server_that_becomes_a_replica_acknowledges_nothing() {
 
 /// A replica may be told to take over: the write is tried again.
 #[tokio::test]
-async fn a_replica_is_known_by_what_it_says_of_a_script() {
+async fn readonly_error_of_a_script_is_retried() {
     for error in [
         "-READONLY You can't write against a read only replica.\r\n",
         "-READONLY You can't write against a read only replica. script: f1, on @user_script:9.\r\n",
@@ -123,7 +123,7 @@ async fn a_replica_is_known_by_what_it_says_of_a_script() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_wait_is_not_asked_again() {
+async fn server_without_waitaof_is_asked_to_wait_once() {
     for error in [
         "-ERR unknown command 'WAITAOF'\r\n",
         "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",

@@ -84,7 +84,7 @@ fn repeat(stream: &mut TcpStream, kind: &str) {
 }
 
 #[tokio::test]
-async fn a_password_is_in_no_error() {
+async fn errors_and_debug_output_contain_no_password() {
     for (kind, open) in kinds() {
         let port = listen(move |stream| repeat(stream, kind));
         let url = format!("{kind}://user:{PASSWORD}@127.0.0.1:{port}/0");
@@ -108,7 +108,7 @@ async fn a_password_is_in_no_error() {
 }
 
 #[test]
-fn an_address_that_cannot_be_read_is_not_shown() {
+fn error_for_an_invalid_address_contains_no_password() {
     for (kind, open) in kinds() {
         for url in [
             PASSWORD.to_owned(),
@@ -141,7 +141,7 @@ fn an_address_that_cannot_be_read_is_not_shown() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn what_an_address_cannot_mean_is_said() {
+fn unsupported_postgres_address_is_a_config_error_with_a_hint() {
     use agentcore::session::PostgresStore;
     for (url, words) in [
         ("postgres://user:p@ss@host/db", "%40"),
@@ -171,7 +171,7 @@ fn what_an_address_cannot_mean_is_said() {
 }
 
 #[tokio::test]
-async fn a_password_that_is_missing_is_told() {
+async fn missing_password_is_an_auth_error() {
     for (kind, open) in kinds() {
         let port = listen(move |stream| {
             read(stream);
@@ -189,7 +189,7 @@ async fn a_password_that_is_missing_is_told() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_found_is_looked_up_twice_at_most() {
+async fn unknown_host_name_is_looked_up_twice_at_most() {
     for (kind, open) in kinds() {
         // No name has so long a part.
         let name = "a".repeat(70);
@@ -202,7 +202,7 @@ async fn a_name_that_is_not_found_is_looked_up_twice_at_most() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_given_up() {
+async fn hanging_server_is_a_timeout() {
     for (kind, open) in kinds() {
         let port = listen(|stream| std::mem::forget(stream.try_clone()));
         let short = hasty().timeout(Duration::from_millis(200));
@@ -214,7 +214,7 @@ async fn a_server_that_hangs_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_too_long_for_a_connection_is_told() {
+async fn waiting_too_long_for_a_connection_is_a_timeout() {
     for (kind, open) in kinds() {
         let port = listen(|stream| std::mem::forget(stream.try_clone()));
         let (timeout, patience) = (Duration::from_millis(200), Duration::from_millis(100));
@@ -243,7 +243,7 @@ async fn who_waits_too_long_for_a_connection_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_such_server_is_told() {
+async fn error_for_a_server_of_another_protocol_names_the_address() {
     for (kind, open) in kinds() {
         let port = listen(|stream| {
             read(stream);
@@ -257,7 +257,7 @@ async fn what_is_no_such_server_is_told() {
 
 /// Where there is no runtime, everything happens right here.
 #[test]
-fn no_runtime_is_needed() {
+fn store_works_without_a_tokio_runtime() {
     for (kind, open) in kinds() {
         let store = open(&format!("{kind}://user@127.0.0.1:1/0"), hasty()).unwrap();
         let error = futures::executor::block_on(store.list()).unwrap_err();
@@ -266,7 +266,7 @@ fn no_runtime_is_needed() {
 }
 
 #[test]
-fn options_that_cannot_work_are_refused() {
+fn invalid_server_options_are_config_errors() {
     for (kind, open) in kinds() {
         for options in [
             ServerOptions::default().lease_time(Duration::from_millis(99)),
@@ -304,7 +304,7 @@ async fn first_words(
 
 #[cfg(feature = "tls")]
 #[tokio::test]
-async fn what_must_be_secure_is_never_said_in_the_open() {
+async fn credentials_are_never_sent_without_required_tls() {
     for (kind, open) in kinds() {
         let cases: &[(&str, &str, &[u8])] = match kind {
             "redis" => &[("rediss", "", b"+OK\r\n")],
@@ -331,7 +331,7 @@ async fn what_must_be_secure_is_never_said_in_the_open() {
 
 #[cfg(not(feature = "tls"))]
 #[test]
-fn what_must_be_secure_needs_the_feature() {
+fn required_tls_without_the_feature_is_a_config_error() {
     for (kind, open) in kinds() {
         let url = match kind {
             "redis" => "rediss://127.0.0.1",

@@ -23,7 +23,7 @@ async fn is_used(url: &str, options: ServerOptions) {
 }
 
 #[tokio::test]
-async fn real_postgres_is_reached_without_a_name() {
+async fn real_postgres_is_reached_by_socket_and_address() {
     let Some(server) = Own::start::<PostgresStore>() else {
         return;
     };

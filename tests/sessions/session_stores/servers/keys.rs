@@ -82,7 +82,7 @@ impl Kind for RedisStore {
 }
 
 #[tokio::test]
-async fn real_redis_tells_what_was_evicted() {
+async fn real_redis_reports_an_evicted_log_as_corrupt() {
     if !is_there::<RedisStore>() {
         return;
     }
@@ -112,7 +112,7 @@ async fn real_redis_tells_what_was_evicted() {
 }
 
 #[tokio::test]
-async fn real_redis_without_memory_is_read_and_emptied() {
+async fn real_redis_without_memory_allows_reads_and_deletes() {
     let Some(server) = Own::start::<RedisStore>() else {
         return;
     };
@@ -153,7 +153,7 @@ async fn real_redis_without_memory_is_read_and_emptied() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_socket_that_lets_nobody_in_is_given_up() {
+async fn unix_socket_with_a_full_backlog_is_a_timeout() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let socket = tokio::net::UnixSocket::new_stream().unwrap();

@@ -18,19 +18,19 @@ use crate::session_stores::places::{Place, said};
 type Lines = std::io::Lines<BufReader<ChildStdout>>;
 
 for_each_server!(
-    keeps_the_contract,
-    one_machine_at_a_time,
-    a_lease_that_expired_is_taken_over,
-    a_holder_nobody_replaced_goes_on,
-    leases_are_renewed,
-    a_lease_outlives_a_killed_process_for_a_while,
-    prefixes_are_apart,
+    store_passes_the_suite,
+    lease_excludes_other_machines,
+    expired_lease_is_taken_over_and_its_writes_are_conflicts,
+    holder_of_an_expired_lease_continues_when_not_replaced,
+    leases_are_renewed_while_held,
+    lease_of_a_killed_process_expires,
+    stores_with_different_prefixes_are_separate,
     a_log_over_the_limit_is_refused_and_left_as_it_is,
-    a_newer_layout_is_left_as_it_is,
-    tables_are_made_side_by_side,
-    nothing_is_left_of_what_was_only_leased,
+    layout_of_a_newer_version_is_left_unchanged,
+    concurrent_stores_create_their_tables,
+    released_leases_and_deleted_sessions_leave_no_rows,
     few_connections_serve_many_sessions,
-    a_stopped_process_writes_no_more,
+    write_of_a_resumed_process_with_an_expired_lease_is_a_conflict,
 );
 
 async fn say_in(store: &impl SessionStore, id: &str, text: &str) {
@@ -57,7 +57,7 @@ async fn lease_soon(store: &impl SessionStore, id: &str) -> Lease {
     }
 }
 
-async fn keeps_the_contract<K: Kind>() {
+async fn store_passes_the_suite<K: Kind>() {
     let space = Space::<K>::new();
     let count = AtomicUsize::new(0);
     let made = std::sync::Mutex::new(Vec::new());
@@ -79,7 +79,7 @@ async fn keeps_the_contract<K: Kind>() {
     conformance::session_store(make, reopen).await.unwrap();
 }
 
-async fn one_machine_at_a_time<K: Kind>() {
+async fn lease_excludes_other_machines<K: Kind>() {
     let space = Space::<K>::new();
     let (one, two) = (space.store(), space.store());
     let lease = one.lease("a").await.unwrap();
@@ -115,7 +115,7 @@ async fn one_machine_at_a_time<K: Kind>() {
     assert!(two.load("a").await.unwrap().is_none());
 }
 
-async fn a_lease_that_expired_is_taken_over<K: Kind>() {
+async fn expired_lease_is_taken_over_and_its_writes_are_conflicts<K: Kind>() {
     let space = Space::<K>::new();
     let (one, two) = (space.store(), space.store());
     say_in(&one, "old", "zero").await;
@@ -154,7 +154,7 @@ async fn a_lease_that_expired_is_taken_over<K: Kind>() {
     assert_eq!(texts(&two, "again").await, ["same"]);
 }
 
-async fn a_holder_nobody_replaced_goes_on<K: Kind>() {
+async fn holder_of_an_expired_lease_continues_when_not_replaced<K: Kind>() {
     let space = Space::<K>::new();
     let (one, two) = (space.store(), space.store());
     let paused = one.lease("a").await.unwrap();
@@ -168,7 +168,7 @@ async fn a_holder_nobody_replaced_goes_on<K: Kind>() {
     assert_eq!(texts(&two, "a").await, ["one", "two", "three"]);
 }
 
-async fn leases_are_renewed<K: Kind>() {
+async fn leases_are_renewed_while_held<K: Kind>() {
     let space = Space::<K>::new();
     let short = space.options().lease_time(Duration::from_millis(300));
     let (one, two) = (space.store_with(short), space.store());
@@ -183,7 +183,7 @@ async fn leases_are_renewed<K: Kind>() {
     }
 }
 
-async fn prefixes_are_apart<K: Kind>() {
+async fn stores_with_different_prefixes_are_separate<K: Kind>() {
     let space = Space::<K>::new();
     let short = &space.prefix[..20];
     let parts: Vec<_> = ["_a", "_a_log", "_ab"]
@@ -223,7 +223,7 @@ async fn prefixes_are_apart<K: Kind>() {
     }
 }
 
-async fn a_newer_layout_is_left_as_it_is<K: Kind>() {
+async fn layout_of_a_newer_version_is_left_unchanged<K: Kind>() {
     let space = Space::<K>::new();
     say_in(&space.store(), "a", "one").await;
     let before = K::log(&space.url, &space.prefix, "a");
@@ -241,7 +241,7 @@ async fn a_newer_layout_is_left_as_it_is<K: Kind>() {
     assert_eq!(K::log(&space.url, &space.prefix, "a"), before);
 }
 
-async fn tables_are_made_side_by_side<K: Kind>() {
+async fn concurrent_stores_create_their_tables<K: Kind>() {
     let space = Space::<K>::new();
     let stores: Vec<_> = (0..8).map(|_| space.store()).collect();
     let writes = stores.iter().enumerate().map(|(number, store)| async move {
@@ -251,7 +251,7 @@ async fn tables_are_made_side_by_side<K: Kind>() {
     assert_eq!(stores[0].list().await.unwrap().len(), 8);
 }
 
-async fn nothing_is_left_of_what_was_only_leased<K: Kind>() {
+async fn released_leases_and_deleted_sessions_leave_no_rows<K: Kind>() {
     let space = Space::<K>::new();
     let store = space.store();
     assert!(store.list().await.unwrap().is_empty());
@@ -322,9 +322,9 @@ fn other_process<K: Kind>(test: &str, folder: &Path) -> Option<(Child, Lines)> {
     Some((child, lines))
 }
 
-async fn a_stopped_process_writes_no_more<K: Kind>() {
+async fn write_of_a_resumed_process_with_an_expired_lease_is_a_conflict<K: Kind>() {
     let folder = tempfile::tempdir().unwrap();
-    let test = name!("KIND::a_stopped_process_writes_no_more");
+    let test = name!("KIND::write_of_a_resumed_process_with_an_expired_lease_is_a_conflict");
     let Some((mut child, lines)) = other_process::<K>(test, folder.path()) else {
         return;
     };
@@ -346,9 +346,9 @@ async fn a_stopped_process_writes_no_more<K: Kind>() {
     assert_eq!(texts(&store, "s").await, ["first", "second"]);
 }
 
-async fn a_lease_outlives_a_killed_process_for_a_while<K: Kind>() {
+async fn lease_of_a_killed_process_expires<K: Kind>() {
     let folder = tempfile::tempdir().unwrap();
-    let test = name!("KIND::a_lease_outlives_a_killed_process_for_a_while");
+    let test = name!("KIND::lease_of_a_killed_process_expires");
     let Some((mut child, _lines)) = other_process::<K>(test, folder.path()) else {
         return;
     };
@@ -365,20 +365,20 @@ async fn a_lease_outlives_a_killed_process_for_a_while<K: Kind>() {
 /// Waits for leases of processes that were killed, in between.
 #[cfg(feature = "postgres")]
 #[test]
-fn real_postgres_loses_nothing_of_killed_processes() {
+fn real_postgres_keeps_acknowledged_writes_of_killed_processes() {
     use agentcore::session::PostgresStore;
     if super::is_there::<PostgresStore>() {
-        let test = name!("real_postgres_loses_nothing_of_killed_processes");
+        let test = name!("real_postgres_keeps_acknowledged_writes_of_killed_processes");
         is_killed::<Real<PostgresStore>>(test);
     }
 }
 
 #[cfg(feature = "redis")]
 #[test]
-fn real_redis_loses_nothing_of_killed_processes() {
+fn real_redis_keeps_acknowledged_writes_of_killed_processes() {
     use agentcore::session::RedisStore;
     if super::is_there::<RedisStore>() {
-        let test = name!("real_redis_loses_nothing_of_killed_processes");
+        let test = name!("real_redis_keeps_acknowledged_writes_of_killed_processes");
         is_killed::<Real<RedisStore>>(test);
     }
 }

@@ -17,12 +17,12 @@ use super::real::{Kind, Space};
 use crate::session_stores::places::said;
 
 for_each_server!(
-    nothing_is_written_twice,
-    damage_is_put_aside_once,
-    nothing_is_lost_of_many_writes,
-    a_list_asks_for_many_at_once,
-    a_list_reads_no_more_than_ends,
-    much_may_take_longer_than_a_silence,
+    repeated_requests_write_nothing_twice,
+    repeated_requests_set_damage_aside_once,
+    writes_survive_lost_requests_and_responses,
+    list_reads_many_sessions_per_request,
+    list_reads_only_the_ends_of_long_logs,
+    large_write_may_take_longer_than_the_idle_timeout,
 );
 
 /// What happens to a request.
@@ -160,7 +160,7 @@ async fn texts(store: &impl SessionStore, id: &str) -> Vec<String> {
         .collect()
 }
 
-async fn nothing_is_written_twice<K: Kind>() {
+async fn repeated_requests_write_nothing_twice<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
@@ -201,7 +201,7 @@ async fn nothing_is_written_twice<K: Kind>() {
 }
 
 /// Damage in the middle leaves the log as long as it was: only the places show what was done.
-async fn damage_is_put_aside_once<K: Kind>() {
+async fn repeated_requests_set_damage_aside_once<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
@@ -235,7 +235,7 @@ async fn damage_is_put_aside_once<K: Kind>() {
     }
 }
 
-async fn nothing_is_lost_of_many_writes<K: Kind>() {
+async fn writes_survive_lost_requests_and_responses<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
@@ -254,7 +254,7 @@ async fn nothing_is_lost_of_many_writes<K: Kind>() {
     assert_eq!(texts(&space.store(), "s").await, all);
 }
 
-async fn a_list_asks_for_many_at_once<K: Kind>() {
+async fn list_reads_many_sessions_per_request<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
@@ -277,7 +277,7 @@ async fn a_list_asks_for_many_at_once<K: Kind>() {
     assert!(heard < 60, "{heard} requests for 120 sessions");
 }
 
-async fn a_list_reads_no_more_than_ends<K: Kind>() {
+async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
@@ -300,7 +300,7 @@ async fn a_list_reads_no_more_than_ends<K: Kind>() {
     assert!(told < 200_000, "{told} bytes for three ends");
 }
 
-async fn much_may_take_longer_than_a_silence<K: Kind>() {
+async fn large_write_may_take_longer_than_the_idle_timeout<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let hasty = space.options().timeout(Duration::from_millis(400));
@@ -317,7 +317,7 @@ async fn much_may_take_longer_than_a_silence<K: Kind>() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn real_postgres_frees_what_a_machine_locked_that_is_gone() {
+async fn real_postgres_releases_locks_of_a_lost_connection() {
     use agentcore::ErrorKind;
     use agentcore::session::PostgresStore;
     if !super::is_there::<PostgresStore>() {
@@ -357,7 +357,7 @@ async fn real_postgres_frees_what_a_machine_locked_that_is_gone() {
 /// Who waits for the disk waits for the last write of its connection.
 #[cfg(feature = "redis")]
 #[tokio::test]
-async fn real_redis_writes_also_when_all_was_done() {
+async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
     use agentcore::session::RedisStore;
     let Some(server) = Own::start::<RedisStore>() else {
         return;

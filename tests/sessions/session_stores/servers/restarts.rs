@@ -34,8 +34,8 @@ macro_rules! for_each_own {
 }
 
 for_each_own!(
-    a_run_goes_on_when_its_server_is_killed_and_comes_back,
-    a_server_that_stays_away_is_told_and_nothing_is_lost,
+    run_continues_when_its_server_is_killed_and_restarted,
+    unreachable_server_is_an_error_and_loses_no_write,
 );
 
 const TURNS: usize = 6;
@@ -56,7 +56,7 @@ fn model() -> StrictModel<FunctionModel> {
     }))
 }
 
-async fn a_run_goes_on_when_its_server_is_killed_and_comes_back<K: Startable>() {
+async fn run_continues_when_its_server_is_killed_and_restarted<K: Startable>() {
     let Some(server) = Own::start::<K>() else {
         return;
     };
@@ -93,7 +93,7 @@ async fn a_run_goes_on_when_its_server_is_killed_and_comes_back<K: Startable>() 
     }
 }
 
-async fn a_server_that_stays_away_is_told_and_nothing_is_lost<K: Startable>() {
+async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
     let Some(server) = Own::start::<K>() else {
         return;
     };

@@ -52,14 +52,14 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn real_postgres_is_trusted_by_its_certificate() {
-    let test = name!("real_postgres_is_trusted_by_its_certificate");
+fn real_postgres_certificate_is_verified() {
+    let test = name!("real_postgres_certificate_is_verified");
     is_trusted_by_its_certificate::<agentcore::session::PostgresStore>(test);
 }
 
 #[cfg(feature = "redis")]
 #[test]
-fn real_redis_is_trusted_by_its_certificate() {
-    let test = name!("real_redis_is_trusted_by_its_certificate");
+fn real_redis_certificate_is_verified() {
+    let test = name!("real_redis_certificate_is_verified");
     is_trusted_by_its_certificate::<agentcore::session::RedisStore>(test);
 }
