@@ -306,7 +306,7 @@ fn redacted_source(source: BoxError) -> BoxError {
     let mut next: Option<&(dyn StdError + 'static)> = Some(&*source);
     while let Some(error) = next.filter(|_| texts.len() < MAX_SOURCES) {
         next = error.source();
-        // An error of this type is free of secrets, and so is all below it.
+        // Errors of this type were redacted when they were made, and so were their causes.
         if error.is::<Error>() && !has_secret {
             return source;
         }
@@ -383,7 +383,7 @@ impl fmt::Debug for Error {
             write!(f, ", retry after {wait:?}")?;
         }
         f.write_str("]")?;
-        // A text often ends with that of its cause.
+        // A text often ends with the text of its cause.
         let mut output = self.inner.text.clone();
         let mut source = self.source();
         for _ in 0..MAX_SOURCES {

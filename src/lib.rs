@@ -1,5 +1,5 @@
-//! An agent is a model in a loop with tools, and this crate is that loop: one stream, driven by the
-//! task that polls it, wrapped by hooks, inside another program.
+//! A library for programs that run LLM agents. A run is a model in a loop with tools: one stream of
+//! messages, driven by the task that polls it and wrapped by hooks.
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;

@@ -1,4 +1,4 @@
-//! A shared backend is a backend.
+//! `Backend` for `Arc<T>`.
 
 use std::sync::Arc;
 

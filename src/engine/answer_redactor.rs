@@ -62,7 +62,7 @@ impl Stream for AnswerRedactor {
                 return Poll::Ready(None);
             }
             match ready!(this.events.poll_next_unpin(cx)) {
-                // The most common event, which mostly passes as it is.
+                // The most common event; it usually passes unchanged.
                 Some(Ok(ModelEvent::Text(piece))) => {
                     let piece = this.text.push(&this.exact, piece);
                     if !piece.is_empty() {

@@ -33,7 +33,7 @@ impl CallPieces {
             buffer.push_str(&json);
             return String::new();
         }
-        // Most pieces neither have a backslash nor continue an escape.
+        // Most pieces have no backslash and do not continue an escape.
         if self.begun.is_empty() && !json.contains('\\') {
             return self.pieces.push(exact, json);
         }

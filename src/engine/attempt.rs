@@ -112,7 +112,7 @@ impl AttemptRecord<'_> {
         if is_used && !self.reservation.fits() {
             let text = "the remaining budget does not cover a call of the fallback model; the \
                         interrupted answer of the model before it has used a part";
-            // The run's own limit, also in a hook's call of a model.
+            // Attributed to the run, also when a hook makes the model call.
             return Err(Error::new(ErrorKind::BudgetExhausted, text).attributed());
         }
         Ok(())

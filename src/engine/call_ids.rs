@@ -35,7 +35,7 @@ impl CallIds {
                 continue;
             };
             let used_ids = &self.used;
-            // A call without an id is numbered from the first on.
+            // Calls without an id are numbered, starting with the first.
             let is_taken = |id: &str| id == NO_ID || used_ids.contains(id);
             if call.id.is_empty() {
                 call.id = self.numbered.free(NO_ID, is_taken);

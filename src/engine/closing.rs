@@ -178,7 +178,7 @@ fn finish(cx: &RunContext, output: RunOutput, error: Option<Error>) -> Result<Ru
     cx.shared().finish(output.end, output.state.clone());
     match error {
         None => Ok(output),
-        // To the caller, which may be a hook, it is an error of this run.
+        // For the caller, which may be a hook, the error belongs to this run.
         Some(error) => Err(error.unattributed().attach(Arc::new(output))),
     }
 }

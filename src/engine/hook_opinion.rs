@@ -35,7 +35,7 @@ pub(super) async fn ask_hooks(
         let decision = guard(cx, &**hook, Phases::PRE_TOOL_USE, future).await;
         let decision = match decision.and_then(|decision| check_depth(hook.name(), decision)) {
             Ok(decision) => decision,
-            // The call will not run in any case, and the run has to end.
+            // The call is already refused and the run stops, so the error is only reported.
             Err(error) if matches!(opinion.verdict, Verdict::Stop(_)) => {
                 cx.warn(error.to_string());
                 continue;

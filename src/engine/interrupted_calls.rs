@@ -53,7 +53,7 @@ impl ActiveRun {
     }
 
     async fn run_again(&self, call: &ToolCall, interrupted: &mut bool) -> Option<ToolResult> {
-        // The reader sees what the run begins with before it sees what it does.
+        // `init` is sent before the messages of the call.
         self.cx.open();
         let is_started = AtomicBool::new(false);
         let runner = self.call_runner(1);

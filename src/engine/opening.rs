@@ -98,7 +98,7 @@ struct InputId {
 
 impl InputId {
     fn of(request: &mut RunRequest, stored: &StoredSession) -> Self {
-        // A resumption brings decisions, not an input.
+        // A resumption has decisions instead of an input.
         let is_input = request.decisions.is_none();
         let id = request.input_id.take().filter(|_| is_input);
         let was_sent =
@@ -170,7 +170,7 @@ fn load_state(
     if let Some(decisions) = &request.decisions {
         decisions.check_session(&stored.state.pending, id)?;
     }
-    // An input that was sent before is there already, behind the cut that came with it.
+    // An input that was sent before has already made its cut.
     let cut_len = request.rewind_to.filter(|_| !was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;

@@ -36,7 +36,7 @@ impl PermissionGate for ParentGate {
             Verdict::Ask { question, .. } if request.mode == PermissionMode::DontAsk => {
                 Verdict::Deny(not_asked(&question))
             }
-            // What the child's own hooks and tools allow answers no question from above.
+            // The child's own hooks and tools cannot answer a question of the parent's gate.
             Verdict::Ask { question, .. } => Verdict::Ask {
                 question,
                 origin: AskOrigin::Rule,

@@ -62,8 +62,8 @@ impl ActiveRun {
             };
             context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
-            // At once: the next save forgets that this call had started, so it must have its
-            // result, and a question that has an answer must not be asked again.
+            // Inserted immediately: the next save drops the record that this call had started, and
+            // an answered question must not be asked again.
             let place = self.cx.state(|state| {
                 state.pending.retain(|other| other.id != call.id);
                 insert_result(&mut state.messages, result.clone())
@@ -136,7 +136,7 @@ impl ActiveRun {
         if *answer == Answer::AllowForSession {
             check.grant(&call, &pending.question).await;
         }
-        // Decided once: a resume that dies in between must not run the call again.
+        // Removed before the call runs, so that a resume after a crash does not run it again.
         let place = self.forget_pending(&pending.id).await?;
         let result = self.run_decided(&tool, &call, context).await;
         if result.is_none() {

@@ -58,7 +58,7 @@ impl Partials {
             ModelEvent::ToolCallDelta { index, json } if self.open == Open::Call(index) => {
                 self.delta(BlockDelta::InputJson(json), out);
             }
-            // A delta of a call that is not the open one cannot be shown in its block any more.
+            // A delta of a call whose block is closed is not emitted.
             ModelEvent::ToolCallDelta { .. } => {}
             ModelEvent::ToolCall(call) => {
                 let queue = self.begun.get_mut(&call.id);

@@ -102,7 +102,8 @@ impl RequestBuilder {
 
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
         let mut start = compaction.through_message.min(messages.len());
-        // The history may have been repaired since: results stay with their call.
+        // The history may have been repaired since; a cut must not separate results from their
+        // call.
         while messages
             .get(start)
             .is_some_and(|next| next.as_tool_result().is_some())

@@ -106,7 +106,8 @@ fn close_questions(
     keeps_waiting: bool,
     max_result_bytes: usize,
 ) -> ClosedQuestions {
-    // A fork's copy of a question is not its own: answered in both, the call would run twice.
+    // A fork's copy of a question is dropped: if it were answered in both sessions, the call would
+    // run twice.
     let stays = |call: &PendingCall| keeps_waiting && *call.session_id == *id;
     let open_calls = std::mem::take(&mut state.pending);
     let answered_ids = answered(&state.messages);

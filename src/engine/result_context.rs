@@ -40,7 +40,7 @@ impl ResultContext {
     /// Adds the texts to a result, within the limit for results.
     pub(super) fn add_to(&self, result: &mut ToolResult, max_bytes: usize) {
         for text in &*lock(&self.0) {
-            // Some providers are sent the texts of a result as one.
+            // Some providers receive the texts of a result as a single text.
             let gap = match result.content.text_len() {
                 0 => "",
                 _ => "\n\n",

@@ -121,7 +121,7 @@ pub(super) fn part_len(part: &Part) -> usize {
         Part::Text(text) => text.len(),
         Part::Image(media) | Part::Document(media) => media_len(media),
         Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
-        // A result has no calls.
+        // A tool result has no calls.
         Part::ToolCall(_) => 0,
     }
 }

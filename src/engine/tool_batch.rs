@@ -55,7 +55,7 @@ impl ActiveRun {
                 state.pending.extend(parked_calls);
                 state.clone()
             });
-            // Hooks may send the questions on as soon as they see them.
+            // Saved first, because hooks may forward the questions as soon as they see them.
             self.history.save(&state).await?;
             let exit = exit.or_else(|| self.halted());
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));

@@ -93,7 +93,7 @@ impl Execution<'_> {
             limits,
             ..
         } = self;
-        // Time that a hook took, or an earlier execution of the call, is not this one's.
+        // The time of hooks and of earlier executions of this call does not count.
         clock.touch();
         let args = (*call.args).clone();
         // The call itself is inside the future, so that a panic before its first await is caught.

@@ -12,7 +12,7 @@ use crate::util::sync::lock;
 /// interrupted.
 pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
-    // Compared with a cost that is no number, a limit would never be reached.
+    // A limit would never be reached if a cost were NaN.
     let is_amount = |cost: &f64| cost.is_finite() && *cost >= 0.0;
     let cost = profile.cost(&usage).filter(is_amount);
     cx.budget().spend(usage, cost);
@@ -79,7 +79,8 @@ pub(super) fn record_partial_usage(
 /// The tokens of an answer and of `unfinished` bytes. Usage is recorded even when the counter
 /// panics, and no vocabulary has tokens shorter than a byte.
 fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinished: usize) -> u64 {
-    // A counter takes messages, and an answer may be large: its content is lent, not copied.
+    // The counter takes messages; the content is moved instead of copied, because an answer may be
+    // large.
     let content = std::mem::take(&mut answer.content);
     let message = Message::Assistant(AssistantMessage::new(content));
     let tokens = panic::contained(|| cx.token_counter().count_message(&message));

@@ -20,21 +20,21 @@ use super::phases::Phases;
 pin_project! {
     /// A hook's future that fails when the hook itself, not what it wraps, takes too long.
     struct GuardedHook<'a, F> {
-        // `None` only when it is being dropped.
+        // `None` only during the drop.
         #[pin]
         future: Option<CatchUnwind<AssertUnwindSafe<F>>>,
         // The number of calls of `Next::run` in progress: their time is not the hook's.
         inside: Option<&'a AtomicUsize>,
         timeout: Option<Duration>,
         clock: &'a PollClock,
-        // Armed only while the hook is waiting for something of its own.
+        // Set only while the hook waits for something other than `Next::run`.
         timer: Option<Box<RunTimer>>,
     }
 
     impl<F> PinnedDrop for GuardedHook<'_, F> {
         fn drop(this: Pin<&mut Self>) {
             let mut future = this.project().future;
-            // A run that is stopped drops many at once: a second panic would end the process.
+            // A stopped run drops many hooks at once; a second panic would abort the process.
             if let Err(text) = panic::contained(|| future.set(None)) {
                 tracing::warn!("a hook panicked while it was cancelled: {text}");
             }

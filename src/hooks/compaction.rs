@@ -117,7 +117,7 @@ impl Progress {
             total(new.map(|message: &Message| cx.token_counter().count_message(message)))
         };
         match &self.last {
-            // The answer to the last call is the message after those it was sent.
+            // The answer to the last call follows the messages that were sent.
             Some((usage, sent)) if messages.len() > *sent => {
                 usage.total_tokens().saturating_add(count(sent + 1))
             }

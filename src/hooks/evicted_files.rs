@@ -1,4 +1,4 @@
-//! The files that results were moved into: their names, and removing them.
+//! The files of evicted results: their names and their removal.
 
 use std::time::SystemTime;
 
@@ -95,7 +95,7 @@ async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) 
         }
         match backend.remove(&path).await {
             Ok(()) => removed += 1,
-            // Another run has removed it.
+            // Another run has already removed it.
             Err(error) if is_not_found(&error) => {}
             Err(error) => return Err(error),
         }

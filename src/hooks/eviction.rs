@@ -53,7 +53,7 @@ impl Default for Eviction {
 impl Eviction {
     /// The text of a result that is too long, if it is.
     pub(super) fn text_of(&self, tool: &str, content: &Content) -> Option<String> {
-        // As many bytes hold at most as many characters.
+        // A text has at most as many characters as bytes.
         if self.spared.contains(tool) || content.text_len() <= self.over {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The tools for files, search and the shell, and what becomes of their results.
+//! The hook with the tools for files, search and the shell.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -255,7 +255,7 @@ impl FilesystemHook {
         let content = content.filter(|_| !is_over);
         cx.with_state(|mut view| match content {
             Some(content) => view.files_mut().insert(path.into(), content.into()),
-            // What is known of it is no longer true.
+            // The stored content is outdated.
             None if view.files().contains_key(&*path) => view.files_mut().remove(&*path),
             None => None,
         });
@@ -350,7 +350,7 @@ impl Hook for FilesystemHook {
     async fn before_agent(&self, _cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let backend = self.backend.clone();
         let execute = match self.eviction {
-            // What is moved into a file need not be cut before.
+            // A result that is moved into a file is not shortened first.
             Some(_) => wick::execute_whole(backend),
             None => wick::execute(backend),
         };

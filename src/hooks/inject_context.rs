@@ -31,7 +31,7 @@ use crate::message::{Content, Message};
 pub fn inject_context(content: impl Into<Content>) -> FnHook {
     let content = content.into();
     let has_content = !content.is_empty();
-    // One message for all requests: a provider sends what it has encoded before.
+    // The same `Arc` in every request, because providers cache the encoding of a message.
     let message = Arc::new(Message::human(content));
     hook::modify_request_with(
         "inject_context",

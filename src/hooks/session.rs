@@ -105,7 +105,7 @@ impl Hook for SessionHooks {
             .iter()
             .filter(|id| !session.state.inputs.contains(id))
         {
-            // That it was sent is known, and no more.
+            // The positions of the messages are not known.
             inputs.begin(id.clone(), usize::MAX..usize::MAX);
         }
         let messages = merge(&state.messages, &session.state.messages);

@@ -253,7 +253,7 @@ impl ToolCall {
         }
         dismantle_shared(std::mem::take(&mut self.args));
         if !self.raw_args.as_deref().is_some_and(is_text_too_deep) {
-            // Tells why there are no arguments. It is neither stored nor sent.
+            // Marks why the arguments are missing. It is neither stored nor sent.
             self.raw_args = Some("[".repeat(MAX_JSON_DEPTH + 1).into());
         }
     }

@@ -107,8 +107,8 @@ fn value(f: &mut fmt::Formatter<'_>, of: &Value) -> fmt::Result {
             f.write_char(']')
         }
         Value::Object(map) => {
-            // Sorted here too: a map of serde_json keeps insertion order if any crate of the
-            // program asks it to.
+            // Sorted explicitly: the maps of serde_json keep insertion order if any crate of the
+            // program enables `preserve_order`.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_by_key(|(key, _)| *key);
             f.write_str("map[")?;

@@ -183,7 +183,7 @@ impl Repairer<'_> {
             while next < self.slots.len() && self.slots[next].message == index {
                 next += 1;
             }
-            // Last one first, so that siblings with the same id are answered in call order.
+            // In reverse, so that calls with the same id are answered in call order.
             for slot in (first..next).rev() {
                 let id = self.slots[slot].call.id.clone();
                 open_slots.entry(id).or_default().push(slot);
@@ -290,7 +290,8 @@ impl Repairer<'_> {
     /// Gives each call that has no id, or one that was used before, an id of its own.
     fn assign_unique_ids(&mut self) {
         let is_kept = |slot: &&Slot| slot.repair != SlotRepair::Dropped;
-        // Ids of later calls are taken too, so that no new id makes a second change necessary.
+        // Ids of later calls are reserved as well, so that a new id never conflicts with one of
+        // them.
         let mut ids: HashSet<Arc<str>> = self
             .slots
             .iter()
@@ -344,7 +345,7 @@ impl Repairer<'_> {
             }
             let message = Arc::make_mut(&mut self.messages[slots[0].message]);
             let parts = message.content_mut().parts_mut();
-            // From the back, so that a removal leaves the places of the rest as they are.
+            // In reverse, so that a removal does not move the parts before it.
             for slot in slots.iter().rev() {
                 match slot.repair {
                     SlotRepair::Kept => {}

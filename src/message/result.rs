@@ -62,7 +62,7 @@ impl ToolResult {
     /// A failed result of `call`. The text is given `Error: ` in front, once.
     pub fn failed(call: &ToolCall, text: impl AsRef<str>) -> Self {
         let mut text = text.as_ref();
-        // Tools that pass a failure on have often named it one already.
+        // Tools often return the text of another failure, which already has this prefix.
         while let Some(suffix) = text.strip_prefix("Error:") {
             text = suffix.trim_start_matches(' ');
         }
@@ -140,7 +140,7 @@ impl ToolResult {
             tool_call_id: self.tool_call_id.clone(),
             name: self.name.clone(),
             output: self.output(),
-            // An empty error would be read as a success.
+            // An empty error would be parsed as a success.
             error: match self.error() {
                 Some(error) if error.is_empty() => NO_OUTPUT.to_owned(),
                 error => error.unwrap_or_default(),

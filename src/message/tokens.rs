@@ -126,8 +126,8 @@ impl TokenCounter for EstimateCounter {
         let (mut bytes, mut wide) = (0_u64, 0_u64);
         for c in text.chars() {
             match c as u32 {
-                // From the CJK radicals on (Hangul, kana, ideographs; then emoji): vocabularies
-                // hold few of them in groups.
+                // From the CJK radicals on (Hangul, kana, ideographs, emoji), vocabularies have few
+                // tokens for groups of characters.
                 0x2E80.. => wide += 1,
                 _ => bytes += c.len_utf8() as u64,
             }

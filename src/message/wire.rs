@@ -40,8 +40,8 @@ impl Messages {
     pub fn from_json(json: impl AsRef<[u8]>) -> Result<Self, Error> {
         let json = json.as_ref();
         serde_json::from_slice(json).map_err(|error| {
-            // An error inside a message was given its index; where that is not JSON at all,
-            // line and column say more.
+            // For an error inside a message, its index is reported; for text that is not JSON, line
+            // and column are more useful.
             match serde_json::from_slice::<IgnoredAny>(json) {
                 Ok(_) => invalid(without_position(&error), error),
                 Err(syntax) => invalid(syntax.to_string(), syntax),
@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for Message {
         let message = MessageIn::deserialize(deserializer)?;
         let role: Role = message.role.parse().map_err(de::Error::custom)?;
         let mut content = message.content;
-        // Some writers give a call both among the parts and in the list.
+        // Some writers put a call into both the parts and the list.
         let mut list = message.tool_calls.unwrap_or_default();
         list.retain(|call| !content.tool_calls().any(|part| part == call));
         content

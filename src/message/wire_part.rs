@@ -91,7 +91,8 @@ fn reads_back_bare(part: &Part, block: &ProviderBlock) -> bool {
 struct CallIn {
     id: Option<Arc<str>>,
     name: Option<Arc<str>>,
-    // Absent means none; `null` is what a call with unreadable arguments is written as.
+    // Absent means no arguments; `null` is written for a call with arguments that could not be
+    // parsed.
     #[serde(default, deserialize_with = "present")]
     args: Option<Value>,
     /// The arguments as models and their servers name them: the value, or its text.
@@ -170,7 +171,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         "opaque" => read_wrapped(json).map(Part::Opaque),
         _ => None,
     };
-    // What is left is a provider's own spelling, of a picture for example.
+    // Anything else is in a provider's own format, such as an image.
     Ok(known_part.unwrap_or_else(|| {
         let block = ProviderBlock {
             provider: None,

@@ -158,8 +158,8 @@ impl Table {
         });
         match provider_match {
             Some((provider, id)) => best([provider], id),
-            // What is left of a colon is a provider this table does not have, such as a local
-            // server that runs an open model under its usual name.
+            // The part before the colon is a provider that this table does not have, such as a
+            // local server that runs an open model under its usual name.
             None if model.contains(':') => None,
             None => best(self.providers.iter().filter(|one| !one.host), model),
         }
@@ -194,7 +194,7 @@ fn undated(id: &str) -> &str {
         let Some(head) = id.len().checked_sub(shape.len()) else {
             continue;
         };
-        // A tail that fits is ASCII, so it begins at a character.
+        // A matching tail is ASCII, so it starts at a character boundary.
         if has_shape(&id.as_bytes()[head..], shape.as_bytes()) {
             return &id[..head];
         }

@@ -61,7 +61,7 @@ impl ResponseMeter {
         if result.is_err()
             && let ModelEvent::ToolCall(call) | ModelEvent::Part(Part::ToolCall(call)) = event
         {
-            // Arguments that a program built may nest deeper than a drop by recursion can go.
+            // Arguments that a program built may be nested too deeply for a recursive drop.
             dismantle_shared(std::mem::take(&mut call.args));
         }
         result
@@ -72,7 +72,7 @@ impl ResponseMeter {
             ModelEvent::Start(head) => {
                 check_name("the response's id", &head.id)?;
                 check_name("the name of the response's model", &head.model)?;
-                // Each one is shown, however many come.
+                // Every start event is emitted, so every one after the first counts.
                 if std::mem::replace(&mut self.started, true) {
                     self.used.add_block()?;
                     self.used.add_bytes(head.id.len() + head.model.len())?;
@@ -162,7 +162,8 @@ impl ResponseMeter {
             }
             None => {
                 let (len, values) = value_size(&call.args);
-                // Those nested too deep are replaced, and answered with an error.
+                // Calls with arguments that are nested too deeply are answered with an error and
+                // not counted.
                 if !is_too_deep(&call.args) {
                     self.used.add_values(values)?;
                 }

@@ -179,7 +179,7 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
     if parts[0] & 0xe000 != 0x2000 {
         return Special("outside the allocated addresses");
     }
-    // ISATAP: a router on the way delivers the packet to the IPv4 address within.
+    // ISATAP: a router delivers the packet to the embedded IPv4 address.
     if matches!(parts[4], 0 | 0x200) && parts[5] == 0x5efe {
         return Special("an ISATAP address");
     }

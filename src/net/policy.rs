@@ -114,7 +114,7 @@ impl AddressPolicy {
         }
         let parse = |scheme| Url::parse(&format!("{scheme}://{host}/")).map_err(|_| no_host());
         let url = parse("http")?;
-        // A URL leaves out the default port of its scheme, but not that of the other one.
+        // `Url` omits the default port of its own scheme, but not that of the other scheme.
         let port = url.port().or(parse("https")?.port());
         let name = plain(url.host_str().ok_or_else(no_host)?).to_owned();
         self.hosts.push((name, port));
@@ -195,7 +195,7 @@ impl AddressPolicy {
         if let Some(ip) = literal(host) {
             return self.check_address(SocketAddr::new(ip, port));
         }
-        // What the name resolves to may be an address that was added.
+        // The name may resolve to one of the added addresses.
         if !self.addresses.iter().any(|address| address.port() == port) {
             self.check_port(port)?;
         }
@@ -259,7 +259,7 @@ fn spelled(text: &str) -> Result<Url, AddressRefused> {
     if text.len() > MAX_URL {
         return reject("is too long for a URL");
     }
-    // Parsers disagree about what these mean.
+    // URL parsers treat these characters differently.
     if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
         return reject("has characters that do not belong in a URL");
     }

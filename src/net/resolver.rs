@@ -88,11 +88,10 @@ mod tests {
             start_receivers.push(start_receiver);
         }
         for (at, start_receiver) in start_receivers.into_iter().enumerate() {
-            // The others were given up before there was a place for them.
+            // The others were cancelled before a slot was free.
             assert_eq!(start_receiver.await.is_ok(), at < 2, "{at}");
         }
         assert_eq!(places.available_permits(), 0);
-        // Both end, and their places are free.
         drop(sender);
         bounded(&places, || Ok(())).await.unwrap();
     }

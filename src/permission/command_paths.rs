@@ -97,7 +97,7 @@ impl CommandPaths {
         path_word: &'a PathWord,
         context: &'a PathContext,
     ) -> impl Iterator<Item = PathOf> + 'a {
-        // Worked out when asked for: all of them together would take much memory.
+        // Computed on demand, because all of them together take much memory.
         path_word.readings.iter().map(move |(word, link_targets)| {
             PathOf::of_word(word, context, &self.directories).with_link_targets(link_targets)
         })

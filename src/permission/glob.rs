@@ -76,7 +76,7 @@ pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {
 
 /// Returns `true` if some text matches both patterns.
 pub(crate) fn intersect(left: &[GlobToken], right: &[GlobToken]) -> bool {
-    // Patterns this long are no file names; assume the worst.
+    // Patterns of this length are not file names; assume that they intersect.
     if left.len().saturating_mul(right.len()) > 1 << 22 {
         return true;
     }
@@ -119,7 +119,7 @@ impl NameGlob {
             match braces(&text) {
                 None => alternatives.push(tokens(&text)),
                 Some((before, items, after)) => {
-                    // Before they are made: their number is the pattern's to choose.
+                    // Checked before they are created, because the pattern controls their number.
                     if alternatives.len() + open_patterns.len() + items.len() > MAX_ALTERNATIVES + 1
                     {
                         return None;

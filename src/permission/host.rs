@@ -15,7 +15,7 @@ pub(super) fn canonical(host: &str) -> Option<String> {
         return Some(format!("[{address}]"));
     }
     let host = host.trim_end_matches('.');
-    // A spelling beyond ASCII is at most as long as the name it stands for.
+    // An internationalised name is at most four times as long as its ASCII form.
     if host.len() > 4 * MAX_HOST {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn canonical(host: &str) -> Option<String> {
     }
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
-    // `127.1`, `0x7f000001` and their like are addresses to some.
+    // Some parsers read `127.1` or `0x7f000001` as an address.
     (!is_number || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
 }
 

@@ -111,7 +111,7 @@ impl<'a> Matcher<'a> {
             if let CallAccess::Url(url) = access {
                 has_access = true;
                 if by_name || self.rule.name.matches("WebFetch") {
-                    // What is no plain address may lead anywhere.
+                    // An address that cannot be parsed may be any address.
                     let is_match = Url::parse(url).is_none_or(|url| pattern.matches(&url));
                     best_match = best_match.max(is_match.into());
                 }
@@ -279,7 +279,8 @@ fn is_server_of(rule: &str, tool: &str) -> bool {
 
 /// Returns `true` if a rule without a specifier is about all calls with this access.
 fn governs(rule: &Rule, access: &CallAccess) -> bool {
-    // A pattern such as `*` names tools; a family's own name stands for what its tools do.
+    // A pattern such as `*` matches tool names only; the name of a family also covers the same
+    // actions of other tools.
     let names = rule.name.names().unwrap_or_default();
     let has_tool =
         |wanted: Family, name: &str| family(name) == wanted && names.iter().any(|n| n == name);

@@ -1,4 +1,4 @@
-//! Permission rules: what may run without a question, and what may never run.
+//! Permission rules, which allow or deny tool calls or require a question.
 //!
 //! [`PermissionRules`] is a [`PermissionGate`](crate::tool::PermissionGate): give it to
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this

@@ -1,4 +1,4 @@
-//! Options as rules to deny and to ask see them: in any order, under any name, or left out.
+//! The normalisation of command options for deny and ask rules.
 
 use super::shell::{GIT_GLOBAL_VALUES, Word};
 

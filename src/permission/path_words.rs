@@ -1,4 +1,4 @@
-//! The words of a command that name files, and the use its program makes of them.
+//! The words of a command that may name files, and whether its program reads or writes them.
 
 use super::shell::{Analysis, Part, SimpleCommand, Word};
 

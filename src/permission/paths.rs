@@ -96,7 +96,7 @@ impl PathPattern {
         let is_folder = self.text.ends_with('/');
         let mut pattern = self.segments(context);
         if pattern.last() == Some(&Segment::Deep) {
-            // What lies beneath, not the folder itself.
+            // Matches the contents of the folder, not the folder itself.
             pattern.push(Segment::Name(vec![GlobToken::Many]));
         }
         let is_match = |path: &Vec<Segment>| compare(&pattern, path, is_folder) == Match::Yes;
@@ -126,7 +126,7 @@ impl PathPattern {
         if path.is_known() {
             best_match
         } else {
-            // What is not known may begin with `..`.
+            // An unknown part of a path may start with `..`.
             best_match.max(Match::Maybe)
         }
     }
@@ -165,7 +165,7 @@ fn folded(segment: &Segment) -> Segment {
     for token in name {
         match token {
             GlobToken::Char(c) if is_hidden(*c) => {}
-            // Upper case first: some letters have the same capital, and ligatures come apart.
+            // Upper case first: some letters share a capital, and ligatures are split.
             GlobToken::Char(c) => {
                 let lowercase = c.to_uppercase().flat_map(char::to_lowercase);
                 folded_tokens.extend(lowercase.map(GlobToken::Char));
@@ -383,7 +383,7 @@ fn segment(wanted: &[GlobToken], given: &[GlobToken]) -> Match {
         .iter()
         .map(|token| match token {
             GlobToken::Char(c) => *c,
-            // A character no name holds: only a wildcard of the rule matches it.
+            // NUL is in no file name, so only a wildcard of the rule matches it.
             _ => '\0',
         })
         .collect::<Vec<_>>();

@@ -151,7 +151,7 @@ impl CommandPattern {
                     }
                 };
                 if splits.get(j) == Some(&true) && best_match != Match::Yes {
-                    // It may be any number of words.
+                    // An expansion may produce any number of words.
                     let skip_match = row
                         .get(j + 1)
                         .copied()
@@ -219,7 +219,7 @@ impl CommandPattern {
                 false => Match::No,
             };
         }
-        // An exact rule says nothing about further flags.
+        // An exact rule does not cover further flags.
         let knows = |flag: &String| {
             let is_like = |wanted: &String| {
                 wanted == flag || (!flag.starts_with("--") && !wanted.starts_with("--"))
@@ -311,7 +311,7 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
         return matches(tokens, &text).into();
     }
     if at == 0 && !word.is_dynamic() {
-        // A pattern of file names in the program's place.
+        // A glob in the place of the program.
         let name = tokens.iter().map_while(|token| match token {
             GlobToken::Char(c) => Some(*c),
             _ => None,
@@ -326,7 +326,7 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
         .collect::<Vec<_>>();
     open_tokens.push(GlobToken::Many);
     if word.is_glob() && !word.is_dynamic() && prefix.first().is_none_or(|c| *c != '-') {
-        // File names are no options.
+        // A file name is not treated as an option.
         let is_option = tokens.first() == Some(&GlobToken::Char('-'));
         if is_option {
             return Match::No;

@@ -29,7 +29,7 @@ pub(super) struct Readable {
 }
 
 impl Readable {
-    /// `None` when no rule can keep anything back.
+    /// `None` if no rule can withhold a file.
     pub(super) fn of(
         rules: &[Rule],
         context: &PathContext,
@@ -38,7 +38,7 @@ impl Readable {
         let keeps_back = |rule: &&Rule| match rule.behavior() {
             Behavior::Allow => false,
             Behavior::Deny => true,
-            // What was asked about the call itself has been answered.
+            // A question about the call itself has already been answered.
             Behavior::Ask => Matcher::new(rule, call, context).catches() == Match::No,
         };
         let rules: Vec<Rule> = rules

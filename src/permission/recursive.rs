@@ -1,4 +1,4 @@
-//! The starting folders of programs that search folders recursively.
+//! The folders at which recursive programs start.
 
 use super::shell::{Analysis, SimpleCommand, Word, operands};
 
@@ -70,7 +70,7 @@ fn start_folders_of(command: &SimpleCommand) -> Vec<Word> {
     let mut start_words = argv[1..].to_vec();
     let begins_here = match program.as_str() {
         "grep" | "egrep" | "fgrep" => search_operand_count(argv, "efmABCdD") <= *needed,
-        // These search what a pipe gives them.
+        // With piped input, these search the input instead of the folder.
         "rg" | "ag" | "ack" if command.piped.is_some() => false,
         "rg" | "ag" | "ack" | "fd" | "fdfind" => {
             let values = VALUES.iter().find(|(name, _)| *name == program);

@@ -51,7 +51,7 @@ fn path_rule(tool: &str, path: &str) -> Option<Rule> {
     if path.contains(['*', '?']) {
         return None;
     }
-    // A name alone would match at any depth.
+    // A name without a slash would match at any depth.
     let path = if path.contains('/') {
         path.to_owned()
     } else {

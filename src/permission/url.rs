@@ -128,7 +128,7 @@ impl Url {
         }
         let (scheme, remainder) = match text.split_once("://") {
             Some((scheme, remainder)) => (scheme.to_ascii_lowercase(), remainder),
-            // `https:evil.test` leads there too.
+            // Some clients accept `https:evil.test` without slashes.
             None if text.starts_with("http") && text.contains(':') => return None,
             None => ("https".to_owned(), text),
         };

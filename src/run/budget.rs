@@ -244,7 +244,7 @@ impl Budget {
 
     fn try_reserve(&self, estimate: Estimate, clock: &Arc<PollClock>, may_wait: bool) -> Fit {
         let max_output = u64::from(estimate.max_output_tokens);
-        // The tree's budgets are locked from the leaf to the root, always in this order.
+        // Budgets are always locked from the leaf to the root.
         let nodes: Vec<_> = self.chain().collect();
         let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
         let mut output = max_output;

@@ -131,7 +131,7 @@ impl RunContext {
     /// Sends `init`, before all messages emitted so far. Does nothing the second time.
     pub(crate) fn open(&self) {
         self.shared().open(|envelope: Envelope| {
-            // Without `init`, nothing reaches the reader.
+            // A panic here would keep all messages from the reader, because `init` is sent first.
             let model = self.model();
             let id = panic::contained(|| model.id().to_owned()).unwrap_or_default();
             let cwd = self.cwd().unwrap_or_default();

@@ -44,7 +44,7 @@ impl Wake for PollClock {
     fn wake_by_ref(self: &Arc<Self>) {
         if self.woken.load(Ordering::Acquire) == 0 {
             let now = self.now().max(1);
-            // Of wakes at once, the first counts.
+            // If there are several wakes before a poll, the first counts.
             let _ = self
                 .woken
                 .compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);

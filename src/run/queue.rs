@@ -30,7 +30,7 @@ struct State {
 impl Default for Queue {
     fn default() -> Self {
         Self(Mutex::new(State {
-            // 0 is kept for `init`, which is always the first message.
+            // 0 is reserved for `init`, which is always the first message.
             next_seq: 1,
             ..State::default()
         }))
@@ -88,7 +88,7 @@ impl Queue {
             Some(_) => None,
         };
         if state.reader.is_some() && state.is_open {
-            // A run may wait for long, and many may wait at once.
+            // Frees the buffer: a run may wait for a long time, and many may wait at once.
             state.messages = VecDeque::new();
         }
         let writers = if state.messages.is_empty() {

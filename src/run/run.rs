@@ -208,7 +208,8 @@ impl Run {
             let text = task.announce(&self.shared);
             self.shared.steer(Message::human(text));
         }
-        // There may be more, and tasks that end at once may begin others without end.
+        // Further tasks may be finished; yield, because a task that ends at once may start others
+        // without end.
         cx.waker().wake_by_ref();
     }
 }
@@ -230,7 +231,7 @@ impl FinishedTask {
                 "The run ended before the task did; the task was ended with it.".to_owned(),
             ),
         };
-        // Before the cut, which could leave half a key.
+        // Redacted before the cut, which could leave a part of a key.
         secret::redact_text(&mut text);
         if let Some(max_bytes) = max_bytes {
             let size = text.len();
@@ -264,8 +265,8 @@ impl Stream for Run {
         }
         // Then, background tasks; the loop last.
         self.poll_tasks(cx);
-        // Taken out first: should the loop panic, the next poll ends the stream instead of
-        // resuming a future that has already panicked.
+        // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
+        // future that has panicked.
         if let Some(mut future) = self.future.take() {
             match self.shared.clock.poll(&self.waker, cx, &mut future) {
                 Poll::Ready(output) => {

@@ -33,7 +33,7 @@ impl StateCell {
             let (todos, files) = (state.todos.clone(), state.files.clone());
             f(state.view());
             let mut changes = Changed::default();
-            // Equal content keeps the memory it had.
+            // Equal content keeps the existing allocation.
             if !Arc::ptr_eq(&todos, &state.todos) {
                 changes.todos = *todos != *state.todos;
                 if !changes.todos {

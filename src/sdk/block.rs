@@ -140,7 +140,7 @@ impl Serialize for Source<'_> {
                 map.serialize_entry("url", &**url)?;
             }
             MediaSource::Base64(data) => {
-                // The API takes plain text as text and nothing else.
+                // The API accepts only plain text as text.
                 let text = (&**media_type == "text/plain")
                     .then(|| String::from_utf8(BASE64.decode(&**data).ok()?).ok())
                     .flatten();

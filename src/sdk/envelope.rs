@@ -47,8 +47,8 @@ impl Envelope {
 
     /// An envelope with a new random id.
     pub fn new(session_id: impl Into<Arc<str>>, seq: u64) -> Self {
-        // Ids name messages and guard nothing, so the fast generator serves: a system call for
-        // each streamed delta would cost more than the delta.
+        // Ids are names, not secrets, so the fast generator is sufficient: a system call for each
+        // streamed delta would cost more than the delta.
         let random_bytes = fastrand::u128(..).to_be_bytes();
         Self {
             uuid: uuid::Builder::from_random_bytes(random_bytes).into_uuid(),

@@ -75,7 +75,7 @@ impl ToolProgress {
     /// Returns true for the last message of a call, sent when its result is known. The payload has
     /// the output.
     pub fn is_finished(&self) -> bool {
-        // A tool may send a `state` of its own.
+        // A tool may send its own `state` field.
         self.is_state("done") && self.field("is_error").is_some() && self.field("output").is_some()
     }
 

@@ -1,4 +1,4 @@
-//! A shared store is a store.
+//! `SessionStore` for `Arc<T>`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Inputs that the caller gave an id, so that they can be sent again.
+//! Inputs with an id of the caller, which makes them idempotent.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl Inputs {
         inputs.take_while(|input| ids.contains(&input.id)).count()
     }
 
-    /// Drops those of these inputs that began at message `len` or behind it, and their ids.
+    /// Removes the inputs among `ids` that begin at message `len` or later, and their ids.
     pub(crate) fn truncate_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         let own_count = self.count_last_of(ids);
         let first = self.len() - own_count;

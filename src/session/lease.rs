@@ -45,7 +45,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
-            // The run may be ending with another panic.
+            // This drop may run during another panic.
             if let Err(text) = panic::contained(release) {
                 tracing::warn!("the release of a session panicked: {text}");
             }

@@ -117,7 +117,7 @@ impl Index {
             return position.copied();
         }
         self.positions = HashMap::with_capacity(list.len());
-        // Of calls with one id the first is enough.
+        // Of several entries with one id, the first is kept.
         list.retain(|item| {
             let position = self.positions.len();
             let Some(Entry::Vacant(entry)) = item.id().map(|id| self.positions.entry(id.clone()))

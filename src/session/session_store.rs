@@ -184,7 +184,7 @@ pub trait SessionStore: Send + Sync + 'static {
             Some(session) => session.difference(&state),
             None => StoredSession::new(state).records(),
         };
-        // Also where there are none: a lease that was lost is refused.
+        // An empty list is written as well, so that a lost lease is refused.
         self.append(lease, records).await
     }
 

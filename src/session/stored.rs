@@ -122,7 +122,7 @@ impl StoredSession {
         }
         state.messages.as_mut_vec().truncate(messages);
         state.infos.keep(messages);
-        // Those saved before come with the next `Inputs`.
+        // The ids that were saved before are in the next `Inputs` record.
         state.inputs.truncate_of(&mut self.input_ids, messages);
     }
 
@@ -147,7 +147,8 @@ impl StoredSession {
                 content: content.cloned(),
             }));
         }
-        // What came with messages stands before them: a copy that is cut between them has it, too.
+        // State that changed with messages is written before them, so that a copy that is cut
+        // between them has it as well.
         changed_messages(old_state, now, &mut records);
         if !self.started.is_empty() || !self.ended.is_empty() {
             records.push(Record::ToolsSettled);
@@ -169,7 +170,7 @@ impl StoredSession {
     pub fn records(&self) -> Vec<Record> {
         let nothing = Self::default();
         let mut records = nothing.difference(&self.state);
-        // The first record of a session is there even if there is nothing to say.
+        // The first record of a session is written even without metadata.
         if !matches!(records.first(), Some(Record::About { .. })) {
             records.insert(0, Record::about(&self.state));
         }
@@ -193,7 +194,7 @@ impl StoredSession {
 fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
     let (old, new) = (&before.messages, &now.messages);
     let mut shared_len = old.shared_prefix(new);
-    // A hook may have built the same messages again.
+    // A hook may have rebuilt equal messages.
     shared_len += old.as_slice()[shared_len..]
         .iter()
         .zip(&new.as_slice()[shared_len..])
@@ -206,7 +207,7 @@ fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Rec
             messages: shared_len,
         });
         if new.is_empty() {
-            // The first input was taken back: a second cut drops the title as well.
+            // The first input was removed: a second cut drops the title as well.
             records.push(Record::Truncated { messages: 0 });
         }
     }

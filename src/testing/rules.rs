@@ -64,8 +64,8 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
     for (at, message) in request.messages.iter().enumerate() {
         let side = match message {
             Message::System(_) => {
-                // Between a call and its result it is `pairs` that objects. Elsewhere providers
-                // are given it as text of the user's side.
+                // Between a call and its result, `pairs` reports it. Elsewhere providers receive it
+                // as text of the user.
                 last = last.map(|_| Side::User);
                 continue;
             }
@@ -173,11 +173,11 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
                 ));
             }
             Part::ToolCall(call) => {
-                // What else a name may hold is the encoder's matter: a model makes names up.
+                // Other characters of a name are left to the encoder: a model may invent names.
                 if call.name.is_empty() {
                     out.push(format!("message[{at}]: a call without a tool's name"));
                 }
-                // What could not be read stands as `null` and is encoded as an object.
+                // Arguments that could not be parsed are `null` and are encoded as an object.
                 if !call.args.is_object() && !call.args.is_null() {
                     out.push(format!(
                         "message[{at}]: the arguments of {:?} are not an object",

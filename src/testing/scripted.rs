@@ -255,7 +255,7 @@ impl Drop for Shared {
             return;
         }
         if script.requests.is_empty() {
-            // Most often an error that was passed on with `?` kept it from being asked.
+            // Usually an error that was returned with `?` ended the test before the first request.
             return;
         }
         if let Some(problem) = script.problem() {

@@ -129,7 +129,7 @@ impl ToolContext {
             self.host.touch();
             self.host.progress(data.into());
             self.host.drained().await;
-            // Time that a slow reader took is not the tool's.
+            // The time that a slow reader took does not count against the tool.
             self.host.touch();
         }
     }

@@ -36,7 +36,7 @@ impl PermissionGate for Gates {
         let mut request = request.clone();
         let mut combined = ToolDecision::proceed();
         let mut contexts = vec![None; self.0.len()];
-        // What runs is what every gate has seen, or made.
+        // The arguments that run were checked, or set, by every gate.
         let mut is_seen = vec![false; self.0.len()];
         for _ in 0..=self.0.len() * MOST_CHANGES {
             let Some(next) = is_seen.iter().position(|is_seen| !is_seen) else {
@@ -54,7 +54,7 @@ impl PermissionGate for Gates {
                 return Ok(denial);
             }
             match decision.args {
-                // Refused where the arguments are replaced. No other gate is shown it.
+                // The caller refuses these arguments, so no other gate checks them.
                 Some(args) if is_too_deep(&args) => {
                     return Ok(ToolDecision::allow().with_args(args));
                 }

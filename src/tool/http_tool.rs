@@ -317,7 +317,7 @@ impl HttpTool {
                 let checked = Checked::new(policy, self.resolver.clone(), url);
                 builder = builder.no_proxy().dns_resolver(checked);
             } else if is_loopback(url) {
-                // A proxy would look for the callback on its own machine.
+                // A proxy would resolve the loopback address on its own machine.
                 builder = builder.no_proxy();
             }
             let client = builder.build();
@@ -372,7 +372,7 @@ impl Tool for HttpTool {
 
 impl fmt::Debug for HttpTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may hold a password or a token; its host says enough.
+        // The address may hold a password or a token, so only its host is printed.
         f.debug_struct("HttpTool")
             .field("name", &self.name)
             .field("host", &self.url.host_str())

@@ -96,7 +96,7 @@ impl BackgroundTasks {
         tasks.count += 1;
         let id: Arc<str> = format!("task_{}", tasks.count).into();
         if tasks.closed {
-            // What the future holds may come back here when it is dropped.
+            // Unlocked first: dropping the future may call this method.
             drop(tasks);
             return id;
         }
@@ -155,7 +155,7 @@ impl BackgroundTasks {
             });
         }
         if has_added {
-            // Spawned by a task while it was polled: look at it in the next round.
+            // Spawned by a task during its poll: polled in the next round.
             cx.waker().wake_by_ref();
         }
         Poll::Pending

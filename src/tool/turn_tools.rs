@@ -53,7 +53,7 @@ impl TurnTools {
         tools.extend(hook_tools.iter().map(|tool| (Origin::Hook, tool.clone())));
         tools.extend(agent_tools.iter().map(|tool| (Origin::Agent, tool.clone())));
         tools.extend(source_tools.map(|tool| (Origin::Source, tool)));
-        // The sort is stable, so that of one name the first in the order above is kept.
+        // The sort is stable: of several tools with one name, the first in the order above is kept.
         tools.sort_by(|(_, a), (_, b)| a.name().cmp(b.name()));
         tools.dedup_by(|(hidden, tool), (kept, other)| {
             let is_double = tool.name() == other.name();

@@ -33,7 +33,7 @@ pub fn schema_of<A: JsonSchema>() -> Value {
             schema.insert("type".to_owned(), "object".into());
         }
         Some(_) => {}
-        // An enum of structs is a choice without a type of its own, which providers insist on.
+        // The schema of an enum of structs has no `type`, which providers require.
         None => {
             schema.insert("type".to_owned(), "object".into());
         }
@@ -58,7 +58,7 @@ pub(super) fn decode<A: DeserializeOwned>(args: &Value) -> Result<A, ArgumentErr
     {
         return Ok(value);
     }
-    // `1.0` is an integer to JSON Schema and to the models that write it, though not to serde.
+    // JSON Schema and models treat `1.0` as an integer; serde does not.
     let mut normalized_args = args.clone();
     floats_to_integers(&mut normalized_args);
     serde_path_to_error::deserialize(&normalized_args).map_err(|error| {
@@ -90,7 +90,7 @@ fn pointer<'a>(segments: impl Iterator<Item = &'a Segment>) -> String {
         match segment {
             Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
             Segment::Map { key } => push_key(&mut pointer, key),
-            // An enum's variant is no step in the JSON, and what is unknown ends the path.
+            // An enum variant is not a step in the JSON, and an unknown segment ends the path.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The arguments of a call, and what calls with such arguments touch.
+//! The arguments of a call, and the accesses they declare.
 
 use std::future::Future;
 use std::sync::Arc;

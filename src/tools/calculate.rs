@@ -108,7 +108,7 @@ fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     let Some(rounded) = result_text.strip_prefix(APPROXIMATE) else {
         return Ok(result_text);
     };
-    // Fend rounds to ten decimals, which leaves nothing of a small number.
+    // Fend rounds to ten decimals, which removes all digits of a small number.
     let digits = evaluate(&format!("({formula}) to 15 sf"), stop)?;
     let digits = digits.strip_prefix(APPROXIMATE).unwrap_or(&digits);
     let is_real = digits

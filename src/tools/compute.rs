@@ -28,7 +28,7 @@ pub(super) async fn on_own_thread<T: Send + 'static>(
         .stack_size(STACK);
     let stop = Cancellation::default();
     let _guard = stop.guard();
-    // Nobody waits for the answer when the call was dropped.
+    // The receiver is gone if the call was dropped.
     builder.spawn(move || drop(sender.send(f(&stop))))?;
     Ok(receiver.await.ok())
 }

@@ -71,7 +71,7 @@ struct Input {
 }
 
 fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
-    // A model may leave the arguments out when it has none.
+    // A model may omit the arguments.
     let name = match args {
         Value::Null => None,
         args => Input::deserialize(args)?.timezone,
@@ -84,7 +84,7 @@ fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
         None => ("Local", TimeZone::system()),
         Some(name) => (name, zone(name)?),
     };
-    // Cut, not rounded: the second that is shown has begun.
+    // Truncated, not rounded.
     let now = Timestamp::from_second(Timestamp::try_from(now)?.as_second())?;
     let local_time = now.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z");
     Ok(format!("UTC: {now}\n{label}: {local_time}"))

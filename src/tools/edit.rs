@@ -58,7 +58,7 @@ pub(super) async fn edit(
     }
     let content = backend.read(path).await?;
     let (file, old, new) = (path.to_owned(), old.to_owned(), new.to_owned());
-    // A large file takes a while, bounded by its size.
+    // Not on the async thread: a large file takes a while.
     let replaced = blocking(move || Ok(replace(&file, &content, &old, &new, policy))).await??;
     let old_hash = replaced.before;
     backend
@@ -83,7 +83,7 @@ fn replace(
 ) -> Result<Replaced, ToolError> {
     let (old, new) = with_line_ends_of(content, old, new);
     let finder = memmem::Finder::new(old.as_bytes());
-    // One more tells that there are more.
+    // One more than the limit, to detect that there are more.
     let matches = finder.find_iter(content).take(MAX_COUNTED + 1);
     let count = matches.count();
     let replacement_count = match (count, policy) {
@@ -169,7 +169,7 @@ fn with_line_ends_of<'a>(
     }
     let in_crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     if !old.contains('\n') {
-        // A replacement with new lines in a file of which every line ends so.
+        // A replacement with line breaks, in a file in which every line ends with CRLF.
         let mut line_ends = memchr::memchr_iter(b'\n', content);
         return match line_ends.all(|at| at > 0 && content[at - 1] == b'\r') {
             true => (Cow::Borrowed(old), Cow::Owned(in_crlf(new))),
@@ -201,7 +201,7 @@ fn near(content: &str, old: &str) -> Option<usize> {
     if old.trim().is_empty() {
         return None;
     }
-    // With a line feed around each line, so that only whole lines match; in linear time.
+    // A line feed around each line restricts the search to whole lines, in linear time.
     let lines = |text: &str| {
         let mut lines = String::with_capacity(text.len() + 2);
         lines.push('\n');

@@ -36,7 +36,7 @@ pub(super) async fn list_json(
     });
     text.push(']');
     let mut output = ToolOutput::new(text);
-    // Beside the array, which stays one.
+    // A separate part, so that the array stays valid JSON.
     if let Some(note) = listing.note(details.len()) {
         output.content.parts_mut().push(Part::Text(note));
     }

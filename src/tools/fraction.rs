@@ -29,7 +29,7 @@ pub(super) fn check(formula: &str) -> Result<(), String> {
     let mut reader = Reader { rest: formula };
     loop {
         reader.sum()?;
-        // What cannot be read is an error to fend as well.
+        // Fend rejects an unreadable rest as well.
         let mut chars = reader.rest().chars();
         if chars.next().is_none() {
             return Ok(());
@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
         let mut size = self.power()?;
         size.is_signed |= is_negative;
         if is_inverse {
-            // Two inverses cancel; the bound of both holds for either.
+            // Two inversions cancel out; the bound of both is valid for either.
             let inverse = size.inverse();
             size = Size {
                 numerator: size.numerator.max(inverse.numerator),

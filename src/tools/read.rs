@@ -214,7 +214,7 @@ impl Line {
         };
         let is_lossy = match std::str::from_utf8(bytes) {
             Ok(_) => false,
-            // An error at the end alone may come from where the line was cut.
+            // An error only at the end may be caused by the cut.
             Err(error) => is_whole || error.error_len().is_some(),
         };
         let text = String::from_utf8_lossy(bytes);

@@ -111,7 +111,7 @@ fn format_output(output: &CommandOutput, style: Style) -> String {
     let is_marked = style.stderr == Stderr::Marked;
     let stderr = if is_marked { stderr.trim() } else { &stderr };
     if !stderr.is_empty() {
-        // The marked lines are joined to the whole of standard output, its last line end included.
+        // The trailing line break of standard output is kept before marked lines.
         if !text.is_empty() && (is_marked || !text.ends_with('\n')) {
             text.push('\n');
         }
@@ -140,7 +140,7 @@ fn format_output(output: &CommandOutput, style: Style) -> String {
 }
 
 fn decoded(captured: &Captured, max_chars: usize) -> String {
-    // Before the cut, which else could leave a part of a secret.
+    // Redacted before the cut, which could leave a part of a secret.
     let mut full_text = captured.text();
     redact_text(&mut full_text);
     let total = captured.total();

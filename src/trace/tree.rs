@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::
         let parent = span.parent.filter(|parent| ids.contains(parent));
         child_spans.entry(parent).or_default().push(span);
     }
-    // Without recursion: how deep spans nest is not up to this crate.
+    // Not recursive: this crate does not control the depth of spans.
     let mut stack: Vec<(usize, Option<&SpanRecord>, &SpanRecord)> = Vec::new();
     let children = |of: Option<&SpanRecord>| {
         let id = of.map(|span| span.id);

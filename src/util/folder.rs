@@ -12,7 +12,7 @@ pub(crate) fn make_folder(
     sync: impl Fn(&Path) -> io::Result<()>,
 ) -> io::Result<PathBuf> {
     let keep_name = |folder: &Path| match folder.parent().map(&sync) {
-        // Nothing more can be done in a folder that may not be read.
+        // A folder that may not be read cannot be synced.
         Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
         _ => Ok(()),
     };
@@ -20,12 +20,12 @@ pub(crate) fn make_folder(
     let folders = full_path.ancestors();
     let missing_folders: Vec<_> = folders.take_while(|folder| !folder.is_dir()).collect();
     if let Some(existing) = full_path.ancestors().nth(missing_folders.len()) {
-        // Whoever made it may not have come to this.
+        // The process that created it may have ended before the sync.
         keep_name(&fs::canonicalize(existing)?)?;
     }
     for folder in missing_folders.into_iter().rev() {
         match DirBuilder::new().mode(0o700).create(folder) {
-            // Somebody else was faster.
+            // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             made => made?,
         }
@@ -54,7 +54,7 @@ mod tests {
         symlink("real", root.join("link")).unwrap();
         let synced_folders = RefCell::new(Vec::new());
         let sync = |folder: &Path| {
-            // Its name is there by then.
+            // The folder exists when it is synced.
             synced_folders.borrow_mut().push(folder.canonicalize()?);
             sync_folder(folder)
         };

@@ -120,7 +120,7 @@ mod tls {
         let mut config = if secure {
             trusting_system()?
         } else {
-            // So that plain http works where there is no certificate store.
+            // Plain http must work on machines without a certificate store.
             trusting_nobody()?
         };
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -222,7 +222,7 @@ mod tests {
             settings.chunks(6).any(|setting| setting == limit),
             "{settings:?}"
         );
-        // What the sockets hold besides.
+        // Plus the buffers of the sockets.
         assert!(bytes_sent < 32 * 1024 * 1024, "{bytes_sent}");
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn count_values(text: impl AsRef<[u8]>, most: usize) -> usize {
 /// Ends at nesting deeper than `deepest`.
 fn count(text: &[u8], most: usize, deepest: usize) -> usize {
     let (mut count, mut depth, mut offset) = (0_usize, 0_usize, 0);
-    // Whether the next scalar is a new value, and whether the value before was a string.
+    // True if the next scalar is a new value, and if the previous value was a string.
     let (mut is_new, mut was_string) = (true, false);
     while let Some(&byte) = text.get(offset) {
         offset += 1;
@@ -80,7 +80,7 @@ fn count(text: &[u8], most: usize, deepest: usize) -> usize {
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(remaining) = text.get(at..) {
         match remaining.first() {
-            // Escapes come in rows, for which a search would be slow.
+            // A vectorised search would be slow for many escapes in a row.
             Some(b'\\') => at += 2,
             Some(b'"') => return at + 1,
             _ => match memchr2(b'"', b'\\', remaining) {
@@ -232,7 +232,7 @@ mod tests {
             prop_assert_eq!(count_values(&text, usize::MAX), count);
             prop_assert!(has_more_values(&text, count - 1));
             prop_assert!(!has_more_values(&text, count));
-            // What is cut off, or lacks a character.
+            // Truncated texts and texts without one character.
             for at in text.char_indices().map(|(at, _)| at) {
                 let mut broken = text.clone();
                 broken.remove(at);

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// assert_eq!(head("größe", 9), ("größe", 0));
 /// ```
 pub fn head(text: &str, max_chars: usize) -> (&str, usize) {
-    // As many bytes hold at most as many characters.
+    // A text has at most as many characters as bytes.
     if text.len() <= max_chars {
         return (text, 0);
     }

@@ -253,7 +253,7 @@ impl Backend for DockerBackend {
     }
 
     async fn read_range(&self, path: &str, offset: u64, len: usize) -> Result<Bytes> {
-        // No file is larger than what the shell can count.
+        // The shell counts bytes in a signed 64-bit number.
         let offset = offset.min(i64::MAX as u64 - 1);
         let len = range_length(len, self.inner.settings.max_read) as u64;
         let arguments = [offset.to_string(), len.to_string()];

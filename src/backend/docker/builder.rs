@@ -219,7 +219,7 @@ impl DockerBuilder {
         }
         if let Some(memory) = self.memory {
             let memory = memory.to_string();
-            // Alone, the limit would be doubled by swap.
+            // Without `--memory-swap`, swap doubles the limit.
             push(&["--memory", &memory, "--memory-swap", &memory]);
         }
         if let Some(cpus) = self.cpus {
@@ -234,7 +234,7 @@ impl DockerBuilder {
             let fields = fields.map(|field| quoted(&field)).join(",");
             push(&["--mount", &format!("{fields},readonly")]);
         }
-        // It waits forever, and ends at once when it is told to.
+        // `tail` runs until it receives a signal, and then exits at once.
         push(&["--entrypoint", "tail", image, "-f", "/dev/null"]);
         arguments
     }
@@ -243,7 +243,7 @@ impl DockerBuilder {
         let reject = |text: String| Err(Error::new(ErrorKind::Config, text));
         let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
         let name = &self.name;
-        // What begins with a dash would be taken for an option.
+        // The engine would read a name with a leading dash as an option.
         let mut characters = name.bytes();
         let is_name = characters.next().is_some_and(|c| c.is_ascii_alphanumeric())
             && characters.all(|c| c.is_ascii_alphanumeric() || b"_.-".contains(&c));
@@ -278,7 +278,7 @@ impl DockerBuilder {
                 ));
             }
         }
-        // The engine takes 0 for no limit.
+        // The engine treats 0 as "no limit".
         if self.memory == Some(0) {
             let text = "memory of 0 bytes: it must be more; `no_memory_limit` removes the limit";
             return reject(text.to_owned());

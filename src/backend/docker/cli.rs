@@ -66,7 +66,7 @@ impl Cli {
             .env_clear()
             .envs(environment(std::env::vars_os(), &[&BTreeMap::new()]))
             .envs(variables);
-        // What a terminal sends to this process is not meant for it.
+        // Signals of the terminal, such as Ctrl-C, must not reach the client.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
     }
@@ -106,7 +106,7 @@ impl Cli {
         let work = async {
             let write = async {
                 if let Some(mut stdin) = stdin {
-                    // Who does not want to read it will say why.
+                    // If the client does not read its input, its exit status gives the reason.
                     drop(stdin.write_all(input).await);
                 }
             };

@@ -39,7 +39,7 @@ pub(super) async fn start(
     let (mut child, group) = container.cli.spawn(&arguments)?;
     let first = async {
         if let Some(stdin) = &mut child.stdin {
-            // Who does not want to read it will say why.
+            // If the client does not read its input, its exit status gives the reason.
             drop(stdin.write_all(work.as_bytes()).await);
         }
         let mut line = Vec::new();

@@ -58,7 +58,7 @@ impl Container {
             }
             return Ok(container);
         };
-        // A name that is taken is somebody else's container, and must not be removed below.
+        // A container that already has this name is not ours and must not be removed below.
         if container.status().await? != ContainerStatus::Missing {
             let text = format!(
                 "there is a container {:?} already; attach to it, or choose another name",
@@ -148,7 +148,7 @@ impl Drop for Container {
             .stderr(Stdio::null());
         if let Ok(mut child) = command.spawn() {
             let reaper = std::thread::Builder::new().name("agentcore-docker".to_owned());
-            // Without a thread it is reaped with this process.
+            // Without a thread the child is reaped when this process ends.
             drop(reaper.spawn(move || drop(child.wait())));
         }
     }

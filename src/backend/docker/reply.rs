@@ -18,7 +18,7 @@ pub(super) fn data<'a>(called: &'a Called, path: &str, root: &str) -> Result<&'a
     match word.strip_prefix(MARK) {
         Some("ok") => Ok(body),
         Some(word) => Err(error(word, path, root, &called.stderr)),
-        // It never came to the script.
+        // The script was not started.
         None => Err(refused("the container", called)),
     }
 }

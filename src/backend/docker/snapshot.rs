@@ -70,7 +70,7 @@ impl Snapshot {
             let Some(offset) = memchr::memmem::find(data, end.as_bytes()) else {
                 break;
             };
-            // The first byte says whether it could be read.
+            // The first byte is `+` if the file could be read.
             if let Some((b'+', content)) = data[..offset].split_first() {
                 let content = Bytes::copy_from_slice(content);
                 if other == name {
@@ -100,7 +100,7 @@ impl Backend for Snapshot {
         };
         match content {
             Some(content) => Ok(content),
-            // It says what is wrong with it.
+            // This read returns the error of the file.
             None => self.backend.read(path).await,
         }
     }

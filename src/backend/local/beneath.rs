@@ -23,7 +23,8 @@ pub(super) const MAX_LINKS: usize = 40;
 pub(super) fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     match open_by_kernel(root.dir(), path, flags, mode) {
-        // Out of the root, or by an absolute link; no such call; a filter that refuses the call.
+        // The path leaves the root or has an absolute link, the call is missing, or a filter
+        // refuses it.
         Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => {}
         done => return Ok(done?),
     }
@@ -42,7 +43,7 @@ fn open_by_kernel(
     /// The number of attempts at a path with `..`, which the kernel refuses to resolve when an
     /// entry is renamed meanwhile.
     const TRIES: usize = 64;
-    // A mode without a file to make is an error to this call.
+    // The call rejects a mode unless it creates a file.
     let mode = if flags.contains(OFlags::CREATE) {
         mode
     } else {
@@ -100,7 +101,7 @@ fn open_by_steps(
             folders.push(fs::openat(current_dir, &part, flags, Mode::empty())?);
         }
     }
-    // The path ended in a folder that is open already.
+    // The path ended in a folder that is already open.
     let current_dir = folders.last().map_or(root.dir(), AsFd::as_fd);
     fs::openat(
         current_dir,

@@ -36,7 +36,7 @@ impl Root {
             return Err(too_large(size));
         }
         let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // It may grow while it is read.
+        // The file may grow during the read.
         let result = file.take(max.saturating_add(1)).read_to_end(&mut content);
         result.map_err(|error| self.error(path, error))?;
         if content.len() as u64 > max {
@@ -62,7 +62,7 @@ impl Root {
     }
 
     pub(super) fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        // For the folders above it, which are made if they are missing.
+        // Creates the missing parent folders.
         drop(self.target_of(path, Parents::Make)?);
         let mut file = self.open_append(path)?;
         let result = file.write_all(content).and_then(|()| file.sync_all());
@@ -127,7 +127,7 @@ impl Root {
             let mut kind = entry.file_type();
             let mut size = 0;
             if kind == FileType::Unknown || (sizes && kind == FileType::RegularFile) {
-                // What was removed in between is not listed.
+                // Entries that were removed since the listing are skipped.
                 let Ok(stat) = fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
                     continue;
                 };

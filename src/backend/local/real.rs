@@ -41,7 +41,7 @@ fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
     let parent = follow(path.parent().unwrap_or(Path::new("/")), links)?;
     let name = match path.components().next_back() {
         Some(Component::Normal(name)) => name,
-        // What is missing leads nowhere else.
+        // A missing component is not a link.
         Some(Component::ParentDir) => return Ok(parent.parent().unwrap_or(&parent).to_owned()),
         _ => return Ok(parent),
     };

@@ -63,11 +63,11 @@ impl Root {
             if kind != FileType::RegularFile {
                 return Err(not_a_file(path, kind));
             }
-            // A new file could take the place of one that may not be written.
+            // A rename would replace a file even if it is not writable.
             fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(make_error)?;
         }
         if let Some(expected) = expected {
-            // What has grown beyond all bounds need not be read.
+            // A file of another size has changed; a very large one is not read.
             if old.as_ref().map(size_of) != Some(expected.size()) {
                 return Err(failure::conflict(path));
             }
@@ -113,7 +113,7 @@ impl Root {
         let bytes = relative.as_os_str().as_encoded_bytes();
         let name = match relative.file_name() {
             Some(name) if bytes.ends_with(name.as_encoded_bytes()) => name.to_owned(),
-            // `a/`, `a/.` and `..` mean a folder, which may be missing or lie outside.
+            // `a/`, `a/.` and `..` are folders, which may be missing or outside the root.
             _ => {
                 let folder = self.open_parent(relative);
                 folder.map_err(|error| self.error(path, error))?;
@@ -174,12 +174,13 @@ fn replace(
 ) -> io::Result<()> {
     let (mut file, temporary) = Temporary::create(folder)?;
     if let Some(old) = old {
-        // Before there is anything to read that the file did not show to everybody.
+        // Set before the content is written, so that users who could not read the old file cannot
+        // read the new one.
         fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))?;
     }
     file.write_all(content)?;
     if let Some(old) = old {
-        // Only a privileged process may give a file away; the others keep it as their own.
+        // Only a privileged process may change the owner; for others the file belongs to this user.
         let owner = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
         let _ = fs::fchown(&file, Some(owner.0), Some(owner.1));
         fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
@@ -194,7 +195,7 @@ fn sync_folder(folder: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match fs::openat(folder, ".", flags, Mode::empty()) {
         Ok(folder) => match fs::fsync(&folder) {
-            // Not every file system knows of it.
+            // Some file systems do not support syncing a folder.
             Err(Errno::INVAL) => Ok(()),
             done => Ok(done?),
         },

@@ -166,12 +166,12 @@ impl Root {
     /// Converts an error about a path to one with a description in words.
     pub(super) fn error(&self, path: &str, error: io::Error) -> Error {
         let reason = match error.kind() {
-            // What leaves the root is told by the error of a link across file systems.
+            // A path that leaves the root fails with the error of a link across file systems.
             io::ErrorKind::CrossesDevices => return self.outside(path),
             io::ErrorKind::NotFound => "does not exist".to_owned(),
             io::ErrorKind::IsADirectory => "is a folder".to_owned(),
             io::ErrorKind::NotADirectory => "is a file, or lies beneath one".to_owned(),
-            // A FIFO or socket was opened for writing.
+            // A FIFO without a reader or a socket was opened for writing.
             _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
                 return not_a_file(path, FileType::Fifo);
             }

@@ -98,7 +98,7 @@ fn add<K>(root: &Root, search: &mut Search<K>, path: String) {
 fn rules(root: &Root, dir: &str, entries: &[DirEntry], cancellation: &Cancellation) -> Rules {
     let contents = Rules::files(entries).filter_map(|file| {
         let path = join(dir, file);
-        // A file of rules that cannot be read rules nothing, as with git.
+        // An ignore file that cannot be read has no effect, as in git.
         root.read_range(&path, 0, Rules::READ).ok()
     });
     let contents: Vec<_> = contents.collect();

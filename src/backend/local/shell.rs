@@ -160,10 +160,10 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let pipe = output_pipe.as_ref().and_then(PipeEnd::writer);
     let mut process = tokio::process::Command::from(process);
     process.kill_on_drop(true);
-    // The writing ends of pipes in `process` would keep them open: it goes with the closure.
+    // `process` holds write ends of the pipes, which would keep them open; the closure drops it.
     let spawn = move || process.spawn().map_err(failed);
     let mut child = settings.confine(spawn).await?;
-    // Not under the sandbox: it would hide the process table.
+    // Collected outside the sandbox, which hides the process table.
     let evidence = evidence(&child, &mark, pipe);
     let mut strays = Strays::new(evidence, cgroup, settings.sweeper.clone());
     if has_cgroup {
@@ -222,14 +222,14 @@ fn evidence(child: &Child, mark: &str, pipe: Option<PipeEnd>) -> Option<Evidence
 
 /// Moves the shell, which waits for that, to its cgroup. It continues where it is if that fails.
 async fn admit(child: Child, mut strays: Strays) -> Result<(Child, Strays)> {
-    // The child is held until it was moved: its id may not become another process's before.
+    // The child is held until the move is done, so that its id is not reused by another process.
     let admitted = spawn_blocking(move || {
         strays.admit(child.id());
         (child, strays)
     });
     let (mut child, strays) = admitted.await.map_err(|error| failed(error.into()))?;
     if let Some(lifeline) = &mut child.stdin {
-        // If it has ended meanwhile, that is its outcome.
+        // A child that has ended already reports its own exit status.
         drop(lifeline.write_all(b"\n").await);
     }
     Ok((child, strays))
@@ -255,7 +255,7 @@ fn open_cwd(root: &Root, cwd: &str) -> Result<Cwd> {
     if stat.st_nlink == 0 {
         return Err(root.error(cwd, Errno::NOENT.into()));
     }
-    // Where there is `/proc`, the child changes to the very folder that was opened.
+    // With `/proc`, the child changes to exactly the folder that was opened.
     let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
     let path = if by_handle.exists() {
         by_handle

@@ -47,7 +47,7 @@ pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
     if !swept.is_news(folder) {
         return;
     }
-    // The handle is one to work in, not to read.
+    // The handle of the root cannot be read from.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = fs::openat(folder, ".", flags, Mode::empty());
     let Ok(entries) = dir.and_then(Dir::new) else {

@@ -37,10 +37,10 @@ impl Capture {
     pub(super) async fn read(&self, stream: Option<impl AsyncRead + Unpin>) {
         let Some(mut stream) = stream else { return };
         let mut buffer = vec![0; 16 * 1024];
-        // A pipe that cannot be read any more has ended.
+        // A read error means that the pipe has ended.
         while let Ok(bytes_read @ 1..) = stream.read(&mut buffer).await {
             lock(&self.0).push(&buffer[..bytes_read]);
-            // A flood is always ready: let the clock and the others have their turn.
+            // A stream of continuous output is always ready: yield to timers and other tasks.
             tokio::task::yield_now().await;
         }
     }

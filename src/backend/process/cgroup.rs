@@ -60,16 +60,16 @@ impl Cgroup {
 
     fn at(path: PathBuf) -> io::Result<Self> {
         fs::create_dir(&path)?;
-        // From here on it is removed when it is dropped.
+        // From here on, dropping the cage removes the folder.
         let cgroup = Self {
             lock: File::open(&path)?,
             path,
         };
         flock(&cgroup.lock, FlockOperation::NonBlockingLockExclusive)?;
-        // Older kernels cannot end a cgroup at once.
+        // Older kernels have no `cgroup.kill`.
         match cgroup.path.join("cgroup.kill").exists() {
             true => Ok(cgroup),
-            // Another process may have taken it for a leftover before it was locked.
+            // Another process may have removed it as a leftover before it was locked.
             false if !cgroup.path.exists() => Err(ErrorKind::NotFound.into()),
             false => Err(ErrorKind::Unsupported.into()),
         }
@@ -91,7 +91,7 @@ impl Cgroup {
 
     /// Kills all that is in it.
     pub(super) fn kill(&self) {
-        // It fails when the cgroup is gone, and with it all that was in it.
+        // The write fails if the cgroup is gone, and then its processes are gone as well.
         drop(fs::write(self.path.join("cgroup.kill"), "1"));
     }
 
@@ -137,7 +137,7 @@ fn mount(line: &str) -> Option<(PathBuf, String)> {
     }
     let mut fields = mount.split(' ').skip(3);
     let (root, path) = (fields.next()?, fields.next()?);
-    // Unusual characters are escaped.
+    // Special characters are escaped in this file; such paths are not supported.
     (!path.contains('\\')).then(|| (PathBuf::from(path), root.to_owned()))
 }
 
@@ -169,7 +169,7 @@ fn remove_leftovers(folder: &Path) {
             locked.is_ok()
         });
         if is_left {
-            // What was just killed may not be gone yet: another process removes it then.
+            // If killed processes have not exited yet, another process removes the cgroup later.
             remove(&path, MAX_DEPTH);
         }
     }
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn unlocked_cgroup_is_removed_and_a_locked_one_is_kept() {
-        // Where this process may make none, there is nothing to show.
+        // Skipped where this process may not create a cgroup.
         let Some(cgroup) = Cgroup::new() else { return };
         let parent = cgroup.path().parent().unwrap();
         let leftover_folder = parent.join(format!("{PREFIX}0-{:016x}", fastrand::u64(..)));

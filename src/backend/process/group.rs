@@ -73,7 +73,7 @@ impl Group {
         if let Some(strays) = strays {
             let group = self.clone();
             let task = spawn_blocking(move || strays.end(|| group.end()));
-            // An error means that the runtime is going, and the search goes on elsewhere.
+            // An error means that the runtime is shutting down; the sweeper continues the search.
             drop(timeout(LIMIT, task).await);
         }
         self.end();
@@ -88,7 +88,8 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         let Some(leader) = self.leader else { return };
-        // Who was started a moment ago may not lead a group yet. No such process is no failure.
+        // A child that was started a moment ago may not lead its group yet. A missing process is
+        // not an error.
         let is_sent = kill_process_group(leader, signal).is_ok();
         if !is_sent && !self.is_reaped.load(Ordering::Acquire) {
             let _ = kill_process(leader, signal);
@@ -98,7 +99,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The strays follow.
+        // The strays are dropped, and so ended, afterwards.
         self.end();
     }
 }

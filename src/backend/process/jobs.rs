@@ -58,7 +58,7 @@ impl Jobs {
         };
         tokio::spawn(async move {
             let output = running.wait(limit).await;
-            // Nobody listens when the command has been forgotten.
+            // The receiver is gone if the command was removed.
             drop(sender.send(Some(output)));
         });
         jobs.insert(id.clone(), job);
@@ -79,7 +79,7 @@ impl Jobs {
         let removed = lock(&self.jobs).remove(id);
         let mut job = removed.ok_or_else(|| no_command(id))?;
         job.stop.cancel();
-        // An error means that its task is gone, and the command with it.
+        // An error means that the task, and with it the command, has ended.
         drop(job.outcome.wait_for(Option::is_some).await.map(drop));
         Ok(job.output())
     }

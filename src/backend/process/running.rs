@@ -42,7 +42,7 @@ pub(in super::super) enum Ending {
     Message,
 }
 
-/// A command under way. Dropping it kills it, and all it started.
+/// A running command. Dropping it kills the command and everything it started.
 #[derive(Debug)]
 pub(in super::super) struct Running {
     pub(super) group: Arc<Group>,
@@ -98,7 +98,7 @@ impl Running {
             err,
             stop,
         } = self;
-        // Killed even when the group outlives this future in a list of commands.
+        // Kills the group even if the list of commands still holds it when this future is dropped.
         let kill_guard = KillOnDrop(&group);
         let mut reader = pin!(async {
             tokio::join!(out.read(stdout), err.read(stderr));
@@ -121,7 +121,7 @@ impl Running {
         drop(kill_guard);
         drop(lifeline);
         if !is_read {
-            // Who holds the pipe and was not found is not waited for.
+            // A process that holds the pipe and was not found is waited for only this long.
             drop(timeout(DRAIN, reader.as_mut()).await);
         }
         let status = status.ok();
@@ -160,7 +160,7 @@ async fn end(
     };
     match (ending, &mut *lifeline) {
         (Ending::Message, Some(lifeline)) => {
-            // Who does not read any more has ended, or will be killed.
+            // A child that does not read has ended or will be killed.
             let message = lifeline.write_all(b"stop\n");
             drop(timeout(GRACE, message).await);
         }
@@ -172,7 +172,7 @@ async fn end(
             status = wait(child, group) => return (status, timed_out),
             () = sleep(GRACE) => {}
         }
-        // Closing the lifeline is the last word; it takes a moment to be heard.
+        // Closing the lifeline is the last request to end; the child needs a moment to react.
         if lifeline.take().is_none() || ending == Ending::Signal {
             break;
         }

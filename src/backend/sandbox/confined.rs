@@ -67,10 +67,10 @@ impl Confined {
         let (confinement, runtime) = (self.clone(), Handle::current());
         let (sender, outcome) = oneshot::channel();
         let work = move || {
-            // The child belongs to the runtime it was started in.
+            // The child is registered with the runtime that started it.
             let _entered = runtime.enter();
             let result = confinement.restrict(&report).and_then(|()| start());
-            // Nobody waits any more: dropped with all that was started.
+            // If the receiver is gone, the result and the started child are dropped.
             drop(sender.send(result));
         };
         let thread = std::thread::Builder::new().name("agentcore-sandbox".to_owned());

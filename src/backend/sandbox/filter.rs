@@ -36,7 +36,7 @@ pub(super) fn restrict(sandbox: &Sandbox) -> Result<()> {
 }
 
 fn program(rules: Rules) -> Built<BpfProgram> {
-    // Calls of another architecture kill who makes them: their numbers mean something else.
+    // A system call of another architecture kills the process: its numbers have another meaning.
     let arch = std::env::consts::ARCH.try_into()?;
     let action = SeccompAction::Errno(libc::EACCES as u32);
     SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()
@@ -56,14 +56,14 @@ fn rules(sandbox: &Sandbox) -> Built<Rules> {
     if sandbox.any_network {
         return Ok(rules);
     }
-    // What is asked for through a ring is not seen by the filter.
+    // The filter does not see operations that are submitted through io_uring.
     refuse(libc::SYS_io_uring_setup, Vec::new());
     refuse(libc::SYS_socket, sockets(sandbox)?);
     if sandbox.bind.is_empty() && !sandbox.unix_sockets {
-        // A socket that listens without a port is given one.
+        // `listen` on an unbound socket binds it to a free port.
         refuse(libc::SYS_listen, Vec::new());
     }
-    // Sending may connect, too, and so go past the ports that are allowed.
+    // `MSG_FASTOPEN` connects while sending and would bypass the allowed ports.
     let fast_open = libc::MSG_FASTOPEN as u64;
     for (call, argument) in [
         (libc::SYS_sendto, 3),
@@ -92,7 +92,7 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
         return Ok(Vec::new());
     }
     let mut rules = vec![SeccompRule::new(family_conditions)?];
-    // Of the protocols only the usual ones: others, such as MPTCP, Landlock does not look at.
+    // Only the usual protocols: Landlock does not check others, such as MPTCP.
     let protocols = [
         (sandbox.tcp(), libc::SOCK_STREAM, libc::IPPROTO_TCP),
         (sandbox.udp, libc::SOCK_DGRAM, libc::IPPROTO_UDP),

@@ -15,7 +15,7 @@ pub(super) fn current() -> Kernel {
 
     static CURRENT: OnceLock<Kernel> = OnceLock::new();
     *CURRENT.get_or_init(|| {
-        // Only trying tells, and it restricts the thread that tries.
+        // Support is found only by trying, and that restricts the thread.
         let thread = std::thread::spawn(|| Kernel {
             abi: super::landlock::probe(),
             seccomp: super::filter::probe(),

@@ -50,7 +50,7 @@ pub(super) fn restrict(sandbox: &Sandbox, private: Option<&Path>, abi: u32) -> R
 
 fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, landlock::RulesetError> {
     let mut ruleset = Ruleset::default()
-        // Nothing is left out silently: `abi` was chosen by what there is.
+        // Unsupported rules are errors: `abi` was chosen to match the kernel.
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
     if abi >= ABI::V4 && !sandbox.any_network {
@@ -134,7 +134,7 @@ fn rights(access: Access, abi: ABI) -> BitFlags<AccessFs> {
     match access {
         Access::Read => AccessFs::ReadFile | AccessFs::ReadDir,
         Access::Execute => AccessFs::from_read(abi),
-        // A privileged user could make a device and through it reach a whole disk.
+        // With a device file, a privileged user could access the whole disk.
         Access::Write => {
             all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
         }

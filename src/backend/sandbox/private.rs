@@ -34,8 +34,8 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // A process that is just being killed may still write there; what stays is the system's
-        // to tidy up, as with any temporary file.
+        // A process that is being killed may still write there; the system cleans up the rest, as
+        // with any temporary file.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

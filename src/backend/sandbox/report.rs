@@ -122,7 +122,7 @@ pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
     let requests = [
         (SandboxLimit::Files, true, abi >= 1),
         (SandboxLimit::Truncation, true, abi >= TRUNCATE),
-        // Where no TCP is allowed at all, the filter alone is enough.
+        // If no TCP is allowed, the filter alone is sufficient.
         (
             SandboxLimit::Tcp,
             !any_network,

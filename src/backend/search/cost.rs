@@ -41,7 +41,7 @@ pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
             "the regular expression has {bytes} bytes; at most {MAX_BYTES} are allowed"
         )));
     }
-    // The settings do not change the number of positions, but reject what is not UTF-8.
+    // These settings do not change the number of positions; they only reject non-UTF-8 patterns.
     let mut parser = ParserBuilder::new().utf8(false).build();
     let hir = parser
         .parse(pattern)

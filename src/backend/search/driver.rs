@@ -1,4 +1,4 @@
-//! A search that is given listings and contents.
+//! The drivers of a search, which supply listings and contents.
 
 use std::fs::File;
 
@@ -240,7 +240,7 @@ async fn enter<B: Backend + ?Sized, K: Send + 'static>(
     entries: Vec<DirEntry>,
 ) -> Result<Search<K>> {
     for dir in parent_folders(&base) {
-        // Only the names of ignore files matter, and that there are some.
+        // Only the names of ignore files are used.
         if let Ok(entries) = backend.list(dir).await {
             let contents = ignore_files(backend, dir, &entries).await;
             let dir = dir.to_owned();
@@ -280,7 +280,7 @@ async fn ignore_files<B: Backend + ?Sized>(
 ) -> Vec<Bytes> {
     let mut contents = Vec::new();
     for file in Rules::files(entries) {
-        // A file of rules that cannot be read rules nothing, as with git.
+        // An ignore file that cannot be read has no effect, as in git.
         let path = join(dir, file);
         let content = backend.read_range(&path, 0, Rules::READ).await;
         contents.extend(content.ok());

@@ -53,7 +53,8 @@ impl Globber {
             .literal_separator(true)
             .build()
             .map_err(|error| invalid(error.to_string()))?;
-        // A set of one: unlike a matcher, it reports an expression that does not compile.
+        // A set with one glob: unlike `GlobMatcher`, building it reports an expression that does
+        // not compile.
         let matcher = GlobSet::builder()
             .add(glob)
             .build()

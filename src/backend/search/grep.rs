@@ -140,7 +140,7 @@ impl Grepper {
         if outcome.is_err() {
             self.found.skipped += 1;
         }
-        // What stands before the first NUL byte of a file is no text either.
+        // Lines before the first NUL byte of a binary file are not reported either.
         if binary || file.count == 0 {
             return true;
         }

@@ -35,10 +35,10 @@ impl Interruptible<'_> {
     fn merged(&self, haystack: &[u8], first: Match) -> io::Result<Match> {
         let mut group = first;
         let mut line_end = end_of_line(haystack, first);
-        // All later matches begin on the last line: it is reported, and nothing follows it.
+        // On the last line, later matches are on a line that is already reported.
         while line_end < haystack.len() {
             let offset = resumed(haystack, group);
-            // As the searcher does: what is left is a haystack of its own.
+            // As in the searcher, the remaining bytes are a separate haystack.
             let Some(next) = self.find(&haystack[offset..])? else {
                 break;
             };

@@ -102,7 +102,7 @@ impl Rules {
         if lines > 0 {
             pieces.extend(builder.build());
         }
-        // The last line that matches decides.
+        // The last matching line takes precedence.
         self.pieces.extend(pieces.into_iter().rev());
     }
 

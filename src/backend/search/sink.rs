@@ -99,7 +99,7 @@ impl Sink for Lines<'_> {
 fn line_text(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    // A character takes four bytes at most: no need to decode the whole of a very long line.
+    // A character takes four bytes at most, so the rest of a very long line is not decoded.
     let (prefix, suffix) = line.split_at(line.len().min(MAX_LINE_CHARS * 4));
     let prefix = String::from_utf8_lossy(prefix);
     let (head, omitted_count) = text::head(&prefix, MAX_LINE_CHARS);

@@ -85,7 +85,7 @@ impl Walk {
             self.truncated = true;
             return;
         }
-        // A folder's files come with its name and a slash before them: so it is sorted.
+        // Paths of a folder's files start with its name and a slash; the order includes the slash.
         entries.sort_by_cached_key(|entry| Reverse(path_bytes(entry)));
         self.folders.push(Folder {
             path,

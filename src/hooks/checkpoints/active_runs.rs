@@ -19,7 +19,7 @@ struct Scope {
     outer: Option<Arc<Scope>>,
 }
 
-/// A run that is going on, and no child of another one here.
+/// An active run that is not a child of another active run.
 pub(super) struct ActiveRun {
     pub(super) session: Arc<str>,
     position: Mutex<Position>,
@@ -41,7 +41,8 @@ impl Position {
     }
 
     fn of(messages: &Messages, previous: &Self) -> Self {
-        // What was said while calls wait stands in front of their results only until they have them.
+        // A message that was added while calls wait precedes their results only until these are
+        // stored.
         let history = messages.as_slice();
         let pending_index = history
             .iter()

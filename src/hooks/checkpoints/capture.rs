@@ -104,7 +104,7 @@ impl FileCheckpoints {
         let (message, relative) = (position.message, file.relative.clone());
         let lookup = blocking(move || {
             inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
-                // It is put aside with the next record, which must not build on it.
+                // The next record moves the damaged file away and must not depend on it.
                 Err(error) if error.kind() == ErrorKind::Corrupt => Ok(IndexedFile::default()),
                 Err(error) => Err(error),
                 Ok(()) => Ok(IndexedFile {
@@ -114,7 +114,8 @@ impl FileCheckpoints {
             })
         });
         let indexed = lookup.await?;
-        // What somebody else has made of it since is kept, too, and told from the session's own.
+        // Content that something else has written since then is stored as well, separate from the
+        // session's own.
         let is_captured = indexed.is_captured && self.is_own_content(session, file).await?;
         if is_captured && indexed.has_write {
             return Ok(());
@@ -143,7 +144,8 @@ impl FileCheckpoints {
                     after,
                     len: content.len() as u64,
                 };
-                // Without its latest names a file is taken for somebody else's, never lost.
+                // The loss of a record without content makes the file count as foreign, but no
+                // content is lost.
                 let is_durable = record.before.is_some();
                 inner
                     .storage
@@ -279,7 +281,7 @@ impl Inner {
     pub(super) fn index(&self, session: &Arc<str>) -> SharedIndex {
         let mut indexes = lock(&self.indexes);
         if indexes.len() >= MAX_INDEXES && !indexes.contains_key(session) {
-            // Those that nobody works on are read again when they are asked for.
+            // Unused books are read again when they are needed.
             indexes.retain(|_, index| Arc::strong_count(index) > 1);
         }
         indexes.entry(session.clone()).or_default().clone()

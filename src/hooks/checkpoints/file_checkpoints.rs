@@ -267,7 +267,7 @@ impl FileCheckpoints {
                 true => Ok(()),
                 false => {
                     inner.storage.create(&to_id, &bytes)?;
-                    // It may have been read while there was nothing.
+                    // A book that was read before the file existed is empty.
                     lock(&inner.indexes).remove(to_id.as_str());
                     Ok(())
                 }
@@ -291,7 +291,7 @@ impl FileCheckpoints {
             *index = None;
             let removed = inner.storage.remove(&session);
             let mut indexes = lock(&inner.indexes);
-            // Unless somebody waits for it: all know of one book.
+            // Kept if another task waits for it, because all tasks share one book.
             if Arc::strong_count(&shared) == 2 {
                 indexes.remove(&session);
             }

@@ -92,7 +92,7 @@ impl Folder {
             result = result.and_then(|()| sync_folder(&self.0));
         }
         if let Err(error) = result {
-            // If this fails, too, the next one finds a torn record and cuts it off.
+            // If this fails as well, the next write finds an incomplete record and removes it.
             let _ = file.set_len(start);
             return Err(failed("write", &path, error));
         }
@@ -115,7 +115,8 @@ impl Folder {
         let path = self.file(session)?;
         let copy = path.with_extension(COPY);
         let fill = |mut file: &File| {
-            // What broke off after it had its name is the same file.
+            // After an interrupted creation, the copy may be a hard link of the file, which must
+            // not be truncated.
             if fs::symlink_metadata(&path).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
@@ -145,10 +146,10 @@ impl Folder {
             Err(error) => Err(error),
         };
         let remove = || {
-            // Who waits for it meanwhile begins another.
+            // A writer that waits for this lock creates a new file afterwards.
             let lock_file = lock(&path, false)?;
             let mut removed = false;
-            // What was put aside, or never copied to its end, has whole files in it, too.
+            // Renamed damaged files and incomplete copies hold contents of files as well.
             for entry in fs::read_dir(&self.0)? {
                 let name = entry?.file_name();
                 let name = name.to_str().unwrap_or_default();
@@ -174,7 +175,7 @@ impl Folder {
                 if let Some(id) = name.to_str().and_then(id_of) {
                     let modified_time = entry.metadata().and_then(|found| found.modified());
                     let age = modified_time.ok().and_then(|time| time.elapsed().ok());
-                    // As old as the younger of its files.
+                    // A session is as old as its newest file.
                     let session_age = sessions.entry(id.into()).or_insert(age);
                     *session_age = (*session_age).min(age);
                 }
@@ -212,7 +213,7 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
             opened => opened?,
         };
         file.lock()?;
-        // Whoever had it may have removed it, or put it aside.
+        // The previous holder of the lock may have removed or renamed the file.
         let metadata = file.metadata()?;
         match fs::symlink_metadata(path) {
             Ok(named) if (metadata.dev(), metadata.ino()) == (named.dev(), named.ino()) => {

@@ -28,7 +28,7 @@ impl Hook for FileCheckpoints {
         if let Some(run) = self.inner.runs.register(cx)
             && let Err(error) = self.record_message(&run, state.messages.clone()).await
         {
-            // Changes are refused where they cannot be kept; answers need no checkpoints.
+            // A failed checkpoint refuses changes but not answers.
             cx.warn(format!("file checkpoints: {error}"));
         }
         Ok(state)

@@ -108,7 +108,8 @@ impl SessionIndex {
         {
             self.captured.clear();
         }
-        // A note that nothing was changed yet may stand behind the message that changes come after.
+        // Records without a change are skipped, because they may name a later message than the
+        // changes.
         let last = self.entries.iter().rfind(|entry| entry.is_change());
         let is_earlier = last.is_some_and(|last| record.message < last.record.message);
         let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
@@ -187,11 +188,12 @@ impl SessionIndex {
             })
             .map(|(entry, last)| {
                 if !entry.record.rewound {
-                    // What came after a message that is not there any more stays changed.
+                    // Changes after a message that was removed from the history count for the last
+                    // message that remains.
                     message = entry.record.message.min(last);
                     return (entry, message);
                 }
-                // After all that was said before the next message.
+                // A rewind comes after everything else before the next message.
                 let next = match message {
                     usize::MAX => message,
                     next => next.saturating_sub(1),
@@ -244,7 +246,8 @@ impl SessionIndex {
     /// The earlier state of each file that was changed at or after `message`, by path.
     pub(super) fn targets(&self, message: usize) -> Vec<Target> {
         let mut targets = BTreeMap::<File<'_>, Target>::new();
-        // What each file was or was made by those before; others came from elsewhere.
+        // The contents that each file had, or got from this session, before the current entry;
+        // other contents are foreign.
         let mut own_contents = HashMap::<File<'_>, HashSet<FileContent>>::new();
         let undone_starts: HashSet<u64> = self
             .current_entries()
@@ -255,7 +258,7 @@ impl SessionIndex {
             let record = &entry.record;
             let own_contents = own_contents.entry(entry.file()).or_default();
             let prior_content = record.before.as_ref().and_then(PriorState::content);
-            // What rewinding found of others it only overwrote when it was told to.
+            // A rewind overwrites foreign content only if the caller requested it.
             if let Some(target) = targets.get_mut(&entry.file())
                 && !record.rewound
             {
@@ -280,7 +283,7 @@ impl SessionIndex {
         }
         let owned_targets = targets.into_iter().map(|(file, mut target)| {
             target.own_contents = own_contents.remove(&file).unwrap_or_default();
-            // A file that is gone can be put back without a loss.
+            // Restoring a missing file loses nothing.
             target.own_contents.insert(FileContent::Absent);
             target
         });

@@ -67,7 +67,7 @@ impl FileCheckpoints {
             Ok((index.targets(message), index.last_changed_message()))
         });
         let (mut targets, last) = plan.await?;
-        // What stands in the way of a file that comes back goes first.
+        // Files to remove come first, because one may be in the way of a file that is restored.
         targets.sort_by_key(|target| target.before != PriorState::Absent);
         let position = Position {
             message: last.unwrap_or(message),
@@ -158,7 +158,7 @@ impl FileCheckpoints {
         }
         let is_private = current.metadata.is_none() && is_private(&target_state);
         let steps = [
-            // It has no content until others cannot read it.
+            // The file is emptied until its mode keeps others from reading it.
             is_private.then(|| FileContent::of(b"")),
             Some(target_content),
         ];
@@ -255,7 +255,7 @@ impl FileCheckpoints {
         }
         if !has_content {
             if let Some(mode) = mode.filter(|_| is_private) {
-                // Its owner must be able to write it.
+                // The owner needs write access for the next step.
                 self.set_mode(path, |own| own & (mode | 0o700)).await?;
             }
             match expected {

@@ -33,7 +33,7 @@ impl Storage {
             Self::Folder(folder) => folder.read(session, index)?,
         };
         match fault {
-            // It was never acknowledged, so the change it was for never came.
+            // An incomplete record was never acknowledged, so its change was not made.
             None | Some(Fault::Torn) => Ok(()),
             Some(fault) => Err(unreadable(session, fault)),
         }

@@ -70,7 +70,7 @@ impl Search {
     async fn visit(&mut self, backend: &dyn Backend, folder: Folder, stack: &mut Vec<Folder>) {
         let entries = match backend.list(&folder.path).await {
             Ok(entries) => entries,
-            // Links to files, broken ones and those that lead out of the workspace.
+            // Links to files, broken links and links out of the workspace.
             Err(_) if folder.is_link => return,
             Err(error) if is_not_found(&error) => return,
             Err(error) => return self.warn(format!("{} was not searched: {error}", folder.path)),
@@ -82,7 +82,7 @@ impl Search {
         if folder.is_link {
             return;
         }
-        // In reverse, so that the first one is taken first.
+        // `left` is a stack, so the first entry is pushed last.
         for entry in entries.iter().rev() {
             let is_link = entry.kind == EntryKind::Symlink;
             let is_folder = is_link || entry.kind == EntryKind::Dir;

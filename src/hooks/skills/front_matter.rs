@@ -29,7 +29,7 @@ pub(super) fn read(content: &[u8]) -> Result<FrontMatter, String> {
     if yaml.trim().is_empty() {
         return Ok(FrontMatter::default());
     }
-    // A few lines of metadata need little; aliases could make them grow without end.
+    // Metadata is small; without limits, aliases could expand without bound.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: MAX_EVENTS, max_nodes: MAX_EVENTS },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },

@@ -56,7 +56,7 @@ fn part(part: &Part) -> Option<Value> {
     match part {
         Part::Text(text) => Some(json!({"type": "text", "content": text})),
         Part::ToolCall(call) => Some(tool_call(call)),
-        // Their bytes are no reading matter.
+        // The bytes of media are not recorded.
         Part::Image(_) => Some(json!({"type": "image"})),
         Part::Document(_) => Some(json!({"type": "document"})),
         Part::Thinking(_) | Part::Opaque(_) => None,

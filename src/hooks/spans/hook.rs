@@ -130,7 +130,7 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
             pair.span.record(field, count);
         }
     };
-    // The conventions count cached tokens among the input.
+    // The semantic conventions include cached tokens in the input.
     let (input, output) = (usage.context_tokens(), usage.output_tokens);
     let (cache_reads, cache_writes) = (usage.cache_read_tokens, usage.cache_write_tokens);
     note("input_tokens", "gen_ai.usage.input_tokens", input);
@@ -267,7 +267,7 @@ impl Hook for TracingHook {
         match &result {
             Ok(_) => {
                 let content = self.content;
-                // Hooks behind this one may still change or suppress the output.
+                // Hooks that run after this one may still change or suppress the output.
                 cx.on_result(id, move |result| note_result(&mut pair, result, content));
             }
             Err(error) => note_error(&mut pair, error),

@@ -90,7 +90,7 @@ fn shorten_results(
 fn shortened(message: &Message, share: f64) -> Message {
     let text = message.text();
     let chars = text.chars().count() as f64 * share;
-    // Less than the share, for the mark takes room as well.
+    // Less than half, because the marker needs space as well.
     let half_chars = (chars * 0.45) as usize;
     let text = head_tail(&text, half_chars, half_chars, |left| {
         format!("\n\n... (truncated {left} characters: there is no room for them) ...\n\n")

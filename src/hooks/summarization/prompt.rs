@@ -89,7 +89,7 @@ pub(super) fn summary(answer: &str, max_words: usize) -> String {
     let tagged_text = extract_summary(answer);
     let text = match find(answer, OPEN) {
         _ if !tagged_text.is_empty() => tagged_text,
-        // Tags with nothing between them are an empty answer.
+        // An empty pair of tags is an empty answer.
         Some(at) if find(&answer[at..], CLOSE).is_some() => "",
         Some(at) => &answer[at + OPEN.len()..],
         None => answer,
@@ -112,6 +112,6 @@ fn first_words(text: &str, max: usize) -> &str {
             words += 1;
         }
     }
-    // A script without spaces has words without end: ten characters each is more than any has.
+    // Text without spaces has words of any length; ten characters per word is a safe bound.
     head(text, max.saturating_mul(10)).0
 }

@@ -70,7 +70,7 @@ fn write_message(out: &mut String, who: &str, message: &Message) {
                 };
                 let _ = write!(out, "{who} sent {kind} ({name})\n\n");
             }
-            // Reasoning is the model's own, and blocks of providers say nothing in words.
+            // Thinking and provider blocks are not part of the summary.
             Part::Thinking(_) | Part::Opaque(_) => {}
         }
     }

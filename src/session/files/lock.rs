@@ -1,4 +1,4 @@
-//! A file that one process at a time has.
+//! Lock files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -103,15 +103,16 @@ impl Drop for LockFile {
         };
         if !self.has_content && is_empty() && is_same_file(&self.file, &self.path).unwrap_or(false)
         {
-            // Only litter stays if this fails: an empty file is no session.
+            // If this fails, an empty file remains, which is not a session.
             let _ = fs::remove_file(&self.path);
         }
-        // Closing would do, but for a child process that has just been forked.
+        // Unlocked explicitly, because a child process that was just forked may still hold the
+        // file.
         let _ = self.file.unlock();
     }
 }
 
-/// A pipe or a device in the place of a file would be waited for forever.
+/// Refuses a pipe or a device, which would block forever.
 #[cfg(feature = "sqlite")]
 pub(in crate::session) fn check_kind(path: &Path) -> Result<()> {
     match fs::metadata(path) {
@@ -126,7 +127,7 @@ pub(in crate::session) fn check_session_file(path: &Path) -> Result<()> {
     check_regular_file(path).map_err(|error| file_error("open", path, error))
 }
 
-/// Fails where something that is not a regular file has this name.
+/// Returns an error if the path exists and is not a regular file.
 pub(in crate::session) fn check_regular_file(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(irregular()),

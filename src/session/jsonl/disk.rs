@@ -1,4 +1,4 @@
-//! The system calls that may fail half-way.
+//! The system calls of the store, which tests replace to inject faults.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -101,7 +101,7 @@ impl SessionFile {
             return Err(file_error("write", &self.lock.path, error));
         }
         let mut sync_outcome = self.disk.sync(&self.lock.file);
-        // Who made the file may have been killed before this.
+        // The process that created the file may have been killed before this step.
         if !self.named && sync_outcome.is_ok() {
             sync_outcome = match self.lock.path.parent() {
                 Some(folder) => self.disk.sync_folder(folder),
@@ -109,7 +109,8 @@ impl SessionFile {
             };
         }
         if let Err(error) = sync_outcome {
-            // What a disk that failed to sync has kept, nobody knows before it is read again.
+            // After a failed sync, the contents of the disk are unknown until the file is read
+            // again.
             self.undo();
             self.broken = true;
             return Err(file_error("write", &self.lock.path, error));
@@ -243,7 +244,7 @@ fn read_end(disk: &dyn Disk, file: &mut File, len: u64) -> io::Result<(Vec<u8>, 
     let start = file.seek(SeekFrom::Start(size.saturating_sub(len)))?;
     let mut bytes = Vec::new();
     disk.read(file, &mut bytes)?;
-    // A writer may have added some since.
+    // A writer may have appended to the file since then.
     let size = start + bytes.len() as u64;
     Ok((bytes, size))
 }

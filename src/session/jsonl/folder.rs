@@ -120,7 +120,7 @@ impl Log for Folder {
         if size.is_some() && !had_log {
             return Ok(false);
         }
-        // What was put aside may be left of a removal that broke off.
+        // The file of damaged parts may remain from an interrupted removal.
         let place = sidecar::path_of(&path);
         let removed = match self.disk.remove(&place) {
             Ok(()) => true,

@@ -54,7 +54,7 @@ pub(super) fn keep<'a>(
     disk.read(&mut file, &mut content)?;
     let outcome = add(disk, &mut file, &content, source, damage);
     if let Err(error) = outcome.and_then(|()| disk.sync(&file)) {
-        // If this fails, too, only half a line stays.
+        // If this fails as well, an incomplete line remains.
         let _ = disk.cut(&file, size);
         return Err(error);
     }
@@ -74,7 +74,7 @@ fn add<'a>(
 ) -> io::Result<()> {
     let mut lines = Vec::new();
     if content.last().is_some_and(|last| *last != b'\n') {
-        // What a crash left of a line has one to itself.
+        // Ends an incomplete line that a crash left.
         lines.push(b'\n');
     }
     for damage in damage {

@@ -175,7 +175,7 @@ async fn write_is_synced_before_it_is_acknowledged() {
         ["write", "sync", "sync folder", "cut", "sync"],
         "kept, then cut"
     );
-    // Who wrote first may have been killed before the name was durable.
+    // The first writer may have been killed before the name was durable.
     let lease = store.lease("s").await.unwrap();
     write(&store, 3, &lease).await.unwrap();
     assert_eq!(disk.take(), ["write", "sync", "sync folder"]);
@@ -296,7 +296,6 @@ async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
         .iter()
         .find(|number| !numbers.contains(number));
     assert_eq!(lost_number, None, "{fault:?} at {at}: {stored_texts:?}");
-    // The disk works again, and so does the session.
     let lease = store.lease("s").await.unwrap();
     write(&store, 100, &lease).await.unwrap();
     let now = texts(&store, "s").await;

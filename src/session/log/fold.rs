@@ -1,4 +1,4 @@
-//! A stored session, as the entries of its log make it.
+//! The fold of the entries of a log into a stored session.
 
 use std::sync::Arc;
 
@@ -85,9 +85,9 @@ impl LogFold {
     pub(super) fn apply(&mut self, entry: Entry) {
         match entry {
             Entry::Record(record) => self.apply_record(record),
-            // Who wrote this had seen what is lost, and counts what is there.
+            // The writer had read the log with this loss, and its counts are correct.
             Entry::Checked => self.lost.clear(),
-            // The state that the entries before make.
+            // Has no effect on the state: it is the state of the entries before it.
             Entry::Snapshot(_) | Entry::SnapshotEnd => {}
         }
     }
@@ -120,17 +120,17 @@ impl LogFold {
         messages: Option<usize>,
     ) {
         let mut remaining = entries.split_off(hole);
-        // The message it is about is what is missing.
+        // The message of this info is missing.
         let is_info = |entry: &&Entry| matches!(entry, Entry::Record(Record::MessageInfo { .. }));
         remaining.drain(..remaining.iter().take_while(is_info).count());
         self.apply_loosely(entries);
-        // A cut has its own position.
+        // A cut carries its own position.
         if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
             let is_message =
                 |entry: &&Entry| matches!(entry, Entry::Record(Record::Message { .. }));
             let base_len = messages.saturating_sub(remaining.iter().filter(is_message).count());
             if base_len == self.session.state.messages.len() {
-                // Whoever wrote this had seen an earlier loss, and its notice is lost.
+                // The writer had read an earlier loss, and its `Checked` entry is lost as well.
                 self.lost.clear();
             }
             self.truncate_to(base_len);

@@ -143,7 +143,7 @@ struct Version {
     v: u32,
 }
 
-/// The reason why a line is no record.
+/// The reason a line cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Damaged,
@@ -157,8 +157,8 @@ impl<'a> Line<'a> {
         if let Some(line) = one_pass(body, false) {
             return Ok(line);
         }
-        // The checksum is right, so the line is what somebody wrote: if it is not understood,
-        // the writer was another version, or damaged it before the checksum was made.
+        // The checksum is right, so the line is as it was written: if it cannot be parsed, the
+        // writer was another version, or the line was damaged before the checksum was computed.
         let version: Version = parse(body).ok_or(Fault::Damaged)?;
         if version.v > VERSION {
             return Err(Fault::TooNew(version.v));
@@ -344,7 +344,7 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
     if line.get(COMMA - 1..=COMMA)? != b"\"," {
         return None;
     }
-    // Compared as it is written: a digit that can be read in two ways could be flipped unseen.
+    // The digits are compared as text: a digit with two spellings could change without notice.
     let crc = crc32fast::hash(&line[COMMA + 1..]);
     (hex(crc) == digits).then_some(line)
 }
@@ -444,10 +444,11 @@ pub(super) fn write(
         };
         serde_json::to_writer(&mut bytes, &out)?;
         put_on_one_line(&mut bytes[start..]);
-        // The object goes on where its own brace would open another.
+        // The object continues here, so a comma replaces its opening brace.
         bytes[start + COMMA] = b',';
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-        // A snapshot that is nested too deep is not read, and the log as a whole is.
+        // A snapshot that is nested too deeply is skipped by readers, which then read the whole
+        // log.
         if !matches!(entry, Entry::Snapshot(_)) {
             check_depth(&bytes[start..])?;
         }

@@ -57,7 +57,7 @@ impl<L: Log> LogStore<L> {
             if id.is_empty() {
                 return Ok(None);
             }
-            // A tail that is not whole may be a write that is under way: the next lease knows.
+            // An incomplete tail may be a write in progress; the next lease decides.
             let scan = snapshot::read(&shared.log, shared.sizes, &id, cancellation)?;
             Ok(scan.and_then(|scan| stored_session(&scan.fold, scan.damage)))
         })
@@ -84,8 +84,8 @@ impl<L: Log> LogStore<L> {
     pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
         let mut user = self.0.hold(id)?;
         user.is_async = true;
-        // Declared behind the user: when this future is dropped, nobody wants the lease any more
-        // before another may take it.
+        // Declared after `user`, so that it is dropped first: the opening stops before another one
+        // can take the lease.
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
         let worker = self.0.join(&user.id);
@@ -96,7 +96,7 @@ impl<L: Log> LogStore<L> {
             if cancellation.is_cancelled() {
                 return Err(busy(&id));
             }
-            // A write of the lease before may have been under way until now.
+            // A write of the previous lease may have been in progress until now.
             *slot = None;
             let open_log =
                 OpenLog::new(&shared.log, &shared.clock, shared.sizes, &id, &cancellation)?;
@@ -193,7 +193,7 @@ impl<L: Log> LogStore<L> {
     }
 
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
-        // Nobody is kept from a session that is only looked at.
+        // Read without a lease, so that other runs are not blocked.
         let (shared, own_id) = (self.0.clone(), id.to_owned());
         let is_old = self
             .reading(move |cancellation| shared.is_older(&own_id, older_than, cancellation))
@@ -203,8 +203,8 @@ impl<L: Log> LogStore<L> {
         }
         let user = self.0.hold(id)?;
         self.writing(move || {
-            // Lists look at the end alone; what goes for good is looked at as a whole. Somebody may
-            // have written it meanwhile: then it is neither old nor removed.
+            // Lists read only the end of a log; before a removal, all of it is read. If it was
+            // written meanwhile, it is no longer old and is kept.
             let (shared, id) = (&user.shared, &*user.id);
             if !shared.is_older(id, older_than, &Cancellation::default())? {
                 return Ok(false);
@@ -227,7 +227,7 @@ impl<L: Log> LogStore<L> {
         let token = lease.token();
         self.writing(move || {
             let mut slot = lock(&user.open);
-            // Also a write that only comes to its turn when the session is leased anew.
+            // Also refuses a write that is run only after the session was leased again.
             let open_log = slot
                 .as_mut()
                 .filter(|log| log.token == token)
@@ -301,7 +301,7 @@ impl<L: Log> Shared<L> {
             let (bytes, size) = match end {
                 Ok(Some(tail)) => tail,
                 Ok(None) => return Ok(None),
-                // The others are listed all the same.
+                // A session that cannot be read does not end the list.
                 Err(error) if L::is_of_one(&error) => {
                     info.problem = Some(error.to_string().into());
                     return Ok(Some(info));
@@ -348,7 +348,7 @@ fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
         return Ok(Some((fold.info_after(&[], time), time)));
     }
     if scan.damage.is_empty() {
-        // A first write that is not whole yet.
+        // An incomplete first write.
         return Ok(None);
     }
     Err(Error::new(

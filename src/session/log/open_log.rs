@@ -1,4 +1,4 @@
-//! A session that this process may write.
+//! An opened log: the right to write a session, and its state.
 
 use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A time that nothing in this store was written at, so that lists have an order.
+    /// Returns a time that no other write of this store has, so that lists have an order.
     fn now(&self, after: u64) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
@@ -32,7 +32,7 @@ impl Clock {
         let last = self
             .at
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
-        // One session from the future must not take the others there.
+        // A session with a time in the future must not move the times of the others.
         last.map_or(now, next).max(after)
     }
 
@@ -87,7 +87,7 @@ impl<L: Log> OpenLog<L> {
             true => None,
             false => snapshot::at_snapshot(log, id, &end, 0)?,
         };
-        // An unfinished write is cut off, for which the whole log is read.
+        // Removing an incomplete write requires the whole log.
         let mut scan = match at_snapshot.filter(|scan| scan.tail.is_none()) {
             Some(scan) => scan,
             None => {
@@ -109,7 +109,7 @@ impl<L: Log> OpenLog<L> {
         };
         let is_damaged = !scan.damage.is_empty();
         if is_damaged {
-            // It may be elsewhere now, or be what is damaged.
+            // The snapshot may be damaged, or have another position after the repair.
             scan.fold.snapshot = None;
         }
         let damage = scan.kept().cloned().collect();
@@ -145,7 +145,7 @@ impl<L: Log> OpenLog<L> {
         self.write(log, clock, entries.collect())
     }
 
-    /// Adds to the log, then to what is known of it.
+    /// Appends entries to the log, then applies them to the fold.
     fn write(&mut self, log: &L, clock: &Clock, entries: Vec<Entry>) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
@@ -168,7 +168,8 @@ impl<L: Log> OpenLog<L> {
         }
         let session = Box::new(self.fold.session().clone());
         let entries = vec![Entry::Snapshot(session), Entry::SnapshotEnd];
-        // At the time of the last record: it is no use of the session.
+        // With the time of the last record, because a snapshot does not count as a use of the
+        // session.
         if let Err(error) = self.append(log, self.fold.at, entries, Some(size)) {
             self.failed_at = size;
             tracing::warn!(

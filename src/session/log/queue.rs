@@ -1,4 +1,4 @@
-//! One blocking thread for what only one at a time may do.
+//! A queue of jobs for one blocking thread.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,8 +15,8 @@ use crate::util::sync::lock;
 /// A queue of jobs that run in order, all on one of the runtime's threads for blocking work, which
 /// is given back when none is left.
 ///
-/// A thread has the turn, never a future: one that is not polled, like that of a run whose reader
-/// is slow, would block all others.
+/// Jobs run on a thread rather than in the futures that wait for them, because a future that is not
+/// polled, such as that of a run with a slow reader, would block all others.
 #[derive(Clone, Default)]
 pub(in crate::session) struct Queue(Arc<Inner>);
 
@@ -44,8 +44,8 @@ struct Job {
 struct Worker(Option<Arc<Inner>>);
 
 impl Queue {
-    /// Runs `work` when it is its turn; right here outside a runtime. Nothing of it is done when
-    /// the future is dropped before that; work that has begun is finished.
+    /// Runs `work` after the jobs before it, or in place outside a runtime. If the future is
+    /// dropped before that, the work is skipped; work that has begun is finished.
     pub(in crate::session) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -57,7 +57,7 @@ impl Queue {
         let (sender, outcome) = oneshot::channel();
         let work = Box::new(move || {
             if !sender.is_closed() {
-                // Whether somebody still waits for it or not, it is done now.
+                // The send fails if the caller is gone; the work is done in both cases.
                 drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
@@ -125,7 +125,7 @@ impl Drop for Worker {
             jobs.has_worker = false;
             let abandoned_jobs = std::mem::take(&mut jobs.waiting);
             drop(jobs);
-            // Whoever waits for them is told.
+            // Dropping the jobs reports the failure to their callers.
             drop(abandoned_jobs);
         }
     }
@@ -170,7 +170,7 @@ mod tests {
                 .unwrap()
         };
         let ended_runtime = runtime();
-        // As if its threads had never come to it.
+        // As if its threads had never started.
         lock(&queue.0.jobs).has_worker = true;
         let worker = Worker(Some(queue.0.clone()));
         let handle = ended_runtime.handle().clone();

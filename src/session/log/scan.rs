@@ -61,7 +61,7 @@ impl Scan {
     }
 }
 
-/// Reads all of a log. Nothing that can be read is left out because of what cannot.
+/// Reads a whole log. Every readable record is used, also between damaged parts.
 pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_into(LogFold::new(id), id, bytes)
 }
@@ -338,7 +338,7 @@ impl<'a> Scanner<'a> {
             Err(_) => return self.damaged(at, next - at),
         };
         let is_gap = seq > self.seq + 1;
-        // Numbers of what was lost at the end are used again.
+        // The numbers of records that were lost at the end are used again.
         if is_gap || (self.gap_explained && !self.open.is_empty()) {
             self.hole.get_or_insert(self.open.len());
         }

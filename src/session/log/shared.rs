@@ -1,4 +1,4 @@
-//! The sessions a store is busy with.
+//! The sessions in use by a store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ pub(super) struct SlotUser<L: Log> {
     pub(super) id: Arc<str>,
     pub(super) open: OpenSlot<L>,
     is_holder: bool,
-    /// True if it is dropped where nothing may block.
+    /// True if it is dropped on an async thread, which must not block.
     pub(super) is_async: bool,
 }
 
@@ -53,7 +53,8 @@ enum Leaving {
 impl<L: Log> Drop for SlotUser<L> {
     fn drop(&mut self) {
         while let Leaving::Last(token) = self.leave() {
-            // The slot stays meanwhile: who finds none finds the session free.
+            // The slot stays until then: without a slot, another caller would take the session as
+            // free.
             if let Some(runtime) = self.runtime() {
                 let user = self.for_blocking_drop();
                 runtime.spawn_blocking(move || drop(user));
@@ -74,7 +75,7 @@ impl<L: Log> Shared<L> {
         }
     }
 
-    /// Joins those who are busy with the session, if there are any.
+    /// Adds a user to the slot of the session, if it has one.
     pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
         let mut slots = lock(&self.slots);
         let slot = slots.get_mut(id)?;
@@ -82,7 +83,7 @@ impl<L: Log> Shared<L> {
         Some(self.user(id, slot, false))
     }
 
-    /// Joins the one who holds the session, if there is one.
+    /// Adds a user to the slot of the session, if it is held.
     pub(super) fn join_if_held(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
         let is_held = lock(&self.slots).get(id).is_some_and(|slot| slot.is_held);
         is_held.then(|| self.join(id)).flatten()

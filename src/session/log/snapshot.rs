@@ -1,8 +1,8 @@
 //! Opening a log at its newest snapshot.
 //!
-//! A snapshot is a line of kind `snapshot`, whose data is the session that the lines before make, and
-//! a line of kind `mark`, in one write. The `info` of every later write has its position. Nothing
-//! before it is removed: where anything is odd, the whole log is read.
+//! A snapshot is a line of kind `snapshot`, whose data is the session that the lines before make,
+//! and a line of kind `mark`, in one write. The `info` of every later write has its position.
+//! Nothing before it is removed: if a snapshot cannot be used, the whole log is read.
 
 use crate::error::Result;
 use crate::util::Cancellation;
@@ -104,7 +104,7 @@ pub(super) fn at_snapshot<L: Log>(
         return Ok(None);
     };
     fold.created = info.created;
-    // Also a version that is too new is for the whole log to tell.
+    // A version that is too new is reported by the scan of the whole log as well.
     let scan = scan_into(fold, id, behind).ok();
     Ok(scan.filter(|scan| scan.damage.is_empty() && scan.fold.snapshot.is_some()))
 }

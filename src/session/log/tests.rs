@@ -192,7 +192,7 @@ async fn snapshot_at_the_end() -> (Vec<u8>, Range<usize>) {
 
 #[tokio::test]
 async fn store_with_many_snapshots_passes_the_suite() {
-    // Times are counted in milliseconds, also by a store that is opened anew.
+    // Times have millisecond resolution, also after the store is reopened.
     let log = || MemoryLog {
         delay: Duration::from_millis(2),
         ..MemoryLog::default()

@@ -239,7 +239,7 @@ impl SessionStore for ThreadStore {
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut threads = lock(&self.0);
         let ttl = threads.ttl;
-        // Looked at and removed in one go: nobody writes in between.
+        // Checked and removed under one lock, so that there is no write in between.
         Ok(threads.retain(|entry| {
             !entry.exists
                 || entry.held

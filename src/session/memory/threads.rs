@@ -305,7 +305,7 @@ impl Entry {
             self.message_bytes = 0;
         }
         self.message_bytes += size::of_messages(now, shared_len);
-        // A title stays when the history is cut, unless its first input was taken back.
+        // A title stays when the history is cut, unless its first input was removed.
         let first_text = self.session.first_text.take().filter(|_| !is_empty);
         session.first_text = first_text.or(session.first_text);
         self.session = session;
@@ -340,7 +340,7 @@ impl Entry {
         }
         self.session.apply(record);
         if self.session.ended.len() < ended_count {
-            // A result that was stored when its call ended is a message now.
+            // The stored result of an ended call has become a message.
             freed = added_size;
         }
         self.bytes = (self.bytes + added_size).saturating_sub(freed);

@@ -22,7 +22,7 @@ impl Address {
     ///
     /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
     pub(super) fn read(url: &str) -> Result<Self> {
-        // What the parser complains of may be a part of the password.
+        // The parser's error may contain a part of the password.
         let make_error = || {
             refused(
                 "the address of the PostgreSQL database cannot be read; it looks like \
@@ -34,7 +34,7 @@ impl Address {
         if is_ambiguous(url) {
             return Err(make_error());
         }
-        // The parser does not know the modes that verify the server, which is always done here.
+        // The parser does not support the verifying modes; the server is always verified here.
         let outcome = url.parse().or_else(|_| {
             let verified = |text: String, mode| text.replace(mode, "sslmode=require");
             let modes = ["sslmode=verify-full", "sslmode=verify-ca"];
@@ -61,7 +61,7 @@ impl Address {
                     "a store writes: target_session_attrs=read-only is no use",
                 ));
             }
-            // A standby that is not asked for would be used like the primary: what it tells is old.
+            // Without this, a standby would be used like the primary, with outdated data.
             _ => config.target_session_attrs(TargetSessionAttrs::ReadWrite),
         };
         if cfg!(not(feature = "tls")) && config.get_ssl_mode() == SslMode::Require {

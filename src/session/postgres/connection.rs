@@ -32,7 +32,7 @@ pub(super) struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Dropping it would wait, which an async thread must not.
+        // Dropping a runtime blocks, which is not allowed on an async thread.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -51,7 +51,7 @@ impl Connection {
             wait(&runtime, share, address, connecting)
         })?;
         runtime.spawn(async move {
-            // Its calls fail, and tell why.
+            // The client's calls report the driver's errors.
             let _ = driver.await;
         });
         Ok(Self {
@@ -176,7 +176,7 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
     }
     let text = error.to_string();
     match cause::<io::Error>(error) {
-        // A password is missing, or a server does not prove that it knows it.
+        // The password is missing, or the server could not prove that it has it.
         _ if ["invalid configuration", "authentication error"].contains(&&*text) => {
             Failure::Refused(make_error(ErrorKind::Auth))
         }
@@ -194,16 +194,16 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
 /// PostgreSQL's own.
 fn refused(code: &SqlState, told: impl Fn(ErrorKind) -> Error) -> Failure {
     match code.code() {
-        // Starting, stopping, full, a transaction that paused for too long, or a copy that will be
-        // told to take over.
+        // The server is starting, stopping or full, a transaction was idle for too long, or this is
+        // a standby that will be promoted.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" | "25006" => {
             Failure::Lost(told(ErrorKind::Connect))
         }
-        // Two transactions in each other's way.
+        // A serialization failure or a deadlock of two transactions.
         "40001" | "40P01" => Failure::Lost(told(ErrorKind::Server)),
         "28000" | "28P01" => Failure::Refused(told(ErrorKind::Auth)),
         "42501" => Failure::Refused(told(ErrorKind::PermissionDenied)),
-        // A text that the database's encoding does not have.
+        // The text has characters that the database's encoding does not support.
         "22021" | "22P05" => Failure::Refused(told(ErrorKind::InvalidRequest)),
         "3D000" | "3F000" => Failure::Refused(told(ErrorKind::Config)),
         other if other.starts_with("08") => Failure::Lost(told(ErrorKind::Connect)),

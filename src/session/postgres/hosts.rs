@@ -10,7 +10,7 @@ use tokio_postgres::config::{Host, LoadBalanceHosts};
 use crate::error::{Error, ErrorKind};
 use crate::session::remote::{Failure, Lookup, Outcome};
 
-/// No host is given up sooner, unless all time is over.
+/// The minimum time for one host.
 const LEAST: Duration = Duration::from_millis(1);
 
 /// A host of an address.
@@ -28,8 +28,9 @@ enum At {
     Name(Arc<Lookup>),
 }
 
-/// Connects to the first host that lets us in, in `timeout` for all of them: each has its share of
-/// what is left, and a name that hangs keeps no other host waiting for more than a quarter.
+/// Connects to the first host that accepts, within `timeout` for all hosts. Each has an equal share
+/// of the remaining time, and a name whose look-up hangs delays the others by a quarter of
+/// `timeout` at most.
 pub(super) fn first<T>(
     base: &Config,
     timeout: Duration,

@@ -13,8 +13,9 @@ use super::server::column;
 /// The version of the tables that is made, and the highest that is used.
 const VERSION: i32 = 1;
 
-/// Makes a transaction durable where that is not the default; stricter settings stay. It belongs to
-/// each one that writes: behind a pooler, the next may be on another connection of the server.
+/// Turns on synchronous commit for one transaction if it is off; stricter settings stay. Every
+/// writing transaction includes it, because behind a pooler the next one may use another server
+/// connection.
 const DURABLE: &str = "select set_config('synchronous_commit', 'on', true)
     where current_setting('synchronous_commit') = 'off'";
 
@@ -48,10 +49,10 @@ impl Statements {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
         let lock = fnv1a([prefix.as_bytes()]) as i64;
-        // The first row of an end may begin long before it.
+        // The first row of a tail may start long before it, so a prefix is removed.
         let prefix_len = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
         let pause = pause.as_millis();
-        // Locks may be waited for: what counts is when they were got.
+        // `clock_timestamp()` and not `now()`: the statement may have waited for locks.
         let expiry_sql =
             |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
         Self {
@@ -140,7 +141,7 @@ impl Statements {
                  where s.id = $1 and s.owner = $2 and s.lease = $3 and s.size = $4 + $5
                  and l.bytes = $6"
             ),
-            // Its locks must not outlive a machine that is gone.
+            // A time limit, so that its locks do not outlive a client that is gone.
             begin: format!(
                 "begin; set local idle_in_transaction_session_timeout = {pause}; {DURABLE}"
             ),
@@ -178,7 +179,7 @@ impl Statements {
     ///
     /// [`ErrorKind::VersionTooNew`] when they are of a newer version.
     pub(super) fn prepare(&self, connection: &mut Connection, address: &Address) -> Outcome<()> {
-        // Looked at first: who may use the tables need not be one who may make some.
+        // Queried first, because a user who may use the tables may not be allowed to create them.
         let mut version_row = connection.query_if_made(address, &self.version)?;
         if version_row.is_none() {
             connection.batch(address, &self.create)?;

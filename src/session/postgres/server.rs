@@ -180,7 +180,7 @@ impl Server for Database {
             let (own_rows, other_rows) = remaining_rows.split_at(count.max(1));
             remaining_rows = other_rows;
             if let Some(ServerLog { bytes, end }) = Self::contents(own_rows, None)? {
-                // Rows that are missing are not waited for.
+                // Missing rows are not waited for.
                 let is_all = len >= end;
                 let size = if is_all { bytes.len() as u64 } else { end };
                 log_tails.insert(id, (bytes, size));
@@ -252,7 +252,7 @@ impl Server for Database {
         if connection.write(&self.address, &self.sql.append, &values, size)? > 0 {
             return Ok(true);
         }
-        // The answer to the same write may have been lost.
+        // The reply to an identical earlier write may have been lost.
         values.remove(5);
         let sql = &self.sql.is_appended;
         let rows = connection.rows(&self.address, sql, &values, size, |_| 0)?;
@@ -289,7 +289,7 @@ impl Server for Database {
         lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal> {
-        // Leased first: a write that is under way would not be seen by the statement that removes.
+        // Leased first, because the statement that removes would not see a write in progress.
         if !self.claim(connection, lease)? {
             return Ok(Removal::Busy);
         }
@@ -363,7 +363,7 @@ impl Database {
         let removed_rows = connection.query(&self.address, &self.sql.remove, &values)?;
         Ok(match removed_rows.is_empty() {
             false => Removal::Done,
-            // The lease was taken in between.
+            // Another owner took the lease in between.
             true => Removal::Busy,
         })
     }

@@ -24,7 +24,7 @@ impl Address {
     ///
     /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
     pub(super) fn read(url: &str) -> Result<Self> {
-        // The parser is told of a plain connection: over TLS it would make its own.
+        // The parser receives a plain address; with TLS it would create its own connection.
         let plain_url = url
             .strip_prefix("rediss://")
             .map(|rest| format!("redis://{rest}"));
@@ -35,7 +35,7 @@ impl Address {
                 "rediss:// needs the crate feature `tls`",
             ));
         }
-        // What the parser complains of may be a part of the password.
+        // The parser's error may contain a part of the password.
         let make_error = || {
             Error::new(
                 ErrorKind::Config,

@@ -82,7 +82,7 @@ impl Connection {
         outcome.map_err(|error| connection_lost(&error))?;
         let is_large = packed.len() > SMALL;
         if is_large {
-            // Much of it may still be on its way.
+            // A part of the data may still be in transit.
             self.wait_for(timeout_for(self.timeout, packed.len()))?;
         }
         let answers = commands.iter().map(|_| self.answer(address)).collect();
@@ -132,14 +132,14 @@ fn refused(address: &Address, error: &ServerError) -> Failure {
     match code {
         "WRONGPASS" | "NOAUTH" => Failure::Refused(make_error(ErrorKind::Auth)),
         "NOPERM" => Failure::Refused(make_error(ErrorKind::PermissionDenied)),
-        // Starting, busy, full, or a copy that will be told to take over.
+        // The server is starting, busy or full, or this is a replica that will be promoted.
         "LOADING" | "BUSY" | "READONLY" | "MASTERDOWN" | "TRYAGAIN" | "NOREPLICAS" => {
             Failure::Lost(make_error(ErrorKind::Connect))
         }
         _ if details.contains("max number of clients") => {
             Failure::Lost(make_error(ErrorKind::Connect))
         }
-        // Before Redis 7, inside what went wrong with a script.
+        // Before Redis 7, this code is inside the error of the script.
         _ if details.contains("-READONLY") => Failure::Lost(make_error(ErrorKind::Connect)),
         _ if details.contains("password") => Failure::Refused(make_error(ErrorKind::Auth)),
         _ => Failure::Refused(make_error(ErrorKind::Io)),

@@ -156,7 +156,7 @@ impl Keys {
         let mut get = cmd("GET");
         get.arg(&key);
         let mut reply = connection.ask_one(&self.address, get.clone())?;
-        // Not set without need: a server without memory can still be read.
+        // Set only if it is missing, because a server without free memory can still be read.
         if reply == Value::Nil {
             let mut set_command = cmd("SET");
             set_command.arg(&key).arg(VERSION).arg("NX");

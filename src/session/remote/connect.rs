@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 use super::lookup::Lookup;
 use super::server::{Failure, Outcome};
 
-/// No address is given up sooner, unless all time is over.
+/// The minimum time for one address.
 const MIN_SHARE: Duration = Duration::from_millis(1);
 
 /// Connects to the first of a host's addresses that answers.
@@ -45,8 +45,7 @@ pub(in crate::session) fn connection_lost(error: &io::Error) -> Failure {
     Failure::Lost(Error::new(kind, error.to_string()))
 }
 
-/// Runs work that cannot be stopped on a thread of its own, which is left behind when it takes
-/// longer.
+/// Runs blocking work on a thread of its own, which is abandoned after the time limit.
 #[cfg(unix)]
 pub(in crate::session) fn with_timeout<T: Send + 'static>(
     limit: Duration,
@@ -55,7 +54,7 @@ pub(in crate::session) fn with_timeout<T: Send + 'static>(
     let (sender, receiver) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("agentcore-connect".into());
     thread.spawn(move || {
-        // Nobody may wait for it any more.
+        // The receiver is gone after the time limit.
         let _ = sender.send(work());
     })?;
     receiver.recv_timeout(limit).unwrap_or_else(|_| {
@@ -97,7 +96,7 @@ mod tests {
         let error =
             with_timeout(LIMIT, || Err::<(), _>(io::ErrorKind::NotFound.into())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        // Also when it breaks off.
+        // A panic is reported as well.
         let error = with_timeout::<()>(LIMIT, || panic!("it breaks off")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -16,8 +16,8 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval after which a failed renewal is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The leases of a store. Dropping it waits, for a moment, until all are given back: the process
-/// may be about to end.
+/// The leases of a store. Dropping it waits up to [`FAREWELL`] until all are released, because the
+/// process may be about to end.
 pub(super) struct LeaseKeeper<S: Server>(Arc<Shared<S>>);
 
 struct Shared<S: Server> {
@@ -114,7 +114,7 @@ impl<S: Server> Drop for HeldLease<S> {
             leases.held.remove(&self.key.id);
         }
         leases.released.push(self.key.clone());
-        // Without a thread it expires.
+        // If no thread can be started, the lease expires.
         let _ = self.shared.start_worker(&mut leases);
         self.shared.changed.notify_all();
     }

@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Logs on a server.
 pub(in crate::session) struct RemoteLog<S: Server> {
-    // Dropped first: it waits until leases are given back.
+    // Dropped first: its drop waits until the leases are released.
     keeper: LeaseKeeper<S>,
     pool: Arc<Pool<S>>,
     owner: Arc<str>,
@@ -216,7 +216,7 @@ impl<S: Server> Log for RemoteLog<S> {
                 writer.open_line = false;
                 Ok(writer.end)
             }
-            // The write whose answer was lost may be there: then none goes behind it.
+            // A write without a reply may have been stored; nothing is appended after it.
             Ok(false) if writer.is_outcome_unknown => Err(Error::new(
                 ErrorKind::Conflict,
                 format!(

@@ -15,8 +15,8 @@ use super::server::{Failure, Outcome};
 /// The texts of system errors for a failed look-up that proves nothing about the name.
 const UNKNOWN: [&str; 2] = ["Temporary failure", "Try again"];
 
-/// The look-ups that are under way. None can be stopped: who asks for a name whose look-up hangs
-/// waits for that one instead of leaving another thread behind.
+/// The look-ups in progress. They cannot be stopped, so a second request for a name joins the first
+/// instead of starting another thread.
 static PENDING: Mutex<BTreeMap<Arc<str>, Arc<Lookup>>> = Mutex::new(BTreeMap::new());
 
 /// A look-up of a name, on a thread of its own.
@@ -57,7 +57,7 @@ impl Lookup {
         pending.insert(name.clone(), lookup.clone());
         drop(pending);
         let work = Work(name, lookup.clone());
-        // Where there can be no thread, the work is dropped at once.
+        // If no thread can be started, the work is dropped at once.
         let _ = thread::Builder::new()
             .name("agentcore-names".into())
             .spawn(move || {

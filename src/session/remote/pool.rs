@@ -1,4 +1,4 @@
-//! Connections that sessions share, and calls that outlive them.
+//! A pool of connections, with retries.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::sleep;
@@ -75,10 +75,10 @@ impl<S: Server> Pool<S> {
                 Err(Failure::Lost(error)) => error,
             };
             if was_idle && tries == 1 {
-                // It may have been lost long ago.
+                // An idle connection may have been closed long ago.
                 continue;
             }
-            // A name that is not there will hardly come up while somebody waits.
+            // A name that does not exist is unlikely to appear during the retries.
             let is_hopeless = error.kind() == ErrorKind::Dns && tries > 1;
             if is_hopeless || start_time.elapsed() + wait >= self.options.max_retry_time {
                 return Err(self.gave_up(&error, tries, start_time.elapsed()));
@@ -101,7 +101,7 @@ impl<S: Server> Pool<S> {
         let outcome = call(&self.server, &mut connection);
         let mut connections = lock(&self.connections);
         match outcome {
-            // What one connection lost, the others have lost, too, or will soon show.
+            // If one connection is lost, the idle ones are probably lost as well.
             Err(Failure::Lost(_)) => connections.idle.clear(),
             _ if connections.idle.len() < self.options.max_connections => {
                 connections.idle.push((connection, Instant::now()));

@@ -24,7 +24,7 @@ impl From<Error> for Failure {
 
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 
-/// The slowest link over which much is waited for to the end, in bytes a second.
+/// The lowest transfer rate, in bytes per second, that the time limits allow for.
 const MIN_TRANSFER_RATE: u64 = 256 * 1024;
 
 /// The time limit of an answer when this many bytes are transferred.
@@ -79,7 +79,7 @@ pub(in crate::session) struct Repair<'a> {
     pub(in crate::session) cut: Option<&'a [u8]>,
 }
 
-/// A server that logs are kept on.
+/// A server that stores logs.
 ///
 /// Every call may be repeated after its answer was lost, and then has the same effect.
 pub(in crate::session) trait Server: Send + Sync + 'static {

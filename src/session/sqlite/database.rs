@@ -21,7 +21,7 @@ use super::file;
 /// The time to wait for other writers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A database file, open twice: who reads a long session holds up no writer.
+/// A database file with two connections, so that a long read does not delay writers.
 pub(super) struct Database {
     path: PathBuf,
     /// The folder of the files that are locked while a session is leased.
@@ -43,7 +43,7 @@ impl Database {
         let path = file::resolve_path(path)?;
         let is_there = file::exists(&path)?;
         if is_there {
-            // Before anything is made beside it.
+            // Checked before the folder of locks is created next to it.
             file::check_identity(&path)?;
         }
         let locks = file::with_suffix(&path, "-locks");
@@ -101,7 +101,7 @@ impl Database {
         what: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Unwritten> {
-        // SQLite itself would go on in a file that nobody finds any more.
+        // SQLite would continue to write to a file that has no name any more.
         if identity(&self.path).map_err(Unwritten::undone)? != self.identity {
             return Err(Unwritten::undone(Error::new(
                 ErrorKind::Conflict,
@@ -114,7 +114,7 @@ impl Database {
         }
         let mut connection = lock(&self.writer);
         let make_error = |error| database_error(what, &self.path, error);
-        // Who has waited for others here has less busy_timeout left with those elsewhere.
+        // The time that was spent waiting in this process counts towards `busy_timeout`.
         let time_left = self
             .busy_timeout
             .saturating_sub(self.writers.take_waiting_time());
@@ -148,11 +148,11 @@ fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy_timeout)?;
-    // Nothing but these tables: a file may come from anywhere.
+    // The file may come from an untrusted source, so functions in its schema are not run.
     connection.pragma_update(None, "trusted_schema", false)?;
-    // Said in the file, but for one that another tool was at.
+    // The mode is stored in the file, unless another tool has changed it.
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // A commit is on the disk when it returns; on Apple's systems that takes a call of its own.
+    // A commit returns after it is on the disk; Apple's systems need `fullfsync` for that.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;

@@ -51,7 +51,7 @@ pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) ->
             ErrorKind::Io,
             "; give this user the right to write it and to make files in its folder",
         ),
-        // Without a code: a value that cannot be one of a session.
+        // No code means that a value has the wrong type.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => (
             ErrorKind::Corrupt,
             "; restore it from a backup, or save what can be read with `sqlite3 FILE .recover`",

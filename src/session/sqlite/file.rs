@@ -1,4 +1,5 @@
-//! The outside of a database of sessions: its file, its marks, its tables.
+//! The creation and identification of a session database: its file, application id, version and
+//! tables.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -74,7 +75,7 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// Creates the database, atomically, unless another process does.
 pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     let failed_to = |what: &'static str| move |error| file_error(what, path, error);
-    // One at a time: the draft has one place, so that what a crash leaves of it is no litter.
+    // One process at a time: the draft has a fixed name, so that a crash leaves at most one.
     let creation_lock = OpenOptions::new()
         .append(true)
         .create(true)
@@ -108,7 +109,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
         None => Ok(()),
     });
     outcome.map_err(failed_to("make"))?;
-    // Only litter stays if this fails, until the next time.
+    // If this fails, the draft remains until the next creation.
     let _ = fs::remove_dir_all(&folder);
     Ok(())
 }
@@ -135,7 +136,7 @@ fn create_tables(draft: &Path) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
-    // From now on in the file itself, so that those who open it need not agree on it.
+    // Stored in the file, so that all who open it use the same mode.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.close().map_err(|(_, error)| error)
 }
@@ -144,7 +145,8 @@ pub(super) fn exists(path: &Path) -> Result<bool> {
     fs::exists(path).map_err(|error| file_error("look at", path, error))
 }
 
-/// Refuses what is no database of sessions, or a newer one, without touching it.
+/// Returns an error unless the file is a session database of a supported version. The file is not
+/// modified.
 ///
 /// Reads the file through SQLite without locking or repairing it, because closing a file that this
 /// process has open elsewhere would release the locks on it.
@@ -155,7 +157,7 @@ pub(super) fn check_identity(path: &Path) -> Result<()> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let marks = || {
         let connection = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
-        // Also what is cut, or being written this moment: only its first bytes are wanted.
+        // Allows a file that is incomplete or being written: only its first bytes are read.
         connection.pragma_update(None, "writable_schema", true)?;
         let mark = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         rusqlite::Result::Ok((mark("application_id")?, mark("user_version")?))

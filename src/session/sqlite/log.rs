@@ -64,7 +64,8 @@ impl Database {
         match outcome {
             Ok(Some(outcome)) => Ok(outcome),
             Ok(None) => {
-                // A lock does not hold everywhere (network file systems) nor against everybody.
+                // Another process has written: file locks do not work on every network file system,
+                // or against other programs.
                 writer.broken = true;
                 Err(taken_over(&writer.id))
             }
@@ -89,7 +90,7 @@ impl Log for Database {
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
         self.read("list", |connection| {
-            // From one id to the next by the index, past the rows of each.
+            // Goes from id to id in the index instead of over all rows.
             let mut ids = connection.prepare(
                 "WITH RECURSIVE ids (id) AS (
                      SELECT min(session) FROM log
@@ -288,7 +289,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
         parts.push(part.to_vec());
     };
     parts.reverse();
-    // Rows that are missing are not waited for.
+    // Missing rows are not waited for.
     let size = if is_all {
         byte_count
     } else {
@@ -304,7 +305,7 @@ fn put_aside(
     part: &[u8],
     damage: &Damage,
 ) -> rusqlite::Result<usize> {
-    // It may be there: what was to follow failed then.
+    // The row may exist already if a later step of an earlier repair failed.
     let sql = "INSERT INTO damaged (session, at, what, bytes) SELECT ?1, ?2, ?3, ?4
                WHERE NOT EXISTS (SELECT 1 FROM damaged
                    WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)";

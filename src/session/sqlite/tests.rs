@@ -88,7 +88,7 @@ async fn database_full_at_any_page_keeps_complete_writes() {
             "{text}"
         );
         check(&store, &acknowledged_writes, &format!("{pages} pages")).await;
-        // Nothing of the write is there, so the next one may fit.
+        // The failed write left nothing, so a smaller one may fit.
         run(&store, "PRAGMA max_page_count = 100000");
         write(&store, 100, &lease).await.unwrap();
         acknowledged_writes.push(100);

@@ -62,7 +62,7 @@ impl Fingerprint {
 
 fn message(message: &Message) -> Value {
     let parts = message.content().parts().iter().map(|part| {
-        // Raw arguments are a spelling, and two equal calls may differ in it.
+        // Raw arguments are excluded: equal calls may be spelled differently.
         match serde_json::to_value(WirePart::from(part)) {
             Ok(mut value) => {
                 if let Some(call) = value.get_mut("call").and_then(Value::as_object_mut) {

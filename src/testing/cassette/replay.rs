@@ -42,7 +42,7 @@ impl Player {
         let mut exchanges: Vec<Exchange> = lines
             .map(|(line, text)| parse(text).map_err(|error| error.context(location(line))))
             .collect::<Result<_>>()?;
-        // Lines stand in the order in which the answers ended.
+        // Lines are in the order in which the answers ended.
         exchanges.sort_by_key(|exchange| exchange.call);
         Ok(Self {
             card: header.model.into(),

@@ -233,7 +233,7 @@ async fn listing(backend: &impl Backend) -> Result<()> {
         backend.write(path, b"12").await?;
     }
     let mut entries = backend.list("").await?;
-    // How large a folder is, nobody promises.
+    // The size of a folder is not specified.
     for entry in &mut entries {
         if entry.kind == EntryKind::Dir {
             entry.size = 0;

@@ -155,7 +155,7 @@ async fn concurrent<M: Model>(model: &M) -> Result<()> {
     let (mut from_one, mut from_two) = (Vec::new(), Vec::new());
     let (mut open_one, mut open_two) = (true, true);
     while open_one || open_two {
-        // Turn by turn, so that the two are truly in each other's way.
+        // Alternately, so that both streams are open at once.
         for (stream, events, open) in [
             (&mut apple, &mut from_one, &mut open_one),
             (&mut pear, &mut from_two, &mut open_two),

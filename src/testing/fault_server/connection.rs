@@ -26,7 +26,7 @@ pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Shar
         let Some(request) = Received::take(&mut buffer, number) else {
             match socket.read_buf(&mut buffer).await {
                 Ok(read) if read > 0 => continue,
-                // The client is gone; there is nobody to report it to.
+                // The client has closed the connection.
                 _ => return,
             }
         };
@@ -35,7 +35,8 @@ pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Shar
         match answer(&mut socket, &reply, should_close).await {
             Ok(After::KeepAlive) if !should_close => {}
             Ok(After::Reset) => {
-                // Without the option the drop closes in order, which a test would notice.
+                // If the option cannot be set, the connection closes in order, which fails the
+                // test.
                 drop(socket.set_zero_linger());
                 return;
             }
@@ -83,7 +84,7 @@ async fn write(socket: &mut TcpStream, reply: &Reply, bytes: &Bytes) -> io::Resu
     } else {
         socket.write_all(bytes).await?;
     }
-    // The client reads this piece before the next one is written, when it is on this thread.
+    // A client on this thread reads this piece before the next one is written.
     tokio::task::yield_now().await;
     Ok(())
 }

@@ -132,7 +132,7 @@ impl FaultServer {
     }
 
     async fn until(&self, done: impl Fn(&Counts) -> bool) {
-        // The sender lives in `shared`, so the channel is never closed while `self` is there.
+        // `shared` holds the sender, so the channel stays open while `self` exists.
         drop(self.shared.counts.subscribe().wait_for(done).await);
     }
 }
@@ -187,7 +187,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A client that went before it was accepted is no reason to stop.
+                // A client that disconnected before the accept does not stop the server.
                 let Ok((socket, _)) = accepted else { continue };
                 let mut number = 0;
                 shared.counts.send_modify(|counts| {

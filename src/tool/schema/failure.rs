@@ -167,7 +167,7 @@ fn push_head(text: &mut String, value: &Value) {
 }
 
 fn push_string(text: &mut String, string: &str) {
-    // With room for the character that the cut may leave out.
+    // Includes room for a character that the cut may drop.
     let head = clip(string, LONGEST_QUOTE + 4);
     text.push_str(&Value::from(head).to_string());
 }

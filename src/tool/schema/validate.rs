@@ -361,7 +361,7 @@ impl<'a> Validator<'a> {
             }
         }
         let text = format!("matches none of the alternatives ({})", reasons.join("; "));
-        // Passed on as a wrong type when all were, for a choice further out.
+        // If all alternatives fail by type, this is a wrong type for an enclosing choice as well.
         let all_types = misses
             .iter()
             .flatten()

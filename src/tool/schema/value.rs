@@ -52,7 +52,7 @@ pub(super) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
 }
 
 fn compare_to_float(integer: i128, float: f64) -> Option<Ordering> {
-    // The conversion saturates, far beyond every integer there is.
+    // The conversion saturates, outside the range of all integers.
     match integer.cmp(&(float.trunc() as i128)) {
         Ordering::Equal => 0.0.partial_cmp(&float.fract()),
         order => Some(order),
@@ -69,7 +69,7 @@ pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
         return true;
     };
     let quotient = number / step;
-    // 0.3 is a multiple of 0.1 to a person, though not to a float.
+    // A tolerance: 0.3 is not an exact multiple of 0.1 in binary.
     step <= 0.0 || (quotient - quotient.round()).abs() <= 1e-9 * quotient.abs().max(1.0)
 }
 

@@ -98,7 +98,7 @@ mod tests {
         ] {
             let document = parse(&html, &Cancellation::default());
             let (elements, attributes, values) = size(&document.root);
-            // A step that reaches a limit may go past it by the elements that come back in it.
+            // The step that reaches a limit may exceed it by the elements that it inserts again.
             assert!(elements < 51_000, "{html:.40}: {elements} elements");
             assert!(attributes <= 200_000, "{html:.40}: {attributes} attributes");
             assert!(values <= 8 << 20, "{html:.40}: {values} bytes");

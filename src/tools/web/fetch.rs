@@ -50,7 +50,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
                 ACCEPT,
                 "text/markdown, text/html;q=0.9, text/*;q=0.8, */*;q=0.5",
             )
-            // What is not compressed cannot grow.
+            // Uncompressed bodies cannot expand.
             .header(ACCEPT_ENCODING, "identity");
         let outcome = request.send().await;
         let response =

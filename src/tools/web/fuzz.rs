@@ -140,7 +140,7 @@ fn random_pages_are_converted_without_panic() {
         }
         slowest
     };
-    // As the tool does: with room for the recursion that the limits allow.
+    // As in the tool: enough stack for the nesting that the limits allow.
     let thread = std::thread::Builder::new().stack_size(64 * 1024 * 1024);
     let outcome = thread.spawn(run).expect("a thread").join();
     let (time, seed, size) = outcome.expect("no page makes it panic");

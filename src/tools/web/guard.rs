@@ -39,7 +39,7 @@ impl Guard {
             return Err(AddressRefused("the URL names no host".to_owned()));
         };
         if url.domain().is_none() {
-            // Clients ask no resolver about an address, and the policy has seen this one.
+            // Clients do not resolve an IP address, and the policy has already checked this one.
             return Ok(Vec::new());
         }
         let is_trusted = self.policy.trusts(url);

@@ -76,7 +76,7 @@ pub(super) fn decoded(body: &[u8], charset: Option<&'static Encoding>, kind: Kin
     let is_html = kind == Kind::Html;
     let charset = charset.or_else(|| is_html.then(|| named_within(body)).flatten());
     let fallback = match std::str::from_utf8(body) {
-        // An error at the end alone may come from where the body was cut.
+        // An error only at the end may be caused by the cut of the body.
         Err(error) if is_html && error.error_len().is_some() => WINDOWS_1252,
         _ => UTF_8,
     };
@@ -99,6 +99,6 @@ fn named_within(body: &[u8]) -> Option<&'static Encoding> {
         .position(|b| !is_label(b))
         .unwrap_or(remaining.len());
     let encoding = Encoding::for_label(&remaining[..end])?;
-    // A page whose declaration can be read is not in UTF-16.
+    // A declaration that could be read as ASCII is not in UTF-16.
     Some(encoding.output_encoding())
 }

@@ -1,4 +1,4 @@
-//! The preparation of a document for the converter.
+//! The preparation of an HTML document for conversion to Markdown.
 
 use std::rc::Rc;
 

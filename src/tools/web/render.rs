@@ -116,7 +116,7 @@ impl Bounds {
             return None;
         }
         let mut result = convert()?;
-        // What is around it does not copy what nobody waits for.
+        // Ends the conversion of the enclosing elements when the call was cancelled.
         if self.stop.is_cancelled() {
             return None;
         }

@@ -103,10 +103,10 @@ impl TreeSink for Sink {
     type Output = ();
     type ElemName<'a> = ExpandedName<'a>;
 
-    // The document is asked for.
+    // The document is read from `dom` instead.
     fn finish(self) {}
 
-    // Nobody reads them, and a hostile page has one per byte.
+    // Discarded: a hostile page has one per byte.
     fn parse_error(&self, _message: Cow<'static, str>) {}
 
     fn get_document(&self) -> Handle {
@@ -128,7 +128,7 @@ impl TreeSink for Sink {
     }
 
     fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> Handle {
-        // The converter knows none.
+        // The converter ignores processing instructions.
         self.dom.create_comment(StrTendril::new())
     }
 
@@ -165,7 +165,7 @@ impl TreeSink for Sink {
         self.dom.set_quirks_mode(mode);
     }
 
-    // That of `RcDom` searches for the sibling from the first child on; it is among the last.
+    // `RcDom` searches from the first child on; the sibling is usually among the last.
     fn append_before_sibling(&self, sibling: &Handle, node: NodeOrText<Handle>) {
         let Some((parent, index)) = place_of(sibling) else {
             return;

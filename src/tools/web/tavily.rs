@@ -207,7 +207,7 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
         500.. => "the service has a fault; try again later".to_owned(),
         _ => "the search was refused".to_owned(),
     };
-    // The reason is worth less than the status: without it there is still the hint.
+    // The detail is optional: without it, the hint is returned.
     let detail = match read(response, 4 * MAX_QUOTE).await {
         Ok((body, is_cut)) => error_detail(&body, is_cut, redactor),
         Err(_) => String::new(),

@@ -81,7 +81,7 @@ impl<S: TokenSink> TokenSink for Tokens<S> {
 
     fn process_token(&self, mut token: Token, line: u64) -> TokenSinkResult<S::Handle> {
         match &mut token {
-            // One comes for an attribute that repeats, so it does not end an element.
+            // Emitted for a repeated attribute; it does not end an element.
             Token::ParseError(_) => return TokenSinkResult::Continue,
             Token::TagToken(tag) => trim(tag),
             _ => {}
@@ -196,7 +196,7 @@ mod tests {
             for opening in openings {
                 let html = format!("{opening}{shape}>");
                 for piece in [1, 7, 64] {
-                    // What comes in the piece of the last token is not compared with others.
+                    // Attributes in the piece of the last token are not compared with others.
                     let expected = 600 * 600 / 2 * 2 / 3;
                     let comparison_count = comparisons(&html, piece);
                     assert!(

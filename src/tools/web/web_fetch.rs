@@ -216,7 +216,7 @@ impl Tool for WebFetch {
         };
         let raw = || Access::Url(text.into());
         match self.guard.policy.parse(text) {
-            // A rule may name the host as a person writes it.
+            // A rule may spell the host with characters beyond ASCII.
             Ok(url) if !text.is_ascii() => vec![Access::Url(url.as_str().into()), raw()],
             Ok(url) => vec![Access::Url(url.as_str().into())],
             Err(_) => vec![raw()],
@@ -255,7 +255,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let permit = permit.map_err(|error| error.to_string())?;
     let work = move |stop: &Cancellation| {
         let page_text = page_text(&page, raw, stop);
-        // Held until the thread is done, which a call that is given up does not wait for.
+        // Released by the thread, because an abandoned call does not wait for it.
         drop(permit);
         page_text
     };

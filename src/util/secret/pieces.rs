@@ -119,7 +119,7 @@ impl Pieces {
                 out.push_str(&text[self.passed..place.start]);
                 out.push_str(REDACTED);
             } else if !self.is_replaced {
-                // Its first bytes were passed on with an earlier piece.
+                // Its first bytes were emitted with an earlier piece.
                 out.push_str(REDACTED);
             }
             self.passed = place.end;

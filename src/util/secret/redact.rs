@@ -113,7 +113,7 @@ pub(crate) fn redact_cut(text: &mut String, cut: Cut) {
 fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let parts = [None, Some(Escape::Percent), Some(Escape::Backslash)].map(|escape| {
-        // An escape that is cut itself is not undone.
+        // An incomplete escape is not decoded.
         let text = match (escape, cut) {
             (Some(escape), Cut::End) => escape.without_torn(bytes),
             _ => bytes,

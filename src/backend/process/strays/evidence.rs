@@ -102,7 +102,7 @@ impl Evidence {
         if is_session_valid && self.is_member(process) {
             return Relation::Member;
         }
-        // A child of this process is the leader, or none of the command's.
+        // A child of this process is the leader itself, or unrelated to the command.
         let is_of_session = process.session == self.leader && process.parent != self.own;
         if is_session_valid && is_of_session || proc::holds(process.id, &self.pipes) {
             return Relation::Stray;

@@ -45,13 +45,13 @@ pub(super) fn last_id() -> Option<i32> {
 /// A process of that id, unless it has ended. For the id of a thread, what is known of the thread.
 pub(super) fn read(id: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold anything.
+    // The program name, in parentheses, may contain any character.
     let after_name = memchr::memrchr(b')', &stat)? + 1;
     let text = std::str::from_utf8(&stat[after_name..]).ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
     let id_of = |field: usize| fields.get(field)?.parse::<i32>().ok();
-    // A process whose first thread has ended looks like one that is only waited for.
+    // A process whose first thread has ended has the state of a zombie.
     let has_ended = matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1;
     if has_ended || number(6)? & KERNEL_THREAD != 0 {
         return None;
@@ -90,11 +90,11 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
         if memchr::memmem::find(&buffer[..end], needle).is_some() {
             return Environment::Marked;
         }
-        // The needle may lie across two reads.
+        // The needle may span two reads.
         carried_len = end.min(needle.len().saturating_sub(1));
         buffer.copy_within(end - carried_len..end, 0);
     }
-    // One that was started with an empty environment has arguments.
+    // A process with an empty environment still has arguments.
     let is_missing = total == 0
         && fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
     match is_missing {
@@ -117,8 +117,8 @@ pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
         let Some(pipe) = pipes.iter().find(|pipe| Some(pipe.inode) == inode) else {
             return false;
         };
-        // The mode of the link says what the handle is open for. The other end is this process's,
-        // and that of its children until they have become another program.
+        // The mode of the link is how the handle was opened. The other end belongs to this process,
+        // and to its children until they execute another program.
         let open_for = if pipe.is_written { 0o200 } else { 0o400 };
         fs::symlink_metadata(&path).is_ok_and(|link| link.mode() & 0o600 == open_for)
     })
@@ -133,7 +133,8 @@ pub(super) fn signal(process: &Process, signal: Signal) -> bool {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => is_same() && pidfd_send_signal(&handle, signal).is_ok(),
         Err(Errno::SRCH | Errno::INVAL) => false,
-        // An old kernel, a filter of system calls, or no file handle left.
+        // The kernel is too old, a system call filter refuses the call, or no file descriptor is
+        // left.
         Err(_) => is_same() && kill_process(pid, signal).is_ok(),
     }
 }
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(process.parent, i32::try_from(std::process::id()).unwrap());
         assert!(is_process(sleeper.id()));
         assert!(signal(&process, Signal::KILL));
-        // Not waited for yet: it is a zombie.
+        // Until it is waited for, the process is a zombie.
         while read(sleeper.id()).is_some() {
             std::thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! The search for the processes of a command, and their end, even if they fork fast.
+//! Finds and ends the processes of a command, including those that fork quickly.
 
 use std::collections::HashMap;
 use std::thread::sleep;
@@ -142,7 +142,8 @@ impl Sweep {
         let Ok(mut ids) = proc::ids() else {
             return scan;
         };
-        // Newest first, also when ids began again at the bottom: what forks fast is young.
+        // Newest first, also after process ids wrapped around: the processes of a fork loop are the
+        // newest.
         let newest_id = proc::last_id().unwrap_or(i32::MAX);
         ids.sort_unstable_by_key(|id| newest_id.wrapping_sub(*id).cast_unsigned());
         scan.new += self.recognise(&ids, is_stopping);

@@ -61,7 +61,7 @@ pub(in super::super::super) struct Strays {
 impl Cleanup {
     /// Returns whether nothing remains to be done.
     fn run(&mut self, deadline: Instant) -> bool {
-        // What is in a cgroup is ended at once, but a privileged process can move to another one.
+        // Killing the cgroup ends its processes at once, but a privileged process can leave it.
         let sweep = self.sweep.as_mut();
         let is_quiet = sweep.is_none_or(|sweep| sweep.end(deadline));
         let removal_deadline = deadline.min(Instant::now() + REMOVAL);
@@ -166,7 +166,7 @@ impl Sweeper {
         let thread = std::thread::Builder::new().name("agentcore-strays".to_owned());
         match thread.spawn(move || sweeper.work()) {
             Ok(_) => queue.is_running = true,
-            // Without a thread to search for them, they stay.
+            // Without a thread the search is not possible.
             Err(_) => queue.jobs.clear(),
         }
     }

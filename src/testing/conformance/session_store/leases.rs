@@ -138,7 +138,7 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
         let mut leasing = Box::pin(store.lease("a"));
         for _ in 0..polls {
             if futures::poll!(&mut leasing).is_ready() {
-                // A future that is done must not be polled again.
+                // A completed future must not be polled again.
                 leasing = Box::pin(store.lease("b"));
                 break;
             }

@@ -150,7 +150,7 @@ pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
     let hour = Duration::from_secs(3600);
     same("too young", &store.prune(hour).await?, &0)?;
     same("too young", &ids(store).await?.len(), &3)?;
-    // A clock may stand still for a moment.
+    // A coarse clock may return the same time twice.
     tokio::time::sleep(Duration::from_millis(5)).await;
     let lease = store.lease("b").await?;
     let removed = store.prune(Duration::ZERO).await?;

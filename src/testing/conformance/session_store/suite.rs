@@ -102,11 +102,11 @@ where
     let expected = lists::Kept::write(&store).await?;
     let store = reopen(store).await;
     expected.check(&store).await?;
-    // What was read from the store goes on as what was written by it.
+    // A session that was read must be writable like a new one.
     expected.go_on(&store).await?;
     let store = reopen(store).await;
     expected.check_gone_on(&store).await?;
-    // Whatever was acknowledged last.
+    // Each operation is checked as the last one before reopening.
     let mut store = store;
     for last in lists::Last::ALL {
         last.write(&store).await?;
