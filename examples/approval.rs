@@ -183,9 +183,10 @@ async fn find(session: &Session, id: &str) -> Result<PendingCall, BoxError> {
 }
 
 fn read(file: &Path) -> Result<Decisions, BoxError> {
-    let json = match file == Path::new("-") {
-        true => io::read_to_string(io::stdin())?,
-        false => fs::read_to_string(file)?,
+    let json = if file == Path::new("-") {
+        io::read_to_string(io::stdin())?
+    } else {
+        fs::read_to_string(file)?
     };
     // A single decision needs no list around it.
     let list = match serde_json::from_str(&json)? {

@@ -105,17 +105,19 @@ pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Deci
     for call in &waiting.calls {
         decisions.extend(ask(&terminal, &files, call).await?);
     }
-    Ok(match decisions.is_empty() {
-        true => None,
-        false => Some(decisions.into()),
+    Ok(if decisions.is_empty() {
+        None
+    } else {
+        Some(decisions.into())
     })
 }
 
 /// One decision, several one after the other, or a list of them.
 fn read(file: &Path) -> io::Result<Decisions> {
-    let json = match file == Path::new("-") {
-        true => io::read_to_string(io::stdin())?,
-        false => fs::read_to_string(file)?,
+    let json = if file == Path::new("-") {
+        io::read_to_string(io::stdin())?
+    } else {
+        fs::read_to_string(file)?
     };
     let mut decisions = Vec::<Decision>::new();
     for value in Deserializer::from_str(&json).into_iter() {
@@ -128,9 +130,10 @@ fn read(file: &Path) -> io::Result<Decisions> {
             one => decisions.push(serde_json::from_value(one)?),
         }
     }
-    match decisions.is_empty() {
-        true => Err(io::Error::other("there are no decisions in it")),
-        false => Ok(decisions.into()),
+    if decisions.is_empty() {
+        Err(io::Error::other("there are no decisions in it"))
+    } else {
+        Ok(decisions.into())
     }
 }
 

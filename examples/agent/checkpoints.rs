@@ -124,9 +124,10 @@ pub(crate) async fn rewind(
     };
     let state = store.load(&id).await?.unwrap_or_default().state;
     check_cwd(&state, &cwd)?;
-    let files = match place.checkpoints()?.is_dir() {
-        true => Some(open(place, &cwd)?),
-        false => None,
+    let files = if place.checkpoints()?.is_dir() {
+        Some(open(place, &cwd)?)
+    } else {
+        None
     };
     let kept = match &files {
         Some(files) => files.checkpoints(&id).await?,
@@ -160,9 +161,10 @@ pub(crate) async fn rewind(
             "every file is what it was before message {message}"
         ))
     };
-    let nothing = match done.changes.is_empty() {
-        true => nothing.or_else(same),
-        false => None,
+    let nothing = if done.changes.is_empty() {
+        nothing.or_else(same)
+    } else {
+        None
     };
     let found = Found::Changes(done, mode);
     Ok(Report { found, nothing })

@@ -135,9 +135,10 @@ async fn main() -> ExitCode {
 /// Everything that can be wrong before anything runs.
 async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     args.check()?;
-    let place = match args.has_store() || args.list_sessions {
-        true => Some(Place::of(args.store.as_deref())?),
-        false => None,
+    let place = if args.has_store() || args.list_sessions {
+        Some(Place::of(args.store.as_deref())?)
+    } else {
+        None
     };
     if let Some(place) = &place
         && let Some(job) = look(args, place).await?
@@ -191,9 +192,10 @@ async fn go_on(
     if args.checkpoints {
         checkpoints::check_place(place, cwd)?;
     }
-    let store = match args.needs_session() || prompt.is_none() {
-        true => place.look().await?,
-        false => place.open().await?,
+    let store = if args.needs_session() || prompt.is_none() {
+        place.look().await?
+    } else {
+        place.open().await?
     };
     let id = sessions::choose(args, &store, cwd).await?;
     let state = sessions::load(&store, &id).await?;
@@ -204,9 +206,10 @@ async fn go_on(
         Next::Task(task) => task,
         Next::Wait(waiting) => return Ok(Job::Wait(waiting, prompt.is_some())),
     };
-    let files = match args.checkpoints {
-        true => Some(checkpoints::open(place, cwd)?),
-        false => None,
+    let files = if args.checkpoints {
+        Some(checkpoints::open(place, cwd)?)
+    } else {
+        None
     };
     let builder = tools::add(builder.store(store), args.tools, cwd, files.as_ref())?;
     let mut session = builder.build()?.session(id);

@@ -175,9 +175,10 @@ impl Printer {
     }
 
     fn end_line(&mut self) -> io::Result<()> {
-        match std::mem::take(&mut self.inside_line) {
-            true => write(b"\n"),
-            false => Ok(()),
+        if std::mem::take(&mut self.inside_line) {
+            write(b"\n")
+        } else {
+            Ok(())
         }
     }
 }

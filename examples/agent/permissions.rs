@@ -48,8 +48,9 @@ fn read(file: &Path) -> Result<PermissionConfig, Error> {
     let is_yaml = file
         .extension()
         .is_some_and(|ending| ending == "yaml" || ending == "yml");
-    match is_yaml {
-        true => PermissionConfig::from_yaml(&text),
-        false => PermissionConfig::from_json(&text),
+    if is_yaml {
+        PermissionConfig::from_yaml(&text)
+    } else {
+        PermissionConfig::from_json(&text)
     }
 }

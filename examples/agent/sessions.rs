@@ -148,9 +148,12 @@ fn age(elapsed: Duration) -> String {
 /// What people and models wrote must not steer the terminal.
 pub(crate) fn shown(text: &str) -> String {
     text.chars()
-        .flat_map(|c| match c.is_control() {
-            true => c.escape_default().collect::<Vec<_>>(),
-            false => vec![c],
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
         })
         .collect()
 }

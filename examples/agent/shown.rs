@@ -60,11 +60,10 @@ pub(crate) fn cut(text: &str) -> String {
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        match is_escaped(c) {
-            true => {
-                let _ = write!(shown, "{}", c.escape_default());
-            }
-            false => shown.push(c),
+        if is_escaped(c) {
+            let _ = write!(shown, "{}", c.escape_default());
+        } else {
+            shown.push(c)
         }
     }
     shown

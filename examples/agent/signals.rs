@@ -54,9 +54,10 @@ fn watch(sender: &UnboundedSender<()>, ready: &mpsc::Sender<io::Result<()>>) -> 
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
-        let mut hangup = match is_hangup_ignored() {
-            true => None,
-            false => Some(signal(SignalKind::hangup())?),
+        let mut hangup = if is_hangup_ignored() {
+            None
+        } else {
+            Some(signal(SignalKind::hangup())?)
         };
         let _ = ready.send(Ok(()));
         let mut is_first = true;

@@ -32,9 +32,12 @@ impl Place {
             return state_directory().map(Self::Folder);
         };
         // A URL keeps its scheme: it is what the store's own documentation calls it.
-        let url = |rest: &str| match rest.contains("://") {
-            true => rest.to_owned(),
-            false => spec.to_owned(),
+        let url = |rest: &str| {
+            if rest.contains("://") {
+                rest.to_owned()
+            } else {
+                spec.to_owned()
+            }
         };
         match spec.split_once(':') {
             _ if spec.trim().is_empty() => Err(usage("--store is empty; name a folder".to_owned())),

@@ -142,9 +142,10 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// When the path leaves the root.
     async fn real_path(&self, path: &str) -> Result<String> {
         let root = self.root().trim_end_matches('/');
-        let full_path = match path.starts_with('/') {
-            true => lexical(path),
-            false => lexical(&format!("{root}/{path}")),
+        let full_path = if path.starts_with('/') {
+            lexical(path)
+        } else {
+            lexical(&format!("{root}/{path}"))
         };
         match full_path.strip_prefix(root) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(full_path),

@@ -233,10 +233,14 @@ impl AnswerRedactor {
         if is_in_args {
             self.exact.redact(Arc::make_mut(&mut args));
         }
-        let raw_args = raw_args.map(|raw| match is_in_args {
-            true => args.to_string().into(),
-            false if self.exact.is_in_json(&raw) => self.exact.redacted_json(&raw).into(),
-            false => raw,
+        let raw_args = raw_args.map(|raw| {
+            if is_in_args {
+                args.to_string().into()
+            } else if self.exact.is_in_json(&raw) {
+                self.exact.redacted_json(&raw).into()
+            } else {
+                raw
+            }
         });
         ToolCall {
             id: self.shared(id),

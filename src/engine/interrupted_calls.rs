@@ -45,9 +45,10 @@ impl ActiveRun {
         if !open.started && !tool.side_effect().is_read_only() {
             return open.answer();
         }
-        let result = match tool.is_idempotent() {
-            true if !*interrupted => self.run_again(&open.call, interrupted).await,
-            _ => None,
+        let result = if tool.is_idempotent() && !*interrupted {
+            self.run_again(&open.call, interrupted).await
+        } else {
+            None
         };
         result.unwrap_or_else(|| ToolResult::failed(&open.call, MAY_HAVE_RUN))
     }

@@ -78,9 +78,10 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     for part in content.parts_mut() {
         let len = part_len(part);
         if let Part::Text(text) = part {
-            match is_cut {
-                true => *text = String::new(),
-                false => is_cut = cut_bytes(text, size, remaining, max_bytes),
+            if is_cut {
+                *text = String::new()
+            } else {
+                is_cut = cut_bytes(text, size, remaining, max_bytes)
             }
         } else if is_cut || len > remaining {
             *part = Part::Text(left_out(part, max_bytes));

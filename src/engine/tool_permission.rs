@@ -127,9 +127,10 @@ impl PermissionCheck<'_> {
 
     /// Refuses arguments that not even hooks get to see.
     fn check_readable(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
-        match call.args.is_object() && !is_too_deep(&call.args) {
-            true => Ok(call),
-            false => self.check_schema(call),
+        if call.args.is_object() && !is_too_deep(&call.args) {
+            Ok(call)
+        } else {
+            self.check_schema(call)
         }
     }
 
@@ -160,9 +161,10 @@ impl PermissionCheck<'_> {
     fn check_mode(&self, call: &ToolCall) -> Result<(), Refusal> {
         // A mode may have been set while the answer streamed, a hook ran or a question was open.
         self.cx.apply_requested_mode();
-        match is_planned(self.cx.permission_mode(), self.tool) {
-            true => Ok(()),
-            false => Err(self.denied(call, "mode", NOT_PLANNED)),
+        if is_planned(self.cx.permission_mode(), self.tool) {
+            Ok(())
+        } else {
+            Err(self.denied(call, "mode", NOT_PLANNED))
         }
     }
 
@@ -222,9 +224,10 @@ impl PermissionCheck<'_> {
             Verdict::Ask { question, .. } if self.is_granted(call, &question) => Verdict::Continue,
             verdict => verdict,
         };
-        let by_hooks = match self.cx.is_allowed(&call.name) {
-            true => by_hooks.combine(Verdict::Allow),
-            false => by_hooks,
+        let by_hooks = if self.cx.is_allowed(&call.name) {
+            by_hooks.combine(Verdict::Allow)
+        } else {
+            by_hooks
         };
         match (by_hooks, by_gate) {
             (

@@ -16,9 +16,10 @@ const SUFFIX: &str = ".txt";
 pub(super) fn session_folder(folder: &str, session: &str) -> String {
     let name = safe(session);
     let is_plain = name == session && !name.contains(|c: char| c.is_ascii_uppercase());
-    match is_plain {
-        true => format!("{folder}/{name}"),
-        false => format!("{folder}/{name}-{:016x}", fnv1a([session.as_bytes()])),
+    if is_plain {
+        format!("{folder}/{name}")
+    } else {
+        format!("{folder}/{name}-{:016x}", fnv1a([session.as_bytes()]))
     }
 }
 
@@ -34,9 +35,10 @@ fn safe(id: &str) -> String {
         'A'..='Z' | 'a'..='z' | '0'..='9' | '-' | '_' => c,
         _ => '_',
     };
-    match id.is_empty() {
-        true => "_".to_owned(),
-        false => id.chars().take(MAX_ID_CHARS).map(safe_char).collect(),
+    if id.is_empty() {
+        "_".to_owned()
+    } else {
+        id.chars().take(MAX_ID_CHARS).map(safe_char).collect()
     }
 }
 

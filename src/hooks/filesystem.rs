@@ -289,9 +289,10 @@ impl FilesystemHook {
                     }
                     has_room
                 });
-                let consequence = match has_room {
-                    true => "is kept in the session's state",
-                    false => "is not kept, but for its beginning and end",
+                let consequence = if has_room {
+                    "is kept in the session's state"
+                } else {
+                    "is not kept, but for its beginning and end"
                 };
                 cx.warn(format!(
                     "filesystem: a long result of {} {consequence}: {path} was not written: {error}",

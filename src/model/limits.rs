@@ -162,9 +162,10 @@ impl Used {
     #[cfg(feature = "http")]
     pub(crate) fn check_event(&self, json: &str) -> Result<(), Error> {
         let limit = self.limits.max_values;
-        let value_count = match has_more_values(json, limit) {
-            true => limit.saturating_add(1),
-            false => 0,
+        let value_count = if has_more_values(json, limit) {
+            limit.saturating_add(1)
+        } else {
+            0
         };
         check(value_count, limit, "JSON values", "max_values")
     }

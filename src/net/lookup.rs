@@ -37,9 +37,10 @@ pub(crate) async fn addresses(
             false
         }
     });
-    match addresses.is_empty() {
-        true => Err(refusal),
-        false => Ok(addresses),
+    if addresses.is_empty() {
+        Err(refusal)
+    } else {
+        Ok(addresses)
     }
 }
 

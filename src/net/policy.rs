@@ -218,11 +218,12 @@ impl AddressPolicy {
         }
         let is_loopback = is_within("localhost") || is_within("localdomain");
         let is_local = !name.contains('.') || LOCAL.iter().any(|end| is_within(end));
-        match is_loopback || is_local && !self.private {
-            true => Err(AddressRefused(format!(
+        if is_loopback || is_local && !self.private {
+            Err(AddressRefused(format!(
                 "{name} is a name of a local network"
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 

@@ -142,9 +142,10 @@ impl<'a> Matcher<'a> {
             let mut paths = paths.paths_of(path_word, self.context);
             paths.any(|path| pattern.lies_beneath(&path, self.context))
         };
-        match paths.start_folders.iter().any(is_above) {
-            true => best_match.max(Match::Maybe),
-            false => best_match,
+        if paths.start_folders.iter().any(is_above) {
+            best_match.max(Match::Maybe)
+        } else {
+            best_match
         }
     }
 

@@ -116,12 +116,11 @@ impl PathPattern {
 
     fn restricts(&self, path: &PathOf, context: &PathContext, beneath: bool) -> Match {
         let pattern = self.segments(context);
-        let best_match = match context.folds_case {
-            true => {
-                let pattern: Vec<Segment> = pattern.iter().map(folded).collect();
-                self.find(&pattern, &path.folded(), beneath)
-            }
-            false => self.find(&pattern, path, beneath),
+        let best_match = if context.folds_case {
+            let pattern: Vec<Segment> = pattern.iter().map(folded).collect();
+            self.find(&pattern, &path.folded(), beneath)
+        } else {
+            self.find(&pattern, path, beneath)
         };
         if path.is_known() {
             best_match

@@ -214,9 +214,10 @@ impl CommandPattern {
         let program = &command_parts.words[0];
         let is_given = |flag: &String| has_flag(program, &command_parts.flags, flag);
         if !pattern_parts.flags.iter().all(is_given) {
-            return match command_parts.is_partial {
-                true => Match::Maybe,
-                false => Match::No,
+            return if command_parts.is_partial {
+                Match::Maybe
+            } else {
+                Match::No
             };
         }
         // An exact rule does not cover further flags.

@@ -268,9 +268,10 @@ impl<W: Wire> Cache<W> {
         let mut begin = self.messages.len();
         let group = self.group(messages, begin);
         let goes_on = group.end < messages.len() && self.is_written(&messages[group.clone()]);
-        let kept = match goes_on {
-            true => self.last.end,
-            false => self.ends.last().map_or(0, |end| end.byte),
+        let kept = if goes_on {
+            self.last.end
+        } else {
+            self.ends.last().map_or(0, |end| end.byte)
         };
         let mut body = self.reopen(head, kept);
         if goes_on {

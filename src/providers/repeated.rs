@@ -50,9 +50,10 @@ fn place(frame: &str, value: &str) -> Option<Range<usize>> {
         return None;
     }
     let is_quote = |at: usize| frame.as_bytes()[at] == b'"';
-    match is_quote(start - 1) && is_quote(end) {
-        true => Some(start - 1..end + 1),
-        false => Some(start..end),
+    if is_quote(start - 1) && is_quote(end) {
+        Some(start - 1..end + 1)
+    } else {
+        Some(start..end)
     }
 }
 

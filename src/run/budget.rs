@@ -341,12 +341,13 @@ impl Budget {
 /// runs that are not polled hold the rest.
 fn uncovered(may_wait: bool) -> String {
     let text = "the remaining budget does not cover the next model call";
-    match may_wait {
-        true => text.to_owned(),
-        false => format!(
+    if may_wait {
+        text.to_owned()
+    } else {
+        format!(
             "{text}; the rest is reserved by runs that are not polled: poll child runs together, or \
              each one to its end"
-        ),
+        )
     }
 }
 

@@ -307,12 +307,13 @@ pub trait SessionStore: Send + Sync + 'static {
 ///
 /// [`ErrorKind::InvalidRequest`] for the id that no session has.
 pub(crate) fn check_id(id: &str) -> Result<()> {
-    match id.is_empty() {
-        false => Ok(()),
-        true => Err(Error::new(
+    if id.is_empty() {
+        Err(Error::new(
             ErrorKind::InvalidRequest,
             "a session id must not be empty",
-        )),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -110,13 +110,10 @@ fn common_words(a: &[String], b: &[String]) -> Option<usize> {
         [word] => longer.iter().any(|other| is_part_of(word, other)),
         _ => !shorter.is_empty() && shared_words.len() == shorter.len(),
     };
-    let is_near = match shared_words
-        .iter()
-        .copied()
-        .any(|word| is_significant(&word))
-    {
-        true => is_majority || is_part(),
-        false => shorter.len() == 1 && is_part(),
+    let is_near = if shared_words.iter().any(|word| is_significant(word)) {
+        is_majority || is_part()
+    } else {
+        shorter.len() == 1 && is_part()
     };
     is_near.then_some(2 * MOST_EDITS + longer.len() - shared_words.len())
 }
@@ -124,9 +121,10 @@ fn common_words(a: &[String], b: &[String]) -> Option<usize> {
 /// Returns `true` if the word is long enough to be a hint and is the other, its beginning or its
 /// end.
 fn is_part_of(word: &str, other: &str) -> bool {
-    let (shorter, longer) = match word.len() <= other.len() {
-        true => (word, other),
-        false => (other, word),
+    let (shorter, longer) = if word.len() <= other.len() {
+        (word, other)
+    } else {
+        (other, word)
     };
     let is_in = longer.starts_with(shorter) || longer.ends_with(shorter);
     is_in && shorter.len() >= 4 && !USUAL.contains(&shorter)

@@ -117,12 +117,13 @@ fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     if !is_real {
         return Ok(rounded.to_owned());
     }
-    Ok(match digits.contains('.') {
-        true => digits
+    Ok(if digits.contains('.') {
+        digits
             .trim_end_matches('0')
             .trim_end_matches('.')
-            .to_owned(),
-        false => digits.to_owned(),
+            .to_owned()
+    } else {
+        digits.to_owned()
     })
 }
 

@@ -93,9 +93,10 @@ fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
 fn zone(name: &str) -> Result<TimeZone, ToolError> {
     tz::db().get(name).map_err(|_| {
         let like = suggestions(name);
-        let hint = match like.is_empty() {
-            true => "use an IANA name such as Europe/Berlin".to_owned(),
-            false => format!("did you mean {}?", like.join(", ")),
+        let hint = if like.is_empty() {
+            "use an IANA name such as Europe/Berlin".to_owned()
+        } else {
+            format!("did you mean {}?", like.join(", "))
         };
         let (excerpt, _) = text::head(name, 60);
         ToolError::new(format!("there is no time zone {excerpt:?}; {hint}"))

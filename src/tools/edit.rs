@@ -171,9 +171,10 @@ fn with_line_ends_of<'a>(
     if !old.contains('\n') {
         // A replacement with line breaks, in a file in which every line ends with CRLF.
         let mut line_ends = memchr::memchr_iter(b'\n', content);
-        return match line_ends.all(|at| at > 0 && content[at - 1] == b'\r') {
-            true => (Cow::Borrowed(old), Cow::Owned(in_crlf(new))),
-            false => as_given,
+        return if line_ends.all(|at| at > 0 && content[at - 1] == b'\r') {
+            (Cow::Borrowed(old), Cow::Owned(in_crlf(new)))
+        } else {
+            as_given
         };
     }
     let crlf_old = in_crlf(old);

@@ -80,15 +80,14 @@ pub(super) async fn grep(
     if matches.withheld {
         text.push_str(WITHHELD);
     }
-    match matches.truncated && !is_cut {
-        true if is_capped => {
-            let _ = write!(
-                text,
-                "\n(truncated: a result has at most {MAX_FOUND} entries)"
-            );
-        }
-        true => text.push_str("\n(truncated: there may be more)"),
-        false => {}
+    let is_truncated = matches.truncated && !is_cut;
+    if is_truncated && is_capped {
+        let _ = write!(
+            text,
+            "\n(truncated: a result has at most {MAX_FOUND} entries)"
+        );
+    } else if is_truncated {
+        text.push_str("\n(truncated: there may be more)");
     }
     if matches.skipped > 0 {
         let _ = write!(text, "\n({} files could not be searched)", matches.skipped);
@@ -177,12 +176,13 @@ fn lines(matches: &GrepMatches, numbers: bool, has_context: bool) -> String {
             }
             next = Some(line.number + 1);
             let mark = if line.is_match { ':' } else { '-' };
-            match numbers {
-                true => rows.push(format_args!(
+            if numbers {
+                rows.push(format_args!(
                     "{path}{mark}{}{mark}{}",
                     line.number, line.text
-                )),
-                false => rows.push(format_args!("{path}{mark}{}", line.text)),
+                ))
+            } else {
+                rows.push(format_args!("{path}{mark}{}", line.text))
             }
         }
     }

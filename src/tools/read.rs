@@ -208,9 +208,10 @@ impl Line {
 
     fn render(&self) -> RenderedLine {
         let is_whole = self.kept.len() == self.len;
-        let bytes = match is_whole {
-            true => self.kept.strip_suffix(b"\r").unwrap_or(&self.kept),
-            false => &self.kept,
+        let bytes = if is_whole {
+            self.kept.strip_suffix(b"\r").unwrap_or(&self.kept)
+        } else {
+            &self.kept
         };
         let is_lossy = match std::str::from_utf8(bytes) {
             Ok(_) => false,
@@ -219,9 +220,10 @@ impl Line {
         };
         let text = String::from_utf8_lossy(bytes);
         let (head, omitted_chars) = text::head(&text, MAX_LINE_CHARS);
-        let text = match omitted_chars > 0 || !is_whole {
-            true => format!("{head}... (line of {} bytes cut)", self.len),
-            false => head.to_owned(),
+        let text = if omitted_chars > 0 || !is_whole {
+            format!("{head}... (line of {} bytes cut)", self.len)
+        } else {
+            head.to_owned()
         };
         RenderedLine { text, is_lossy }
     }

@@ -99,9 +99,10 @@ pub(super) fn background(output: &BackgroundOutput, style: Style) -> ToolOutput 
 }
 
 fn check(command: &Command) -> Result<(), ToolError> {
-    match command.command.trim().is_empty() {
-        true => Err(ToolError::new("Command must be a non-empty string.")),
-        false => Ok(()),
+    if command.command.trim().is_empty() {
+        Err(ToolError::new("Command must be a non-empty string."))
+    } else {
+        Ok(())
     }
 }
 
@@ -155,9 +156,10 @@ fn decoded(captured: &Captured, max_chars: usize) -> String {
                 _ => format!("\n\n... (cut: there were {total} bytes in all) ...\n\n"),
             },
         );
-    match captured.is_utf8() {
-        true => excerpt.into_owned(),
-        false => format!("[not UTF-8: {total} bytes, invalid ones shown as \u{FFFD}]\n{excerpt}"),
+    if captured.is_utf8() {
+        excerpt.into_owned()
+    } else {
+        format!("[not UTF-8: {total} bytes, invalid ones shown as \u{FFFD}]\n{excerpt}")
     }
 }
 

@@ -256,9 +256,10 @@ async fn block_of_a_provider_beyond_the_limit_is_dropped_with_a_warning() {
 async fn structured_answer_beyond_the_limit_is_requested_again() {
     for depth in [100, 101, 127] {
         let model = ScriptedModel::new().say(text(depth));
-        let model = match depth > LIMIT {
-            true => model.say("{}"),
-            false => model,
+        let model = if depth > LIMIT {
+            model.say("{}")
+        } else {
+            model
         };
         let agent = AgentBuilder::new(model.clone()).build().unwrap();
         let run = agent.run("go").output_schema("deep", any_object());

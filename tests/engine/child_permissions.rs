@@ -40,12 +40,13 @@ async fn came_to(parent: AgentBuilder) -> String {
 }
 
 fn denying(name: &'static str) -> Gate<impl Fn(&GateRequest) -> ToolDecision> {
-    Gate(
-        move |request: &GateRequest| match &*request.call.name == name {
-            true => ToolDecision::deny("not here"),
-            false => ToolDecision::allow(),
-        },
-    )
+    Gate(move |request: &GateRequest| {
+        if &*request.call.name == name {
+            ToolDecision::deny("not here")
+        } else {
+            ToolDecision::allow()
+        }
+    })
 }
 
 #[tokio::test]
@@ -126,9 +127,10 @@ async fn question_of_the_parent_gate_is_asked_once() {
         (true, Answer::Allow, 1),
         (true, Answer::Deny("no".into()), 0),
     ] {
-        let child = match own {
-            true => acting(&log).permissions(asking()),
-            false => acting(&log),
+        let child = if own {
+            acting(&log).permissions(asking())
+        } else {
+            acting(&log)
         };
         let agent = delegating(child).permissions(ask_for_act());
         let mut run = agent.build().unwrap().run("Go");

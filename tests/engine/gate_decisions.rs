@@ -91,9 +91,10 @@ async fn contexts_of_several_gates_are_added_once_each() {
     let confines = Gate(|request: &GateRequest| {
         let is_confined = request.call.args["n"] == 2;
         let decision = ToolDecision::proceed().with_context("Confined to 2.");
-        match is_confined {
-            true => decision,
-            false => decision.with_args(json!({"n": 2})),
+        if is_confined {
+            decision
+        } else {
+            decision.with_args(json!({"n": 2}))
         }
     });
     let notes =

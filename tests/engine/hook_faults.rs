@@ -201,9 +201,10 @@ async fn call_repeated_by_a_hook_has_the_full_tool_timeout_again() {
     .idempotent();
     let again = hook::wrap_tool_call("again", |call, next| async move {
         let result = next.run(call.clone()).await?;
-        match result.is_error {
-            true => next.run(call).await,
-            false => Ok(result),
+        if result.is_error {
+            next.run(call).await
+        } else {
+            Ok(result)
         }
     });
     let model = ScriptedModel::new().call("slow", json!({})).say("done");

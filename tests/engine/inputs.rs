@@ -68,9 +68,10 @@ async fn repeated_input_id_returns_the_last_answer_of_its_run() {
         let first = once.len() == 0;
         once.add("asked");
         async move {
-            Ok(match first {
-                true => agentcore::StopDecision::Continue(Message::human("Go on.")),
-                false => agentcore::StopDecision::Stop,
+            Ok(if first {
+                agentcore::StopDecision::Continue(Message::human("Go on."))
+            } else {
+                agentcore::StopDecision::Stop
             })
         }
     });

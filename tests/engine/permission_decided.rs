@@ -409,9 +409,10 @@ async fn hooks_see_the_edited_arguments_of_a_call() {
     let small = hook::pre_tool_use("small", |_, call| {
         let is_small = call.args["n"].as_u64() < Some(5);
         async move {
-            Ok(match is_small {
-                true => ToolDecision::proceed(),
-                false => ToolDecision::deny("too many"),
+            Ok(if is_small {
+                ToolDecision::proceed()
+            } else {
+                ToolDecision::deny("too many")
             })
         }
     });

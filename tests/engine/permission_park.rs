@@ -316,9 +316,12 @@ async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
                     "put"
                 }
             });
-            let gate = Gate(move |_: &GateRequest| match allowed {
-                true => ToolDecision::allow(),
-                false => ToolDecision::ask("sure?"),
+            let gate = Gate(move |_: &GateRequest| {
+                if allowed {
+                    ToolDecision::allow()
+                } else {
+                    ToolDecision::ask("sure?")
+                }
             });
             agent(StrictModel::new(model))
                 .tool(put.idempotent())

@@ -196,9 +196,12 @@ async fn idempotent_call_is_repeated_until_it_has_a_result() {
 async fn idempotent_call_that_is_denied_now_does_not_run_again() {
     let (log, store) = (Log::default(), ThreadStore::new());
     let build = |model: &ScriptedModel, denies: bool| {
-        let gate = Gate(move |_: &GateRequest| match denies {
-            true => ToolDecision::deny("not now"),
-            false => ToolDecision::allow(),
+        let gate = Gate(move |_: &GateRequest| {
+            if denies {
+                ToolDecision::deny("not now")
+            } else {
+                ToolDecision::allow()
+            }
         });
         agent(StrictModel::new(model.clone()))
             .tool(halting("again", &log).idempotent())

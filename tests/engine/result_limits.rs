@@ -117,9 +117,10 @@ async fn outcome_of_a_background_task_is_cut_to_the_limit() {
             "Acts",
             any_object(),
             move |cx, _: Value| async move {
-                let outcome = match failed {
-                    true => TaskOutcome::Failed("x".repeat(100_000)),
-                    false => TaskOutcome::Completed("x".repeat(100_000)),
+                let outcome = if failed {
+                    TaskOutcome::Failed("x".repeat(100_000))
+                } else {
+                    TaskOutcome::Completed("x".repeat(100_000))
                 };
                 cx.tasks().spawn("long", async { outcome });
                 "begun"

@@ -121,9 +121,10 @@ async fn tool_source_with_a_version_is_read_only_after_a_change() {
     let bump = hook::before_stop("bump", move |_, _| {
         let first = version.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
-            Ok(match first {
-                true => agentcore::StopDecision::continue_with("More"),
-                false => agentcore::StopDecision::Stop,
+            Ok(if first {
+                agentcore::StopDecision::continue_with("More")
+            } else {
+                agentcore::StopDecision::Stop
             })
         }
     });

@@ -133,12 +133,13 @@ fn no_program_prints_with_what_panics() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for program in PROGRAMS {
         let path = examples.join(program);
-        let files: Vec<_> = match path.is_dir() {
-            true => fs::read_dir(&path)
+        let files: Vec<_> = if path.is_dir() {
+            fs::read_dir(&path)
                 .unwrap()
                 .map(|entry| entry.unwrap().path())
-                .collect(),
-            false => vec![path],
+                .collect()
+        } else {
+            vec![path]
         };
         for file in files {
             let text = fs::read_to_string(&file).unwrap();

@@ -1,5 +1,7 @@
 //! The length of functions.
 
+use std::collections::BTreeSet;
+
 use super::assert_none;
 use super::lexer::{Token, tokens};
 use super::tree::sources;
@@ -58,10 +60,12 @@ fn functions(tokens: &[Token]) -> Vec<Function> {
     starts
         .filter_map(|(at, pair)| {
             let end = body_end(&tokens[at..])?;
+            let lines = tokens[at..].iter().map(|token| token.line);
+            let code_lines: BTreeSet<_> = lines.take_while(|line| *line <= end).collect();
             Some(Function {
                 name: pair[1].text.clone(),
                 line: pair[0].line,
-                lines: end - pair[0].line + 1,
+                lines: code_lines.len(),
             })
         })
         .collect()

@@ -204,9 +204,10 @@ impl Lister {
         let name = text(&inner["trait"]["path"]);
         // A derived block has no source of its own.
         let written = self.signature(&item);
-        let head = match written.starts_with("impl") {
-            true => written,
-            false => format!("impl {}", name.rsplit("::").next().unwrap_or_default()),
+        let head = if written.starts_with("impl") {
+            written
+        } else {
+            format!("impl {}", name.rsplit("::").next().unwrap_or_default())
         };
         if !head.ends_with("StructuralPartialEq") {
             self.lines.insert(format!("{path}: {head}"));

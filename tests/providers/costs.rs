@@ -210,18 +210,20 @@ fn broken_off(error: ErrorKind) -> ScriptedModel {
 async fn next_fallback_is_called_only_when_the_budget_covers_both() {
     for (budget, is_asked) in [(0.04, true), (0.02, false)] {
         let second = priced("b:next", 100.0);
-        let second = match is_asked {
-            true => second.say("Hello.").with_usage(Usage::new(10, 100)),
-            false => second,
+        let second = if is_asked {
+            second.say("Hello.").with_usage(Usage::new(10, 100))
+        } else {
+            second
         };
         let model = FallbackModel::new([broken_off(ErrorKind::Refused), second.clone()]);
         let agent = agent(model).max_budget_usd(budget).max_output_tokens(100);
         let output = agent.build().unwrap().run("Hi").await.unwrap();
         assert_eq!(second.requests().len(), usize::from(is_asked));
         assert!(output.cost.unwrap() <= budget, "{:?}", output.cost);
-        let end = match is_asked {
-            true => ExitReason::EndTurn,
-            false => ExitReason::MaxBudget,
+        let end = if is_asked {
+            ExitReason::EndTurn
+        } else {
+            ExitReason::MaxBudget
         };
         assert_eq!(output.end, end);
     }

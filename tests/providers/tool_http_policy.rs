@@ -151,9 +151,12 @@ async fn redirect_to_a_private_address_is_not_followed() {
 
 #[tokio::test]
 async fn name_is_checked_again_at_each_connection() {
-    let server = Server::start(|line| match line.contains("/next") {
-        true => response("200 OK", "", r#"{"result": "answer"}"#),
-        false => response("307 Temporary", "location: /next\r\n", ""),
+    let server = Server::start(|line| {
+        if line.contains("/next") {
+            response("200 OK", "", r#"{"result": "answer"}"#)
+        } else {
+            response("307 Temporary", "location: /next\r\n", "")
+        }
     });
     let port = server.address.port();
     let policy = AddressPolicy::new().allow_address(server.address);

@@ -41,9 +41,10 @@ impl Case {
 
     /// What a call shows, of however many files.
     async fn shown(&self, name: &str, args: Value) -> String {
-        let tools = match name.starts_with(char::is_uppercase) {
-            true => preset::coding(self.workspace.backend.clone()),
-            false => preset::wick(self.workspace.backend.clone()),
+        let tools = if name.starts_with(char::is_uppercase) {
+            preset::coding(self.workspace.backend.clone())
+        } else {
+            preset::wick(self.workspace.backend.clone())
         };
         let agent = agent(ScriptedModel::new().call(name, args).say("done"))
             .registry(&tools)

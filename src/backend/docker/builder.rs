@@ -302,20 +302,22 @@ pub(super) fn check_variable(name: &str) -> Result<()> {
     let is_name = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
-    match is_name {
-        true => Ok(()),
-        false => Err(Error::new(
+    if is_name {
+        Ok(())
+    } else {
+        Err(Error::new(
             ErrorKind::InvalidRequest,
             format!("{name:?} is not a valid variable name"),
-        )),
+        ))
     }
 }
 
 /// A field of comma-separated values.
 fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field.to_owned(),
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
     }
 }
 

@@ -109,12 +109,13 @@ impl Container {
             .cli
             .call(self.removal(), b"", MAX_ANSWER, LIMIT)
             .await?;
-        match output.status.success() {
-            true => Ok(()),
-            false => match refused(&self.what(), &output) {
+        if output.status.success() {
+            Ok(())
+        } else {
+            match refused(&self.what(), &output) {
                 gone if gone.kind() == ErrorKind::NotFound => Ok(()),
                 error => Err(error),
-            },
+            }
         }
     }
 
@@ -128,9 +129,10 @@ impl Container {
 
     async fn call(&self, what: &str, arguments: &[&str], limit: Duration) -> Result<Called> {
         let output = self.cli.call(arguments, b"", MAX_ANSWER, limit).await?;
-        match output.status.success() {
-            true => Ok(output),
-            false => Err(refused(what, &output)),
+        if output.status.success() {
+            Ok(output)
+        } else {
+            Err(refused(what, &output))
         }
     }
 }

@@ -68,9 +68,10 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
              in its image",
         ),
         _ => {
-            let kind = match stderr.contains("ermission denied") {
-                true => io::ErrorKind::PermissionDenied,
-                false => io::ErrorKind::Other,
+            let kind = if stderr.contains("ermission denied") {
+                io::ErrorKind::PermissionDenied
+            } else {
+                io::ErrorKind::Other
             };
             let last = stderr.lines().last().unwrap_or("failed");
             make_error(kind, &format!("in the container: {last}"))

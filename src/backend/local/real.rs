@@ -24,9 +24,10 @@ impl Root {
             .to_str()
             .ok_or_else(|| self.error(path, not_text()))?;
         let root = self.displayed_path().trim_end_matches('/');
-        Ok(match relative_path.is_empty() {
-            true => root.to_owned(),
-            false => format!("{root}/{relative_path}"),
+        Ok(if relative_path.is_empty() {
+            root.to_owned()
+        } else {
+            format!("{root}/{relative_path}")
         })
     }
 }

@@ -129,9 +129,10 @@ impl Root {
 
     /// A handle for the folder of that path relative to the root, to work in it.
     pub(super) fn open_parent(&self, relative_path: &Path) -> io::Result<OwnedFd> {
-        let relative_path = match relative_path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => relative_path,
+        let relative_path = if relative_path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            relative_path
         };
         beneath::open(
             self,

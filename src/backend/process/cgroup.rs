@@ -66,13 +66,18 @@ impl Cgroup {
             path,
         };
         flock(&cgroup.lock, FlockOperation::NonBlockingLockExclusive)?;
-        // Older kernels have no `cgroup.kill`.
-        match cgroup.path.join("cgroup.kill").exists() {
-            true => Ok(cgroup),
-            // Another process may have removed it as a leftover before it was locked.
-            false if !cgroup.path.exists() => Err(ErrorKind::NotFound.into()),
-            false => Err(ErrorKind::Unsupported.into()),
+        if cgroup.path.join("cgroup.kill").exists() {
+            return Ok(cgroup);
         }
+
+        // Older kernels have no `cgroup.kill`. Without its folder, another process removed the cgroup
+        // as a leftover before it was locked.
+        let kind = if cgroup.path.exists() {
+            ErrorKind::Unsupported
+        } else {
+            ErrorKind::NotFound
+        };
+        Err(kind.into())
     }
 
     pub(in super::super) fn path(&self) -> &Path {

@@ -107,9 +107,10 @@ impl fmt::Display for SandboxReport {
         };
         let enforced_limits: Vec<&str> = self.enforced.iter().map(|limit| limit.as_str()).collect();
         write!(f, ", {seccomp}; enforced: {}", enforced_limits.join(", "))?;
-        match self.is_complete() {
-            true => Ok(()),
-            false => write!(f, "; missing: {}", self.shortfall()),
+        if self.is_complete() {
+            Ok(())
+        } else {
+            write!(f, "; missing: {}", self.shortfall())
         }
     }
 }

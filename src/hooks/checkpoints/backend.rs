@@ -18,9 +18,10 @@ use super::record::FileContent;
 /// The path by which to change a file. A path that names a folder is left to the backend to
 /// refuse.
 fn target_path<'a>(file: &'a ResolvedPath, path: &'a str) -> &'a str {
-    match path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
-        true => path,
-        false => &file.path,
+    if path.is_empty() || path.ends_with('/') || path.ends_with("/.") || path.ends_with("..") {
+        path
+    } else {
+        &file.path
     }
 }
 
@@ -37,9 +38,12 @@ impl FileCheckpoints {
             .iter()
             .filter(|entry| entry.kind == EntryKind::Symlink);
         let is_link = links.any(|entry| entry.name == name);
-        let join = |folder: &str| match folder.is_empty() {
-            true => name.to_owned(),
-            false => format!("{}/{name}", folder.trim_end_matches('/')),
+        let join = |folder: &str| {
+            if folder.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{}/{name}", folder.trim_end_matches('/'))
+            }
         };
         Ok(ResolvedPath {
             path: join(&folder.path),

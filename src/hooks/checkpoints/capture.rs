@@ -120,12 +120,11 @@ impl FileCheckpoints {
         if is_captured && indexed.has_write {
             return Ok(());
         }
-        let (prior_state, content) = match is_captured {
-            true => (None, Vec::new()),
-            false => {
-                let (prior_state, content) = self.read_state(file).await?;
-                (Some(prior_state), content)
-            }
+        let (prior_state, content) = if is_captured {
+            (None, Vec::new())
+        } else {
+            let (prior_state, content) = self.read_state(file).await?;
+            (Some(prior_state), content)
         };
         let (inner, id, path) = (self.inner.clone(), session.clone(), file.relative.clone());
         blocking(move || {

@@ -263,14 +263,13 @@ impl FileCheckpoints {
                 let len = range.end - range.start;
                 bytes.extend(inner.storage.content(&from_id, range.start, len)?);
             }
-            match bytes.is_empty() {
-                true => Ok(()),
-                false => {
-                    inner.storage.create(&to_id, &bytes)?;
-                    // A book that was read before the file existed is empty.
-                    lock(&inner.indexes).remove(to_id.as_str());
-                    Ok(())
-                }
+            if bytes.is_empty() {
+                Ok(())
+            } else {
+                inner.storage.create(&to_id, &bytes)?;
+                // A book that was read before the file existed is empty.
+                lock(&inner.indexes).remove(to_id.as_str());
+                Ok(())
             }
         })
         .await

@@ -62,9 +62,10 @@ impl Folder {
         let path = self.file(session)?;
         let mut open_file = || {
             let file = lock(&path, true)?.ok_or(io::ErrorKind::NotFound)?;
-            let fault = match file.metadata()?.len() == index.end {
-                true => None,
-                false => renew(&file, index)?,
+            let fault = if file.metadata()?.len() == index.end {
+                None
+            } else {
+                renew(&file, index)?
             };
             io::Result::Ok((file, fault))
         };

@@ -225,12 +225,13 @@ impl FileCheckpoints {
             inner.storage.content(&id, offset, len)
         });
         let content = content.await?;
-        match Fingerprint::of(&content) == fingerprint {
-            true => Ok(content),
-            false => Err(Error::new(
+        if Fingerprint::of(&content) == fingerprint {
+            Ok(content)
+        } else {
+            Err(Error::new(
                 ErrorKind::Corrupt,
                 "what was kept of it is damaged",
-            )),
+            ))
         }
     }
 

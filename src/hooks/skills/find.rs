@@ -138,9 +138,10 @@ impl Search {
     }
 
     fn warn(&mut self, text: String) {
-        match self.warnings.len() < MAX_WARNINGS {
-            true => self.warnings.push(text),
-            false => self.suppressed_warnings += 1,
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(text)
+        } else {
+            self.suppressed_warnings += 1
         }
     }
 

@@ -8,9 +8,10 @@ use crate::model::{ModelResponse, SystemPrompt};
 /// The system prompt of a request; empty when there is none.
 pub(super) fn instructions(system: &SystemPrompt) -> String {
     let text = system.to_string();
-    match text.is_empty() {
-        true => text,
-        false => json!([{"type": "text", "content": text}]).to_string(),
+    if text.is_empty() {
+        text
+    } else {
+        json!([{"type": "text", "content": text}]).to_string()
     }
 }
 

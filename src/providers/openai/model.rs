@@ -234,9 +234,10 @@ impl OpenAi {
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<(Bytes, History)> {
-        let default_field = match self.official {
-            true => "max_completion_tokens",
-            false => "max_tokens",
+        let default_field = if self.official {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
         };
         body(
             request,

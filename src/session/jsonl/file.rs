@@ -130,12 +130,11 @@ impl SessionFile {
             let is_same = metadata.len() == self.len;
             Ok(is_same && is_same_file(file, path)?)
         });
-        match is_unchanged.map_err(|error| file_error("look at", path, error))? {
-            true => Ok(()),
-            false => {
-                self.broken = true;
-                Err(taken_over(&self.id))
-            }
+        if is_unchanged.map_err(|error| file_error("look at", path, error))? {
+            Ok(())
+        } else {
+            self.broken = true;
+            Err(taken_over(&self.id))
         }
     }
 

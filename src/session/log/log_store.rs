@@ -74,9 +74,12 @@ impl<L: Log> LogStore<L> {
 
     pub(in crate::session) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let state = state.clone();
-        self.write(lease, move |fold| match fold.exists() {
-            true => fold.session().difference(&state),
-            false => StoredSession::new(state).records(),
+        self.write(lease, move |fold| {
+            if fold.exists() {
+                fold.session().difference(&state)
+            } else {
+                StoredSession::new(state).records()
+            }
         })
         .await
     }
@@ -317,9 +320,10 @@ impl<L: Log> Shared<L> {
                     end = self.log.tail(id, len);
                 }
                 None => {
-                    let scan = match is_whole {
-                        true => scan(id, &bytes).map(Some),
-                        false => self.read(id, cancellation, LogFold::new(id)),
+                    let scan = if is_whole {
+                        scan(id, &bytes).map(Some)
+                    } else {
+                        self.read(id, cancellation, LogFold::new(id))
                     };
                     break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
                 }

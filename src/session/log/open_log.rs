@@ -83,9 +83,10 @@ impl<L: Log> OpenLog<L> {
         let (mut writer, end) = log.open(id, sizes.end)?;
         let size = end.1;
         check_size(log, id, size)?;
-        let at_snapshot = match snapshot::is_whole(&end) {
-            true => None,
-            false => snapshot::at_snapshot(log, id, &end, 0)?,
+        let at_snapshot = if snapshot::is_whole(&end) {
+            None
+        } else {
+            snapshot::at_snapshot(log, id, &end, 0)?
         };
         // Removing an incomplete write requires the whole log.
         let mut scan = match at_snapshot.filter(|scan| scan.tail.is_none()) {

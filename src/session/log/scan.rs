@@ -96,9 +96,10 @@ pub(super) fn scan_stored<L: Log>(
     id: &str,
 ) -> Result<Option<Scan>> {
     let mut scanner = Scanner::new(cancellation, fold, id);
-    match log.stream(id, &mut |bytes| scanner.push(bytes))? {
-        true => scanner.finish().map(Some),
-        false => Ok(None),
+    if log.stream(id, &mut |bytes| scanner.push(bytes))? {
+        scanner.finish().map(Some)
+    } else {
+        Ok(None)
     }
 }
 
@@ -205,9 +206,10 @@ impl<'a> Scanner<'a> {
     }
 
     fn check_cancelled(&self) -> Result<()> {
-        match self.cancellation.is_cancelled() {
-            true => Err(busy(self.id)),
-            false => Ok(()),
+        if self.cancellation.is_cancelled() {
+            Err(busy(self.id))
+        } else {
+            Ok(())
         }
     }
 
@@ -241,9 +243,10 @@ impl<'a> Scanner<'a> {
     /// Keeps the next bytes of a line, unless it is too long.
     fn extend(&mut self, bytes: &[u8]) {
         self.line_len += bytes.len();
-        match self.line_len <= MAX_LINE {
-            true => self.line.extend_from_slice(bytes),
-            false => self.line = Vec::new(),
+        if self.line_len <= MAX_LINE {
+            self.line.extend_from_slice(bytes)
+        } else {
+            self.line = Vec::new()
         }
     }
 
@@ -251,9 +254,10 @@ impl<'a> Scanner<'a> {
     fn end_line(&mut self, line: &[u8]) -> Result<()> {
         let (at, next) = (self.line_start, self.line_start + self.line_len);
         (self.line_start, self.line_len) = (next, 0);
-        let trimmed_len = match line.is_empty() {
-            true => next - at,
-            false => line.trim_ascii_end().len(),
+        let trimmed_len = if line.is_empty() {
+            next - at
+        } else {
+            line.trim_ascii_end().len()
         };
         if trimmed_len == 0 {
             return Ok(());
@@ -265,9 +269,10 @@ impl<'a> Scanner<'a> {
             self.tail_head.extend(line.iter().take(room));
         }
         let (end, record) = (self.scan.end, strip(line));
-        match line.is_empty() {
-            true => self.damaged(at, next - at),
-            false => self.read(at, record, next)?,
+        if line.is_empty() {
+            self.damaged(at, next - at)
+        } else {
+            self.read(at, record, next)?
         }
         if self.scan.end != end {
             let head = line

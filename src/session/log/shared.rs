@@ -145,9 +145,10 @@ impl<L: Log> SlotUser<L> {
     /// The runtime on whose threads the session is closed; `None` where it may be closed right
     /// here.
     fn runtime(&self) -> Option<Handle> {
-        match self.is_async {
-            true => Handle::try_current().ok(),
-            false => None,
+        if self.is_async {
+            Handle::try_current().ok()
+        } else {
+            None
         }
     }
 

@@ -361,11 +361,11 @@ impl Database {
         let number = signed(lease.number);
         let values = [text!(&&*lease.id), text!(&&*lease.owner), number!(&number)];
         let removed_rows = connection.query(&self.address, &self.sql.remove, &values)?;
-        Ok(match removed_rows.is_empty() {
-            false => Removal::Done,
+        if removed_rows.is_empty() {
             // Another owner took the lease in between.
-            true => Removal::Busy,
-        })
+            return Ok(Removal::Busy);
+        }
+        Ok(Removal::Done)
     }
 
     /// Returns `true` if the log was cut, and the answer lost.

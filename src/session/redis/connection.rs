@@ -107,9 +107,10 @@ impl Connection {
 
     fn answer(&mut self, address: &Address) -> Outcome<Value> {
         self.parser.parse_value(&mut self.stream).map_err(|error| {
-            let kind = match error.is_timeout() {
-                true => ErrorKind::Timeout,
-                false => ErrorKind::Connect,
+            let kind = if error.is_timeout() {
+                ErrorKind::Timeout
+            } else {
+                ErrorKind::Connect
             };
             Failure::Lost(Error::new(kind, address.scrub(&error.to_string())))
         })

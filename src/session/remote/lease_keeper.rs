@@ -152,9 +152,10 @@ impl<S: Server> Worker<S> {
                             "leases were not renewed; they expire unless that succeeds"
                         );
                     }
-                    let wait = match renewed.is_ok() {
-                        true => interval,
-                        false => interval.min(RETRY_INTERVAL),
+                    let wait = if renewed.is_ok() {
+                        interval
+                    } else {
+                        interval.min(RETRY_INTERVAL)
                     };
                     next = Instant::now() + wait;
                 }

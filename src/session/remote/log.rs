@@ -199,12 +199,11 @@ impl<S: Server> Log for RemoteLog<S> {
 
     fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<u64> {
         let glued;
-        let bytes = match writer.open_line {
-            true => {
-                glued = [b"\n", bytes].concat();
-                &glued
-            }
-            false => bytes,
+        let bytes = if writer.open_line {
+            glued = [b"\n", bytes].concat();
+            &glued
+        } else {
+            bytes
         };
         let (lease, end) = (writer.lease.key(), writer.end);
         let outcome = self

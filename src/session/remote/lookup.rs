@@ -83,9 +83,10 @@ impl Lookup {
             Some(Ok(_)) => "it has no address",
             Some(Err(reason)) => reason,
         };
-        let kind = match UNKNOWN.iter().any(|text| reason.contains(text)) {
-            true => ErrorKind::Connect,
-            false => ErrorKind::Dns,
+        let kind = if UNKNOWN.iter().any(|text| reason.contains(text)) {
+            ErrorKind::Connect
+        } else {
+            ErrorKind::Dns
         };
         let text = format!("its name was not found: {reason}");
         Err(Failure::Lost(Error::new(kind, text)))

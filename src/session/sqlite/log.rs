@@ -164,9 +164,10 @@ impl Log for Database {
                 };
                 put_aside(connection, &writer.id, &part, damage)?;
             }
-            match is_torn {
-                true => cut(connection, &writer.id, scan.end),
-                false => Ok(writer.end),
+            if is_torn {
+                cut(connection, &writer.id, scan.end)
+            } else {
+                Ok(writer.end)
             }
         })?;
         if is_torn {
@@ -183,12 +184,11 @@ impl Log for Database {
         writer.end = self.change(writer, "write", |connection, writer| {
             let mut end = writer.end;
             let line_bytes;
-            let bytes = match writer.open_line {
-                true => {
-                    line_bytes = [b"\n", bytes].concat();
-                    &line_bytes
-                }
-                false => bytes,
+            let bytes = if writer.open_line {
+                line_bytes = [b"\n", bytes].concat();
+                &line_bytes
+            } else {
+                bytes
             };
             let mut insert =
                 connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;

@@ -20,9 +20,10 @@ impl Failures {
     ///
     /// [`ErrorKind::Other`] when a check failed.
     pub(super) fn finish(self) -> Result<()> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(wrong(self.0.join("\n"))),
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(wrong(self.0.join("\n")))
         }
     }
 }

@@ -352,9 +352,10 @@ impl<'a> Validator<'a> {
         let own_pointer = self.pointer();
         let mut reasons: Vec<String> = Vec::new();
         for failure in misses.iter().filter_map(|failures| failures.first()) {
-            let reason = match failure.path == own_pointer {
-                true => failure.text.clone(),
-                false => format!("{}: {}", failure.path, failure.text),
+            let reason = if failure.path == own_pointer {
+                failure.text.clone()
+            } else {
+                format!("{}: {}", failure.path, failure.text)
             };
             if !reasons.contains(&reason) && reasons.len() < 4 {
                 reasons.push(reason);

@@ -147,9 +147,10 @@ fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
     if line.is_empty() {
         return Err("nothing was typed".to_owned());
     }
-    let items: Vec<&str> = match choice.multiple {
-        true => line.split(',').map(str::trim).collect(),
-        false => vec![line],
+    let items: Vec<&str> = if choice.multiple {
+        line.split(',').map(str::trim).collect()
+    } else {
+        vec![line]
     };
     let indices: Option<Vec<usize>> = items.iter().map(|item| pick(choice, item)).collect();
     match indices {
@@ -192,11 +193,12 @@ fn terminal() -> io::Result<File> {
         return Err(absent("there is no terminal"));
     }
     let stdin = File::from(stdin.as_fd().try_clone_to_owned()?);
-    match is_ours(&stdin) {
-        true => Ok(stdin),
-        false => Err(absent(
+    if is_ours(&stdin) {
+        Ok(stdin)
+    } else {
+        Err(absent(
             "this process runs in the background of its terminal",
-        )),
+        ))
     }
 }
 

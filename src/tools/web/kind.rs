@@ -25,9 +25,10 @@ impl Kind {
             let head = start.get(..mark.len());
             head.is_some_and(|head| head.eq_ignore_ascii_case(mark))
         };
-        match has_prefix(b"<!doctype html") || has_prefix(b"<html") {
-            true => Self::Html,
-            false => Self::Text,
+        if has_prefix(b"<!doctype html") || has_prefix(b"<html") {
+            Self::Html
+        } else {
+            Self::Text
         }
     }
 }

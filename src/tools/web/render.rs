@@ -134,9 +134,12 @@ impl Bounds {
     fn indent(&self, handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerResult> {
         let depth = self.indent.fetch_add(1, Relaxed);
         let is_shown = depth < MAX_INDENT && self.grown.load(Relaxed) < MAX_GROWN;
-        let result = self.visit(1, || match is_shown {
-            true => handlers.fallback(element),
-            false => Some(handlers.walk_children(element.node)),
+        let result = self.visit(1, || {
+            if is_shown {
+                handlers.fallback(element)
+            } else {
+                Some(handlers.walk_children(element.node))
+            }
         });
         self.indent.fetch_sub(1, Relaxed);
         let length = result.as_ref().map_or(0, |result| result.content.len());
@@ -151,9 +154,12 @@ impl Bounds {
         if is_aligned {
             self.grown.fetch_add(aligned, Relaxed);
         }
-        self.visit(size.nodes, || match is_aligned {
-            true => handlers.fallback(element),
-            false => Some(handlers.walk_children(element.node)),
+        self.visit(size.nodes, || {
+            if is_aligned {
+                handlers.fallback(element)
+            } else {
+                Some(handlers.walk_children(element.node))
+            }
         })
     }
 }

@@ -59,10 +59,7 @@ impl Sink {
         if count > MAX_ATTRIBUTES || values > MAX_VALUES {
             self.full.set(true);
         }
-        match self.full.get() {
-            true => Vec::new(),
-            false => attrs,
-        }
+        if self.full.get() { Vec::new() } else { attrs }
     }
 
     /// The document as it is now.

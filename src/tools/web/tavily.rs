@@ -213,9 +213,10 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
         Err(_) => String::new(),
     };
     let code = status.as_u16();
-    match detail.is_empty() {
-        true => format!("status {code}: {hint}"),
-        false => format!("status {code}: {hint} ({detail})"),
+    if detail.is_empty() {
+        format!("status {code}: {hint}")
+    } else {
+        format!("status {code}: {hint} ({detail})")
     }
 }
 

@@ -74,9 +74,10 @@ impl Grammar {
 
     fn push_repeated(&self, rng: &mut Rng, text: &mut String, room: usize) {
         let (first, second) = (self.token(rng), self.token(rng));
-        let unit = match rng.bool() {
-            true => first.to_owned(),
-            false => format!("{first}{second}"),
+        let unit = if rng.bool() {
+            first.to_owned()
+        } else {
+            format!("{first}{second}")
         };
         let times = rng.usize(1..=room.div_ceil(unit.len().max(1)));
         text.push_str(&unit.repeat(times));

@@ -186,9 +186,10 @@ fn permission_rules_are_matched_without_panic() {
         };
         let behavior = [Behavior::Allow, Behavior::Deny, Behavior::Ask][rng.usize(..3)];
         let argument = RULES.text(rng, 4 * 1024);
-        let argument = match rng.bool() {
-            true => argument,
-            false => format!("https://{argument}/"),
+        let argument = if rng.bool() {
+            argument
+        } else {
+            format!("https://{argument}/")
         };
         let size = text.len() + argument.len();
         if let Ok(rule) = Rule::new(behavior, &text) {

@@ -221,10 +221,11 @@ fn play(turn: usize, step: Option<Step>) -> Result<ModelStream> {
 }
 
 fn tool_call(call: &Call) -> ToolCall {
-    let raw = match call.readable {
-        true => json!({"act": act_name(call.act), "times": times(call.act), "gate": format!("{:?}", call.gate)})
-            .to_string(),
-        false => "{\"act\":".to_owned(),
+    let raw = if call.readable {
+        json!({"act": act_name(call.act), "times": times(call.act), "gate": format!("{:?}", call.gate)})
+            .to_string()
+    } else {
+        "{\"act\":".to_owned()
     };
     ToolCall::from_raw(call.id, call.tool, raw)
 }

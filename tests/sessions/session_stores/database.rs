@@ -447,9 +447,10 @@ async fn random_database_damage_is_reported_and_never_mixes_sessions() {
             // The marks at its beginning are looked at elsewhere.
             let at = random.usize(100..damaged.len());
             let until = (at + random.usize(1..300)).min(damaged.len());
-            match random.bool() {
-                true => damaged[at] ^= 1 << random.u8(..8),
-                false => damaged[at..until].fill(0),
+            if random.bool() {
+                damaged[at] ^= 1 << random.u8(..8)
+            } else {
+                damaged[at..until].fill(0)
             }
         }
         fs::write(&path, &damaged).unwrap();

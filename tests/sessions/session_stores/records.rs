@@ -127,9 +127,10 @@ fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
         4 => {
             let files = Arc::make_mut(&mut state.files);
             let path = random.u8(..3).to_string();
-            match random.bool() {
-                true => drop(files.insert(path.into(), number.to_string().into())),
-                false => drop(files.remove(&*path)),
+            if random.bool() {
+                drop(files.insert(path.into(), number.to_string().into()))
+            } else {
+                drop(files.remove(&*path))
             }
         }
         5 => state.title = random.bool().then(|| number.to_string().into()),

@@ -61,10 +61,7 @@ impl Spy {
             let mode = found.mode.unwrap();
             self.seen.lock().unwrap().push((content, mode));
         }
-        match is_over {
-            true => broken(),
-            false => Ok(()),
-        }
+        if is_over { broken() } else { Ok(()) }
     }
 }
 
@@ -259,9 +256,10 @@ async fn lost_checkpoint_file_is_created_again_within_a_message() {
         let lose = FuncTool::new("lose", "Loses", any_object(), move |_cx, _args| {
             let path = path.clone();
             async move {
-                match removed {
-                    true => fs::remove_file(path)?,
-                    false => fs::write(&path, [b"?", &fs::read(&path)?[..]].concat())?,
+                if removed {
+                    fs::remove_file(path)?
+                } else {
+                    fs::write(&path, [b"?", &fs::read(&path)?[..]].concat())?
                 }
                 Ok::<_, BoxError>("lost")
             }

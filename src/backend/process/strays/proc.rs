@@ -97,9 +97,10 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
     // A process with an empty environment still has arguments.
     let is_missing = total == 0
         && fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
-    match is_missing {
-        true => Environment::Missing,
-        false => Environment::Other,
+    if is_missing {
+        Environment::Missing
+    } else {
+        Environment::Other
     }
 }
 

@@ -252,10 +252,12 @@ impl Sweep {
         if !proc::is_process(process.id) {
             return 0;
         }
-        let state = match is_stopping {
-            false => State::Seen,
-            true if proc::signal(&process, Signal::STOP) => State::Stopped,
-            true => State::Ended,
+        let state = if !is_stopping {
+            State::Seen
+        } else if proc::signal(&process, Signal::STOP) {
+            State::Stopped
+        } else {
+            State::Ended
         };
         self.known.insert(process.id, Known { process, state });
         1
@@ -265,9 +267,10 @@ impl Sweep {
         let mut count = 0;
         for known in self.known.values_mut() {
             if known.state == State::Seen {
-                known.state = match proc::signal(&known.process, Signal::STOP) {
-                    true => State::Stopped,
-                    false => State::Ended,
+                known.state = if proc::signal(&known.process, Signal::STOP) {
+                    State::Stopped
+                } else {
+                    State::Ended
                 };
                 count += 1;
             }
@@ -280,9 +283,10 @@ impl Sweep {
         let mut is_any = false;
         for known in self.known.values_mut() {
             if known.state == State::Stopped {
-                known.state = match proc::signal(&known.process, Signal::KILL) {
-                    true => State::Killed,
-                    false => State::Ended,
+                known.state = if proc::signal(&known.process, Signal::KILL) {
+                    State::Killed
+                } else {
+                    State::Ended
                 };
                 is_any = true;
             }

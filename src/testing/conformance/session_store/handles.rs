@@ -19,9 +19,10 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
         fails("a lease of the other", other.lease("a").await, busy)?;
         let session = StoredSession::new(full("a"));
         let outcome = other.create("a", session).await;
-        match is_written {
-            false => fails("made by the other", outcome, busy)?,
-            true => same("made by the other", &outcome.is_err(), &true)?,
+        if is_written {
+            same("made by the other", &outcome.is_err(), &true)?
+        } else {
+            fails("made by the other", outcome, busy)?
         }
         if is_written {
             fails("removed by the other", other.delete("a").await, busy)?;

@@ -48,11 +48,12 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
 /// Holds a lease to a token above that of one before.
 pub(super) fn grows(what: &str, lease: &Lease, before: u64) -> Result<()> {
     let token = lease.token();
-    match token > before {
-        true => Ok(()),
-        false => Err(wrong(format!(
+    if token > before {
+        Ok(())
+    } else {
+        Err(wrong(format!(
             "the token {what} went from {before} to {token}"
-        ))),
+        )))
     }
 }
 

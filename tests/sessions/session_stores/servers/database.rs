@@ -192,9 +192,10 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
             let info = listed.iter().find(|info| &*info.id == id).unwrap();
             assert_eq!(info.problem, None, "{id} {gone}");
             // What the last record says, unless that is gone: then what can be read.
-            let left = match gone + 1 == texts.len() {
-                true => gone,
-                false => texts.len(),
+            let left = if gone + 1 == texts.len() {
+                gone
+            } else {
+                texts.len()
             };
             assert_eq!(info.messages, left, "{id} {gone}");
             assert!(info.title.is_some() && info.size.is_some(), "{info:?}");

@@ -215,9 +215,10 @@ async fn repeated_requests_set_damage_aside_once<K: Kind>() {
         // As long as before, and twice of the same kind.
         let damaged = text.replace("two", "t*o").replace("four", "f*ur");
         K::put(&space.url, &space.prefix, id, damaged.as_bytes());
-        let last = match K::VARIABLE.ends_with("REDIS") {
-            true => "f*ur",
-            false => "commit",
+        let last = if K::VARIABLE.ends_with("REDIS") {
+            "f*ur"
+        } else {
+            "commit"
         };
         proxy.lose(lost, last);
         let lease = store.lease(id).await.unwrap();
