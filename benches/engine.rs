@@ -37,6 +37,7 @@ fn model(turns: usize) -> FunctionModel {
         if results >= turns {
             return vec![Ok(ModelEvent::Text("done".into()))];
         }
+
         let number = messages.len();
         let call = ToolCall::new(format!("call_{number}"), "look", json!({"at": number}));
         vec![Ok(ModelEvent::ToolCall(call))]
@@ -80,11 +81,13 @@ fn onion_depth(criterion: &mut Criterion) {
                 next.run(request).await
             })
         });
+
         let agent = builder(TURNS).hooks(hooks).build().unwrap();
         group.bench_function(BenchmarkId::new("hooks", depth), |bencher| {
             bencher.iter(|| run(&runtime, &agent, "Go"));
         });
     }
+
     group.finish();
 }
 
@@ -107,6 +110,7 @@ fn long_history(criterion: &mut Criterion) {
             bencher.iter(|| run(&runtime, &agent, history.clone()));
         });
     }
+
     group.finish();
 }
 
@@ -125,6 +129,7 @@ fn concurrent_runs(criterion: &mut Criterion) {
             });
         });
     }
+
     group.finish();
 }
 

@@ -243,17 +243,20 @@ fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
         Kind::Deltas { .. } => Reply::Deltas(units),
         Kind::AtOnce => Reply::Gate(units),
     };
+
     let base = format!("http://{address}/{reply}");
     let history = match scenario.kind {
         Kind::History => long_history(),
         _ => Vec::new(),
     };
+
     let tools = matches!(scenario.kind, Kind::Tools | Kind::History);
     let (runs, at_once) = match scenario.kind {
         Kind::Turns { .. } => (units, false),
         Kind::AtOnce => (units, true),
         _ => (1, false),
     };
+
     let turns = if ours {
         let partial = matches!(
             scenario.kind,
@@ -264,14 +267,17 @@ fn client(ours: bool, scenario: &Scenario, units: usize, address: &str) {
         let run = |agent: agentcore::Agent, input: Messages| async move {
             ours::read(agent.run(input)).await
         };
+
         block_on(repeat(runs, at_once, || run(agent.clone(), input.clone())))
     } else {
         let run = || {
             let mut conversation = Conversation::new(scenario.dialect, &base, &history, tools);
             async move { conversation.run(INPUT).await }
         };
+
         block_on(repeat(runs, at_once, run))
     };
+
     let expected = if tools { units + 1 } else { runs };
     assert_eq!(turns, expected);
     println!("{}", cpu_nanos());
@@ -306,10 +312,13 @@ fn idle(ours: bool, dialect: Dialect, reply: Reply, units: usize, address: &str)
                 let mut conversation = Conversation::new(dialect, &base, &[], false);
                 tokio::spawn(async move { conversation.run(INPUT).await });
             }
+
             tokio::task::yield_now().await;
         }
+
         tokio::time::sleep(Duration::from_millis(2_500)).await;
     });
+
     println!("{}", resident_bytes());
 }
 
@@ -344,6 +353,7 @@ fn table(words: &[&str]) {
         true => Meter::Callgrind,
         false => Meter::Cpu,
     };
+
     // `cargo bench` says `--bench`; without it this is a test that everything works.
     let smoke = meter == Meter::Cpu && !words.contains(&"--bench");
     let filter = |name: &str| {
@@ -353,23 +363,27 @@ fn table(words: &[&str]) {
             .peekable();
         wanted.peek().is_none() || wanted.any(|wanted| name.starts_with(wanted))
     };
+
     let unit = if meter == Meter::Cpu {
         "ns"
     } else {
         "instructions"
     };
+
     if !smoke {
         println!(
             "| {:34} | {:>12} | {:>12} | ratio | bar |  ({unit})",
             "what", "ours", "bare"
         );
     }
+
     for scenario in SCENARIOS.iter().filter(|s| filter(s.name)) {
         let units = if smoke {
             scenario.units.div_ceil(100)
         } else {
             scenario.units
         };
+
         let mut both = [true, false].map(|ours| cost(meter, ours, scenario, units));
         if scenario.kind == Kind::History {
             let short = SCENARIOS
@@ -380,11 +394,13 @@ fn table(words: &[&str]) {
                 *cost_of -= cost(meter, ours, short, units);
             }
         }
+
         if smoke {
             // So short a run says nothing about costs.
             println!("{}: works", scenario.what);
             continue;
         }
+
         let [ours, bare] = both;
         println!(
             "| {:34} | {ours:12.0} | {bare:12.0} | {:5.2} | {} |",
@@ -393,10 +409,12 @@ fn table(words: &[&str]) {
             scenario.bar
         );
     }
+
     if filter("idle") && meter == Meter::Cpu {
         let (units, rounds) = if smoke { (10, 1) } else { (1_000, 5) };
         idle_table(units, rounds);
     }
+
     if filter("connections") && meter == Meter::Cpu {
         connections(if smoke { 10 } else { 1_000 });
     }
@@ -425,6 +443,7 @@ fn count(meter: Meter, args: &[String]) -> u64 {
             valgrind
         }
     };
+
     let output = command.args(args).stderr(Stdio::piped()).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {errors}");
@@ -439,6 +458,7 @@ fn count(meter: Meter, args: &[String]) -> u64 {
                 .unwrap_or_default()
         }
     };
+
     number.parse().unwrap()
 }
 
@@ -457,9 +477,11 @@ fn idle_table(units: usize, rounds: usize) {
                     let args = ["idle", who, word, &reply, &units, server.address()];
                     count(Meter::Cpu, &args.map(str::to_owned)) as f64
                 };
+
                 let grown = || (measure(2 * units) - measure(units)) / units as f64;
                 median((0..rounds).map(|_| grown()))
             });
+
             let what = format!("{api}, {when}");
             println!(
                 "| {what:35} | ours {ours:8.0} | bare {bare:8.0} | ours alone {:8.0} |",

@@ -45,10 +45,12 @@ fn plant(root: &Path, size: &Size) {
             for line in 0..60 {
                 writeln!(text, "let value_{line} = compute({file}, {line}); // plain").unwrap();
             }
+
             // One only, so that no limit ends a search before it has seen everything.
             if (number, file) == (1, 1) {
                 text.push_str("fn needle_here() {}\n");
             }
+
             let kind = if file % 10 == 9 { "log" } else { "rs" };
             fs::write(folder.join(format!("f{file}.{kind}")), text).unwrap();
         }
@@ -105,6 +107,7 @@ fn main() {
         println!("skipped: there is no rg on the path to compare with");
         return;
     }
+
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

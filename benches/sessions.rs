@@ -44,9 +44,11 @@ fn writes(criterion: &mut Criterion, name: &str, store: impl Fn() -> Arc<dyn Ses
         group.bench_function(BenchmarkId::new("lease", len), |bencher| {
             bencher.iter(|| runtime.block_on(store.lease("s")).unwrap());
         });
+
         group.bench_function(BenchmarkId::new("list", len), |bencher| {
             bencher.iter(|| assert_eq!(runtime.block_on(store.list()).unwrap().len(), 1));
         });
+
         let lease = runtime.block_on(store.lease("s")).unwrap();
         let shorter = runtime.block_on(store.load("s")).unwrap().unwrap().state;
         let mut longer = shorter.clone();
@@ -59,6 +61,7 @@ fn writes(criterion: &mut Criterion, name: &str, store: impl Fn() -> Arc<dyn Ses
                 runtime.block_on(store.save(&lease, state)).unwrap();
             });
         });
+
         // Last, for it makes the session longer.
         group.bench_function(BenchmarkId::new("append", len), |bencher| {
             bencher.iter(|| {
@@ -68,6 +71,7 @@ fn writes(criterion: &mut Criterion, name: &str, store: impl Fn() -> Arc<dyn Ses
             });
         });
     }
+
     group.finish();
 }
 

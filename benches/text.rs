@@ -31,6 +31,7 @@ fn sse(criterion: &mut Criterion) {
             .map(|start| bytes.slice(start..(start + size).min(bytes.len())))
             .collect()
     };
+
     let mut group = criterion.benchmark_group("sse");
     group.throughput(Throughput::Bytes(bytes.len() as u64));
     for size in CHUNKS {
@@ -45,9 +46,11 @@ fn sse(criterion: &mut Criterion) {
                         events += 1;
                     }
                 }
+
                 assert_eq!(events, EVENTS + 2);
             });
         });
+
         group.bench_function(BenchmarkId::new("answer", size), |bencher| {
             bencher.iter(|| {
                 let body = stream::iter(chunks(size)).map(Ok);
@@ -56,6 +59,7 @@ fn sse(criterion: &mut Criterion) {
             });
         });
     }
+
     group.finish();
 }
 
@@ -77,8 +81,10 @@ fn history(len: usize, broken: bool) -> Messages {
             let result = ToolResult::ok(&call, "pub fn look(at: &Path) -> Result<Line>;");
             messages.push(Message::Tool(result));
         }
+
         messages.push(Message::ai("It declares a function that reads one line."));
     }
+
     messages.into_iter().collect()
 }
 
@@ -105,6 +111,7 @@ fn repair(criterion: &mut Criterion) {
             );
         });
     }
+
     group.finish();
 }
 

@@ -112,10 +112,12 @@ fn pay(ledger: PathBuf) -> FuncTool {
         "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}},
         "required": ["to", "amount"]
     });
+
     FuncTool::new("pay", "Makes a payment", parameters, move |_cx, args| {
         let ledger = ledger.clone();
         async move {
             let line = format!("{} to {}", args["amount"], args["to"]);
+
             // A closed standard output must not stop the payment.
             let _ = writeln!(io::stdout(), "paying {line}");
             let mut ledger = OpenOptions::new().append(true).create(true).open(ledger)?;
@@ -138,11 +140,13 @@ fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
         let done: Vec<&str> = results.iter().rev().map(String::as_str).collect();
         return vec![Ok(ModelEvent::Text(format!("Done: {}.", done.join("; "))))];
     }
+
     let count = request.messages.len();
     let call = |number: usize, args: Value| {
         let id = format!("call_{count}_{number}");
         Ok(ModelEvent::ToolCall(ToolCall::new(id, "pay", args)))
     };
+
     vec![
         call(1, json!({"to": "Ada", "amount": 50})),
         call(2, json!({"to": "Bob", "amount": 70})),

@@ -33,15 +33,18 @@ fn run() -> Result<(), Box<dyn Error>> {
         if number == 0 && line.starts_with("rule\tcommand") {
             continue;
         }
+
         let mut columns = line.split('\t');
         let (Some(rules), Some(command)) = (columns.next(), columns.next()) else {
             return Err(format!("line {}: expected rules, a tab and a command", number + 1).into());
         };
+
         let found = explain(rules, &unescape(command))
             .map_err(|error| format!("line {}: {error}", number + 1))?;
         let why = found.why.replace(['\t', '\n'], " ");
         writeln!(out, "{}\t{why}", found.decision)?;
     }
+
     Ok(())
 }
 
@@ -50,6 +53,7 @@ fn explain(rules: &str, command: &str) -> agentcore::Result<Explanation> {
     if let Ok(directory) = std::env::current_dir() {
         permissions = permissions.workspace(directory.to_string_lossy());
     }
+
     for item in rules
         .split(";;")
         .map(str::trim)
@@ -60,6 +64,7 @@ fn explain(rules: &str, command: &str) -> agentcore::Result<Explanation> {
             None => permissions.rule(item.parse::<Rule>()?),
         };
     }
+
     Ok(permissions.explain_command(command))
 }
 
@@ -82,6 +87,7 @@ fn unescape(text: &str) -> String {
             out.push(c);
             continue;
         }
+
         match chars.next() {
             Some('n') => out.push('\n'),
             Some('r') => out.push('\r'),
@@ -95,5 +101,6 @@ fn unescape(text: &str) -> String {
             }
         }
     }
+
     out
 }

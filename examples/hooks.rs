@@ -19,6 +19,7 @@ async fn main() -> agentcore::Result<()> {
         ])
         .say("It is sunny in Paris.")
         .say("Sunny.");
+
     // The first hook is the outermost.
     let agent = Agent::builder(model)
         .tool(weather())
@@ -68,6 +69,7 @@ fn hooks() -> [FnHook; 9] {
             if call.args["city"] == "Atlantis" {
                 return Ok(ToolDecision::deny("no such city"));
             }
+
             Ok(ToolDecision::proceed().with_args(json!({"city": call.args["city"], "days": 1})))
         }),
         hook::wrap_tool_call("outer", |call, next| async move {
@@ -88,6 +90,7 @@ fn hooks() -> [FnHook; 9] {
         }),
         hook::before_stop("reviewer", |cx, response| async move {
             println!("before_stop       {:?}", response.text());
+
             // Only once: a hook that always goes on would never let the run end.
             match cx.turn() {
                 2 => Ok(StopDecision::continue_with("And in one word?")),

@@ -35,6 +35,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     } else {
         note(format_args!("{repairs}"));
     }
+
     if let Err(problem) = history.validate_for_model() {
         note(format_args!("still not valid for a model: {problem}"));
     }

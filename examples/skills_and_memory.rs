@@ -62,6 +62,7 @@ async fn main() -> agentcore::Result<()> {
     for (path, content) in &*output.state.files {
         println!("\n--- {path}\n{content}");
     }
+
     println!(
         "\n--- the system prompt\n{}",
         system_prompt(&model.requests(), 0)

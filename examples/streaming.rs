@@ -20,6 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             for shelf in 1..=3 {
                 cx.progress(json!({"shelf": shelf})).await;
             }
+
             "Nothing about cats."
         },
     );
@@ -49,6 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => print(&message),
         }
     }
+
     println!("-> {}\n", run.into_output()?.end);
 
     let mut run = session.run("Tell me a story");
@@ -61,6 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             handle.interrupt();
         }
     }
+
     let output = run.into_output()?;
     println!(
         "\n-> {}; the session stays valid, with {} messages",

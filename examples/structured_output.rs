@@ -34,5 +34,6 @@ async fn main() -> agentcore::Result<()> {
             request.messages.last_content()
         );
     }
+
     Ok(())
 }

@@ -38,6 +38,7 @@ async fn main() -> Result<(), BoxError> {
         } else {
             ""
         };
+
         match &message {
             SdkMessage::Assistant(answer) if !answer.text().is_empty() => {
                 println!("{depth}{}", answer.text());
@@ -47,6 +48,7 @@ async fn main() -> Result<(), BoxError> {
             _ => {}
         }
     }
+
     Ok(())
 }
 
@@ -66,5 +68,6 @@ fn research(agent: Agent) -> FuncTool {
             }
         }
     };
+
     FuncTool::typed_with_context("research", "Asks the librarian", ask)
 }

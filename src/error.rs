@@ -301,25 +301,31 @@ fn redacted_source(source: BoxError) -> BoxError {
     let Some(redact) = REDACTION.get() else {
         return source;
     };
+
     let mut texts = Vec::new();
     let mut has_secret = false;
     let mut next: Option<&(dyn StdError + 'static)> = Some(&*source);
     while let Some(error) = next.filter(|_| texts.len() < MAX_SOURCES) {
         next = error.source();
+
         // Errors of this type were redacted when they were made, and so were their causes.
         if error.is::<Error>() && !has_secret {
             return source;
         }
+
         let [text, debug] = [error.to_string(), format!("{error:?}")].map(|text| {
             let replacement = redact(&text);
             has_secret |= replacement.is_some();
             replacement.unwrap_or(text)
         });
+
         texts.push((text, debug));
     }
+
     if !has_secret && next.is_none() {
         return source;
     }
+
     let sources = texts.into_iter().rev();
     let replacement = sources.fold(None, |source, (text, debug)| {
         Some(Box::new(Redacted {
@@ -328,6 +334,7 @@ fn redacted_source(source: BoxError) -> BoxError {
             source,
         }))
     });
+
     match replacement {
         Some(replacement) => replacement,
         None => source,
@@ -372,17 +379,22 @@ impl fmt::Debug for Error {
         if f.alternate() {
             return self.fmt_fields(f);
         }
+
         write!(f, "{} [{:?}", self.inner.text, self.inner.kind)?;
         if let Some(status) = self.inner.status {
             write!(f, ", status {status}")?;
         }
+
         if let Some(id) = &self.inner.request_id {
             write!(f, ", request {id}")?;
         }
+
         if let Some(wait) = self.inner.retry_after {
             write!(f, ", retry after {wait:?}")?;
         }
+
         f.write_str("]")?;
+
         // A text often ends with the text of its cause.
         let mut output = self.inner.text.clone();
         let mut source = self.source();
@@ -392,9 +404,11 @@ impl fmt::Debug for Error {
             if !output.contains(&text) {
                 write!(f, "\n  caused by: {text}")?;
             }
+
             output = text;
             source = cause.source();
         }
+
         Ok(())
     }
 }
@@ -407,15 +421,19 @@ impl Error {
         if let Some(status) = self.inner.status {
             out.field("status", &status);
         }
+
         if let Some(id) = &self.inner.request_id {
             out.field("request_id", id);
         }
+
         if let Some(wait) = self.inner.retry_after {
             out.field("retry_after", &wait);
         }
+
         if let Some(source) = &self.inner.source {
             out.field("source", source);
         }
+
         out.finish()
     }
 }

@@ -53,9 +53,11 @@ fn anthropic_bodies() -> Vec<(&'static str, String)> {
             r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#
         ))
     };
+
     let delta = |delta: &serde_json::Value| {
         frame(&json!({"type": "content_block_delta", "index": 0, "delta": delta}).to_string())
     };
+
     let input: String = pieces()
         .iter()
         .map(|piece| delta(&json!({"type": "input_json_delta", "partial_json": piece})))
@@ -95,6 +97,7 @@ fn openai_bodies() -> Vec<(&'static str, String)> {
             r#"{{"tool_calls":[{{"index":0,"id":"t","function":{{"name":"act","arguments":{arguments}}}}}]}}"#
         ))
     };
+
     let pieces = pieces();
     let pieces = pieces.iter().map(|piece| call(&json!(piece).to_string()));
     let stop = frame(r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#);
@@ -117,6 +120,7 @@ fn ollama_bodies() -> Vec<(&'static str, String)> {
             "{{\"message\":{{\"tool_calls\":[{{\"function\":{{\"name\":\"act\",\"arguments\":{arguments}}}}}]}}}}\n"
         )
     };
+
     let text = json!(format!("{{\"a\":{list}}}")).to_string();
     vec![
         ("arguments", call(&format!(r#"{{"a":{list}}}"#))),
@@ -172,6 +176,7 @@ fn allocated_by_a_call() -> usize {
     let tool = FuncTool::new("act", "Acts", schema, |_cx, args: Value| async move {
         args["a"].as_array().map_or(0, Vec::len).to_string()
     });
+
     let folder = tempfile::tempdir().unwrap();
     let store = JsonlStore::open(folder.path()).unwrap();
     let agent = AgentBuilder::new(model).tool(tool).store(store);
@@ -224,6 +229,7 @@ fn held_by_a_run() -> (usize, usize) {
             ]
         }
     });
+
     let schema = json!({"type": "object"});
     let tool = FuncTool::new("act", "Acts", schema, {
         let (most, calls) = (most.clone(), calls.clone());
@@ -233,6 +239,7 @@ fn held_by_a_run() -> (usize, usize) {
             async move { args["a"].as_array().map_or(0, Vec::len).to_string() }
         }
     });
+
     let agent = AgentBuilder::new(model).tool(tool).build().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -252,6 +259,7 @@ fn values_of_answers_are_bounded_and_rarely_copied() {
     check(anthropic_bodies(), |body| {
         anthropic::decode(stream::iter(body))
     });
+
     check(openai_bodies(), |body| openai::decode(stream::iter(body)));
     check(ollama_bodies(), |body| ollama::decode(stream::iter(body)));
 

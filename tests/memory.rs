@@ -53,6 +53,7 @@ fn model(mark: &Mark, ends: &'static [Option<StopReason>]) -> FunctionModel {
             *asked += 1;
             *asked - 1
         };
+
         // Only the first answer is large.
         let pieces = if at == 0 { PIECES } else { 1 };
         let pieces = (0..pieces).map(|_| Ok(ModelEvent::Text("a".repeat(PIECE))));
@@ -63,6 +64,7 @@ fn model(mark: &Mark, ends: &'static [Option<StopReason>]) -> FunctionModel {
                 None => Ok(ModelEvent::Usage(Usage::default())),
             }
         });
+
         let events = stream::iter(pieces).chain(last).chain(stream::pending());
         async { Ok::<ModelStream, Error>(events.boxed()) }
     })
@@ -93,6 +95,7 @@ fn end_of_a_run_copies_an_answer_once_for_each_owner() {
             // What there is of the answer is counted for the budget.
             builder = builder.max_total_tokens(1_000_000_000);
         }
+
         let output = run(builder, &mark, true).unwrap();
         let allocated = mark.allocated();
         assert_eq!(output.end, ExitReason::Interrupted);
@@ -126,6 +129,7 @@ fn end_of_a_run_copies_an_answer_once_for_each_owner() {
     let allocated = mark.allocated();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
     assert_eq!(error.partial().unwrap().text.len(), ANSWER - PIECE / 2);
+
     // The pieces themselves, the text they grow into, and the two copies.
     assert!(allocated < 550, "too large: {allocated} %");
 }

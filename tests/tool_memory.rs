@@ -55,6 +55,7 @@ impl Watch {
                 }
             }
         });
+
         let before = live();
         Self {
             is_over,
@@ -108,6 +109,7 @@ fn calls_side_by_side_load_no_more_than_a_few_would() {
     for n in 0..30_000 {
         std::fs::write(wide.join(format!("{n:0>205}")), "").unwrap();
     }
+
     let backend = || LocalBackend::new(folder.path()).unwrap();
     let wide_grep = json!({"pattern": "é", "path": "lines.txt", "output_mode": "content", "head_limit": 10_000});
     for (tool, name, args) in [

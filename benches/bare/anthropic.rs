@@ -60,8 +60,10 @@ pub(super) fn opening(tools: bool) -> Vec<u8> {
             json(&mut body, schema());
             body.push(b'}');
         }
+
         body.push(b']');
     }
+
     body.extend_from_slice(b",\"messages\":[");
     body
 }
@@ -74,6 +76,7 @@ pub(super) fn event(data: &[u8], answer: &mut Answer) {
             if let Some(text) = delta.text {
                 show(answer, &text.0);
             }
+
             if let (Some(json), Some(call)) = (delta.partial_json, answer.calls.last_mut()) {
                 call.args.push_str(&json.0);
             }
@@ -101,6 +104,7 @@ pub(super) fn event(data: &[u8], answer: &mut Answer) {
                 answer.output_tokens = usage.output_tokens;
                 std::hint::black_box(usage.input_tokens);
             }
+
             std::hint::black_box(event.delta.and_then(|delta| delta.stop_reason));
         }
         "message_stop" => answer.done = true,
@@ -120,6 +124,7 @@ pub(super) fn push_calls(body: &mut Vec<u8>, answer: &Answer, results: &[String]
         body.extend_from_slice(call.args.as_bytes());
         body.push(b'}');
     }
+
     body.extend_from_slice(br#"]},{"role":"user","content":["#);
     for (call, result) in answer.calls.iter().zip(results) {
         separate(body);
@@ -129,5 +134,6 @@ pub(super) fn push_calls(body: &mut Vec<u8>, answer: &Answer, results: &[String]
         json(body, result);
         body.push(b'}');
     }
+
     body.extend_from_slice(b"]}");
 }

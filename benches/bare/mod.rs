@@ -67,6 +67,7 @@ fn client() -> &'static reqwest::Client {
                 .with_no_client_auth();
             builder.tls_backend_preconfigured(config)
         };
+
         builder.build().unwrap()
     })
 }
@@ -86,13 +87,16 @@ impl Conversation {
                 "/v1/messages"
             }
         };
+
         let mut body = match dialect {
             Dialect::OpenAi => openai::opening(tools),
             Dialect::Anthropic => anthropic::opening(tools),
         };
+
         for (role, text) in history {
             push_text(&mut body, role, text);
         }
+
         Self {
             dialect,
             url: format!("{base}{path}"),
@@ -113,10 +117,12 @@ impl Conversation {
                 push_text(&mut self.body, "assistant", &answer.text);
                 return turns;
             }
+
             let results = join_all(answer.calls.iter().map(|call| async {
                 let args: Value = serde_json::from_str(&call.args).unwrap();
                 run_tool(&call.name, &args)
             }));
+
             let results = results.await;
             match self.dialect {
                 Dialect::OpenAi => openai::push_calls(&mut self.body, &answer, &results),
@@ -149,8 +155,10 @@ impl Conversation {
                     }
                 }
             }
+
             rest.drain(..start);
         }
+
         assert!(answer.done, "the answer was cut off");
         answer
     }

@@ -64,8 +64,10 @@ pub(super) fn opening(tools: bool) -> Vec<u8> {
             json(&mut body, schema());
             body.extend_from_slice(b"}}");
         }
+
         body.push(b']');
     }
+
     body.extend_from_slice(b",\"messages\":[");
     super::push_text(&mut body, "system", SYSTEM);
     body
@@ -76,28 +78,35 @@ pub(super) fn event(data: &[u8], answer: &mut Answer) {
         answer.done = true;
         return;
     }
+
     let chunk: Chunk<'_> = serde_json::from_slice(data).unwrap();
     if let Some(usage) = chunk.usage {
         answer.input_tokens += usage.prompt_tokens;
         answer.output_tokens += usage.completion_tokens;
     }
+
     for choice in chunk.choices {
         if let Some(text) = choice.delta.content {
             show(answer, &text.0);
         }
+
         for piece in choice.delta.tool_calls {
             if answer.calls.len() <= piece.index {
                 answer.calls.push(Call::default());
             }
+
             let call = &mut answer.calls[piece.index];
             if let Some(id) = piece.id {
                 call.id = id.0.into_owned();
             }
+
             if let Some(name) = piece.function.name {
                 call.name = name.0.into_owned();
             }
+
             call.args.push_str(&piece.function.arguments.0);
         }
+
         std::hint::black_box(choice.finish_reason);
     }
 }
@@ -114,6 +123,7 @@ pub(super) fn push_calls(body: &mut Vec<u8>, answer: &Answer, results: &[String]
         json(body, &call.args);
         body.extend_from_slice(b"}}");
     }
+
     body.extend_from_slice(b"]}");
     for (call, result) in answer.calls.iter().zip(results) {
         body.extend_from_slice(br#",{"role":"tool","tool_call_id":"#);

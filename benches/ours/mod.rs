@@ -42,6 +42,7 @@ pub fn agent(dialect: Dialect, base: &str, tools: bool, partial_messages: bool) 
             AgentBuilder::new(Anthropic::new("bench-model", "key").base_url(format!("{base}/v1")))
         }
     };
+
     let tools = tools.then(tool_names).into_iter().flatten().map(tool);
     builder
         .system_prompt(SYSTEM)

@@ -30,6 +30,7 @@ pub(super) fn deltas(dialect: Dialect, count: usize) -> String {
             for word in words {
                 out += &openai_delta(&format!("\"content\":\"{word}\""));
             }
+
             out + &openai_end("stop")
         }
         Dialect::Anthropic => {
@@ -44,6 +45,7 @@ pub(super) fn deltas(dialect: Dialect, count: usize) -> String {
                 );
                 out += &anthropic("content_block_delta", &delta);
             }
+
             out += &anthropic("content_block_stop", "\"index\":0");
             out + &anthropic_end("end_turn")
         }
@@ -64,6 +66,7 @@ pub(super) fn calls(dialect: Dialect, number: usize) -> String {
         Dialect::OpenAi => openai_delta("\"role\":\"assistant\",\"content\":null"),
         Dialect::Anthropic => anthropic_start(),
     };
+
     for index in 0..4 {
         let id = format!("call_{number:08}_{index}");
         let args = [
@@ -100,10 +103,12 @@ pub(super) fn calls(dialect: Dialect, number: usize) -> String {
                         ),
                     );
                 }
+
                 out += &anthropic("content_block_stop", &format!("\"index\":{index}"));
             }
         }
     }
+
     out + &match dialect {
         Dialect::OpenAi => openai_end("tool_calls"),
         Dialect::Anthropic => anthropic_end("tool_use"),

@@ -29,6 +29,7 @@ impl Server {
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut address)?;
         }
+
         Ok(Self {
             child,
             address: address.trim().to_owned(),
@@ -83,6 +84,7 @@ pub fn serve() -> io::Result<()> {
         while io::stdin().read_line(&mut line).is_ok_and(|read| read > 0) {}
         std::process::exit(0);
     });
+
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("{}", listener.local_addr()?);
@@ -110,10 +112,12 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
         let Some(path) = request(&mut stream, &mut input).await? else {
             return Ok(());
         };
+
         if path == "/connections" {
             let count = lock(&shared).connections;
             return stream.write_all(count.to_string().as_bytes()).await;
         }
+
         let mut segments = path.split('/').skip(1);
         let reply: Reply = segments
             .next()
@@ -124,6 +128,7 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
             true => Dialect::Anthropic,
             false => Dialect::OpenAi,
         };
+
         answer(&mut stream, &shared, reply, dialect).await?;
     }
 }
@@ -152,6 +157,7 @@ async fn answer(
         }
         Reply::Turn | Reply::Tools(_) | Reply::Deltas(_) => {}
     }
+
     let body = body(shared, reply, dialect);
     stream.write_all(&body).await
 }
@@ -168,6 +174,7 @@ fn body(shared: &Shared, reply: Reply, dialect: Dialect) -> Arc<[u8]> {
         Reply::Deltas(count) => answers::deltas(dialect, count),
         _ => answers::short(dialect),
     };
+
     state
         .bodies
         .entry((reply, dialect == Dialect::OpenAi))
@@ -190,10 +197,12 @@ async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Opti
         if let Some(end) = memchr::memmem::find(input, b"\r\n\r\n") {
             break end + 4;
         }
+
         if stream.read_buf(input).await? == 0 {
             return Ok(None);
         }
     };
+
     let text = String::from_utf8_lossy(&input[..head]).into_owned();
     let mut left = text
         .lines()
@@ -213,9 +222,11 @@ async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Opti
             .await?
             .max(1);
     }
+
     if here > 0 && left == 0 {
         input.clear();
     }
+
     let path = text.split(' ').nth(1).unwrap_or_default();
     Ok(Some(path.to_owned()))
 }

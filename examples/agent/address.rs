@@ -5,11 +5,13 @@
 pub(crate) fn id_of_server(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let before_query = rest.split('?').next().unwrap_or(rest);
+
     // A password may have any of these characters in it.
     let (who, place) = match before_query.rfind('@').or(rest.find('@')) {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => ("", rest),
     };
+
     let user = who.split(':').next().unwrap_or(who);
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let names = [

@@ -71,6 +71,7 @@ impl Waiting {
             let decision = serde_json::to_string(&Decision::allow(call)).unwrap_or_default();
             note(&format!("    {decision}"));
         }
+
         let id = &self.session;
         note(&format!(
             "answer at a terminal with --resume {id}, or with such lines in a file: --resume {id} \
@@ -94,17 +95,21 @@ pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Deci
             let name = file.display();
             usage(format!("--decisions {name}: {error}"))
         });
+
         return read.map(Some);
     }
+
     let terminal = TerminalInteractor::new();
     if waiting.calls.is_empty() || !terminal.is_available() {
         return Ok(None);
     }
+
     let files = LocalBackend::new(args.cwd()?)?;
     let mut decisions = Vec::new();
     for call in &waiting.calls {
         decisions.extend(ask(&terminal, &files, call).await?);
     }
+
     Ok(if decisions.is_empty() {
         None
     } else {
@@ -119,6 +124,7 @@ fn read(file: &Path) -> io::Result<Decisions> {
     } else {
         fs::read_to_string(file)?
     };
+
     let mut decisions = Vec::<Decision>::new();
     for value in Deserializer::from_str(&json).into_iter() {
         match value? {
@@ -130,6 +136,7 @@ fn read(file: &Path) -> io::Result<Decisions> {
             one => decisions.push(serde_json::from_value(one)?),
         }
     }
+
     if decisions.is_empty() {
         Err(io::Error::other("there are no decisions in it"))
     } else {
@@ -157,6 +164,7 @@ async fn ask(
             format!("the user denied this call{why}"),
         ))
     };
+
     Ok(match (chosen.text, chosen.picked.first()) {
         (Some(why), _) => denied(format!(": {why}")),
         (None, Some(&YES)) => Some(Decision::allow(call)),

@@ -198,14 +198,17 @@ impl Args {
             let text = "--include-partial-messages needs --output stream-json";
             return Err(usage(text.to_owned()));
         }
+
         if self.park && !self.has_store() {
             let text = "--park needs a session that lasts; name one with --session";
             return Err(usage(text.to_owned()));
         }
+
         if self.checkpoints && !self.has_store() {
             let text = "--checkpoints needs a session that lasts; name one with --session";
             return Err(usage(text.to_owned()));
         }
+
         let resumed = self.resume.as_ref().and_then(Option::as_ref);
         for (option, id) in [
             ("--session", self.session.as_ref()),
@@ -216,6 +219,7 @@ impl Args {
                 return Err(usage(format!("{option} needs an id that is not empty")));
             }
         }
+
         Ok(())
     }
 
@@ -272,6 +276,7 @@ impl Args {
                 .map(|text| text.trim_end().to_owned())
                 .map_err(|error| usage(format!("cannot read the prompt: {error}")))?,
         };
+
         Ok(Some(prompt).filter(|prompt| !prompt.trim().is_empty()))
     }
 

@@ -65,14 +65,17 @@ pub(crate) async fn fork(
         Some(at) => session.fork_at(new, at).await?,
         None => session.fork(new).await?,
     };
+
     let Err(error) = copy(place, session.id(), new, args.at).await else {
         return Ok(fork);
     };
+
     if let Err(left) = fork.delete().await {
         note(&format!(
             "the copy {new:?} is left without checkpoints: {left}"
         ));
     }
+
     Err(error)
 }
 
@@ -117,11 +120,13 @@ pub(crate) async fn rewind(
 ) -> Result<Report, Error> {
     let cwd = args.cwd()?;
     let id = sessions::choose(args, store, &cwd).await?;
+
     // No run of any process may change files meanwhile.
     let _lease = match to {
         Some(_) => Some(store.lease(&id).await?),
         None => None,
     };
+
     let state = store.load(&id).await?.unwrap_or_default().state;
     check_cwd(&state, &cwd)?;
     let files = if place.checkpoints()?.is_dir() {
@@ -129,10 +134,12 @@ pub(crate) async fn rewind(
     } else {
         None
     };
+
     let kept = match &files {
         Some(files) => files.checkpoints(&id).await?,
         None => Vec::new(),
     };
+
     let none = "this session has no checkpoints; a run with --checkpoints makes them when it \
                 changes files";
     let nothing = kept.is_empty().then(|| none.to_owned());
@@ -140,6 +147,7 @@ pub(crate) async fn rewind(
         let found = Found::Messages(kept);
         return Ok(Report { found, nothing });
     };
+
     let count = state.messages.len();
     if message > count && kept.iter().all(|one| one.message != message) {
         return Err(usage(format!(
@@ -147,25 +155,30 @@ pub(crate) async fn rewind(
              --list-messages shows them"
         )));
     }
+
     let mode = match (args.dry_run, args.overwrite) {
         (true, _) => RewindMode::DryRun,
         (false, true) => RewindMode::Overwrite,
         (false, false) => RewindMode::SkipChanged,
     };
+
     let done = match &files {
         Some(files) => files.rewind(&id, message, mode).await?,
         None => Rewind::default(),
     };
+
     let same = || {
         Some(format!(
             "every file is what it was before message {message}"
         ))
     };
+
     let nothing = if done.changes.is_empty() {
         nothing.or_else(same)
     } else {
         None
     };
+
     let found = Found::Changes(done, mode);
     Ok(Report { found, nothing })
 }
@@ -181,6 +194,7 @@ impl Report {
         if let Some(why) = &self.nothing {
             note(&format!("nothing to do: {why}"));
         }
+
         match (&self.found, output) {
             (Found::Changes(done, _), Output::Text) => write!(out, "{done}")?,
             (Found::Changes(done, _), _) => line(&mut out, done)?,
@@ -189,6 +203,7 @@ impl Report {
             }
             (Found::Messages(list), _) => line(&mut out, list)?,
         }
+
         Ok(match &self.found {
             Found::Changes(done, mode) if *mode != RewindMode::DryRun => {
                 u8::from(!done.is_complete())

@@ -118,9 +118,11 @@ async fn main() -> ExitCode {
             .into();
         }
     };
+
     if args.trace {
         output::spans(&trace);
     }
+
     match done {
         Ok(code) => code.into(),
         // Whoever read the output has seen enough.
@@ -140,16 +142,19 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     } else {
         None
     };
+
     if let Some(place) = &place
         && let Some(job) = look(args, place).await?
     {
         return Ok(job);
     }
+
     let cwd = args.cwd()?;
     let prompt = args.prompt()?;
     if prompt.is_none() && !args.names_session() {
         return Err(no_prompt());
     }
+
     let builder = build(args, place.as_ref(), &cwd, trace).await?;
     match place {
         Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
@@ -167,15 +172,18 @@ async fn look(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
         let list = place.look().await?.list().await?;
         return Ok(Some(Job::Sessions(list)));
     }
+
     if args.list_messages {
         let store = place.look().await?;
         let id = sessions::choose(args, &store, &args.cwd()?).await?;
         let state = sessions::load(&store, &id).await?;
         return Ok(Some(Job::Messages(state.messages)));
     }
+
     let Some(to) = args.rewind else {
         return Ok(None);
     };
+
     let store = place.look().await?;
     let report = checkpoints::rewind(args, place, &store, to).await?;
     Ok(Some(Job::Rewound(report)))
@@ -192,31 +200,37 @@ async fn go_on(
     if args.checkpoints {
         checkpoints::check_place(place, cwd)?;
     }
+
     let store = if args.needs_session() || prompt.is_none() {
         place.look().await?
     } else {
         place.open().await?
     };
+
     let id = sessions::choose(args, &store, cwd).await?;
     let state = sessions::load(&store, &id).await?;
     if args.checkpoints {
         checkpoints::check_cwd(&state, cwd)?;
     }
+
     let task = match work::next(args, &id, &state, prompt).await? {
         Next::Task(task) => task,
         Next::Wait(waiting) => return Ok(Job::Wait(waiting, prompt.is_some())),
     };
+
     let files = if args.checkpoints {
         Some(checkpoints::open(place, cwd)?)
     } else {
         None
     };
+
     let builder = tools::add(builder.store(store), args.tools, cwd, files.as_ref())?;
     let mut session = builder.build()?.session(id);
     sessions::introduce(args, session.id(), &state, cwd);
     if let Some(new) = &args.fork {
         session = checkpoints::fork(args, place, &session, new).await?;
     }
+
     Ok(Job::Run(session, task))
 }
 
@@ -231,10 +245,12 @@ async fn build(
     if args.max_budget_usd.is_some() {
         model::check_price(&*model)?;
     }
+
     let (mut permissions, mode) = permissions::rules(args, cwd)?;
     if let Some(place) = place {
         permissions = place.guard(permissions, cwd)?;
     }
+
     let mut builder = Agent::builder(model)
         .permissions(permissions)
         .permission_mode(mode)
@@ -248,19 +264,24 @@ async fn build(
     if args.park {
         builder = builder.unanswered(OnUnanswered::Park);
     }
+
     if args.trace {
         builder = builder
             .hook(TracingHook::new().with_run_span(true))
             .trace_recorder(trace.clone());
     }
+
     if let Some(system) = &args.system {
         builder = builder.system_prompt(system.as_str());
     }
+
     if let Some(tokens) = args.max_tokens {
         builder = builder.max_output_tokens(tokens);
     }
+
     if let Some(usd) = args.max_budget_usd {
         builder = builder.max_budget_usd(usd);
     }
+
     Ok(builder)
 }

@@ -57,9 +57,11 @@ async fn sized(model: Arc<dyn Model>, given: Option<u64>) -> Result<Arc<dyn Mode
         (None, "ollama") => told(Ollama::new(name).read_context_window()).await,
         _ => given,
     };
+
     let Some(window) = window else {
         return Ok(model);
     };
+
     Ok(match provider {
         "openai" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
         "ollama" => Arc::new(Ollama::new(name).context_window(window)),

@@ -80,8 +80,10 @@ impl Printer {
             if let Some(last) = text.chars().next_back() {
                 self.inside_line = last != '\n';
             }
+
             return Ok(());
         }
+
         match message {
             // Each answer begins on a line of its own.
             SdkMessage::Assistant(answer) if answer.envelope.parent_tool_use_id.is_none() => {
@@ -91,6 +93,7 @@ impl Printer {
                     let calls = calls.filter(|call| *call.name != *TASKS);
                     calls.for_each(|call| note(&shown::call(call)));
                 }
+
                 Ok(())
             }
             SdkMessage::User(event) if event.envelope.parent_tool_use_id.is_none() => {
@@ -144,6 +147,7 @@ impl Printer {
                 if self.detail == Detail::Verbose {
                     note(&spent(result));
                 }
+
                 Ok(())
             }
             _ => Ok(()),
@@ -155,6 +159,7 @@ impl Printer {
         if result.silent || self.detail == Detail::Quiet {
             return;
         }
+
         let text = result.content.text();
         if self.detail == Detail::Verbose {
             note(&format!("{} returned:", result.name));
@@ -196,6 +201,7 @@ fn spent(result: &ResultMessage) -> String {
         Some(usd) => format!("${usd:.4}"),
         None => "cost unknown".to_owned(),
     };
+
     format!("{turns} turns, {input} tokens in, {output} tokens out, {cost}, {seconds:.1} s")
 }
 

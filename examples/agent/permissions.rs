@@ -26,16 +26,20 @@ pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(PermissionRules, Permissi
             permissions = permissions.rule(rule.with_source(option));
         }
     }
+
     let mut mode = args.permission_mode;
     if let Some(file) = &args.rules {
         let name = file.display();
         let mut config = read(file).map_err(|error| error.context(format!("--rules {name}")))?;
+
         // What the command line says counts, and a run's mode can be changed, a gate's not.
         mode = mode.or(config.mode.take());
         permissions = permissions.config(&config, &name.to_string())?;
+
         // The agent does not rewrite what it is held to.
         permissions = permissions.protect(absolute(file)?);
     }
+
     Ok((permissions, mode.unwrap_or_default()))
 }
 

@@ -63,6 +63,7 @@ async fn difference(backend: &dyn Backend, name: &str, input: &Value) -> Option<
             if metadata.is_some_and(|file| file.size > MAX_TEXT as u64) {
                 return Some(too_large());
             }
+
             let before = backend.read(path).await.unwrap_or_default();
             Some(compared(&String::from_utf8_lossy(&before), after, true))
         }
@@ -76,6 +77,7 @@ fn compared(before: &str, after: &str, is_file: bool) -> String {
     if before.len() > MAX_TEXT || after.len() > MAX_TEXT {
         return too_large();
     }
+
     let diff = TextDiff::configure()
         .timeout(TIME)
         .diff_lines(before, after);
@@ -90,9 +92,11 @@ fn compared(before: &str, after: &str, is_file: bool) -> String {
     if rest > 0 {
         shown.push(format!("... ({rest} more lines)"));
     }
+
     if shown.is_empty() {
         shown.push("(no line changes)".to_owned());
     }
+
     shown.join("\n")
 }
 

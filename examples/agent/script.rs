@@ -44,9 +44,11 @@ pub(crate) fn model(file: &Path) -> Result<Arc<dyn Model>, Error> {
             "" => Step::new(),
             text => Step::text(text),
         };
+
         let calls = answer.calls.into_iter();
         calls.fold(step, |step, call| step.and_call(call.name, call.args))
     });
+
     let model = steps.fold(ScriptedModel::new(), ScriptedModel::step);
     model.allow_unused();
     Ok(Arc::new(model))

@@ -54,16 +54,19 @@ async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
             --continue takes the one written last";
         return Err(usage(text.to_owned()));
     }
+
     let mut list = store.list().await?;
     list.retain(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none());
     if list.is_empty() {
         return Err(usage(format!("no session began in {cwd}")));
     }
+
     let mut choice = Choice::new("Which session?");
     for info in list.iter().take(OFFERED) {
         let about = format!("{}, {}", info.id, times(info));
         choice = choice.option(ChoiceOption::new(title(info)).with_description(about));
     }
+
     let chosen = terminal.choose(&choice).await?;
     choice.check(&chosen)?;
     Ok(list[chosen.picked[0]].id.to_string())
@@ -97,6 +100,7 @@ fn in_json(info: &SessionInfo) -> Value {
         let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         u64::try_from(since.as_millis()).ok()
     };
+
     json!({
         "id": info.id,
         "title": info.title,
@@ -123,6 +127,7 @@ fn times(info: &SessionInfo) -> String {
         let elapsed = time.and_then(|time| time.elapsed().ok());
         elapsed.map_or("at an unknown time".to_owned(), age)
     };
+
     let plural = if info.messages == 1 { "" } else { "s" };
     let size = info
         .size
@@ -208,11 +213,13 @@ fn beginning(message: &Message) -> String {
     if said.len() < text.trim().len() {
         said.push_str(" ..");
     }
+
     let calls: Vec<&str> = message.tool_calls().map(|call| &*call.name).collect();
     if !calls.is_empty() {
         let space = if said.is_empty() { "" } else { " " };
         said = format!("{said}{space}calls {}", calls.join(", "));
     }
+
     shown(&said)
 }
 

@@ -59,6 +59,7 @@ fn watch(sender: &UnboundedSender<()>, ready: &mpsc::Sender<io::Result<()>>) -> 
         } else {
             Some(signal(SignalKind::hangup())?)
         };
+
         let _ = ready.send(Ok(()));
         let mut is_first = true;
         loop {
@@ -67,9 +68,11 @@ fn watch(sender: &UnboundedSender<()>, ready: &mpsc::Sender<io::Result<()>>) -> 
                 _ = terminate.recv() => {}
                 () = some(&mut hangup) => {}
             }
+
             if std::mem::take(&mut is_first) {
                 tokio::spawn(end_when_blocked());
             }
+
             if sender.send(()).is_err() {
                 return Ok(());
             }

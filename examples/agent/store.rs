@@ -31,6 +31,7 @@ impl Place {
         let Some(spec) = spec else {
             return state_directory().map(Self::Folder);
         };
+
         // A URL keeps its scheme: it is what the store's own documentation calls it.
         let url = |rest: &str| {
             if rest.contains("://") {
@@ -39,6 +40,7 @@ impl Place {
                 spec.to_owned()
             }
         };
+
         match spec.split_once(':') {
             _ if spec.trim().is_empty() => Err(usage("--store is empty; name a folder".to_owned())),
             Some((_, "")) => Err(usage(format!("--store {spec}: nothing follows the colon"))),
@@ -129,9 +131,11 @@ impl Place {
             Self::Sqlite(file) => (file, "*"),
             Self::Postgres(_) | Self::Redis(_) => return Ok(permissions),
         };
+
         if !is_beneath(path, cwd)? {
             return Ok(permissions);
         }
+
         let path = real(path)?.display().to_string();
         if path.contains(['*', '?', '[', ']', '{', '}', '(', ')', '\\']) {
             return Err(usage(format!(
@@ -139,11 +143,13 @@ impl Place {
                  that no rule can keep the agent away from; choose another place"
             )));
         }
+
         let mut permissions = permissions.protect(path.as_str());
         for tool in ["Read", "Edit"] {
             let rule = Rule::new(Behavior::Deny, &format!("{tool}({path}{rest})"))?;
             permissions = permissions.rule(rule.with_source("--store"));
         }
+
         Ok(permissions)
     }
 }
@@ -158,9 +164,11 @@ fn state_directory() -> Result<PathBuf, Error> {
             .filter(absolute)
             .map(|home| home.join(".local/state"))
     };
+
     let state = state.or_else(home).ok_or_else(|| {
         usage("there is no HOME to keep sessions in; say where with --store DIR".to_owned())
     })?;
+
     Ok(state.join("agentcore/sessions"))
 }
 

@@ -50,14 +50,17 @@ pub(crate) fn add(
             });
         }
     };
+
     let edit = match tools {
         Tools::Coding => "Edit",
         _ => "edit_file",
     };
+
     let (builder, backend): (_, Arc<dyn Backend>) = match checkpoints {
         Some(files) => (builder.hook(files.clone()), Arc::new(files.clone())),
         None => (builder, Arc::new(LocalBackend::new(cwd)?)),
     };
+
     let builder = match terminal {
         Some(terminal) => builder
             .tool(ask_user_question(terminal.clone()))
@@ -67,6 +70,7 @@ pub(crate) fn add(
             }),
         None => builder,
     };
+
     Ok(builder
         .registry(&preset(backend.clone()))
         .hook(TodoListHook::new())

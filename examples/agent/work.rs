@@ -40,6 +40,7 @@ pub(crate) async fn next(
     if args.fork.is_some() && !waiting.calls.is_empty() {
         note("calls that wait go on waiting in the session; a copy is not asked about them");
     }
+
     // A run without decisions closes the questions.
     if args.fork.is_none() && !args.dismiss {
         decisions = approvals::decide(args, &waiting).await?;
@@ -47,6 +48,7 @@ pub(crate) async fn next(
             return Ok(Next::Wait(waiting));
         }
     }
+
     let input = match prompt {
         Some(prompt) => Some(prompt.into()),
         None if decisions.is_some() => None,
@@ -54,6 +56,7 @@ pub(crate) async fn next(
         None if args.picks() => Some(ask().await?.as_str().into()),
         None => return Err(no_prompt()),
     };
+
     Ok(Next::Task(Task { decisions, input }))
 }
 
@@ -106,6 +109,7 @@ impl Task {
             )
             .await?;
         }
+
         if end.code == 0
             && let Some(input) = input.take()
         {
@@ -116,11 +120,13 @@ impl Task {
             )
             .await?;
         }
+
         match end.waiting {
             Some(waiting) => waiting.tell(input.is_some()),
             None if input.is_some() => note("the prompt was not sent"),
             None => {}
         }
+
         Ok(end.code)
     }
 }
@@ -152,11 +158,13 @@ async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io:
                 if interrupted {
                     return Ok(GIVEN_UP.into());
                 }
+
                 interrupted = true;
                 handle.interrupt();
                 continue;
             }
         };
+
         match message {
             None => break,
             // Which calls wait is known when the run has ended.
@@ -164,14 +172,17 @@ async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io:
             Some(message) => printer.print(&message)?,
         }
     }
+
     let Some(mut result) = last else {
         return Ok(FAILED.into());
     };
+
     let mut end = End::from(match result.terminal_reason.as_deref() {
         _ if result.is_error => FAILED,
         Some("tool_deferred") => AWAITING,
         _ => 0,
     });
+
     if end.code == AWAITING
         && let Ok(output) = run.into_output()
     {
@@ -180,6 +191,7 @@ async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io:
         extra.insert("pending".to_owned(), waiting.in_json());
         end.waiting = Some(waiting);
     }
+
     printer.print(&SdkMessage::Result(result))?;
     Ok(end)
 }

@@ -35,8 +35,10 @@ async fn main() -> Result<ExitCode, BoxError> {
         if path.split('/').any(|name| name.starts_with(".env")) {
             return Ok(ToolDecision::deny("that file is private"));
         }
+
         Ok(ToolDecision::proceed())
     });
+
     let agent = Agent::builder(model()?)
         .system_prompt("You answer questions about a project. Look before you answer. Be brief.")
         .tool(FuncTool::typed_with_context("list_files", list, list_files))
@@ -52,6 +54,7 @@ async fn main() -> Result<ExitCode, BoxError> {
     while let Some(message) = run.next().await {
         show::show(&message)?;
     }
+
     let output = run.into_output();
     Ok(ExitCode::from(u8::from(output.is_err())))
 }
@@ -70,6 +73,7 @@ fn model() -> Result<Arc<dyn Model>, BoxError> {
         )?;
         return Ok(Arc::new(scripted::model()));
     };
+
     writeln!(io::stdout(), "Asking {spec}.\n")?;
     Ok(providers::resolve(&spec)?)
 }
@@ -95,11 +99,13 @@ async fn list_files(cx: ToolContext, args: ListFiles) -> Result<String, BoxError
                 files.push(format!("{shown}: {} lines", text.lines().count()));
             }
         }
+
         if files.len() >= told + 50 {
             told = files.len();
             cx.progress(format!("{told} files so far")).await;
         }
     }
+
     files.sort();
     Ok(files.join("\n"))
 }

@@ -34,6 +34,7 @@ fn answer(request: &ModelRequest) -> Events {
             let Some((path, lines)) = longest(listing) else {
                 return say(&format!("I cannot tell. The listing says: {listing}"));
             };
+
             let mut events = say(&format!(
                 "{path} is the longest. Let me read how it begins."
             ));

@@ -474,11 +474,13 @@ impl AgentBuilder {
                 return Err(Error::new(ErrorKind::Config, text));
             }
         }
+
         self.request.check()?;
         self.settings.budget.check()?;
         if !self.settings.budget.needs_prices() {
             return Ok(());
         }
+
         check_prices(&self.settings.model.cards(&ModelRequest::default()))
     }
 }

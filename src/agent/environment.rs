@@ -26,6 +26,7 @@ impl AgentBuilder {
             let provider = providers.find(|(key, _)| env::var(key).is_some());
             provider.map(|(_, model)| (*model).to_owned())
         };
+
         let Some(model) = model_name.or_else(by_key) else {
             return Err(Error::new(
                 ErrorKind::Config,
@@ -33,6 +34,7 @@ impl AgentBuilder {
                  `ollama:llama3.1:8b`), or a key into ANTHROPIC_API_KEY or OPENAI_API_KEY",
             ));
         };
+
         Ok(Self::new(resolve(&model)?))
     }
 }

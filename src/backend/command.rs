@@ -239,11 +239,13 @@ impl Captured {
             bytes.extend_from_slice(&self.tail);
             return String::from_utf8_lossy(&bytes).into_owned();
         }
+
         let tail = skip_continuation(&self.tail);
         let head = match std::str::from_utf8(&self.head) {
             Err(error) if error.error_len().is_none() => &self.head[..error.valid_up_to()],
             _ => &self.head[..],
         };
+
         let mut head = String::from_utf8_lossy(head).into_owned();
         redact_cut(&mut head, Cut::End);
         let mut tail = String::from_utf8_lossy(tail).into_owned();

@@ -100,19 +100,23 @@ impl Backend for MemoryBackend {
         if files.contains_key(&key) {
             return Err(path_error(io::ErrorKind::NotADirectory, path, "is a file"));
         }
+
         if !is_folder(&files, &key) {
             return Err(path_error(io::ErrorKind::NotFound, path, "does not exist"));
         }
+
         let mut entries: BTreeMap<&str, DirEntry> = BTreeMap::new();
         for (rest, content) in beneath(&files, &key) {
             let (name, kind, size) = match rest.split_once('/') {
                 Some((name, _)) => (name, EntryKind::Dir, 0),
                 None => (rest, EntryKind::File, content.len() as u64),
             };
+
             if let Entry::Vacant(entry) = entries.entry(name) {
                 entry.insert(DirEntry::new(name, kind, size));
             }
         }
+
         Ok(entries.into_values().collect())
     }
 
@@ -134,6 +138,7 @@ fn resolve(path: &str) -> Result<String> {
         _ if path.starts_with('/') => return Err(make_error()),
         _ => path,
     };
+
     let mut parts: Vec<&str> = Vec::new();
     for part in relative_path.split('/') {
         match part {
@@ -144,6 +149,7 @@ fn resolve(path: &str) -> Result<String> {
             part => parts.push(part),
         }
     }
+
     Ok(parts.join("/"))
 }
 
@@ -183,6 +189,7 @@ fn insert_file(
     if is_folder(files, &key) {
         return Err(path_error(io::ErrorKind::IsADirectory, path, "is a folder"));
     }
+
     let beneath_a_file = key
         .match_indices('/')
         .any(|(end, _)| files.contains_key(&key[..end]));
@@ -190,6 +197,7 @@ fn insert_file(
         let kind = io::ErrorKind::NotADirectory;
         return Err(path_error(kind, path, "lies beneath a file"));
     }
+
     files.insert(key, Bytes::copy_from_slice(content));
     Ok(())
 }

@@ -66,6 +66,7 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
     if let Some(parent) = &request.parent {
         cx.add_gate(ParentGate(parent.run().clone()));
     }
+
     // Cancels background work when the run ends.
     let _cancel = cx.cancellation().guard();
     let opening = panic::caught(begin(&cx, request))

@@ -58,9 +58,11 @@ impl Stream for AnswerRedactor {
             if let Some(event) = this.ready.pop_front() {
                 return Poll::Ready(Some(event));
             }
+
             if this.is_over {
                 return Poll::Ready(None);
             }
+
             match ready!(this.events.poll_next_unpin(cx)) {
                 // The most common event; it usually passes unchanged.
                 Some(Ok(ModelEvent::Text(piece))) => {
@@ -97,6 +99,7 @@ impl AnswerRedactor {
                 if piece.is_empty() {
                     return Ok(());
                 }
+
                 ModelEvent::Thinking(piece)
             }
             ModelEvent::ToolCallStart { index, id, name } => {
@@ -109,6 +112,7 @@ impl AnswerRedactor {
                 if json.is_empty() {
                     return Ok(());
                 }
+
                 ModelEvent::ToolCallDelta { index, json }
             }
             ModelEvent::ToolCall(call) => {
@@ -146,6 +150,7 @@ impl AnswerRedactor {
             }
             event @ ModelEvent::Usage(_) => event,
         };
+
         self.ready.push_back(Ok(event));
         Ok(())
     }
@@ -233,6 +238,7 @@ impl AnswerRedactor {
         if is_in_args {
             self.exact.redact(Arc::make_mut(&mut args));
         }
+
         let raw_args = raw_args.map(|raw| {
             if is_in_args {
                 args.to_string().into()
@@ -242,6 +248,7 @@ impl AnswerRedactor {
                 raw
             }
         });
+
         ToolCall {
             id: self.shared(id),
             name: self.shared(name),

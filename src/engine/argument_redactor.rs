@@ -33,19 +33,23 @@ impl CallPieces {
             buffer.push_str(&json);
             return String::new();
         }
+
         // Most pieces have no backslash and do not continue an escape.
         if self.begun.is_empty() && !json.contains('\\') {
             return self.pieces.push(exact, json);
         }
+
         let mut json = std::mem::take(&mut self.begun) + &json;
         if has_ascii_escape(&json) {
             self.held = Some(self.pieces.finish() + &json);
             return String::new();
         }
+
         let mut prefixes = ESCAPE_BEGINNINGS.iter();
         if let Some(prefix) = prefixes.find(|prefix| json.ends_with(**prefix)) {
             self.begun = json.split_off(json.len() - prefix.len());
         }
+
         self.pieces.push(exact, json)
     }
 

@@ -48,26 +48,32 @@ impl AttemptRecord<'_> {
         let Some(mut event) = event.transpose()? else {
             return Ok(false);
         };
+
         let outcome = self.meter.count(&mut event);
+
         // Of a text that exceeds a limit, the part that fits is still folded below; any other event
         // is not.
         if outcome.is_err() && !matches!(&event, ModelEvent::Text(text) if !text.is_empty()) {
             self.has_events = true;
             return outcome.map(|()| false);
         }
+
         let Some(event) = sanitize::event(event) else {
             self.cx.warn(
                 "a block of the answer was dropped because it is nested too deeply to be stored",
             );
             return Ok(true);
         };
+
         if !self.is_begun {
             self.begin(&event, taps, view);
         }
+
         match &event {
             ModelEvent::Restart => self.restart(taps, view)?,
             event => self.note_received(event),
         }
+
         let is_last = matches!(event, ModelEvent::Stop { .. });
         if view.is_shown() || !taps.is_empty() {
             self.fold.note(&event);
@@ -75,6 +81,7 @@ impl AttemptRecord<'_> {
         } else {
             self.fold.push(event);
         }
+
         outcome.map(|()| !is_last)
     }
 
@@ -137,12 +144,14 @@ impl Drop for AttemptRecord<'_> {
         if self.is_done {
             return;
         }
+
         // Foreign code runs here, possibly while another panic unwinds.
         if let Err(text) = panic::contained(|| self.record_usage()) {
             tracing::warn!(
                 "the usage of an interrupted answer was not recorded because its model panicked: {text}"
             );
         }
+
         if self.request.is_visible() && !self.fold.partial().content.is_empty() {
             let fold = std::mem::take(&mut self.fold);
             self.cx.keep_partial(fold.into_partial());
@@ -171,10 +180,12 @@ pub(super) async fn attempt(
         unfinished: 0,
         is_done: false,
     };
+
     let result = stream(&mut record, &mut view).await;
     if result.is_ok() {
         view.release();
     }
+
     result
 }
 
@@ -189,6 +200,7 @@ async fn stream(
     let mut events = DropContained::new(redacting(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;
+
     // The event is passed on before the wait, so that a waiting run holds none.
     while record.handle(events.next().await, &mut taps, view)? {
         let previous = std::mem::replace(&mut bytes, record.meter.bytes());
@@ -197,14 +209,17 @@ async fn stream(
             // The caller (`unless_stopped`) drops this future when it is polled next.
             yield_now().await;
         }
+
         if view.is_shown() && record.cx.shared().is_backed_up() {
             record.cx.shared().drained().await;
         }
     }
+
     if !record.fold.is_stopped() {
         // The partial answer stays in the record, whose `Drop` keeps it.
         return Err(truncated_stream());
     }
+
     record.is_done = true;
     std::mem::take(&mut record.fold).finish()
 }

@@ -34,7 +34,9 @@ impl CallIds {
             let Part::ToolCall(call) = part else {
                 continue;
             };
+
             let used_ids = &self.used;
+
             // Calls without an id are numbered, starting with the first.
             let is_taken = |id: &str| id == NO_ID || used_ids.contains(id);
             if call.id.is_empty() {
@@ -42,6 +44,7 @@ impl CallIds {
             } else if used_ids.contains(&call.id) {
                 call.id = self.numbered.free(&call.id, is_taken);
             }
+
             self.used.insert(call.id.clone());
         }
     }

@@ -25,9 +25,11 @@ impl ActiveRun {
         if let Err(text) = panic::caught(self.store_late_messages()).await {
             self.cx.warn(format!("closing the run panicked: {text}"));
         }
+
         if let Err(text) = panic::caught(self.wind_up()).await {
             self.cx.warn(format!("saving the session panicked: {text}"));
         }
+
         let Self {
             cx,
             history,
@@ -37,6 +39,7 @@ impl ActiveRun {
         let output = outcome.output(&cx, exit);
         let reason = outcome.terminal_reason(exit, error.as_ref());
         outcome.send_result(&cx, &output, reason);
+
         // The lease is released before the end of the run becomes visible.
         drop(history);
         finish(&cx, output, error)
@@ -66,6 +69,7 @@ impl ActiveRun {
                 self.cx.state_copy()
             }
         };
+
         let waiting_ids = state.waiting();
         let repairs = self.requests.repair(&mut state.messages, &waiting_ids);
         if !repairs.is_empty() {
@@ -73,6 +77,7 @@ impl ActiveRun {
                 "the history was repaired at the run's end: {repairs}"
             ));
         }
+
         state.keep_places(&old_messages);
         drop(old_messages);
         self.cx.set_state(state.clone());
@@ -110,6 +115,7 @@ impl ActiveRun {
                     None => Err(too_slow(hook.name())),
                 },
             };
+
             match outcome {
                 Ok(mut changed) => {
                     self.cx.state(|slot| changed.adopt(&state, slot));
@@ -118,9 +124,11 @@ impl ActiveRun {
                 Err(error) => self.cx.warn(error.to_string()),
             }
         }
+
         if state.drop_stale_compaction(&old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
+
         state
     }
 }
@@ -138,17 +146,21 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
                 message.text()
             ));
         }
+
         end_tasks(cx);
         cx.state(AgentState::settle_inputs);
     });
+
     if let Err(text) = close_outcome {
         cx.warn(format!("closing the run panicked: {text}"));
     }
+
     let output = outcome.output(cx, exit);
     let reason = match &error {
         Some(_) => "turn_setup_failed",
         None => exit.terminal_reason(),
     };
+
     outcome.send_result(cx, &output, reason);
     finish(cx, output, error)
 }
@@ -239,6 +251,7 @@ impl RunOutcome {
         } else {
             result.errors = self.errors(output.end);
         }
+
         cx.shared().push(SdkMessage::Result(Box::new(result)));
     }
 

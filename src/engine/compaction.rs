@@ -71,6 +71,7 @@ impl Compacting<'_> {
         let Some(compactor) = &self.config.compactor else {
             return false;
         };
+
         let messages = self.cx.state(|state| state.messages.clone());
         let tokens = self.context_tokens();
         let profile = self.cx.profile();
@@ -102,8 +103,10 @@ impl Compacting<'_> {
                      SummarizationHook or set AgentBuilder::compactor",
                 );
             }
+
             return false;
         };
+
         let start_time = Instant::now();
         self.cx.emit(SystemKind::Status(Box::new(Status::new(
             Activity::Compacting,
@@ -126,13 +129,16 @@ impl Compacting<'_> {
                 ));
             }
         }
+
         if new_compaction.is_some() {
             status.compact_result = Some("success".into());
         }
+
         self.cx.emit(SystemKind::Status(Box::new(status)));
         let Some(new_compaction) = new_compaction else {
             return false;
         };
+
         self.apply(trigger, new_compaction, start_time.elapsed())
             .await;
         true
@@ -157,12 +163,14 @@ impl Compacting<'_> {
         request.current = current_compaction.clone();
         request.trigger = trigger;
         request.counter = self.cx.token_counter().clone();
+
         // The call itself is inside the future, so that a panic before its first await is caught.
         let compacting = panic::caught(async { compactor.compact(request).await });
         let compaction = compacting.await.map_err(|text| panicked(&text))??;
         if let Some(compaction) = &compaction {
             check(&messages, current_compaction.as_ref(), compaction)?;
         }
+
         Ok(compaction)
     }
 
@@ -173,15 +181,18 @@ impl Compacting<'_> {
             state.compaction = Some(made);
             state.clone()
         });
+
         self.history.recount(&state);
         if let Err(error) = self.history.save(&state).await {
             self.cx
                 .warn(format!("the compaction was not stored: {error}"));
         }
+
         let trigger = match trigger {
             CompactionTrigger::Manual => CompactTrigger::Manual,
             CompactionTrigger::Auto => CompactTrigger::Auto,
         };
+
         let envelope = self.cx.shared().envelope();
         let mut boundary = CompactBoundary::new(trigger, old_tokens);
         boundary.post_tokens = Some(self.context_tokens());
@@ -191,6 +202,7 @@ impl Compacting<'_> {
             boundary.preserved_messages =
                 Some(PreservedMessages::new(envelope.uuid, preserved_ids));
         }
+
         let kind = SystemKind::CompactBoundary(Box::new(boundary));
         self.cx
             .shared()
@@ -209,13 +221,16 @@ fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) ->
     if new.summary.trim().is_empty() {
         return refuse("the summary is empty".into());
     }
+
     if end > messages.len() {
         let len = messages.len();
         return refuse(format!("the summary covers {end} messages of {len}"));
     }
+
     if current.is_some_and(|current| end < current.through_message) {
         return refuse("the summary covers less than the one before".into());
     }
+
     if messages
         .get(end)
         .is_some_and(|next| next.as_tool_result().is_some())
@@ -224,6 +239,7 @@ fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) ->
             "the cut before message[{end}] would part a tool call from its result"
         ));
     }
+
     let covered_messages = &messages.as_slice()[..end];
     let mut open_calls = HashMap::new();
     for (index, message) in covered_messages.iter().enumerate() {
@@ -232,8 +248,10 @@ fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) ->
             open_calls.remove(&*result.tool_call_id);
         }
     }
+
     if let Some(index) = open_calls.values().min() {
         return refuse(format!("the calls of message[{index}] have no results yet"));
     }
+
     Ok(())
 }

@@ -147,6 +147,7 @@ impl Hooks {
             let takes_part = |hook: &&Arc<dyn Hook>| hook.phases().contains(phase);
             all.iter().filter(takes_part).cloned().collect()
         };
+
         Self {
             before_agent: hooks_of(Phases::BEFORE_AGENT),
             modify_request: hooks_of(Phases::MODIFY_REQUEST),

@@ -66,6 +66,7 @@ impl Decision {
         if !call.is_intact() {
             return Err("the stored call is not the one that was asked about".into());
         }
+
         match &self.answer {
             Answer::Unanswered => {
                 return Err(NO_ANSWER.into());
@@ -77,17 +78,20 @@ impl Decision {
                         "the question has expired; deny the call, or continue with another input";
                     return Err(text.into());
                 }
+
                 if self.args_hash.is_none() {
                     return Err(NO_HASH.into());
                 }
             }
         }
+
         if let Answer::Edit(args) = &self.answer
             && is_too_deep(args)
         {
             let text = format!("its arguments are nested deeper than {MAX_JSON_DEPTH} levels");
             return Err(text.into());
         }
+
         match &self.args_hash {
             Some(args_hash) if *args_hash != call.args_hash => {
                 Err("it was made about other arguments".into())
@@ -132,6 +136,7 @@ impl Serialize for Decision {
             let text = || ser::Error::custom(refusal(&self.id, NO_HASH));
             self.args_hash.clone().ok_or_else(text)
         };
+
         let json = match &self.answer {
             Answer::Allow => DecisionJson::Allow {
                 id,
@@ -153,6 +158,7 @@ impl Serialize for Decision {
             },
             Answer::Unanswered => return Err(ser::Error::custom(refusal(&id, NO_ANSWER))),
         };
+
         json.serialize(serializer)
     }
 }
@@ -175,6 +181,7 @@ impl<'de> Deserialize<'de> for Decision {
                 message,
             } => (id, args_hash, Answer::Deny(message.into_owned())),
         };
+
         Ok(Self {
             id,
             args_hash,
@@ -199,6 +206,7 @@ impl Decisions {
             if !decided_ids.insert(id) {
                 return Err(refuse(id, "it is decided twice"));
             }
+
             let Some(call) = pending.get(id) else {
                 return Err(refuse(
                     id,
@@ -206,9 +214,11 @@ impl Decisions {
                      without an answer",
                 ));
             };
+
             let check = decision.check(call, now_ms);
             check.map_err(|reason| refuse(id, &reason))?;
         }
+
         Ok(())
     }
 

@@ -68,6 +68,7 @@ impl History {
             message: message.clone(),
             input_id: None,
         };
+
         let info_record = Record::MessageInfo { info: info.clone() };
         let records = self
             .take_origin()
@@ -121,6 +122,7 @@ impl History {
                 ));
                 continue;
             }
+
             let message = Arc::new(message);
             self.append(vec![message.clone()], None).await?;
             let envelope = self.cx.shared().envelope();
@@ -128,6 +130,7 @@ impl History {
             let event = UserEvent::new(envelope, [message]).synthetic();
             self.cx.shared().push(SdkMessage::User(Box::new(event)));
         }
+
         Ok(())
     }
 
@@ -145,9 +148,11 @@ impl History {
         if info.model.is_empty() {
             info.model = self.cx.model().id().into();
         }
+
         if info.id.is_empty() {
             info.id = format!("msg_{}", envelope.uuid.simple()).into();
         }
+
         let full_answer = match self.answer_to_join() {
             None => {
                 self.append_answer(message.clone(), info.clone()).await?;
@@ -155,6 +160,7 @@ impl History {
             }
             Some(known) => self.join(known, &response, info.clone()).boxed().await?,
         };
+
         self.add_shown(1, envelope.uuid);
         let mut api = ApiMessage::new(info.id, info.model, message).with_usage(response.usage);
         let reason = response.stop_reason.as_ref();
@@ -197,6 +203,7 @@ impl History {
         if let Some(last_info) = last_info {
             info.usage += last_info.usage;
         }
+
         let mut full_answer = None;
         let state = self.cx.state(|state| {
             let last = state.messages.len() - 1;
@@ -206,9 +213,11 @@ impl History {
                 answer.content.parts_mut().extend(parts);
                 full_answer = was_paused.then(|| response.with_content(answer.content.clone()));
             }
+
             state.inform(Arc::new(info));
             state.clone()
         });
+
         self.save(&state).await?;
         Ok(full_answer.map_or_else(|| response.clone(), Arc::new))
     }
@@ -221,6 +230,7 @@ impl History {
         if results.is_empty() {
             return Ok(());
         }
+
         let program_data = for_programs(results.iter().map(|(_, result)| result));
         let messages: Vec<_> = results
             .into_iter()
@@ -234,6 +244,7 @@ impl History {
             self.cx.state(|state| state.messages.extend(messages));
             return Err(error);
         }
+
         let count = messages.len();
         let id = self.show_results(messages, program_data);
         self.add_shown(count, id);
@@ -284,18 +295,23 @@ fn for_programs<'a>(results: impl ExactSizeIterator<Item = &'a ToolResult>) -> O
             if let Some(details) = &result.details {
                 set_field("details", details.clone());
             }
+
             if let Some(display) = &result.display {
                 set_field("display", display.as_str().into());
             }
+
             if result.silent {
                 set_field("silent", true.into());
             }
+
             if result.is_async {
                 set_field("is_async", true.into());
             }
+
             if entry.is_empty() {
                 return None;
             }
+
             entry.insert("tool_use_id".into(), Value::from(&*result.tool_call_id));
             Some(Value::Object(entry))
         })

@@ -138,15 +138,18 @@ impl HistorySize {
         if let Some(answer) = answer {
             added.add_parts(answer.content.parts());
         }
+
         let total = self.total().plus(added);
         let check = |count: usize, limit: usize, unit: &str, option: &str| {
             if count <= limit {
                 return Ok(());
             }
+
             let subject = match answer {
                 Some(_) => "with this answer, the history of the session would have",
                 None => "the history of the session has",
             };
+
             Err(Error::new(
                 ErrorKind::ResponseTooLarge,
                 format!(
@@ -157,6 +160,7 @@ impl HistorySize {
                 ),
             ))
         };
+
         check(
             total.values(),
             self.max_values,

@@ -30,6 +30,7 @@ pub(super) async fn ask_hooks(
         verdict: Verdict::Continue,
         context: Vec::new(),
     };
+
     for hook in &config.hooks.pre_tool_use {
         let future = hook.pre_tool_use(cx, &opinion.call);
         let decision = guard(cx, &**hook, Phases::PRE_TOOL_USE, future).await;
@@ -42,12 +43,15 @@ pub(super) async fn ask_hooks(
             }
             Err(error) => return Err(error),
         };
+
         if let Some(args) = decision.args {
             opinion.call = opinion.call.with_args(args);
         }
+
         opinion.context.extend(decision.context);
         opinion.verdict = opinion.verdict.combine(of_hook(decision.verdict));
     }
+
     Ok(opinion)
 }
 

@@ -42,14 +42,17 @@ impl ActiveRun {
         let Some(tool) = self.cx.tool(&open.call.name) else {
             return open.answer();
         };
+
         if !open.started && !tool.side_effect().is_read_only() {
             return open.answer();
         }
+
         let result = if tool.is_idempotent() && !*interrupted {
             self.run_again(&open.call, interrupted).await
         } else {
             None
         };
+
         result.unwrap_or_else(|| ToolResult::failed(&open.call, MAY_HAVE_RUN))
     }
 

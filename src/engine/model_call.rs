@@ -66,17 +66,21 @@ fn call_model(
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
+
             // Released before the wait, so that other calls may use it.
             drop(reservation);
+
             // The usage of a failed try is recorded and its text discarded. Only the text of an
             // answer that exceeded its limits is kept: the turn stores it.
             if error.kind() != ErrorKind::ResponseTooLarge {
                 cx.discard_partial();
             }
+
             retry = retry.saturating_add(1);
             let Some(wait) = cx.settings().retry.wait(&error, retry) else {
                 return Err(error);
             };
+
             report_retry(&cx, retry, wait, &error);
             sleep(wait).boxed().await;
         }
@@ -137,6 +141,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
     if cx.budget().needs_prices() {
         check_prices(&cards)?;
     }
+
     let counter = &**cx.token_counter();
     let messages = request.provider_cache().count(counter, &request.messages);
     let overhead = request_overhead(counter, &request.system, &request.tools);
@@ -173,6 +178,7 @@ pub(crate) fn check_prices(cards: &[ModelCard]) -> Result<()> {
             }
         }
     }
+
     Ok(())
 }
 

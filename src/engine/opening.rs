@@ -60,15 +60,18 @@ pub(super) async fn open(
         format,
         outcome: RunOutcome::default(),
     });
+
     // Interrupted calls run after `before_agent`, which may register their tools.
     let rerun = run.rerun(loaded_state.open_calls).await;
     let input = run.split_input(&request.input)?;
+
     // Saved before anything is emitted: the results of open calls and the cut are final, and a
     // later load must not find them undone.
     if loaded_state.must_save {
         let state = run.cx.state_copy();
         run.history.save(&state).await?;
     }
+
     let mut late_results = loaded_state.late_results;
     late_results.extend(rerun.results);
     run.show_restored(late_results);
@@ -77,13 +80,16 @@ pub(super) async fn open(
         let first_step = exit.map_or(FirstStep::Turns, FirstStep::End);
         return Ok(Opened { run, first_step });
     }
+
     if !input.is_empty() {
         run.append_input(input, input_id.id).await?;
     }
+
     // Stopped only after the input was stored: nothing that waits after a stop is finished.
     if rerun.interrupted {
         run.cx.shared().request_stop(Stop::Interrupt);
     }
+
     let decisions = request.decisions;
     let first_step = decisions.map_or(FirstStep::Turns, FirstStep::Decisions);
     Ok(Opened { run, first_step })
@@ -124,6 +130,7 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
                     history; call resume without it, or run with it";
         return Err(Error::new(ErrorKind::InvalidRequest, text));
     }
+
     let config = &request.config;
     let (store, id) = (config.store.clone(), cx.session_id());
     let default_store = config.default_store.as_ref();
@@ -131,14 +138,17 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
         Some(store) => store.lease_unkept(id)?,
         None => store.lease(id).await?,
     };
+
     let registration = config.live.register(cx.shared());
     let stored_session = match store.load(id).await? {
         None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
         stored_session => stored_session.unwrap_or_default(),
     };
+
     for damage in &stored_session.damage {
         cx.warn(format!("the stored session is damaged: {damage}"));
     }
+
     Ok(LeasedSession {
         writer: SessionWriter::new(store, lease, &stored_session.state),
         registration,
@@ -170,11 +180,13 @@ fn load_state(
     if let Some(decisions) = &request.decisions {
         decisions.check_session(&stored.state.pending, id)?;
     }
+
     // An input that was sent before has already made its cut.
     let cut_len = request.rewind_to.filter(|_| !was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
     }
+
     let keeps_waiting = request.decisions.is_some() || was_sent;
     let max_bytes = request.config.limits.max_result_bytes;
     let restored = restore(stored, id, keeps_waiting, max_bytes);
@@ -182,6 +194,7 @@ fn load_state(
         let repairs = restored.repairs;
         cx.warn(format!("the stored history was repaired: {repairs}"));
     }
+
     let mut state = restored.state;
     state.thread_id = id.clone();
     let has_new_origin = complete_origin(&request.config, &mut state, request.user_id.take());
@@ -261,20 +274,24 @@ async fn before_agent(
             std::mem::replace(current, state.clone())
         }));
     }
+
     let repairs = state.repair();
     if !repairs.is_empty() {
         cx.warn(format!(
             "the history was repaired after before_agent: {repairs}"
         ));
     }
+
     state.keep_places(&loaded_messages);
     if state.drop_stale_compaction(&loaded_messages) {
         cx.warn(STALE_COMPACTION);
     }
+
     for section in state.system_prompt.sections() {
         let (id, text) = (section.id.clone(), section.text.clone());
         cx.system().set(id, text, section.stability);
     }
+
     Ok(state)
 }
 
@@ -308,6 +325,7 @@ impl ActiveRun {
                 state.inputs.bound();
             });
         }
+
         self.history.call_ids = self.cx.state(|state| CallIds::of(&state.messages));
         Ok(())
     }
@@ -319,6 +337,7 @@ impl ActiveRun {
             let (inputs, infos) = (state.inputs.clone(), state.infos.clone());
             (state.messages.clone(), inputs, infos, has_pending)
         });
+
         match inputs.find(id, &messages) {
             Some(InputState::Answered(at, answer)) => {
                 let mut response = ModelResponse::new(answer.content.clone());
@@ -371,17 +390,20 @@ impl ActiveRun {
         let [history @ .., last] = state.messages.as_slice() else {
             return Ok(());
         };
+
         let is_cut = |info: &MessageInfo| info.aborted;
         if last.role() != Role::Assistant || !state.message_info(history.len()).is_some_and(is_cut)
         {
             return Ok(());
         }
+
         let old_messages = state.messages.clone();
         state.messages = history.iter().cloned().collect();
         state.keep_places(&old_messages);
         if state.drop_stale_compaction(&old_messages) {
             self.cx.warn(STALE_COMPACTION);
         }
+
         self.cx.set_state(state.clone());
         self.history.recount(&state);
         self.history.save(&state).await
@@ -395,11 +417,13 @@ impl ActiveRun {
             let text = system.join("\n\n");
             self.cx.system().set("input", text, Stability::Stable);
         }
+
         let len = self.cx.state(|state| state.messages.len());
         if input.is_empty() && len == 0 {
             let text = "messages must not be empty";
             return Err(Error::new(ErrorKind::InvalidMessages, text));
         }
+
         self.history.new_from = len;
         Ok(input)
     }

@@ -27,6 +27,7 @@ impl PermissionGate for ParentGate {
         if !is_planned(request.mode, &request.tool) {
             return Ok(ToolDecision::deny(NOT_PLANNED));
         }
+
         let mut decision = self.0.gates().check(&request).await?;
         decision.verdict = match decision.verdict {
             Verdict::Ask {
@@ -43,6 +44,7 @@ impl PermissionGate for ParentGate {
             },
             decided => decided,
         };
+
         Ok(decision)
     }
 

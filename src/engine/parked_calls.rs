@@ -56,23 +56,29 @@ impl ActiveRun {
                 }
                 Some(answer) => self.run_approved(&call, answer, &context).await?,
             };
+
             exit = exit.or_else(|| self.halted());
             let Some(mut result) = result else {
                 continue;
             };
+
             context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
+
             // Inserted immediately: the next save drops the record that this call had started, and
             // an answered question must not be asked again.
             let place = self.cx.state(|state| {
                 state.pending.retain(|other| other.id != call.id);
                 insert_result(&mut state.messages, result.clone())
             });
+
             if place.is_some_and(|place| place < self.history.new_from) {
                 self.history.new_from += 1;
             }
+
             results.push(result);
         }
+
         let state = self.cx.state(|state| state.clone());
         self.history.save(&state).await?;
         Ok(exit)
@@ -86,6 +92,7 @@ impl ActiveRun {
             if let None | Some(Answer::Deny(_)) = answer {
                 continue;
             }
+
             if let Err(reason) = self.cx.tools().resolve(&call.call.name) {
                 let text = format!(
                     "the decision about call {:?} was refused: {reason}; nothing was run",
@@ -94,6 +101,7 @@ impl ActiveRun {
                 return Err(Error::new(ErrorKind::Conflict, text));
             }
         }
+
         Ok(())
     }
 
@@ -110,12 +118,14 @@ impl ActiveRun {
             Ok(tool) => tool,
             Err(text) => return Ok(Some(ToolResult::failed(&call, text))),
         };
+
         let check = PermissionCheck {
             config: &self.config,
             cx: &self.cx,
             tool: &tool,
             context,
         };
+
         let permit = async {
             match answer {
                 Answer::Edit(args) => {
@@ -125,6 +135,7 @@ impl ActiveRun {
                 _ => check.permit_approved(call.clone()).await,
             }
         };
+
         let call = match self.cx.shared().unless_stopped(permit).await {
             None => return Ok(None),
             Some(Ok(call)) => call,
@@ -133,9 +144,11 @@ impl ActiveRun {
                 return Ok(Some(refusal.into_result(&call)));
             }
         };
+
         if *answer == Answer::AllowForSession {
             check.grant(&call, &pending.question).await;
         }
+
         // Removed before the call runs, so that a resume after a crash does not run it again.
         let place = self.forget_pending(&pending.id).await?;
         let result = self.run_decided(&tool, &call, context).await;
@@ -146,6 +159,7 @@ impl ActiveRun {
                 state.pending.insert(place, pending);
             });
         }
+
         Ok(result)
     }
 
@@ -162,12 +176,14 @@ impl ActiveRun {
         if is_started.load(Ordering::Acquire) {
             return Some(result.unwrap_or_else(|| cancelled(call, true)));
         }
+
         if let Some(refusal) = result {
             self.cx.warn(format!(
                 "{}; the call stays pending",
                 refusal.content.text()
             ));
         }
+
         None
     }
 

@@ -79,6 +79,7 @@ impl Partials {
                     stop_sequence: sequence,
                     usage: self.usage,
                 });
+
                 out(ApiStreamEvent::MessageStop);
             }
             ModelEvent::Restart => *self = Self::new(),
@@ -110,9 +111,11 @@ impl Partials {
                         index: self.next_index,
                         block: BlockStart::Other(value),
                     });
+
                     out(ApiStreamEvent::ContentBlockStop {
                         index: self.next_index,
                     });
+
                     self.next_index += 1;
                 }
             }
@@ -162,6 +165,7 @@ pub(super) fn join(last: &mut ApiStreamEvent, next: ApiStreamEvent) -> Option<Ap
     else {
         return Some(next);
     };
+
     match next {
         ContentBlockDelta {
             index,

@@ -70,6 +70,7 @@ impl Refusal {
         } else {
             reason
         };
+
         let mut event = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
         event.decision_reason_type = Some(by.into());
         event.decision_reason = explanation;

@@ -20,11 +20,13 @@ impl History {
         ) {
             return error;
         }
+
         let (own_messages, earlier_messages) = self.unanswered();
         let counter = self.cx.token_counter().clone();
         let is_suspect = |messages: &[Arc<Message>]| {
             kind != ErrorKind::InvalidRequest || messages.iter().any(|message| has_media(message))
         };
+
         let is_earlier = is_suspect(&earlier_messages)
             && tokens(&*counter, &earlier_messages) > tokens(&*counter, &own_messages);
         let count = match (is_earlier, is_suspect(&own_messages)) {
@@ -32,6 +34,7 @@ impl History {
             (false, true) => own_messages.len(),
             (false, false) => 0,
         };
+
         if is_earlier {
             self.cx.warn(format!(
                 "the unanswered input of an earlier run was removed as well ({} of {count} \
@@ -39,6 +42,7 @@ impl History {
                 earlier_messages.len()
             ));
         }
+
         self.remove_last(count);
         match (count, kind) {
             (0, ErrorKind::InvalidRequest) => error,
@@ -63,12 +67,14 @@ impl History {
             if new.iter().any(|message| message.role() == Role::Assistant) {
                 return (Vec::new(), Vec::new());
             }
+
             let own_len = trailing_input_count(new);
             let earlier_len = if own_len == new.len() {
                 trailing_input_count(old_messages)
             } else {
                 0
             };
+
             let own_messages = new[new.len() - own_len..].to_vec();
             (
                 own_messages,
@@ -82,6 +88,7 @@ impl History {
         if count == 0 {
             return;
         }
+
         let old_messages = self.cx.state(|state| state.messages.clone());
         let (state, is_stale) = self.cx.state(|state| {
             let messages = state.messages.as_slice();
@@ -92,9 +99,11 @@ impl History {
             let is_stale = state.drop_stale_compaction(&old_messages);
             (state.clone(), is_stale)
         });
+
         if is_stale {
             self.cx.warn(STALE_COMPACTION);
         }
+
         self.recount(&state);
     }
 
@@ -109,6 +118,7 @@ impl History {
                 .map_or(0, |index| index + 1);
             end - trailing_input_count(&messages[..end])
         });
+
         format!(
             "the turn has answers or results and was not removed; continue before it with \
              rewind_to({turn}), set a compactor, or move long tool results into files with \
@@ -144,6 +154,7 @@ fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
         1 => "the input was removed".to_owned(),
         _ => format!("the input was removed ({count} messages)"),
     };
+
     let advice = match kind {
         ErrorKind::ContextTooLong => {
             "shorten it, set a compactor, or set the server's actual window with \
@@ -153,5 +164,6 @@ fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
         ErrorKind::RequestTooLarge => "shorten it, or send smaller pictures and documents",
         _ => "send it without its pictures and documents, or send these in another form",
     };
+
     format!("{action}; {advice}")
 }

@@ -50,6 +50,7 @@ impl RepeatDetector {
         {
             self.progress = self.turn;
         }
+
         outcomes
             .into_iter()
             .map(|outcome| self.count(outcome))
@@ -61,9 +62,11 @@ impl RepeatDetector {
         if entry.turn < self.progress {
             entry.count = 0;
         }
+
         if entry.turn < self.turn {
             entry.count += 1;
         }
+
         entry.turn = self.turn;
         match entry.count {
             STOP.. => Repeated::Stop,

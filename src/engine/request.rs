@@ -48,9 +48,11 @@ impl RequestBuilder {
             name: format.name.clone(),
             schema: format.schema.clone(),
         });
+
         if !config.settings.partial_messages {
             request = request.without_partials();
         }
+
         Ok(request)
     }
 
@@ -88,6 +90,7 @@ impl RequestBuilder {
             let text = texts.join("\n\n");
             cx.system().set("history", text, Stability::Stable);
         }
+
         match compaction {
             Some(compaction) if compaction.through_message > system_count => {
                 self.summarized(&messages, compaction)
@@ -102,6 +105,7 @@ impl RequestBuilder {
 
     fn summarized(&mut self, messages: &Messages, compaction: Compaction) -> Messages {
         let mut start = compaction.through_message.min(messages.len());
+
         // The history may have been repaired since; a cut must not separate results from their
         // call.
         while messages
@@ -110,6 +114,7 @@ impl RequestBuilder {
         {
             start -= 1;
         }
+
         let summary = match &self.summary {
             Some((known, message)) if *known == compaction => message.clone(),
             _ => {
@@ -122,6 +127,7 @@ impl RequestBuilder {
                 message
             }
         };
+
         let tail = messages.as_slice()[start..].iter().cloned();
         std::iter::once(summary).chain(tail).collect()
     }
@@ -141,6 +147,7 @@ impl RequestBuilder {
         if let Err(problem) = self.checks[0].check(&messages) {
             messages = self.repair_history(cx, &problem)?;
         }
+
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let future = hook.modify_request(cx, messages);
             let guarded_future = guard(cx, &**hook, Phases::MODIFY_REQUEST, future);
@@ -156,6 +163,7 @@ impl RequestBuilder {
                     .attributed()
             })?;
         }
+
         Ok(messages)
     }
 }
@@ -166,6 +174,7 @@ pub(super) fn add_wrap_up_section(config: &Config, cx: &RunContext) {
     if !config.request.wrap_up || max_turns == 0 {
         return;
     }
+
     let remaining_turns = (max_turns - cx.turn()).saturating_add(1);
     if remaining_turns <= 2 {
         let text = format!(

@@ -160,20 +160,24 @@ fn answer_calls(
         if waiting_ids.contains(&call.id) {
             continue;
         }
+
         output.must_save = true;
         if let Some(result) = ended_results.get(&call.id) {
             results.push((*result).clone());
             output.late_results.push((*result).clone());
             continue;
         }
+
         let is_started = started_ids.contains(&call.id);
         let call = OpenCall {
             call,
             started: is_started,
         };
+
         results.push(call.answer());
         output.open_calls.push(call);
     }
+
     insert_results(&mut state.messages, results);
     output
 }
@@ -187,6 +191,7 @@ fn unanswered(messages: &Messages) -> Vec<ToolCall> {
     else {
         return Vec::new();
     };
+
     let results = history[last + 1..]
         .iter()
         .filter_map(|message| message.as_tool_result());
@@ -235,11 +240,13 @@ pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Opti
                 .tool_calls()
                 .any(|call| call.id == result.tool_call_id)
     });
+
     let call_index = call_index?;
     let mut ranks = HashMap::new();
     for (rank, call) in history[call_index].tool_calls().enumerate() {
         ranks.entry(&call.id).or_insert(rank);
     }
+
     let rank = |id: &Arc<str>| ranks.get(id).copied();
     let own_rank = rank(&result.tool_call_id);
     let result_count = history[call_index + 1..]
@@ -261,11 +268,13 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
     if results.is_empty() {
         return;
     }
+
     let mut places = HashMap::new();
     for (call_index, message) in messages.iter().enumerate() {
         let calls = message.tool_calls().enumerate();
         places.extend(calls.map(|(rank, call)| (call.id.clone(), (call_index, rank))));
     }
+
     let place = |result: &ToolResult| places.get(&result.tool_call_id).copied();
     let results = results.into_iter();
     let mut results: Vec<_> = results
@@ -274,6 +283,7 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
     results.sort_by_key(|(place, _)| *place);
     let mut results = results.into_iter().peekable();
     let mut output = Vec::with_capacity(messages.len() + results.len());
+
     // Merges two sorted lists: the messages, and the results by the place of their call.
     // `call_index` is the answer whose results follow.
     let mut call_index = None;
@@ -285,16 +295,20 @@ fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
             (Role::Tool, _) => false,
             _ => true,
         };
+
         while let Some((_, result)) =
             results.next_if(|(place, _)| Some(place.0) == call_index && is_before(*place))
         {
             output.push(Arc::new(Message::Tool(result)));
         }
+
         if message.role() != Role::Tool {
             call_index = Some(position);
         }
+
         output.push(message.clone());
     }
+
     output.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
     *messages = output.into_iter().collect();
 }

@@ -35,6 +35,7 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
         if let Some(details) = result.details.take() {
             dismantle(details);
         }
+
         let (is_silent, is_async) = (result.silent, result.is_async);
         let text = format!(
             "the tool ran, but the details of its result are nested deeper than \
@@ -43,6 +44,7 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
         *result = ToolResult::failed(call, text);
         (result.silent, result.is_async) = (is_silent, is_async);
     }
+
     let size = result.details.as_ref().map_or(0, json_len);
     if size > max_bytes {
         result.details = None;
@@ -54,10 +56,12 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
         limit_content(&mut result.content, room, max_bytes);
         result.content.push_text(&note);
     }
+
     if let Some(display) = &mut result.display {
         let len = display.len();
         cut_bytes(display, len, max_bytes, max_bytes);
     }
+
     limit_content(&mut result.content, max_bytes, max_bytes);
 }
 
@@ -68,11 +72,13 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
         Part::Opaque(block) | Part::Thinking(block) => is_text_too_deep(block.raw.get()),
         _ => false,
     };
+
     content.parts_mut().retain(|part| !is_deep(part));
     let size: usize = content.parts().iter().map(part_len).sum();
     if size <= room {
         return;
     }
+
     let mut remaining = room;
     let mut is_cut = false;
     for part in content.parts_mut() {
@@ -86,8 +92,10 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
         } else if is_cut || len > remaining {
             *part = Part::Text(left_out(part, max_bytes));
         }
+
         remaining = remaining.saturating_sub(part_len(part));
     }
+
     content
         .parts_mut()
         .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));

@@ -18,6 +18,7 @@ pub(super) fn read(format: &OutputFormat, text: &str, max_values: usize) -> Resu
             format.schema
         ));
     }
+
     let value: Value = serde_json::from_str(json).map_err(|error| {
         format!(
             "Your answer is not valid JSON: {error}. Answer again with only a JSON value that \
@@ -25,6 +26,7 @@ pub(super) fn read(format: &OutputFormat, text: &str, max_values: usize) -> Resu
             format.schema
         )
     })?;
+
     if is_too_deep(&value) {
         return Err(format!(
             "Your answer is nested deeper than {MAX_JSON_DEPTH} levels. Answer again with only a \
@@ -32,6 +34,7 @@ pub(super) fn read(format: &OutputFormat, text: &str, max_values: usize) -> Resu
             format.schema
         ));
     }
+
     match check_arguments(&format.schema, &value) {
         Ok(()) => Ok(value),
         Err(problems) => Err(format!(

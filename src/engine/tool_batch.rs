@@ -33,6 +33,7 @@ impl ActiveRun {
     /// Runs the calls of an answer and stores their results; why the run ends, if it does.
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
         let cx = self.cx.clone();
+
         // The reader receives the calls before they run.
         cx.shared().drained().await;
         let mut batch = ToolBatch::new(self.call_runner(calls.len()), calls);
@@ -48,6 +49,7 @@ impl ActiveRun {
             self.outcome.stopped_in_tools = true;
             exit = Some(self.outcome.note_stop(cx.shared().stop()));
         }
+
         let loop_exit = self.note_repeats(&mut results);
         self.history.append_results(results).await?;
         if !parked_calls.is_empty() {
@@ -55,11 +57,13 @@ impl ActiveRun {
                 state.pending.extend(parked_calls);
                 state.clone()
             });
+
             // Saved first, because hooks may forward the questions as soon as they see them.
             self.history.save(&state).await?;
             let exit = exit.or_else(|| self.halted());
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
+
         Ok(exit.or(loop_exit))
     }
 
@@ -81,6 +85,7 @@ impl ActiveRun {
         if !self.config.limits.loop_detection {
             return exit;
         }
+
         let repeats = self.repeats.note(results);
         for ((call, result), repeat) in results.iter_mut().zip(repeats) {
             match repeat {
@@ -98,6 +103,7 @@ impl ActiveRun {
                 }
             }
         }
+
         exit
     }
 }
@@ -131,6 +137,7 @@ impl<'a> ToolBatch<'a> {
             parked: Vec::new(),
             is_interrupted: self.runner.halt.is_interrupted(),
         };
+
         for slot in self.slots {
             let result = match slot.outcome {
                 Some(CallOutcome::Done(result)) => result,
@@ -140,8 +147,10 @@ impl<'a> ToolBatch<'a> {
                 }
                 None => cancelled(&slot.call, slot.started.load(Ordering::Acquire)),
             };
+
             batch.results.push((slot.call, result));
         }
+
         batch
     }
 
@@ -156,10 +165,12 @@ impl<'a> ToolBatch<'a> {
                 .iter()
                 .take_while(|slot| runner.is_parallel(&slot.call))
                 .count();
+
             // A call that has to run alone is a group of one.
             let (group, tail) = remaining.split_at_mut(parallel_len.max(1));
             remaining = tail;
             let unstored_slots = runner.run_group(group, &mut pace).await;
+
             // The results of the last group are stored with the turn.
             if !remaining.is_empty() {
                 runner.store_ended(runner.ended(&unstored_slots)).await;
@@ -190,6 +201,7 @@ impl CallRunner<'_> {
                 Poll::Ready(None) => return ended_slots,
                 Poll::Pending => {}
             }
+
             // Then, while the others wait, store the results so far. The calls are polled next to
             // the write: one of them may hold what the store waits for.
             let mut write_future = pin!(self.store_ended(self.ended(&ended_slots)));

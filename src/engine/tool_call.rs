@@ -76,10 +76,12 @@ impl CallRunner<'_> {
         if self.halt.is_set() {
             return None;
         }
+
         let tool = match self.cx.tools().resolve(&call.name) {
             Ok(tool) => tool,
             Err(text) => return Some(CallOutcome::Done(ToolResult::failed(&call, text))),
         };
+
         let context = ResultContext::default();
         let check = PermissionCheck {
             config: self.config,
@@ -87,6 +89,7 @@ impl CallRunner<'_> {
             tool: &tool,
             context: &context,
         };
+
         let mut result = match check.permit(call.clone()).await {
             Ok(Permit::Run(_)) if self.halt.is_set() => return None,
             Ok(Permit::Run(call)) => self.run_permitted(&tool, call, &context, started).await,
@@ -96,6 +99,7 @@ impl CallRunner<'_> {
                 refusal.into_result(&call)
             }
         };
+
         context.add_to(&mut result, self.limits.max_bytes);
         Some(CallOutcome::Done(result))
     }
@@ -112,12 +116,14 @@ impl CallRunner<'_> {
             let record = Record::ToolStarted {
                 call_id: call.id.clone(),
             };
+
             if let Err(error) = self.writer.append(vec![record]).await {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
                 return ToolResult::failed(&call, text);
             }
         }
+
         started.store(true, Ordering::Release);
         let clock = CallClock::start(self.cx);
         let start_progress = clock.progress(self.cx, &call).with_data(start_data(&call));
@@ -129,12 +135,14 @@ impl CallRunner<'_> {
         {
             self.cx.warn(warning);
         }
+
         self.cx.report_result(&result);
         let end_progress = clock.progress(self.cx, &call).with_data(json!({
             "state": "done",
             "is_error": result.is_error,
             "output": result.content.text(),
         }));
+
         self.cx.shared().push(end_progress.into());
         result
     }
@@ -153,6 +161,7 @@ impl CallRunner<'_> {
             heartbeat: config.limits.heartbeat,
             max_result_bytes: self.limits.max_bytes,
         };
+
         let core = ToolCore {
             config: config.clone(),
             tool: tool.clone(),
@@ -162,15 +171,18 @@ impl CallRunner<'_> {
             clock: clock.clone(),
             limits,
         };
+
         if config.hooks.wrap_tool_call.is_empty() {
             return core.execution(self.cx, &call).run().await;
         }
+
         let chain = HookChain {
             hooks: config.hooks.wrap_tool_call.clone(),
             context: self.cx.clone(),
             core: core.into_core(),
             repeatable: tool.is_idempotent(),
         };
+
         let (id, name) = (call.id.clone(), call.name.clone());
         let call_copy = call.clone();
         match chain.run(call).await {
@@ -198,6 +210,7 @@ impl CallRunner<'_> {
                 Err(error) => return ToolResult::failed(call, error.to_string()),
             }
         }
+
         result.tool_call_id = call.id.clone();
         result.name = call.name.clone();
         result
@@ -253,6 +266,7 @@ impl ToolCore {
             );
             return ToolResult::failed(permitted_call, text);
         }
+
         call.id = permitted_call.id.clone();
         if call.args != permitted_call.args {
             call = match self.permit_changed(cx, call).await {
@@ -260,6 +274,7 @@ impl ToolCore {
                 Err(refusal) => return refusal.into_result(permitted_call),
             };
         }
+
         self.execution(cx, &call).run().await
     }
 
@@ -272,6 +287,7 @@ impl ToolCore {
             tool: &self.tool,
             context: &self.context,
         };
+
         match check.permit_changed(call).await {
             Ok(Permit::Run(call)) => Ok(call),
             Ok(Permit::Park(_)) => {

@@ -101,6 +101,7 @@ impl ToolCatalog {
                 }
             })
         });
+
         let mut has_changed = false;
         for answer in join_all(requests).await {
             match answer {
@@ -108,6 +109,7 @@ impl ToolCatalog {
                 Err(warning) => cx.warn(warning),
             }
         }
+
         has_changed
     }
 }

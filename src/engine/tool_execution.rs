@@ -67,6 +67,7 @@ impl Execution<'_> {
                 if output.is_error {
                     limit_failure(&mut output.content, self.limits.max_result_bytes);
                 }
+
                 output.into_result(call)
             }
             ExecutionEnd::Returned(Err(error)) => failed(call, error, self.limits.max_result_bytes),
@@ -93,9 +94,11 @@ impl Execution<'_> {
             limits,
             ..
         } = self;
+
         // The time of hooks and of earlier executions of this call does not count.
         clock.touch();
         let args = (*call.args).clone();
+
         // The call itself is inside the future, so that a panic before its first await is caught.
         let execution = panic::caught(async move { tool.execute(context, args).await });
         let mut execution = DropContained::new(Box::pin(execution), "a tool");
@@ -113,10 +116,12 @@ impl Execution<'_> {
                 }
                 () = sleep_until(deadline.min(beat)) => {}
             }
+
             let now = Instant::now();
             if clock.idle() >= limits.timeout {
                 return ExecutionEnd::TimedOut;
             }
+
             if now >= beat {
                 beat = later(now, limits.heartbeat);
                 let mut progress_event = clock.progress(cx, call);

@@ -116,11 +116,13 @@ impl PermissionCheck<'_> {
                 .denied(&call, "hook", reason)
                 .ending_with(ExitReason::HookStopped));
         }
+
         let call = self.check_schema(call)?;
         self.check_mode(&call)?;
         if let Verdict::Deny(reason) = by_hooks {
             return Err(self.denied(&call, "hook", reason));
         }
+
         let decision = self.check_gate(&call).await?;
         Ok((call, decision))
     }
@@ -187,6 +189,7 @@ impl PermissionCheck<'_> {
             Ok(Err(error)) => error.to_string(),
             Err(text) => format!("the gate panicked: {text}"),
         };
+
         let reason = format!("the permission check failed: {failure}");
         Err(self.denied(call, "other", &reason))
     }
@@ -224,11 +227,13 @@ impl PermissionCheck<'_> {
             Verdict::Ask { question, .. } if self.is_granted(call, &question) => Verdict::Continue,
             verdict => verdict,
         };
+
         let by_hooks = if self.cx.is_allowed(&call.name) {
             by_hooks.combine(Verdict::Allow)
         } else {
             by_hooks
         };
+
         match (by_hooks, by_gate) {
             (
                 Verdict::Allow,
@@ -249,6 +254,7 @@ impl PermissionCheck<'_> {
         if self.cx.permission_mode() == PermissionMode::DontAsk {
             return Err(self.denied(&call, "mode", &not_asked(&question)));
         }
+
         let answer = self.cx.ask(&call, question.clone()).await;
         match answer {
             Answer::Allow | Answer::AllowForSession => {
@@ -256,6 +262,7 @@ impl PermissionCheck<'_> {
                 if answer == Answer::AllowForSession {
                     self.grant(&call, &question).await;
                 }
+
                 Ok(Permit::Run(call))
             }
             Answer::Edit(args) => {

@@ -59,6 +59,7 @@ impl Turns<'_> {
         let mut pace = Pace::default();
         loop {
             pace.step(0).await;
+
             // The reader receives all messages of a turn before the next one, so that it can stop
             // the run.
             self.run.cx.shared().drained().await;
@@ -66,15 +67,18 @@ impl Turns<'_> {
             if let Some(exit) = self.limit() {
                 return Ok(exit);
             }
+
             let answer = self.ask().await;
             let flow = match answer {
                 Ok(Some(response)) => self.handle_answer(response).boxed().await?,
                 Ok(None) => return Ok(self.interrupted_answer().boxed().await),
                 Err(error) => self.handle_error(error).boxed().await?,
             };
+
             if let Break(exit) = flow {
                 return Ok(exit);
             }
+
             // The value of an answer that another turn follows is not the run's output.
             self.run.outcome.structured = None;
         }
@@ -85,21 +89,25 @@ impl Turns<'_> {
         if error.kind() == ErrorKind::ResponseTooLarge {
             self.store_partial().await;
         }
+
         if error.kind() == ErrorKind::ContextTooLong && self.compact_once().await {
             self.repeat_turn();
             self.drop_answer();
             return Ok(Continue(()));
         }
+
         let stop = self.run.cx.shared().stop();
         if stop != Stop::None {
             self.run.outcome.notes.push(error.to_string());
             return Ok(Break(stop.exit_reason()));
         }
+
         let error = self.run.history.remove_rejected_input(error);
         let exit = exit_for_error(error, &mut self.run.outcome.notes)?;
         if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
             self.run.history.forget_refused();
         }
+
         Ok(Break(exit))
     }
 
@@ -110,13 +118,16 @@ impl Turns<'_> {
             let steering = std::mem::take(&mut control.steering);
             (steering, control.model.take())
         };
+
         if let Some(model) = model {
             self.run.cx.set_model(model);
         }
+
         self.run.cx.apply_requested_mode();
         if !steering.is_empty() {
             self.run.history.add_inputs(steering).boxed().await?;
         }
+
         Ok(())
     }
 
@@ -125,6 +136,7 @@ impl Turns<'_> {
         if let Some(exit) = self.run.halted() {
             return Some(exit);
         }
+
         let max_turns = self.run.config.limits.max_turns;
         if max_turns > 0 && self.run.cx.turn() >= max_turns {
             self.run
@@ -133,6 +145,7 @@ impl Turns<'_> {
                 .push(format!("the limit of {max_turns} turns is reached"));
             return Some(ExitReason::MaxTurns);
         }
+
         let (exit, reason) = self.run.cx.budget().exhausted()?;
         self.run.outcome.notes.push(reason);
         Some(exit)
@@ -157,7 +170,9 @@ impl Turns<'_> {
             core: config.model_core.clone(),
             repeatable: true,
         };
+
         let mut response = chain.run(request).await?;
+
         // The partial answer of an attempt that a hook dropped must not be stored by a later
         // interrupt.
         self.run.cx.discard_partial();
@@ -167,11 +182,13 @@ impl Turns<'_> {
         if is_no_answer(&response) && self.tries.empty && !has_reason(&response) {
             return Err(empty_response(self.run.cx.model().id()));
         }
+
         if let Err(error) = self.run.history.memory.check(Some(&response)) {
             // Its text stays, as that of an answer that is too large by itself.
             self.run.cx.keep_partial(response);
             return Err(error);
         }
+
         Ok(Arc::new(response))
     }
 
@@ -214,6 +231,7 @@ impl Turns<'_> {
         } else if let Some(flow) = self.handle_unusable(&response).await? {
             return Ok(flow);
         }
+
         self.tries.empty = false;
         self.run.outcome.last_answer = Some(response.clone());
         let response = self.run.history.store_answer(response, false).await?;
@@ -222,6 +240,7 @@ impl Turns<'_> {
             let exit = self.run.run_calls(calls).boxed().await?;
             return Ok(exit.map_or(Continue(()), Break));
         }
+
         match response.stop_reason {
             Some(StopReason::PauseTurn) => Ok(Continue(())),
             Some(StopReason::MaxTokens | StopReason::ContextWindow) => {
@@ -241,6 +260,7 @@ impl Turns<'_> {
         if reason == Some(&StopReason::Refusal) {
             return self.refused(response.clone()).boxed().await.map(Some);
         }
+
         let is_cut_off = matches!(
             reason,
             Some(StopReason::MaxTokens | StopReason::ContextWindow)
@@ -252,13 +272,16 @@ impl Turns<'_> {
             self.drop_answer();
             return Ok(Some(Continue(())));
         }
+
         if !is_no_answer(response) {
             return Ok(None);
         }
+
         if is_cut_off || reason == Some(&StopReason::StopSequence) {
             self.run.outcome.last_answer = Some(response.clone());
             return Ok(Some(Break(exit_for_stop_reason(reason))));
         }
+
         self.tries.empty = true;
         self.run
             .cx
@@ -307,6 +330,7 @@ impl Turns<'_> {
         } else {
             self.run.history.forget_refused();
         }
+
         self.run.outcome.last_answer = Some(response);
         Ok(Break(ExitReason::Refused))
     }
@@ -319,6 +343,7 @@ impl Turns<'_> {
         if !lock(&self.run.cx.shared().control).steering.is_empty() {
             return Ok(Continue(()));
         }
+
         if let Some(format) = &self.run.format {
             let max_values = self.run.config.settings.response_limits.max_values;
             match structured_output::read(format, &response.text(), max_values) {
@@ -328,6 +353,7 @@ impl Turns<'_> {
                         self.run.outcome.notes.push(complaint);
                         return Ok(Break(ExitReason::StructuredOutput));
                     }
+
                     self.tries.outputs += 1;
                     self.run
                         .history
@@ -337,6 +363,7 @@ impl Turns<'_> {
                 }
             }
         }
+
         let cx = self.run.cx.clone();
         let hook_future = self.ask_before_stop(response);
         match cx.shared().unless_stopped(hook_future).await {
@@ -347,19 +374,23 @@ impl Turns<'_> {
                 return Ok(Continue(()));
             }
         }
+
         if !self.run.cx.shared().close_steering() {
             return Ok(Continue(()));
         }
+
         if let Some(reason) = self.run.cx.hook_stop_reason() {
             self.run.outcome.notes.push(reason);
             return Ok(Break(ExitReason::HookStopped));
         }
+
         if let Some(StopReason::Other(label)) = &response.stop_reason {
             self.run.cx.warn(format!(
                 "the model reported an unknown stop reason ({label}); it is treated as the end of \
                  the answer"
             ));
         }
+
         Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
     }
 
@@ -382,6 +413,7 @@ impl Turns<'_> {
                     if has_turn_limit || self.tries.continuations <= MAX_CONTINUATIONS {
                         return Some(message);
                     }
+
                     self.run.cx.warn(format!(
                         "hook `{}` continued the run {MAX_CONTINUATIONS} times; the run ends now",
                         hook.name()
@@ -390,6 +422,7 @@ impl Turns<'_> {
                 Err(error) => self.run.cx.warn(error.to_string()),
             }
         }
+
         None
     }
 
@@ -405,6 +438,7 @@ impl Turns<'_> {
         let Some(mut partial) = self.run.cx.take_partial() else {
             return;
         };
+
         partial
             .content
             .parts_mut()
@@ -413,11 +447,13 @@ impl Turns<'_> {
         if self.run.config.request.discard_interrupted || is_empty(&partial) {
             return;
         }
+
         let partial = Arc::new(partial);
         if let Err(error) = self.run.history.store_answer(partial.clone(), true).await {
             let text = format!("the interrupted answer was not stored: {error}");
             self.run.cx.warn(text);
         }
+
         self.run.outcome.last_answer = Some(partial);
     }
 }

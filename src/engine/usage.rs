@@ -12,6 +12,7 @@ use crate::util::sync::lock;
 /// interrupted.
 pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
+
     // A limit would never be reached if a cost were NaN.
     let is_amount = |cost: &f64| cost.is_finite() && *cost >= 0.0;
     let cost = profile.cost(&usage).filter(is_amount);
@@ -65,14 +66,17 @@ pub(super) fn record_partial_usage(
         if usage.is_zero() {
             usage.input_tokens = input;
         }
+
         usage.output_tokens = usage
             .output_tokens
             .max(estimate_output_tokens(cx, answer, unfinished));
     }
+
     let is_used = !usage.is_zero();
     if is_used {
         record_usage_as(cx, asked, request, answer, usage);
     }
+
     is_used
 }
 
@@ -91,9 +95,11 @@ fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinishe
             (Bytes.count_message(&message), unfinished)
         }
     };
+
     if let Message::Assistant(message) = message {
         answer.content = message.content;
     }
+
     tokens.saturating_add(unfinished as u64)
 }
 

@@ -55,6 +55,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
         let Some(future) = this.future.as_pin_mut() else {
             return Poll::Pending;
         };
+
         match future.poll(cx) {
             Poll::Ready(Ok(output)) => return Poll::Ready(Ok(output)),
             Poll::Ready(Err(payload)) => {
@@ -63,6 +64,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             }
             Poll::Pending => {}
         }
+
         let is_inside = this
             .inside
             .is_some_and(|counter| counter.load(Ordering::Relaxed) > 0);
@@ -70,6 +72,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
             *this.timer = None;
             return Poll::Pending;
         };
+
         let clock = *this.clock;
         let start = || Box::new(RunTimer::start(clock, timeout));
         match this.timer.get_or_insert_with(start).poll(clock, cx) {
@@ -107,6 +110,7 @@ pub(super) async fn guard_wrapping<T>(
         clock: &cx.shared().clock,
         timer: None,
     };
+
     let (name, phase) = (hook.name(), phase.name());
     let text = match guarded_future.await {
         Ok(Ok(value)) => return Ok(value),
@@ -122,5 +126,6 @@ pub(super) async fn guard_wrapping<T>(
             format!("hook `{name}` took longer than {timeout:?} in {phase}")
         }
     };
+
     Err(Error::new(ErrorKind::Hook, text).attributed())
 }

@@ -139,17 +139,20 @@ impl<T: Step> Next<T> {
         if is_repeated && !self.chain.repeatable {
             return Err(self.refuse_repeat());
         }
+
         let _inside = Inside::enter(&self.level.inside);
         let Some(hook) = self.chain.hooks.get(self.depth) else {
             let output = (self.chain.core)(self.chain.context.clone(), step).await;
             return output.map_err(Error::attributed);
         };
+
         let level = Arc::<Level>::default();
         let next = Self {
             chain: self.chain.clone(),
             level: level.clone(),
             depth: self.depth + 1,
         };
+
         let future = step.enter(&**hook, next);
         let inside = Some(&level.inside);
         guard_wrapping(&self.chain.context, &**hook, T::PHASE, inside, future).await
@@ -165,6 +168,7 @@ impl<T: Step> Next<T> {
             Some(index) => self.chain.hooks[index].name(),
             None => "",
         };
+
         Error::new(
             ErrorKind::Hook,
             format!(

@@ -123,29 +123,35 @@ impl Hook for ClearToolResults {
         if old == 0 {
             return Ok(messages);
         }
+
         let versions = cx.value::<Cut>().unwrap_or_else(|| {
             cx.set_value(Cut::default());
             cx.value::<Cut>().unwrap_or_default()
         });
+
         let mut versions = lock(&versions.0);
         let mut remaining = old;
         let send = |whole: &Arc<Message>| {
             if remaining == 0 || whole.as_tool_result().is_none() {
                 return whole.clone();
             }
+
             remaining -= 1;
             if let Some((_, short_version)) = versions.get(&Arc::as_ptr(whole).addr()) {
                 return short_version.clone();
             }
+
             let Some(short_version) = self.shortened(whole).map(Arc::new) else {
                 return whole.clone();
             };
+
             versions.insert(
                 Arc::as_ptr(whole).addr(),
                 (whole.clone(), short_version.clone()),
             );
             short_version
         };
+
         Ok(messages.as_slice().iter().map(send).collect())
     }
 }

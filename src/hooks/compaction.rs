@@ -166,6 +166,7 @@ impl Hook for CompactionHook {
             request.messages = self.compact(&cx, request.messages).await?;
             progress.replaced = Some((messages, request.messages.clone()));
         }
+
         let sent_count = request.messages.len();
         let response = next.run(request).await?;
         progress.last = (!response.usage.is_zero()).then_some((response.usage, sent_count));

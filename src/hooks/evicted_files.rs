@@ -95,6 +95,7 @@ async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) 
                 continue;
             }
         }
+
         match backend.remove(&path).await {
             Ok(()) => removed += 1,
             // Another run has already removed it.
@@ -102,6 +103,7 @@ async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) 
             Err(error) => return Err(error),
         }
     }
+
     Ok(removed)
 }
 

@@ -121,9 +121,11 @@ impl Eviction {
             },
             _ => true,
         });
+
         if let Some(display) = &mut result.display {
             self.cut_text(display, path);
         }
+
         if let Some(details) = &mut result.details {
             self.cut_texts(details, path);
             if details.to_string().len() > self.over.max(OVER) {

@@ -199,13 +199,16 @@ impl FilesystemHook {
         let Some(limit) = SystemTime::now().checked_sub(self.kept) else {
             return;
         };
+
         {
             let mut last_sweep = lock(&self.swept);
             if last_sweep.is_some_and(|at| at.elapsed() < BETWEEN_SWEEPS) {
                 return;
             }
+
             *last_sweep = Some(Instant::now());
         }
+
         let folder = eviction.folder(&*self.backend);
         if let Err(error) = evicted_files::remove_older(&*self.backend, &folder, limit).await {
             cx.warn(format!("filesystem: old results were not removed: {error}"));
@@ -217,10 +220,12 @@ impl FilesystemHook {
         if result.is_error || !matches!(&*call.name, "write_file" | "edit_file") {
             return;
         }
+
         let details = result.details.as_ref();
         let Some(path) = details.and_then(|details| details["path"].as_str()) else {
             return;
         };
+
         let path = workspace_path(&*self.backend, path);
         let limit = self.tracked;
         let content = self.backend.read_range(&path, 0, limit.saturating_add(1));
@@ -240,18 +245,21 @@ impl FilesystemHook {
                 None
             }
         };
+
         let is_over = cx.with_state(|view| {
             let others = view.files().iter().filter(|(other, _)| ***other != *path);
             let others: usize = others.map(|(_, text)| text.len()).sum();
             let len = content.as_ref().map_or(0, String::len);
             len > 0 && others.saturating_add(len) > MAX_ALL_TRACKED
         });
+
         if is_over {
             cx.warn(format!(
                 "filesystem: {path} is not kept in the state: all files in it would have more \
                  than {MAX_ALL_TRACKED} bytes"
             ));
         }
+
         let content = content.filter(|_| !is_over);
         cx.with_state(|mut view| match content {
             Some(content) => view.files_mut().insert(path.into(), content.into()),
@@ -266,13 +274,16 @@ impl FilesystemHook {
         let Some(eviction) = &self.eviction else {
             return;
         };
+
         let Some(text) = eviction.text_of(&call.name, &result.content) else {
             return;
         };
+
         let path = eviction.path(&*self.backend, cx.session_id(), call, &text);
         if !eviction.shortens(&text, &path) {
             return;
         }
+
         let outcome = eviction.store(&*self.backend, &path, &text).await;
         eviction.cut(result, &text, &path);
         match outcome {
@@ -287,13 +298,16 @@ impl FilesystemHook {
                     if has_room {
                         view.files_mut().insert(path.as_str().into(), text.into());
                     }
+
                     has_room
                 });
+
                 let consequence = if has_room {
                     "is kept in the session's state"
                 } else {
                     "is not kept, but for its beginning and end"
                 };
+
                 cx.warn(format!(
                     "filesystem: a long result of {} {consequence}: {path} was not written: {error}",
                     call.name
@@ -308,12 +322,14 @@ impl FilesystemHook {
         if &*call.name != "read_file" {
             return None;
         }
+
         let path = PATH.iter().find_map(|name| call.args.get(name)?.as_str())?;
         let path = workspace_path(&*self.backend, path);
         let relative_path = path.strip_prefix(&eviction.folder(&*self.backend))?;
         if !relative_path.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
             return None;
         }
+
         let content = cx.with_state(|view| view.files().get(&*path).cloned())?;
         let backend = MemoryBackend::new();
         let write_result = backend.write("result", content.as_bytes()).await;

@@ -31,6 +31,7 @@ use crate::message::{Content, Message};
 pub fn inject_context(content: impl Into<Content>) -> FnHook {
     let content = content.into();
     let has_content = !content.is_empty();
+
     // The same `Arc` in every request, because providers cache the encoding of a message.
     let message = Arc::new(Message::human(content));
     hook::modify_request_with(
@@ -40,6 +41,7 @@ pub fn inject_context(content: impl Into<Content>) -> FnHook {
             if has_content {
                 messages.insert(0, message);
             }
+
             Ok(messages)
         },
     )

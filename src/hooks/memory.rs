@@ -122,14 +122,17 @@ impl MemoryHook {
                 }
             }
         }
+
         if is_missing
             && let (Some(path), Some(initial_content)) = (self.paths.first(), &self.initial)
         {
             if let Err(error) = self.backend.write(path, initial_content.as_bytes()).await {
                 self.warn(cx, path, &format!("was not begun: {error}"));
             }
+
             contents.push(initial_content.clone());
         }
+
         contents
     }
 
@@ -140,11 +143,13 @@ impl MemoryHook {
             let text = format!("is larger than {MAX_BYTES} bytes; the rest is left out");
             self.warn(cx, path, &text);
         }
+
         let text = String::from_utf8_lossy(text_bytes);
         if matches!(text, Cow::Owned(_)) {
             let text = "is not UTF-8; invalid bytes are shown as \u{FFFD}";
             self.warn(cx, path, text);
         }
+
         text.trim_start_matches('\u{feff}').to_owned()
     }
 

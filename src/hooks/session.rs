@@ -88,6 +88,7 @@ impl Hook for SessionHooks {
         if state.thread_id.is_empty() {
             state.thread_id = Uuid::now_v7().to_string().into();
         }
+
         let id = state.thread_id.clone();
         let lease = self.store.lease(&id).await.map_err(|error| {
             error.context(format!(
@@ -95,6 +96,7 @@ impl Hook for SessionHooks {
                  the hook out)"
             ))
         })?;
+
         let result = self.store.load(&id).await;
         let result = result.map_err(|error| error.context(format!("cannot load {id:?}")))?;
         let is_new = result.is_none();
@@ -108,6 +110,7 @@ impl Hook for SessionHooks {
             // The positions of the messages are not known.
             inputs.begin(id.clone(), usize::MAX..usize::MAX);
         }
+
         let messages = merge(&state.messages, &session.state.messages);
         cx.set_value(Held {
             lease: Mutex::new(Some(lease)),
@@ -115,18 +118,22 @@ impl Hook for SessionHooks {
             inputs,
             infos: session.state.infos.clone(),
         });
+
         if is_new {
             return Ok(state);
         }
+
         for damage in &session.damage {
             cx.warn(format!(
                 "the session {id:?} in the hook's store is damaged: {damage}"
             ));
         }
+
         let stored_state = session.state;
         if state.messages.is_empty() {
             state.compaction = stored_state.compaction;
         }
+
         state.messages = messages;
         state.user_id = state.user_id.or(stored_state.user_id);
         state.title = stored_state.title.or(state.title);

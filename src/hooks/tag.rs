@@ -13,5 +13,6 @@ pub(super) fn escaped(text: &str, tag: &str) -> String {
         out.push_str(if is_tag { "&lt;" } else { "<" });
         out.push_str(piece);
     }
+
     out
 }

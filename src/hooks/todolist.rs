@@ -133,6 +133,7 @@ fn write_todos(name: &str) -> FuncTool {
         },
         "required": ["todos"]
     });
+
     FuncTool::new(name, DESCRIPTION, parameters, |cx, args| async move {
         let todos = read(&args)?;
         let count = todos.len();
@@ -156,6 +157,7 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
         );
         return Err(ToolError::new(text));
     }
+
     let ids: Vec<Option<&str>> = items.iter().map(|item| text(item, "id")).collect();
     let mut used_ids = BTreeSet::new();
     for (at, id) in ids.iter().enumerate() {
@@ -164,6 +166,7 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
             return Err(ToolError::new(text));
         }
     }
+
     let mut todos = Vec::with_capacity(items.len());
     let mut next_id = 1;
     let mut texts = 0;
@@ -178,22 +181,27 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
                     format!("todos[{at}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
                 return Err(ToolError::new(text));
             }
+
             texts += text.len();
         }
+
         if texts > MAX_TEXTS {
             let text = format!(
                 "todos: the titles and ids have more than {MAX_TEXTS} bytes together; shorten them"
             );
             return Err(ToolError::new(text));
         }
+
         let id = match id {
             Some(id) => id.to_owned(),
             None => unused(at, &mut next_id, &mut used_ids),
         };
+
         let mut todo = Todo::new(id, title);
         todo.status = status(at, item)?;
         todos.push(todo);
     }
+
     Ok(todos)
 }
 

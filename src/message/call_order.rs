@@ -24,6 +24,7 @@ impl Messages {
             if places.is_sorted() {
                 continue;
             }
+
             let mut turn: Vec<_> = places.into_iter().zip(&messages[calls + 1..next]).collect();
             turn.sort_by_key(|(place, _)| *place);
             let ordered_messages: &mut Vec<_> =
@@ -32,6 +33,7 @@ impl Messages {
                 *slot = result.clone();
             }
         }
+
         ordered_messages.map(|ordered_messages: Vec<_>| ordered_messages.into_iter().collect())
     }
 }

@@ -85,19 +85,23 @@ impl ModelCheck {
         if len == self.seen.len() {
             return;
         }
+
         let role = |index: usize| self.seen.get(index).map(|message| message.role());
         let mut len = len;
         while len > 0 && role(len - 1) == Some(Role::Tool) {
             len -= 1;
         }
+
         if len > 0 && role(len - 1) == Some(Role::Assistant) {
             len -= 1;
         }
+
         for message in self.seen.drain(len..) {
             for call in message.tool_calls() {
                 self.walk.ids.remove(&call.id);
             }
         }
+
         self.walk.last = self.seen.last().map(|message| message.role());
         self.walk.begun = self.seen.iter().any(|m| m.role() != Role::System);
         self.walk.unordered.take_if(|index| *index >= len);
@@ -145,15 +149,18 @@ impl Walk {
                 self.turn = Turn::default();
             }
         }
+
         complete(index, message)?;
         calls_allowed(index, message)?;
         if message.content().is_blank() {
             return reject(Problem::EmptyMessage(role));
         }
+
         let empty = |part: &Part| matches!(part, Part::Text(text) if text.is_empty());
         if message.content().parts().iter().any(empty) {
             return reject(Problem::EmptyText);
         }
+
         match message {
             Message::Tool(result) => self.answer(index, &result.tool_call_id)?,
             Message::System(_) => {}
@@ -161,20 +168,24 @@ impl Walk {
                 if !self.begun && role != Role::User {
                     return reject(Problem::UserNotFirst(role));
                 }
+
                 if role == Role::Assistant && self.last == Some(role) {
                     return reject(Problem::RepeatedAssistant);
                 }
+
                 for (number, call) in message.tool_calls().enumerate() {
                     if !self.ids.insert(call.id.clone()) {
                         let problem = Problem::DuplicateCallId(call.id.clone());
                         return Err(ValidationError::at_call(index, number, problem));
                     }
+
                     self.turn.index = index;
                     self.turn.places.insert(call.id.clone(), number);
                     self.turn.calls.push((call.id.clone(), false));
                 }
             }
         }
+
         self.begun |= role != Role::System;
         self.last = Some(role);
         Ok(())
@@ -186,14 +197,17 @@ impl Walk {
             let problem = Problem::UnknownCall(id.clone());
             return Err(ValidationError::at(index, problem));
         };
+
         let (_, is_answered) = &mut turn.calls[place];
         if std::mem::replace(is_answered, true) {
             let problem = Problem::AnsweredTwice(id.clone());
             return Err(ValidationError::at(index, problem));
         }
+
         if place < turn.end_answered {
             self.unordered.get_or_insert(index);
         }
+
         turn.end_answered = turn.end_answered.max(place + 1);
         let remaining_calls = turn.calls[turn.first_open..].iter();
         turn.first_open += remaining_calls

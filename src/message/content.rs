@@ -112,15 +112,19 @@ impl Content {
                 text.truncate(len);
                 first_cut.get_or_insert(index);
             }
+
             total_omitted += omitted_count;
         }
+
         if let Some(index) = first_cut {
             if let Some(Part::Text(text)) = self.0.get_mut(index) {
                 text.push_str(&format!("... (truncated {total_omitted} characters)"));
             }
+
             self.0
                 .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
         }
+
         total_omitted
     }
 

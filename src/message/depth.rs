@@ -42,6 +42,7 @@ pub(crate) fn is_text_deeper(json: &[u8], levels: usize) -> bool {
     if opening.take(levels.saturating_add(1)).count() <= levels {
         return false;
     }
+
     let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
     for &byte in json {
         match byte {
@@ -55,6 +56,7 @@ pub(crate) fn is_text_deeper(json: &[u8], levels: usize) -> bool {
             _ => {}
         }
     }
+
     false
 }
 

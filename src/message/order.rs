@@ -24,6 +24,7 @@ pub(super) fn order(
             ordered_messages.push(Arc::new(Message::human(OPENING)));
             changes.push(Repair::AddedOpening { index });
         }
+
         has_started |= role != Role::System;
         match ordered_messages.last_mut() {
             Some(last) if repeats(last, role) => {
@@ -37,6 +38,7 @@ pub(super) fn order(
             }
         }
     }
+
     ordered_messages
 }
 

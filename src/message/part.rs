@@ -230,6 +230,7 @@ impl ToolCall {
                 _ => Value::Null,
             },
         };
+
         Self {
             id: id.into(),
             name: name.into(),

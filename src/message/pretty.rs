@@ -59,10 +59,12 @@ fn block(f: &mut fmt::Formatter<'_>, message: &Message) -> fmt::Result {
             )?;
         }
     }
+
     let text = message.text();
     if !text.is_empty() {
         writeln!(f, "{text}")?;
     }
+
     for part in message.content().parts() {
         match part {
             Part::Image(media) => writeln!(f, "  [image: {}]", title(media))?,
@@ -70,14 +72,17 @@ fn block(f: &mut fmt::Formatter<'_>, message: &Message) -> fmt::Result {
             Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
         }
     }
+
     for call in message.tool_calls() {
         write!(f, "  → tool_call: {}(id={}, args=", call.name, call.id)?;
         match &*call.args {
             Value::Null => f.write_str("map[]")?,
             args => value(f, args)?,
         }
+
         f.write_str(")\n")?;
     }
+
     Ok(())
 }
 
@@ -102,8 +107,10 @@ fn value(f: &mut fmt::Formatter<'_>, of: &Value) -> fmt::Result {
                 if index > 0 {
                     f.write_char(' ')?;
                 }
+
                 value(f, item)?;
             }
+
             f.write_char(']')
         }
         Value::Object(map) => {
@@ -116,9 +123,11 @@ fn value(f: &mut fmt::Formatter<'_>, of: &Value) -> fmt::Result {
                 if index > 0 {
                     f.write_char(' ')?;
                 }
+
                 write!(f, "{key}:")?;
                 value(f, item)?;
             }
+
             f.write_char(']')
         }
     }
@@ -130,10 +139,12 @@ fn number(f: &mut fmt::Formatter<'_>, of: &Number) -> fmt::Result {
     let Some(float) = of.as_f64() else {
         return write!(f, "{of}");
     };
+
     let scientific = format!("{float:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
         return f.write_str(&scientific);
     };
+
     match exponent.parse::<i32>() {
         Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };

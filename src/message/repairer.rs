@@ -29,6 +29,7 @@ pub(super) fn repair_messages(
         answered: HashSet::new(),
         changes: Vec::new(),
     };
+
     // In this order: parts that no provider accepts are removed first, so that slots are counted
     // once; results find their calls by id, then by position; calls without whole arguments are
     // dropped only if they have no result; ids are made unique last, because a new id must not
@@ -124,10 +125,12 @@ impl Repairer<'_> {
                 }
                 _ => false,
             };
+
             let parts = self.messages[index].content().parts();
             if !parts.iter().any(unusable) {
                 continue;
             }
+
             let mut empty_text = false;
             for part in parts.iter().filter(|part| unusable(part)) {
                 match part {
@@ -135,9 +138,11 @@ impl Repairer<'_> {
                     _ => empty_text = true,
                 }
             }
+
             if empty_text {
                 self.changes.push(Repair::DroppedText { index });
             }
+
             let usable_parts = parts
                 .iter()
                 .filter(|part| !unusable(part))
@@ -183,11 +188,13 @@ impl Repairer<'_> {
             while next < self.slots.len() && self.slots[next].message == index {
                 next += 1;
             }
+
             // In reverse, so that calls with the same id are answered in call order.
             for slot in (first..next).rev() {
                 let id = self.slots[slot].call.id.clone();
                 open_slots.entry(id).or_default().push(slot);
             }
+
             if let Some(result) = message.as_tool_result()
                 && !result.tool_call_id.is_empty()
                 && let Some(slot) = open_slots.get_mut(&result.tool_call_id).and_then(Vec::pop)
@@ -195,6 +202,7 @@ impl Repairer<'_> {
                 self.answer(slot, index);
             }
         }
+
         // Then, a result that stands before its call.
         let mut later_slots: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
         for (slot, entry) in self.slots.iter().enumerate() {
@@ -205,14 +213,17 @@ impl Repairer<'_> {
                     .push_back(slot);
             }
         }
+
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
             let Some(result) = message.as_tool_result() else {
                 continue;
             };
+
             if self.answers[index].is_some() || result.tool_call_id.is_empty() {
                 continue;
             }
+
             if let Some(slots) = later_slots.get_mut(&result.tool_call_id)
                 && let Some(&slot) = slots.front()
                 && same_tool(result, &self.slots[slot].call)
@@ -236,17 +247,21 @@ impl Repairer<'_> {
                     slots = slots.end..slots.end + message.tool_calls().count();
                     open_queues = None;
                 }
+
                 continue;
             };
+
             if self.answers[index].is_some() {
                 continue;
             }
+
             let [all_calls, without_id] =
                 open_queues.get_or_insert_with(|| self.open_calls(slots.clone()));
             let queues = match &*result.tool_call_id {
                 "" => all_calls,
                 _ => without_id,
             };
+
             let is_open = |slot: usize| self.slots[slot].result.is_none();
             if let Some(slot) = queues.first(&result.name, is_open) {
                 self.answer(slot, index);
@@ -262,11 +277,13 @@ impl Repairer<'_> {
             if result.is_some() || self.is_pending(call) {
                 continue;
             }
+
             queues[0].push(slot, call);
             if call.id.is_empty() {
                 queues[1].push(slot, call);
             }
         }
+
         queues
     }
 
@@ -290,6 +307,7 @@ impl Repairer<'_> {
     /// Gives each call that has no id, or one that was used before, an id of its own.
     fn assign_unique_ids(&mut self) {
         let is_kept = |slot: &&Slot| slot.repair != SlotRepair::Dropped;
+
         // Ids of later calls are reserved as well, so that a new id never conflicts with one of
         // them.
         let mut ids: HashSet<Arc<str>> = self
@@ -308,10 +326,12 @@ impl Repairer<'_> {
             {
                 continue;
             }
+
             let base: Arc<str> = match &*old_id {
                 "" => format!("call_{}_{}", slot.message, slot.part).into(),
                 _ => old_id.clone(),
             };
+
             // An empty id is numbered from 1; a repeated one from 2.
             let count = counts
                 .entry(base.clone())
@@ -322,10 +342,12 @@ impl Repairer<'_> {
                     1 => base.clone(),
                     count => format!("{base}_{count}").into(),
                 };
+
                 if ids.insert(id.clone()) {
                     break id;
                 }
             };
+
             used_ids.insert(new_id.clone());
             slot.call.id = new_id.clone();
             slot.repair = SlotRepair::Rekeyed;
@@ -343,8 +365,10 @@ impl Repairer<'_> {
             if slots.iter().all(|slot| slot.repair == SlotRepair::Kept) {
                 continue;
             }
+
             let message = Arc::make_mut(&mut self.messages[slots[0].message]);
             let parts = message.content_mut().parts_mut();
+
             // In reverse, so that a removal does not move the parts before it.
             for slot in slots.iter().rev() {
                 match slot.repair {
@@ -371,8 +395,10 @@ impl Repairer<'_> {
                         id,
                     });
                 }
+
                 continue;
             }
+
             let call_count = self.slots[slots.end..]
                 .iter()
                 .take_while(|slot| slot.message == index)
@@ -383,9 +409,11 @@ impl Repairer<'_> {
                 self.changes.push(Repair::DroppedMessage { index, role });
                 continue;
             }
+
             paired_messages.push((index, message));
             self.push_results(index, slots.clone(), &mut paired_messages);
         }
+
         paired_messages
     }
 
@@ -400,6 +428,7 @@ impl Repairer<'_> {
         while self.role(place) == Some(Role::Tool) {
             place += 1;
         }
+
         let behind = index + 1..place;
         let mut last = index;
         for slot in slots {
@@ -417,6 +446,7 @@ impl Repairer<'_> {
                     } else {
                         last = result;
                     }
+
                     paired.push((result, self.result_for(slot, result)));
                 }
                 None if *repair == SlotRepair::Dropped || self.is_pending(call) => {}
@@ -447,25 +477,31 @@ impl Repairer<'_> {
             ),
             None => (false, false),
         };
+
         if !(empty || id_differs || no_name) {
             return message.clone();
         }
+
         if let Message::Tool(result) = Arc::make_mut(message) {
             result.tool_call_id = call.id.clone();
             if no_name {
                 result.name = call.name.clone();
             }
+
             if empty {
                 result.content = NO_OUTPUT.into();
             }
         }
+
         if no_name || (id_differs && *repair != SlotRepair::Rekeyed) {
             let id = call.id.clone();
             self.changes.push(Repair::CompletedResult { index, id });
         }
+
         if empty {
             self.changes.push(Repair::FilledResult { index });
         }
+
         message.clone()
     }
 }

@@ -174,16 +174,20 @@ impl Messages {
         if self.is_empty() {
             return Err(ValidationError::new(Problem::NoMessages));
         }
+
         for (index, message) in self.iter().enumerate() {
             let role = message.role();
             if !role.is_user_input() {
                 return Err(ValidationError::at(index, Problem::RoleNotAllowed(role)));
             }
+
             if message.content().is_empty() {
                 return Err(ValidationError::at(index, Problem::EmptyContent));
             }
+
             calls_allowed(index, message)?;
         }
+
         Ok(())
     }
 

@@ -137,6 +137,7 @@ impl Serialize for Message {
             silent: false,
             is_async: false,
         };
+
         if let Self::Tool(result) = self {
             out.tool_call_id = &result.tool_call_id;
             out.name = &result.name;
@@ -146,6 +147,7 @@ impl Serialize for Message {
             out.silent = result.silent;
             out.is_async = result.is_async;
         }
+
         out.serialize(serializer)
     }
 }
@@ -230,6 +232,7 @@ impl<'de> Deserialize<'de> for Message {
         let message = MessageIn::deserialize(deserializer)?;
         let role: Role = message.role.parse().map_err(de::Error::custom)?;
         let mut content = message.content;
+
         // Some writers put a call into both the parts and the list.
         let mut list = message.tool_calls.unwrap_or_default();
         list.retain(|call| !content.tool_calls().any(|part| part == call));

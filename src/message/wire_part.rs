@@ -47,11 +47,13 @@ impl Serialize for Part {
             Self::Document(_) => ("document", None),
             Self::ToolCall(_) => ("tool_call", None),
         };
+
         if let Some(block) = block
             && reads_back_bare(self, block)
         {
             return block.raw.serialize(serializer);
         }
+
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("type", kind)?;
         match self {
@@ -61,10 +63,12 @@ impl Serialize for Part {
                 if !media.media_type.is_empty() {
                     map.serialize_entry("media_type", &*media.media_type)?;
                 }
+
                 match &media.source {
                     MediaSource::Base64(data) => map.serialize_entry("data", &**data)?,
                     MediaSource::Url(url) => map.serialize_entry("url", &**url)?,
                 }
+
                 if let Some(name) = &media.name {
                     map.serialize_entry("name", &**name)?;
                 }
@@ -73,9 +77,11 @@ impl Serialize for Part {
                 if let Some(provider) = &block.provider {
                     map.serialize_entry("provider", &**provider)?;
                 }
+
                 map.serialize_entry("block", &*block.raw)?;
             }
         }
+
         map.end()
     }
 }
@@ -171,12 +177,14 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         "opaque" => read_wrapped(json).map(Part::Opaque),
         _ => None,
     };
+
     // Anything else is in a provider's own format, such as an image.
     Ok(known_part.unwrap_or_else(|| {
         let block = ProviderBlock {
             provider: None,
             raw: raw.into(),
         };
+
         if thinking {
             Part::Thinking(block)
         } else {

@@ -132,9 +132,11 @@ impl Catalog {
         if let Some(profile) = self.inserted.get(&model) {
             return Some(*profile);
         }
+
         if let Some(profile) = provider_and_id.and_then(|(_, id)| self.inserted.get(id)) {
             return Some(*profile);
         }
+
         self.tables
             .iter()
             .rev()
@@ -190,15 +192,18 @@ fn undated(id: &str) -> &str {
             _ => have == want,
         })
     };
+
     for shape in SHAPES {
         let Some(head) = id.len().checked_sub(shape.len()) else {
             continue;
         };
+
         // A matching tail is ASCII, so it starts at a character boundary.
         if has_shape(&id.as_bytes()[head..], shape.as_bytes()) {
             return &id[..head];
         }
     }
+
     id.strip_suffix("-latest").unwrap_or(id)
 }
 
@@ -247,6 +252,7 @@ impl ModelData {
         if patterns.is_empty() {
             patterns.push(Pattern::Exact(self.id));
         }
+
         let profile = ModelProfile {
             context_window: self.context_window.unwrap_or(defaults.context_window),
             max_output_tokens: self.max_output_tokens.unwrap_or(defaults.max_output_tokens),
@@ -254,6 +260,7 @@ impl ModelData {
             images: self.images.unwrap_or(defaults.images),
             prompt_cache: self.prices.is_some_and(|one| one.cache_read != one.input),
         };
+
         (
             patterns.into_iter().map(Pattern::lowered).collect(),
             profile,

@@ -72,6 +72,7 @@ impl ResponseMeter {
             ModelEvent::Start(head) => {
                 check_name("the response's id", &head.id)?;
                 check_name("the name of the response's model", &head.model)?;
+
                 // Every start event is emitted, so every one after the first counts.
                 if std::mem::replace(&mut self.started, true) {
                     self.used.add_block()?;
@@ -83,11 +84,13 @@ impl ResponseMeter {
                     text.clear();
                     return Err(error);
                 }
+
                 let (len, room) = (text.len(), self.used.room());
                 if len > room {
                     let end = (0..=room).rev().find(|at| text.is_char_boundary(*at));
                     text.truncate(end.unwrap_or_default());
                 }
+
                 self.used.add_bytes(len)?;
             }
             ModelEvent::Thinking(text) => {
@@ -118,11 +121,13 @@ impl ResponseMeter {
                 if let Some(StopReason::Other(label)) = reason {
                     check_name("the reason to stop", label)?;
                 }
+
                 self.used
                     .add_bytes(sequence.as_deref().map_or(0, str::len))?;
             }
             ModelEvent::Usage(_) => {}
         }
+
         Ok(())
     }
 
@@ -162,14 +167,17 @@ impl ResponseMeter {
             }
             None => {
                 let (len, values) = value_size(&call.args);
+
                 // Calls with arguments that are nested too deeply are answered with an error and
                 // not counted.
                 if !is_too_deep(&call.args) {
                     self.used.add_values(values)?;
                 }
+
                 len
             }
         };
+
         Ok((call.id.len() + call.name.len()).saturating_add(args))
     }
 
@@ -181,6 +189,7 @@ impl ResponseMeter {
         } else {
             self.used.add_block()?;
         }
+
         self.open = Open::None;
         let size = match part {
             Part::Text(text) => text.len(),
@@ -195,6 +204,7 @@ impl ResponseMeter {
                 self.call_size(call)?
             }
         };
+
         self.used.add_bytes(size.saturating_sub(counted_bytes))
     }
 }
@@ -226,6 +236,7 @@ pub(crate) fn value_size(value: &Value) -> (usize, usize) {
             }
         });
     }
+
     (len, values)
 }
 
@@ -279,6 +290,7 @@ mod tests {
         ] {
             meter.count(&mut event).unwrap();
         }
+
         let thinking = r#"{"thinking":"Hmm"}"#.len();
         let whole_call = "1f".len() + r#"{"a":1}"#.len();
         assert_eq!(meter.bytes(), thinking + whole_call);
@@ -311,6 +323,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
+
         assert_eq!(count, 5);
         assert!(error.text().contains("max_blocks"), "{error}");
     }

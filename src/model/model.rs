@@ -119,8 +119,10 @@ pub trait Model: Send + Sync + 'static {
             if fold.is_stopped() {
                 break;
             }
+
             pace.step(meter.bytes().saturating_sub(old_bytes)).await;
         }
+
         fold.finish()
     }
 }

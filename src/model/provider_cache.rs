@@ -44,6 +44,7 @@ impl Counted {
             tokens = total([tokens, counter.count_message(message)]);
             self.seen.push((message.clone(), tokens));
         }
+
         tokens
     }
 }

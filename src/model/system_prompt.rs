@@ -66,11 +66,13 @@ impl SystemPrompt {
             self.remove(&id);
             return;
         }
+
         let section = Section {
             id,
             text,
             stability,
         };
+
         match self.0.iter().position(|old| old.id == section.id) {
             Some(at) if self.0[at] == section => {}
             Some(at) => Arc::make_mut(&mut self.0)[at] = section,

@@ -171,18 +171,22 @@ fn kind_v6(address: Ipv6Addr) -> Kind {
     if parts.starts_with(&NAT64) {
         return kind_v4(embedded(address));
     }
+
     let bits = address.to_bits();
     let shared = |network| (bits ^ Ipv6Addr::from(network).to_bits()).leading_zeros();
     if let Some(kind) = listed(&V6, shared) {
         return kind;
     }
+
     if parts[0] & 0xe000 != 0x2000 {
         return Special("outside the allocated addresses");
     }
+
     // ISATAP: a router delivers the packet to the embedded IPv4 address.
     if matches!(parts[4], 0 | 0x200) && parts[5] == 0x5efe {
         return Special("an ISATAP address");
     }
+
     Public
 }
 

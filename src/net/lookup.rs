@@ -27,6 +27,7 @@ pub(crate) async fn addresses(
     if is_trusted {
         return Ok(addresses);
     }
+
     let mut refusal = AddressRefused(format!("{host} has no address"));
     addresses.retain(|address| match policy.check_address(*address) {
         Ok(()) => true,
@@ -37,6 +38,7 @@ pub(crate) async fn addresses(
             false
         }
     });
+
     if addresses.is_empty() {
         Err(refusal)
     } else {

@@ -109,11 +109,14 @@ impl AddressPolicy {
             let text = format!("{host:?} is not a host; write example.com or example.com:8080");
             Error::new(ErrorKind::Config, text)
         };
+
         if host.contains(['/', '?', '#', '@', '\\']) || host.contains(char::is_whitespace) {
             return Err(no_host());
         }
+
         let parse = |scheme| Url::parse(&format!("{scheme}://{host}/")).map_err(|_| no_host());
         let url = parse("http")?;
+
         // `Url` omits the default port of its own scheme, but not that of the other scheme.
         let port = url.port().or(parse("https")?.port());
         let name = plain(url.host_str().ok_or_else(no_host)?).to_owned();
@@ -189,16 +192,20 @@ impl AddressPolicy {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err(AddressRefused("the URL names no host".to_owned()));
         };
+
         if self.trusts(url) {
             return Ok(());
         }
+
         if let Some(ip) = literal(host) {
             return self.check_address(SocketAddr::new(ip, port));
         }
+
         // The name may resolve to one of the added addresses.
         if !self.addresses.iter().any(|address| address.port() == port) {
             self.check_port(port)?;
         }
+
         self.check_name(plain(host))
     }
 
@@ -207,15 +214,18 @@ impl AddressPolicy {
         if name.split('.').any(str::is_empty) || !name.bytes().all(is_allowed) {
             return Err(AddressRefused(format!("{name:?} is not a host name")));
         }
+
         let is_within = |end: &str| {
             let head = name.strip_suffix(end);
             head.is_some_and(|head| head.is_empty() || head.ends_with('.'))
         };
+
         if METADATA.iter().any(|end| is_within(end)) || name.starts_with("metadata.google.") {
             return Err(AddressRefused(format!(
                 "{name} is a cloud's metadata service"
             )));
         }
+
         let is_loopback = is_within("localhost") || is_within("localdomain");
         let is_local = !name.contains('.') || LOCAL.iter().any(|end| is_within(end));
         if is_loopback || is_local && !self.private {
@@ -256,27 +266,34 @@ fn spelled(text: &str) -> Result<Url, AddressRefused> {
         let (excerpt, _) = text::head(text, 100);
         Err(AddressRefused(format!("{excerpt:?} {why}")))
     };
+
     let text = text.trim();
     if text.len() > MAX_URL {
         return reject("is too long for a URL");
     }
+
     // URL parsers treat these characters differently.
     if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
         return reject("has characters that do not belong in a URL");
     }
+
     let Some((scheme, suffix)) = text.split_once("://") else {
         return reject("is not a URL; write https://example.com/");
     };
+
     if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") {
         return reject("is not http or https");
     }
+
     let authority = suffix.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
         return reject("names no host");
     }
+
     if authority.contains('@') {
         return Err(AddressRefused(WITH_USER.to_owned()));
     }
+
     match Url::parse(text) {
         Ok(mut url) => {
             url.set_fragment(None);

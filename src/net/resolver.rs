@@ -83,14 +83,17 @@ mod tests {
                 let _ = receiver.lock().unwrap().recv();
                 Ok(())
             };
+
             let call = bounded(&places, look_up);
             assert!(timeout(Duration::from_millis(20), call).await.is_err());
             start_receivers.push(start_receiver);
         }
+
         for (at, start_receiver) in start_receivers.into_iter().enumerate() {
             // The others were cancelled before a slot was free.
             assert_eq!(start_receiver.await.is_ok(), at < 2, "{at}");
         }
+
         assert_eq!(places.available_permits(), 0);
         drop(sender);
         bounded(&places, || Ok(())).await.unwrap();

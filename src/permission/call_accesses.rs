@@ -52,6 +52,7 @@ impl<'a> CallAccesses<'a> {
             is_guessed = family(&call.name) == Family::Other;
             accesses = accesses_by_argument(&call.name, &call.args, read_only, context);
         }
+
         if context.follows_links {
             let targets: Vec<_> = accesses
                 .iter()
@@ -59,6 +60,7 @@ impl<'a> CallAccesses<'a> {
                 .collect();
             accesses.extend(targets);
         }
+
         Self {
             tool: &call.name,
             args: &call.args,
@@ -131,24 +133,29 @@ fn accesses_by_argument(
             .find_map(|name| args.get(name)?.as_str())
             .map(str::to_owned)
     };
+
     let mut accesses = Vec::new();
     if let Some(command) = text(&["command", "cmd"]) {
         accesses.push(CallAccess::command(&command, context));
     }
+
     if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
         let is_read = match family(tool) {
             Family::Read => true,
             Family::Write => false,
             _ => read_only,
         };
+
         accesses.push(if is_read {
             CallAccess::Read(path)
         } else {
             CallAccess::Write(path)
         });
     }
+
     if let Some(url) = text(&["url"]) {
         accesses.push(CallAccess::Url(url));
     }
+
     accesses
 }

@@ -65,10 +65,12 @@ impl CommandPaths {
                 let link_targets = links.of_word(&word, directories);
                 (word, link_targets)
             });
+
             let readings = readings.collect();
             let word = word.clone();
             PathWord { word, readings }
         };
+
         let read_words = analysis.reads.iter().chain(directories);
         Self {
             read: read_words.map(&mut make_path_word).collect(),

@@ -71,6 +71,7 @@ impl PermissionConfig {
                 rules.push(rule.with_source(source.clone()));
             }
         }
+
         Ok(rules)
     }
 }

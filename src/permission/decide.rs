@@ -49,6 +49,7 @@ impl Policy<'_> {
                 Match::No => {}
             }
         }
+
         let in_plan = self.mode == PermissionMode::Plan;
         if in_plan && !call.read_only {
             return Explanation::new(
@@ -56,9 +57,11 @@ impl Policy<'_> {
                 "only read-only tools are allowed in plan mode",
             );
         }
+
         if granted {
             return Explanation::new(Behavior::Allow, "allowed for this session");
         }
+
         let question = self
             .asks(call, possible_match)
             .map(|question| match self.mode {
@@ -68,10 +71,12 @@ impl Policy<'_> {
         if let Some(question) = question {
             return question;
         }
+
         let uncovered = match self.allows(call) {
             Ok(allowed) => return allowed,
             Err(uncovered) => uncovered,
         };
+
         self.by_mode(call, uncovered.as_deref())
     }
 
@@ -88,16 +93,19 @@ impl Policy<'_> {
                         Some(message) => message.to_owned(),
                         None => format!("rule {rule} asks"),
                     };
+
                     return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
                 }
                 Match::Maybe => possible_match = possible_match.or(Some(rule)),
                 Match::No => {}
             }
         }
+
         if let Some(rule) = possible_match {
             let text = format!("it may be what rule {rule} is about");
             return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
         }
+
         let restricted = self
             .rules
             .iter()
@@ -108,9 +116,11 @@ impl Policy<'_> {
                 Some(_) => Weight::Script,
                 None => Weight::Refused,
             };
+
             if let Some(reason) = analysis.reason(Weight::Refused) {
                 return Some(Explanation::new(Behavior::Ask, reason.to_string()).by_protection());
             }
+
             if let Some(rule) = restricted
                 && !self.names_scripts(call, analysis)
                 && let Some(reason) = analysis.reason(weight)
@@ -119,6 +129,7 @@ impl Policy<'_> {
                 return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
             }
         }
+
         self.protected(call).map(|path| {
             let text = format!("{path} decides what runs later");
             Explanation::new(Behavior::Ask, text).by_protection()
@@ -155,12 +166,14 @@ impl Policy<'_> {
                         let mut paths = paths.paths_of(candidate, self.context);
                         paths.any(|path| path.is_known() && is(&path))
                     };
+
                     let targets = || {
                         paths
                             .targets
                             .iter()
                             .find(|candidate| has_match(candidate, &is_write_protected))
                     };
+
                     let changed_words = paths.words.iter().filter(|word| !word.only_reads);
                     let protected_path = paths
                         .written
@@ -182,6 +195,7 @@ impl Policy<'_> {
                 CallAccess::Read(_) | CallAccess::Url(_) => {}
             }
         }
+
         None
     }
 
@@ -191,12 +205,14 @@ impl Policy<'_> {
         let make_explanation = |rule: &Rule| {
             Explanation::new(Behavior::Allow, format!("allowed by rule {rule}")).with_rule(rule)
         };
+
         for rule in self.allowing(call) {
             let matcher = self.matcher(rule, call);
             if matcher.allows_all() || matcher.allows_argument() {
                 return Ok(make_explanation(rule));
             }
         }
+
         let mut last = None;
         for access in &call.accesses {
             let rule = match access {
@@ -206,8 +222,10 @@ impl Policy<'_> {
                     .find(|rule| self.matcher(rule, call).allows(access))
                     .ok_or(None)?,
             };
+
             last = Some(rule);
         }
+
         last.map(make_explanation).ok_or(None)
     }
 
@@ -221,26 +239,32 @@ impl Policy<'_> {
         if let Some(rule) = rules.find(|rule| self.matcher(rule, call).allows_commands()) {
             return Ok(rule);
         }
+
         let mut last = None;
         for simple_command in analysis.commands.iter().filter(|c| !c.guessed) {
             if is_harmless(simple_command, analysis) {
                 continue;
             }
+
             let Some(rule) = self.allows_simple(call, simple_command, analysis) else {
                 return Err(Some(format!("no rule allows `{simple_command}`")));
             };
+
             last = Some(rule);
         }
+
         let mut reasons = analysis.opaque.iter();
         if let Some(reason) = reasons.find(|reason| reason.weight() != Weight::Script) {
             return Err(Some(reason.to_string()));
         }
+
         let mut written_paths = command.paths.written.iter();
         if let Some(path_word) =
             written_paths.find(|path_word| !self.allows_written(call, command, path_word))
         {
             return Err(Some(format!("no rule allows writing {}", path_word.word)));
         }
+
         last.ok_or(None)
     }
 
@@ -268,10 +292,12 @@ impl Policy<'_> {
             self.allowing(call)
                 .any(|rule| self.matcher(rule, call).allows_redirection(path))
         };
+
         let is_covered = |path: PathOf| {
             self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
                 || path.is_known() && !path_word.word.is_glob() && is_allowed(&path)
         };
+
         path_word.is_discarded()
             || command
                 .paths
@@ -284,6 +310,7 @@ impl Policy<'_> {
             Some(uncovered) => uncovered.to_owned(),
             None => format!("no rule allows {}", call.tool),
         };
+
         match self.mode {
             PermissionMode::BypassPermissions => {
                 Explanation::new(Behavior::Allow, "permissions are bypassed")

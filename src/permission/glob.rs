@@ -71,6 +71,7 @@ pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {
             },
         }
     }
+
     pattern[p..].iter().all(|token| *token == GlobToken::Many)
 }
 
@@ -80,6 +81,7 @@ pub(crate) fn intersect(left: &[GlobToken], right: &[GlobToken]) -> bool {
     if left.len().saturating_mul(right.len()) > 1 << 22 {
         return true;
     }
+
     let mut row = vec![false; right.len() + 1];
     for i in (0..=left.len()).rev() {
         let mut next = vec![false; right.len() + 1];
@@ -96,8 +98,10 @@ pub(crate) fn intersect(left: &[GlobToken], right: &[GlobToken]) -> bool {
                 _ => false,
             };
         }
+
         row = next;
     }
+
     row[0]
 }
 
@@ -116,6 +120,7 @@ impl NameGlob {
             if alternatives.len() + open_patterns.len() > MAX_ALTERNATIVES {
                 return None;
             }
+
             match braces(&text) {
                 None => alternatives.push(tokens(&text)),
                 Some((before, items, after)) => {
@@ -124,10 +129,12 @@ impl NameGlob {
                     {
                         return None;
                     }
+
                     open_patterns.extend(items.iter().map(|item| format!("{before}{item}{after}")));
                 }
             }
         }
+
         Some(Self { alternatives })
     }
 

@@ -47,5 +47,6 @@ fn grants<'a>(call: &'a CallAccesses<'_>) -> impl Iterator<Item = Grant> + 'a {
             None => url.clone(),
         }),
     });
+
     call_grant.into_iter().chain(parts)
 }

@@ -14,18 +14,23 @@ pub(super) fn canonical(host: &str) -> Option<String> {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
         return Some(format!("[{address}]"));
     }
+
     let host = host.trim_end_matches('.');
+
     // An internationalised name is at most four times as long as its ASCII form.
     if host.len() > 4 * MAX_HOST {
         return None;
     }
+
     let labels = host.split('.').map(label).collect::<Option<Vec<_>>>()?;
     let host = labels.join(".");
     if host.len() > MAX_HOST {
         return None;
     }
+
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
+
     // Some parsers read `127.1` or `0x7f000001` as an address.
     (!is_number || host.parse::<Ipv4Addr>().is_ok()).then_some(host)
 }
@@ -72,6 +77,7 @@ fn punycode(label: &str) -> Option<String> {
     if basic_count > 0 {
         out.push('-');
     }
+
     let (mut n, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic_count);
     while handled < total {
         let next = label.chars().map(u32::from).filter(|c| *c >= n).min()?;
@@ -81,9 +87,11 @@ fn punycode(label: &str) -> Option<String> {
             if c < n {
                 delta = delta.checked_add(1)?;
             }
+
             if c != n {
                 continue;
             }
+
             let mut remaining = delta;
             let mut k = BASE;
             loop {
@@ -91,20 +99,24 @@ fn punycode(label: &str) -> Option<String> {
                 if remaining < threshold {
                     break;
                 }
+
                 out.push(digit(
                     threshold + (remaining - threshold) % (BASE - threshold),
                 ));
                 remaining = (remaining - threshold) / (BASE - threshold);
                 k += BASE;
             }
+
             out.push(digit(remaining));
             bias = adapted(delta, handled + 1, handled == basic_count);
             delta = 0;
             handled += 1;
         }
+
         delta += 1;
         n += 1;
     }
+
     Some(out)
 }
 

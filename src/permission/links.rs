@@ -38,9 +38,11 @@ impl<'a> Links<'a> {
         if !self.context.follows_links || word.starts_with_dash() {
             return Vec::new();
         }
+
         let Some((path, suffix)) = fixed(word, self.context) else {
             return Vec::new();
         };
+
         let mut bases = vec![String::new()];
         if !path.starts_with('/') {
             for directory in directories.iter().take(MAX_DIRECTORIES) {
@@ -50,12 +52,14 @@ impl<'a> Links<'a> {
                 }
             }
         }
+
         let mut targets = Vec::new();
         for base in bases {
             let path = join(&base, &path);
             if self.targets.len() >= MAX_PATHS && !self.targets.contains_key(&path) {
                 return vec![Word::unknown()];
             }
+
             let context = self.context;
             let target = self
                 .targets
@@ -66,10 +70,12 @@ impl<'a> Links<'a> {
                 if !suffix.is_empty() {
                     word.push_text("/", true);
                 }
+
                 word.parts.extend_from_slice(suffix);
                 word
             }));
         }
+
         targets
     }
 }
@@ -93,6 +99,7 @@ fn fixed<'w>(word: &'w Word, context: &PathContext) -> Option<(String, &'w [Part
             _ => return None,
         }
     }
+
     Some((path, &[]))
 }
 
@@ -115,6 +122,7 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
         _ if path.starts_with('/') => PathBuf::from(path),
         _ => Path::new(workspace?).join(path),
     };
+
     let real_path = resolve(&full_path, MAX_LINKS)?;
     let workspace_path = workspace.and_then(|workspace| {
         let relative_path = real_path
@@ -122,6 +130,7 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
             .ok()?;
         Some(Path::new(workspace).join(relative_path))
     });
+
     let lexical_path = lexical(&workspace_path.unwrap_or(real_path).to_string_lossy());
     (lexical_path != lexical(&full_path.to_string_lossy())).then_some(lexical_path)
 }
@@ -132,9 +141,11 @@ fn resolve(path: &Path, links: usize) -> Option<PathBuf> {
     if let Ok(real_path) = fs::canonicalize(path) {
         return Some(real_path);
     }
+
     let Some(Component::Normal(name)) = path.components().next_back() else {
         return None;
     };
+
     let parent = resolve(path.parent()?, links)?;
     let full_path = parent.join(name);
     match fs::read_link(&full_path) {

@@ -45,9 +45,11 @@ impl<'a> Matcher<'a> {
                 if commands.peek().is_none() {
                     return by_name.into();
                 }
+
                 if !self.governs_commands() {
                     return Match::No;
                 }
+
                 commands
                     .flat_map(|command| &command.analysis.commands)
                     .map(|command| pattern.catches(command))
@@ -89,6 +91,7 @@ impl<'a> Matcher<'a> {
                     if covers_reads {
                         best_match = best_match.max(self.read_match(&command.paths, pattern));
                     }
+
                     if covers_writes {
                         best_match = best_match.max(self.write_match(&command.paths, pattern));
                     }
@@ -96,6 +99,7 @@ impl<'a> Matcher<'a> {
                 CallAccess::Url(_) => {}
             }
         }
+
         if by_name && !has_access {
             Match::Yes
         } else {
@@ -117,6 +121,7 @@ impl<'a> Matcher<'a> {
                 }
             }
         }
+
         if has_access {
             best_match
         } else {
@@ -142,6 +147,7 @@ impl<'a> Matcher<'a> {
             let mut paths = paths.paths_of(path_word, self.context);
             paths.any(|path| pattern.lies_beneath(&path, self.context))
         };
+
         if paths.start_folders.iter().any(is_above) {
             best_match.max(Match::Maybe)
         } else {
@@ -210,6 +216,7 @@ impl<'a> Matcher<'a> {
         if !self.names_tool() {
             return false;
         }
+
         match &self.rule.kind {
             Kind::Named(pattern) => {
                 name_argument(self.call.args).is_some_and(|name| pattern.allows(&words_of(name)))

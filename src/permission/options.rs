@@ -119,8 +119,10 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
                 if !prefix.starts_with('-') {
                     break;
                 }
+
                 index += 1 + usize::from(values.split(' ').any(|known| known == prefix));
             }
+
             if index > 1 && index < plain_argv.len() {
                 let mut short_argv = vec![plain_argv[0].clone()];
                 short_argv.extend_from_slice(&plain_argv[index..]);
@@ -128,5 +130,6 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
             }
         }
     }
+
     vec![plain_argv]
 }

@@ -115,6 +115,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
         }
         (wanted, prefix_behavior) => wanted.or(prefix_behavior).unwrap_or(Behavior::Allow),
     };
+
     let (tool, specifier) = split_specifier(text)?;
     let name = tool_name(tool)?;
     let kind = match specifier {
@@ -122,6 +123,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
         Some("") => return Err(format!("empty specifier; write {tool} for every call")),
         Some(specifier) => kind(tool, &name, specifier)?,
     };
+
     let specifier = specifier.map(str::to_owned);
     Ok(Rule::from_parts(
         behavior,
@@ -187,9 +189,11 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
         }
         _ => Family::Other,
     };
+
     if names.iter().any(|name| PLAIN.contains(&name.as_str())) {
         return Err(format!("{tool} takes no specifier; write {tool}"));
     }
+
     match family {
         Family::Command => {
             if let Some((argument @ ("command" | "cmd"), value)) = specifier.split_once(':')
@@ -199,6 +203,7 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
                     "`{argument}:` names the argument that the specifier is about anyway; write {tool}({value})"
                 ));
             }
+
             CommandPattern::new(specifier).map(Kind::Command)
         }
         Family::Read | Family::Write => PathPattern::new(specifier).map(Kind::Path),

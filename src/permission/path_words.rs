@@ -106,9 +106,11 @@ fn candidates(word: &Word) -> Vec<Word> {
             words.push(with_home(suffix));
         }
     }
+
     if let Some(suffix) = word.without_prefix("file://") {
         words.push(suffix);
     }
+
     let mut letters = prefix.chars();
     if letters.next() == Some('-')
         && let Some(letter) = letters.next().filter(|c| c.is_ascii_alphabetic())
@@ -116,6 +118,7 @@ fn candidates(word: &Word) -> Vec<Word> {
     {
         words.push(with_home(suffix));
     }
+
     words
 }
 
@@ -184,6 +187,7 @@ pub(super) fn shows_files(analysis: &Analysis) -> bool {
             let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
             !text.starts_with('-') && !is_number
         };
+
         shows && command.argv.len() > 1 && command.argv.last().is_some_and(is_file)
     })
 }
@@ -228,6 +232,7 @@ fn targets_of(command: &SimpleCommand) -> Vec<Word> {
         "unzip" | "patch" => ('d', "--directory"),
         _ => return Vec::new(),
     };
+
     let words = &command.argv[1..];
     let mut targets = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -243,8 +248,10 @@ fn targets_of(command: &SimpleCommand) -> Vec<Word> {
             targets.extend(word.without_prefix(&format!("-{letter}")));
         }
     }
+
     if matches!(letter, 't' | ' ') {
         targets.extend(words.last().cloned());
     }
+
     targets
 }

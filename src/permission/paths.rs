@@ -48,14 +48,17 @@ impl PathPattern {
         if text.contains(|c: char| c.is_control()) {
             return Err("a path pattern holds no control characters".to_owned());
         }
+
         if text.starts_with('~') && text != "~" && !text.starts_with("~/") {
             return Err(format!(
                 "`{text}` names another user's home; write the absolute path"
             ));
         }
+
         if text.starts_with('!') {
             return Err("a pattern is not negated; write a rule of the other behaviour".to_owned());
         }
+
         Ok(Self {
             text: text.to_owned(),
         })
@@ -76,8 +79,10 @@ impl PathPattern {
                 segments.clear();
                 segments.push(Segment::Deep);
             }
+
             text
         };
+
         for name in remainder.split('/') {
             match name {
                 "" | "." => {}
@@ -88,6 +93,7 @@ impl PathPattern {
                 name => segments.push(Segment::Name(tokens(name))),
             }
         }
+
         segments
     }
 
@@ -122,6 +128,7 @@ impl PathPattern {
         } else {
             self.find(&pattern, path, beneath)
         };
+
         if path.is_known() {
             best_match
         } else {
@@ -144,6 +151,7 @@ impl PathPattern {
             fixed = fixed.iter().map(folded).collect();
             path = path.folded();
         }
+
         let end = fixed
             .iter()
             .position(|segment| !is_literal(segment))
@@ -160,6 +168,7 @@ fn folded(segment: &Segment) -> Segment {
     let Segment::Name(name) = segment else {
         return segment.clone();
     };
+
     let mut folded_tokens = Vec::with_capacity(name.len());
     for token in name {
         match token {
@@ -172,6 +181,7 @@ fn folded(segment: &Segment) -> Segment {
             wild => folded_tokens.push(*wild),
         }
     }
+
     Segment::Name(folded_tokens)
 }
 
@@ -216,6 +226,7 @@ impl PathOf {
             if directories.len() > MAX_DIRECTORIES {
                 bases.push(vec![Segment::Unknown]);
             }
+
             for directory in directories.iter().take(MAX_DIRECTORIES) {
                 for base in &bases.clone() {
                     let next = resolve(directory, base, context);
@@ -224,6 +235,7 @@ impl PathOf {
                     }
                 }
             }
+
             paths.extend(
                 bases
                     .iter()
@@ -231,6 +243,7 @@ impl PathOf {
                     .map(|base| resolve(word, base, context)),
             );
         }
+
         Self(paths)
     }
 
@@ -299,6 +312,7 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                 if at == 0 && text.starts_with('/') {
                     path.clear();
                 }
+
                 for c in text.chars() {
                     if c == '/' {
                         finish(&mut path, &mut name);
@@ -327,11 +341,13 @@ fn resolve(word: &Word, base: &[Segment], context: &PathContext) -> Vec<Segment>
                 if at == 0 {
                     path.clear();
                 }
+
                 path.push(Segment::Unknown);
                 return path;
             }
         }
     }
+
     finish(&mut path, &mut name);
     path
 }
@@ -371,8 +387,10 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (Some(_), Some(_)) => Match::Maybe,
             };
         }
+
         next_row = row;
     }
+
     next_row[0]
 }
 

@@ -28,21 +28,25 @@ impl CommandPattern {
             Some(body) => (body.trim_end(), true),
             None => (text, false),
         };
+
         let mut words = split(body)?;
         if !allows_more_words && words.len() > 1 && words.last() == Some(&PatternWord::Any) {
             words.pop();
             allows_more_words = true;
         }
+
         if words.is_empty() {
             return Err(
                 "empty specifier: write Bash for every command, Bash(git:*) for a prefix"
                     .to_owned(),
             );
         }
+
         if words == [PatternWord::Any] {
             words.clear();
             allows_more_words = true;
         }
+
         Ok(Self {
             words,
             allows_more_words,
@@ -60,10 +64,12 @@ impl CommandPattern {
         if self.is_any() {
             return true;
         }
+
         let argv = &command.argv;
         let Some(program) = argv.first().and_then(Word::literal) else {
             return false;
         };
+
         let allows_more_words =
             self.allows_more_words || (self.words.len() == 1 && ends_open(&self.words[0]));
         if let Some(script) = command.script {
@@ -73,17 +79,21 @@ impl CommandPattern {
                     .all(|token| matches!(token, GlobToken::Char(_))),
                 PatternWord::Any => false,
             });
+
             if !is_named {
                 return false;
             }
         }
+
         let first_fits = |word: &PatternWord| match word {
             PatternWord::Any => true,
             PatternWord::Word(tokens) => matches(tokens, &chars(&program)),
         };
+
         if !self.words.first().is_some_and(first_fits) {
             return false;
         }
+
         self.walk(
             argv,
             allows_more_words,
@@ -94,6 +104,7 @@ impl CommandPattern {
                     if has_star && up && !text.contains("://") {
                         return matches(tokens, &chars(&lexical(&text))).into();
                     }
+
                     matches(tokens, &chars(&text)).into()
                 }
                 None => Match::No,
@@ -107,9 +118,11 @@ impl CommandPattern {
         if self.is_any() {
             return Match::Yes;
         }
+
         if command.argv.is_empty() {
             return Match::No;
         }
+
         let allows_more_words = self.allows_more_words || self.words.last().is_some_and(ends_open);
         let mut best_match = Match::No;
         for argv in variants(&command.argv) {
@@ -120,6 +133,7 @@ impl CommandPattern {
                 return best_match;
             }
         }
+
         best_match
     }
 
@@ -150,6 +164,7 @@ impl CommandPattern {
                         }
                     }
                 };
+
                 if splits.get(j) == Some(&true) && best_match != Match::Yes {
                     // An expansion may produce any number of words.
                     let skip_match = row
@@ -159,10 +174,13 @@ impl CommandPattern {
                         .max(next_row[j]);
                     best_match = best_match.max(skip_match.min(Match::Maybe));
                 }
+
                 row[j] = best_match;
             }
+
             next_row = row;
         }
+
         next_row[0]
     }
 
@@ -172,25 +190,31 @@ impl CommandPattern {
             PatternWord::Word(tokens) => tokens.contains(&GlobToken::Many),
             PatternWord::Any => true,
         });
+
         if !crosses {
             return Match::No;
         }
+
         let Some(texts) = argv.iter().map(Word::literal).collect::<Option<Vec<_>>>() else {
             return Match::No;
         };
+
         let mut pattern = Vec::new();
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
                 pattern.push(GlobToken::Char(' '));
             }
+
             match word {
                 PatternWord::Any => pattern.push(GlobToken::Many),
                 PatternWord::Word(tokens) => pattern.extend_from_slice(tokens),
             }
         }
+
         if self.allows_more_words {
             pattern.push(GlobToken::Many);
         }
+
         matches(&pattern, &chars(&texts.join(" "))).into()
     }
 
@@ -200,17 +224,21 @@ impl CommandPattern {
         let Some(pattern_parts) = self.parts() else {
             return Match::No;
         };
+
         if pattern_parts.flags.is_empty() && pattern_parts.words.len() < 2 {
             return Match::No;
         }
+
         let Some(command_parts) = Parts::of(argv) else {
             return Match::No;
         };
+
         let is_open = self.allows_more_words || self.words.last().is_some_and(ends_open);
         let has_prefix = command_parts.begins_with(&pattern_parts.words);
         if !has_prefix || (!is_open && command_parts.words.len() != pattern_parts.words.len()) {
             return Match::No;
         }
+
         let program = &command_parts.words[0];
         let is_given = |flag: &String| has_flag(program, &command_parts.flags, flag);
         if !pattern_parts.flags.iter().all(is_given) {
@@ -220,13 +248,16 @@ impl CommandPattern {
                 Match::No
             };
         }
+
         // An exact rule does not cover further flags.
         let knows = |flag: &String| {
             let is_like = |wanted: &String| {
                 wanted == flag || (!flag.starts_with("--") && !wanted.starts_with("--"))
             };
+
             pattern_parts.flags.iter().any(is_like) || has_flag(program, &pattern_parts.flags, flag)
         };
+
         (is_open || command_parts.flags.iter().all(knows)).into()
     }
 
@@ -237,18 +268,21 @@ impl CommandPattern {
             let PatternWord::Word(tokens) = word else {
                 return None;
             };
+
             let is_open = tokens.last() == Some(&GlobToken::Many);
             let literal = tokens.iter().take(tokens.len() - usize::from(is_open));
             let text = literal.map(|token| match token {
                 GlobToken::Char(c) => Some(*c),
                 _ => None,
             });
+
             match text.collect::<Option<String>>()? {
                 text if text.starts_with('-') && text.len() > 1 => parts.flags.push(text),
                 text if !is_open => parts.words.push(text),
                 _ => return None,
             }
         }
+
         Some(parts)
     }
 }
@@ -281,6 +315,7 @@ impl Parts {
                 }
             }
         }
+
         Some(parts)
     }
 
@@ -301,6 +336,7 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
         if is_path && at > 0 && matches(tokens, &chars(&lexical(&text))) {
             return Match::Yes;
         }
+
         let text = chars(&text);
         if at == 0 {
             let folded_text = text
@@ -309,17 +345,21 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
                 .collect::<Vec<_>>();
             return (matches(tokens, &text) || matches(tokens, &folded_text)).into();
         }
+
         return matches(tokens, &text).into();
     }
+
     if at == 0 && !word.is_dynamic() {
         // A glob in the place of the program.
         let name = tokens.iter().map_while(|token| match token {
             GlobToken::Char(c) => Some(*c),
             _ => None,
         });
+
         let glob = program_glob(word);
         return matches(&glob, &name.collect::<Vec<_>>()).into();
     }
+
     let prefix = chars(&word.literal_prefix());
     let mut open_tokens = prefix
         .iter()
@@ -333,6 +373,7 @@ fn word_matches(tokens: &[GlobToken], word: &Word, at: usize) -> Match {
             return Match::No;
         }
     }
+
     if intersect(tokens, &open_tokens) {
         Match::Maybe
     } else {
@@ -351,6 +392,7 @@ fn program_glob(word: &Word) -> Vec<GlobToken> {
             _ => tokens.push(GlobToken::Many),
         }
     }
+
     match tokens
         .iter()
         .rposition(|token| *token == GlobToken::Char('/'))
@@ -383,8 +425,10 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
             } else {
                 tokens.push(GlobToken::Char(c));
             }
+
             continue;
         }
+
         match c {
             ' ' | '\t' => {
                 if has_word {
@@ -395,6 +439,7 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                     )?);
                     has_word = false;
                 }
+
                 continue;
             }
             '\'' | '"' => quote = Some(c),
@@ -403,6 +448,7 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 if tokens.last() != Some(&GlobToken::Many) {
                     tokens.push(GlobToken::Many);
                 }
+
                 raw.push(c);
             }
             c if c.is_control() => return Err("a command pattern is one line".to_owned()),
@@ -411,11 +457,14 @@ fn split(text: &str) -> Result<Vec<PatternWord>, String> {
                 raw.push(c);
             }
         }
+
         has_word = true;
     }
+
     if quote.is_some() {
         return Err("a quote without its end; write `\\'` or `\\\"` for the character".to_owned());
     }
+
     Ok(words)
 }
 
@@ -431,9 +480,11 @@ fn word(tokens: Vec<GlobToken>, raw: &str, first: bool) -> Result<PatternWord, S
             "`{raw}`: a rule is about one command; write a rule for each command of the list"
         ));
     }
+
     if raw.contains(":*") {
         return Err("`:*` stands only at the end; write `*` for a word in between".to_owned());
     }
+
     if first
         && let Some((name, _)) = raw.split_once('=')
         && !name.is_empty()
@@ -443,6 +494,7 @@ fn word(tokens: Vec<GlobToken>, raw: &str, first: bool) -> Result<PatternWord, S
             "`{name}=`: a rule names the command, not the variables before it"
         ));
     }
+
     Ok(if tokens == [GlobToken::Many] && raw == "*" {
         PatternWord::Any
     } else {

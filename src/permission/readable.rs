@@ -41,6 +41,7 @@ impl Readable {
             // A question about the call itself has already been answered.
             Behavior::Ask => Matcher::new(rule, call, context).catches() == Match::No,
         };
+
         let rules: Vec<Rule> = rules
             .iter()
             .filter(|rule| matches!(rule.kind, Kind::Path(_)))
@@ -72,6 +73,7 @@ impl Readable {
                 .chain([CallAccess::Read(path.to_owned())])
                 .collect(),
         };
+
         self.rules
             .iter()
             .all(|rule| Matcher::new(rule, &call, &self.context).catches() == Match::No)
@@ -83,6 +85,7 @@ impl Readable {
         if !self.context.follows_links {
             return None;
         }
+
         let (folder, name) = path.rsplit_once('/')?;
         let mut folders = lock(&self.folders);
         let target = match folders.get(folder) {
@@ -91,6 +94,7 @@ impl Readable {
                 .entry(folder.to_owned())
                 .or_insert_with(|| destination(folder, &self.context)),
         };
+
         target.as_ref().map(|folder| format!("{folder}/{name}"))
     }
 }

@@ -63,10 +63,12 @@ fn start_folders_of(command: &SimpleCommand) -> Vec<Word> {
     else {
         return Vec::new();
     };
+
     let argv = &command.argv;
     if !options.is_empty() && !argv.iter().any(|word| is_given(options, word)) {
         return Vec::new();
     }
+
     let mut start_words = argv[1..].to_vec();
     let begins_here = match program.as_str() {
         "grep" | "egrep" | "fgrep" => search_operand_count(argv, "efmABCdD") <= *needed,
@@ -87,9 +89,11 @@ fn start_folders_of(command: &SimpleCommand) -> Vec<Word> {
         }
         _ => false,
     };
+
     if begins_here {
         start_words.push(Word::from_text("."));
     }
+
     start_words
 }
 
@@ -118,13 +122,17 @@ fn search_operand_count(argv: &[Word], values: &str) -> usize {
             if name == prefix && name != "--files" && !FLAGS.split(' ').any(|flag| flag == name) {
                 words.next();
             }
+
             continue;
         }
+
         if prefix.starts_with('-') && values.contains('f') {
             let first = prefix.chars().skip(1).find(|c| values.contains(*c));
             has_pattern |= matches!(first, Some('e' | 'f'));
         }
+
         search_words.push(word.clone());
     }
+
     operands(&search_words, values).count() + usize::from(has_pattern)
 }

@@ -260,10 +260,12 @@ fn question(call: &CallAccesses<'_>, explanation: &Explanation) -> String {
         CallAccess::Write(path) => format!("write {}", printable(path)),
         CallAccess::Url(url) => format!("fetch {}", printable(url)),
     });
+
     let reason = match &explanation.source {
         Some(source) => format!("{} ({source})", explanation.why),
         None => explanation.why.clone(),
     };
+
     match action {
         Some(action) => format!("{} wants to {action}: {reason}", call.tool),
         None => format!("{}: {reason}", call.tool),

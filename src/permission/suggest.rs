@@ -23,6 +23,7 @@ pub(super) fn suggest(call: &CallAccesses<'_>) -> Vec<Rule> {
             }
         }
     }
+
     rules.dedup();
     rules
 }
@@ -32,14 +33,17 @@ fn command_rules(analysis: &Analysis) -> Option<Vec<Rule>> {
     if !analysis.opaque.is_empty() {
         return None;
     }
+
     let mut rules = Vec::new();
     for command in &analysis.commands {
         let words: Vec<String> = command.argv.iter().map(word).collect::<Option<_>>()?;
         if words.is_empty() {
             return None;
         }
+
         rules.extend(rule(&format!("Bash({})", words.join(" "))));
     }
+
     Some(rules)
 }
 

@@ -24,20 +24,24 @@ impl UrlPattern {
             Some(name) => (true, name.trim()),
             None => (!text.contains("://"), text),
         };
+
         if is_domain {
             return domain(name);
         }
+
         let (scheme, remainder) = text.split_once("://").unwrap_or(("", text));
         let end = remainder.find('/').unwrap_or(remainder.len());
         let mut host = remainder[..end].to_lowercase();
         if host.is_empty() || host.contains('@') {
             return Err(format!("`{text}` names no host"));
         }
+
         if !host.contains(['*', '?', ':']) {
             host = canonical(&host).ok_or_else(|| unusual(&host))?;
         } else if !host.is_ascii() {
             return Err(unusual(&host));
         }
+
         Ok(Self::Glob {
             scheme: scheme.to_lowercase(),
             host,
@@ -65,11 +69,13 @@ impl UrlPattern {
                 let is_match = |pattern: &str, text: &str| {
                     matches(&tokens(pattern), &text.chars().collect::<Vec<_>>())
                 };
+
                 let authority = if host.contains(':') {
                     &url.authority
                 } else {
                     &url.host
                 };
+
                 (scheme == "*" || *scheme == url.scheme)
                     && is_match(host, authority)
                     && (host.contains(':') || url.default_port)
@@ -84,16 +90,19 @@ fn domain(name: &str) -> Result<UrlPattern, String> {
         Some((name, port)) if !port.contains(']') => (name, Some(port)),
         _ => (name, None),
     };
+
     let name = name.strip_prefix("*.").unwrap_or(name);
     if name.trim_end_matches('.').is_empty() {
         return Err("empty specifier: write WebFetch(domain:example.com)".to_owned());
     }
+
     let host = canonical(name).ok_or_else(|| unusual(name))?;
     let port = match port.map(str::parse) {
         Some(Err(_)) => return Err(format!("what follows `{name}:` is not a port")),
         Some(Ok(port)) => Some(port),
         None => None,
     };
+
     Ok(UrlPattern::Domain { host, port })
 }
 
@@ -126,12 +135,14 @@ impl Url {
         {
             return None;
         }
+
         let (scheme, remainder) = match text.split_once("://") {
             Some((scheme, remainder)) => (scheme.to_ascii_lowercase(), remainder),
             // Some clients accept `https:evil.test` without slashes.
             None if text.starts_with("http") && text.contains(':') => return None,
             None => ("https".to_owned(), text),
         };
+
         let has_scheme = !scheme.is_empty()
             && scheme
                 .bytes()
@@ -141,17 +152,20 @@ impl Url {
         if !has_scheme || authority.contains(['@', '%']) {
             return None;
         }
+
         let (host, port) = host_and_port(&authority);
         let usual = match scheme.as_str() {
             "https" => Some(443),
             "http" => Some(80),
             _ => None,
         };
+
         let port = match port.filter(|port| !port.is_empty()) {
             Some(port) if !port.bytes().all(|b| b.is_ascii_digit()) => return None,
             Some(port) => Some(port.parse().ok()?),
             None => usual,
         };
+
         let host = canonical(host)?;
         let remainder = &remainder[end..];
         let (path, query) =
@@ -211,8 +225,10 @@ fn decoded(path: &str) -> String {
                 1
             }
         };
+
         remaining = &escape[length..];
     }
+
     out.push_str(remaining);
     out
 }

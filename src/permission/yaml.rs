@@ -56,6 +56,7 @@ impl PermissionConfig {
                 format!("permissions: the text has {size} bytes, more than {MAX_BYTES} bytes");
             return Err(Error::new(ErrorKind::Config, text));
         }
+
         let block: Option<Block> = from_str_with_options(yaml, plain())
             .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))?;
         let block = block.unwrap_or_default();

@@ -32,6 +32,7 @@ pub(crate) fn ask<'a, D: Decoder>(
             wanted,
             secrets,
         };
+
         Ok(decode(reply.body, decoder, reading))
     })
 }

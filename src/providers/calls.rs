@@ -125,6 +125,7 @@ impl Calls {
             name,
             args,
         } = *piece;
+
         // Either may come later than the call begins.
         check_call(id, name)?;
         let at = match self.find(piece, out.max_values()) {
@@ -136,9 +137,11 @@ impl Calls {
                 if let Some(index) = index {
                     self.of_index.insert(index, at);
                 }
+
                 at
             }
         };
+
         out.collect_bytes(args.len())?;
         let slot = &mut self.slots[at];
         if slot.own.is_empty() && !id.is_empty() {
@@ -146,22 +149,28 @@ impl Calls {
             let last = self.of_id.entry(id.to_owned()).or_insert(at);
             *last = at.max(*last);
         }
+
         if slot.name.is_empty() {
             slot.name.push_str(name);
         }
+
         slot.args.push_str(args);
+
         // Without its name a call cannot be shown; it may come after the first arguments. The id
         // is fixed once it has been shown.
         if slot.name.is_empty() || slot.args.is_empty() {
             return Ok(());
         }
+
         let position = at as u32;
         if slot.id.is_some() {
             if !args.is_empty() {
                 out.push(delta(position, args));
             }
+
             return Ok(());
         }
+
         let assigned = ids.assign(&slot.own, at);
         slot.id = Some(assigned.clone());
         out.push(ModelEvent::ToolCallStart {
@@ -169,6 +178,7 @@ impl Calls {
             id: assigned,
             name: slot.name.as_str().into(),
         });
+
         out.push(delta(position, &slot.args));
         Ok(())
     }
@@ -181,16 +191,19 @@ impl Calls {
         if let Some(index) = index {
             let at = *self.of_index.get(&index)?;
             let slot = &mut self.slots[at];
+
             // Some servers number every call 0 and tell them apart by their ids alone.
             let other_id = !id.is_empty() && !slot.own.is_empty() && slot.own != id;
             let begins = other_id && (!name.is_empty() || slot.is_whole(max_values));
             return (!begins).then_some(at);
         }
+
         if !id.is_empty()
             && let Some(at) = self.of_id.get(id)
         {
             return Some(*at);
         }
+
         let at = self.slots.len().checked_sub(1)?;
         let slot = &mut self.slots[at];
         let other_id = !id.is_empty() && !slot.own.is_empty();
@@ -219,12 +232,14 @@ impl Calls {
             if cut_off && (slot.name.is_empty() || !is_complete()) {
                 continue;
             }
+
             if slot.name.is_empty() {
                 return Err(Error::new(
                     ErrorKind::Protocol,
                     format!("the tool call {at} has no name"),
                 ));
             }
+
             let id = match slot.id {
                 Some(id) => id,
                 None => {
@@ -234,13 +249,16 @@ impl Calls {
                         id: id.clone(),
                         name: slot.name.as_str().into(),
                     });
+
                     id
                 }
             };
+
             out.push(ModelEvent::ToolCall(ToolCall::from_raw(
                 id, slot.name, slot.args,
             )));
         }
+
         Ok(())
     }
 }

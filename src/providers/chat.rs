@@ -41,6 +41,7 @@ pub(super) fn write_system(
     if texts.is_empty() {
         return Ok(());
     }
+
     out.extend_from_slice(b"{\"role\":\"system\",\"content\":");
     write_text(out, &texts.join(GAP))?;
     out.push(b'}');
@@ -55,11 +56,13 @@ pub(super) fn write_tools(tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result
         description: &'a str,
         parameters: &'a serde_json::Value,
     }
+
     #[derive(Serialize)]
     struct Tool<'a> {
         r#type: &'static str,
         function: Function<'a>,
     }
+
     let tools: Vec<_> = tools
         .iter()
         .map(|tool| Tool {

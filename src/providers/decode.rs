@@ -250,28 +250,34 @@ impl<D: Decoder> Stream for Decoding<D> {
         let (mut chunks, mut bytes) = (0, 0);
         loop {
             let done = this.decoder.is_done();
+
             // `Stop`, the last event, waits until the body is at its end: whoever sees it may
             // drop the stream, and with it the connection.
             if !(done && this.events.queue.len() == 1 && this.body.is_some()) {
                 if let Some(event) = this.events.queue.pop_front() {
                     return Poll::Ready(Some(Ok(event)));
                 }
+
                 if let Some(error) = this.failure.take() {
                     return Poll::Ready(Some(Err(error.context(this.provider))));
                 }
             }
+
             let Some(body) = this.body.as_mut() else {
                 return Poll::Ready(None);
             };
+
             if done {
                 ready!(this.poll_drain(cx));
                 continue;
             }
+
             if chunks >= QUIET_CHUNKS || bytes >= QUIET_BYTES {
                 // Nothing but comments and the like, and all of it ready.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
+
             let step = if this.unread {
                 this.pump()
             } else {
@@ -288,6 +294,7 @@ impl<D: Decoder> Stream for Decoding<D> {
                     }
                 }
             };
+
             if let Err(error) = step {
                 this.body = None;
                 this.failure = Some(error);
@@ -312,6 +319,7 @@ impl<D: Decoder> Decoding<D> {
                 }
             }
         }
+
         Poll::Ready(())
     }
 
@@ -324,15 +332,18 @@ impl<D: Decoder> Decoding<D> {
                     held.extend_from_slice(&chunk);
                     return Ok(());
                 };
+
                 if *first == b'{' {
                     self.frames = Frames::Document(Vec::new());
                     return self.chunk(chunk);
                 }
+
                 self.opening
                     .extend_from_slice(&chunk[..chunk.len().min(OPENING)]);
                 let mut sse = SseDecoder::new();
                 sse.feed(std::mem::take(held));
                 self.frames = Frames::Sse(sse);
+
                 // White space has no events.
                 self.pump()?;
                 self.chunk(chunk)
@@ -366,6 +377,7 @@ impl<D: Decoder> Decoding<D> {
                         self.unread = false;
                         break;
                     };
+
                     self.opening = Vec::new();
                     frame(decoder, event.name, event.data, events)?;
                 }
@@ -374,6 +386,7 @@ impl<D: Decoder> Decoding<D> {
                         self.unread = false;
                         break;
                     };
+
                     frame(decoder, "", line, events)?;
                 }
                 Frames::Unknown(_) | Frames::Document(_) => {
@@ -382,6 +395,7 @@ impl<D: Decoder> Decoding<D> {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -408,9 +422,11 @@ impl<D: Decoder> Decoding<D> {
                 return decoder.document(text, events);
             }
         }
+
         if decoder.is_done() {
             return Ok(());
         }
+
         if !is_event_stream(&self.opening) {
             let opening = String::from_utf8_lossy(&self.opening);
             return Err(unreadable(
@@ -419,6 +435,7 @@ impl<D: Decoder> Decoding<D> {
                 &self.secrets,
             ));
         }
+
         decoder.finish(events)
     }
 }

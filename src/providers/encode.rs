@@ -127,6 +127,7 @@ pub(super) fn encode<W: Wire>(
         Some(cache) if cache.wire == *wire => cache,
         _ => Box::new(Cache::new(wire.clone())),
     };
+
     let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
     let sections = cache.sections(request, lifted)?;
     let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
@@ -139,15 +140,18 @@ pub(super) fn encode<W: Wire>(
             .map(|call| call.id.clone())
             .collect(),
     };
+
     if extra.contains_key(MESSAGES) {
         head.push(b'}');
         return Ok((head.into(), history(&cache)));
     }
+
     head.extend_from_slice(b",\"messages\":[");
     if !opening.is_empty() {
         head.extend_from_slice(&opening);
         head.push(b',');
     }
+
     let body = cache.body(head, messages)?;
     let history = history(&cache);
     request.provider_cache().put(cache);
@@ -238,6 +242,7 @@ impl<W: Wire> Cache<W> {
         {
             return Ok(());
         }
+
         let mut bytes = Vec::new();
         self.wire.system(system, lifted, &mut bytes)?;
         self.system = Some(SystemBytes {
@@ -245,6 +250,7 @@ impl<W: Wire> Cache<W> {
             lifted: lifted.to_vec(),
             bytes,
         });
+
         Ok(())
     }
 
@@ -273,15 +279,18 @@ impl<W: Wire> Cache<W> {
         } else {
             self.ends.last().map_or(0, |end| end.byte)
         };
+
         let mut body = self.reopen(head, kept);
         if goes_on {
             if let Some(at) = self.last.breakpoint {
                 let at = self.start + at;
                 body.drain(at..at + W::BREAKPOINT.len());
             }
+
             begin = group.end;
             self.push(&messages[group], body.len());
         }
+
         loop {
             let group = self.group(messages, begin);
             if group.is_empty() {
@@ -290,19 +299,23 @@ impl<W: Wire> Cache<W> {
                     "there is no message to send",
                 ));
             }
+
             if body.len() > self.start {
                 body.push(b',');
             }
+
             let place = Place {
                 first: begin == 0,
                 last: group.end == messages.len(),
             };
+
             begin = group.end;
             let group = &messages[group];
             let breakpoint = self.wire.message(group, place, &mut body)?;
             if place.last {
                 return Ok(self.close(body, group, breakpoint));
             }
+
             self.push(group, body.len());
         }
     }
@@ -322,6 +335,7 @@ impl<W: Wire> Cache<W> {
                     Ok(sent) => sent,
                     Err(shared) => &**shared,
                 };
+
                 let mut body = head;
                 body.extend_from_slice(&sent[start..start + kept]);
                 body
@@ -378,12 +392,14 @@ impl<W: Wire> Cache<W> {
                 && end < messages.len()
                 && !self.wire.joins(&messages[end - 1], &messages[end])
         };
+
         while let Some(end) = self.ends.last()
             && !is_whole(end.message)
         {
             self.ends.pop();
             self.last = Last::default();
         }
+
         let end = self.ends.last().copied().unwrap_or_default();
         if let Some(ids) = &mut self.ids
             && end.message < self.messages.len()
@@ -393,6 +409,7 @@ impl<W: Wire> Cache<W> {
                 ids.remove(&call.id);
             }
         }
+
         self.messages.truncate(end.message);
     }
 

@@ -116,7 +116,9 @@ impl Model for FallbackModel {
             state: State::Over,
             emitted: false,
         };
+
         falling.state = falling.attempts.next()?;
+
         // The first answer is awaited here, so that a failure of all models is this call's.
         while let State::Opening(opening) = &mut falling.state {
             falling.state = match opening.await {
@@ -124,6 +126,7 @@ impl Model for FallbackModel {
                 Err(error) => falling.attempts.after(error)?,
             };
         }
+
         Ok(Box::pin(falling))
     }
 }
@@ -167,6 +170,7 @@ impl Attempts {
             Some(slots) => slots.0,
             None => Vec::new(),
         };
+
         slots.resize_with(models.len(), ProviderCache::default);
         request.provider_cache().put(Box::new(Slots(slots.clone())));
         Self {
@@ -190,6 +194,7 @@ impl Attempts {
                 "a fallback model without any model",
             ));
         };
+
         let model = model.clone();
         let mut request = self.request.clone().with_provider_cache(slot.clone());
         let mut card = None;
@@ -197,6 +202,7 @@ impl Attempts {
             request.model = None;
             card = Some(model.card(&request));
         }
+
         self.next += 1;
         Ok(State::Opening(Box::pin(async move {
             let stream = model.stream(request).await?;
@@ -238,13 +244,16 @@ fn signed(stream: ModelStream, card: ModelCard) -> ModelStream {
                     answered_by: Some(card),
                     ..ResponseHead::default()
                 };
+
                 head = Some(Ok(ModelEvent::Start(Box::new(missing))));
                 Ok(event)
             }
             (event, _) => event,
         };
+
         stream::iter(head.into_iter().chain([event]))
     };
+
     stream.flat_map(sign).boxed()
 }
 
@@ -283,6 +292,7 @@ impl Stream for Falling {
                     None => Ok(State::Over),
                 },
             };
+
             let restarts = matches!(step, Ok(State::Opening(_)));
             match step {
                 Ok(state) => this.state = state,
@@ -291,6 +301,7 @@ impl Stream for Falling {
                     return Poll::Ready(Some(Err(error)));
                 }
             }
+
             if restarts && std::mem::take(&mut this.emitted) {
                 return Poll::Ready(Some(Ok(ModelEvent::Restart)));
             }

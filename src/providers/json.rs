@@ -65,6 +65,7 @@ pub(crate) fn call_args(call: &ToolCall) -> Result<Cow<'_, str>> {
     if !call.args.is_object() {
         return Ok(Cow::Borrowed("{}"));
     }
+
     match call.raw_args.as_deref().map(str::trim) {
         Some(raw) if raw.starts_with('{') && serde_json::from_str::<&RawValue>(raw).is_ok() => {
             Ok(acceptable(raw))
@@ -94,6 +95,7 @@ pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut kept = 0;
     let mut at = 0;
+
     // What is no JSON may end in a backslash.
     while let Some(found) = json
         .as_bytes()
@@ -109,6 +111,7 @@ pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
             },
             Some(unit) => (6, matches!(unit, 0 | 0xDC00..=0xDFFF)),
         };
+
         at = start + len;
         if refused {
             out.push_str(&json[kept..start]);
@@ -116,9 +119,11 @@ pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
             kept = at;
         }
     }
+
     if kept == 0 {
         return Cow::Borrowed(json);
     }
+
     out.push_str(&json[kept..]);
     Cow::Owned(out)
 }

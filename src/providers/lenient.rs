@@ -359,11 +359,13 @@ mod tests {
                 .map(|l| l.0)
                 .ok()
         };
+
         assert_eq!(list("null"), Some(vec![]));
         assert_eq!(list("[null,[1]]"), Some(vec![vec![1]]));
         let few = |json: &str| {
             serde_json::from_str::<Few<u8>>(json).map(|few| few.into_iter().collect::<Vec<_>>())
         };
+
         for (json, expected) in [
             ("null", vec![]),
             ("[]", vec![]),

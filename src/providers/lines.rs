@@ -28,17 +28,20 @@ impl LineDecoder {
                 self.buffer.stash(len)?;
                 return Ok(None);
             };
+
             if self.buffer.rest().is_empty() {
                 check_len(end)?;
                 if !self.buffer.ahead()[..end].trim_ascii().is_empty() {
                     return Ok(Some(utf8(&self.buffer.take(next)[..end])?.trim()));
                 }
+
                 self.buffer.skip(next);
             } else {
                 self.buffer.stash(next)?;
                 if !self.buffer.rest().trim_ascii().is_empty() {
                     return Ok(Some(utf8(self.buffer.take_rest())?.trim()));
                 }
+
                 self.buffer.take_rest();
             }
         }

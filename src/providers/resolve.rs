@@ -35,10 +35,12 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
         (None, Some((provider, name))) => (provider, name),
         (None, None) => return Err(unknown(&format!("the model {spec:?} names no provider"))),
     };
+
     let name = name.trim();
     if name.is_empty() {
         return Err(unknown(&format!("{spec:?} names no model")));
     }
+
     match PROVIDERS.iter().find(|(known, _)| *known == provider) {
         Some((_, from_env)) => from_env(name),
         None => Err(unknown(&format!("the provider {provider:?} is not known"))),

@@ -77,6 +77,7 @@ impl SseDecoder {
         if !self.started && !self.pass_bom()? {
             return Ok(None);
         }
+
         loop {
             self.buffer.settle();
             self.pass_lf()?;
@@ -91,6 +92,7 @@ impl SseDecoder {
                         return Ok(None);
                     }
                 };
+
                 check_len(fields.len)?;
                 self.after_cr = fields.open_cr(self.buffer.ahead().len());
                 if fields.data.is_some() {
@@ -98,6 +100,7 @@ impl SseDecoder {
                         .event(self.buffer.take(fields.len), &self.joined)
                         .map(Some);
                 }
+
                 self.buffer.skip(fields.len);
             } else if !self.finish_rest()? {
                 return Ok(None);
@@ -135,14 +138,17 @@ impl SseDecoder {
         let Some(first) = self.buffer.ahead().first().filter(|_| self.after_cr) else {
             return Ok(());
         };
+
         self.after_cr = false;
         if *first != b'\n' {
             return Ok(());
         }
+
         if self.buffer.rest().is_empty() {
             self.buffer.skip(1);
             return Ok(());
         }
+
         self.buffer.stash(1)?;
         self.line_start = self.buffer.rest().len();
         Ok(())
@@ -160,11 +166,13 @@ impl SseDecoder {
             if blank {
                 return Ok(true);
             }
+
             if self.after_cr {
                 // The LF of a CRLF may be the next chunk's first byte.
                 return Ok(false);
             }
         }
+
         let len = self.buffer.ahead().len();
         self.buffer.stash(len)?;
         Ok(false)
@@ -186,6 +194,7 @@ impl SseDecoder {
             self.buffer.stash(fits)?;
             return Ok(false);
         }
+
         self.started = true;
         Ok(true)
     }
@@ -226,6 +235,7 @@ impl Fields {
             len: 0,
             ends_with_cr: false,
         };
+
         let mut start = 0;
         while let Some(end) = memchr2(b'\n', b'\r', &bytes[start..]) {
             let end = start + end;
@@ -235,9 +245,11 @@ impl Fields {
                 fields.ends_with_cr = bytes[next - 1] == b'\r';
                 return Scan::Complete(fields);
             }
+
             fields.line(bytes, start..end, joined);
             start = next;
         }
+
         Scan::Incomplete { line_start: start }
     }
 
@@ -247,6 +259,7 @@ impl Fields {
             let space = usize::from(text.get(name_len + 1) == Some(&b' '));
             (line.start + name_len + 1 + space).min(line.end)..line.end
         };
+
         if text.starts_with(b"data") && matches!(text.get(4), None | Some(b':')) {
             let value = value(4);
             self.data = Some(match self.data.take() {
@@ -256,6 +269,7 @@ impl Fields {
                         joined.clear();
                         joined.extend_from_slice(&bytes[first]);
                     }
+
                     joined.push(b'\n');
                     joined.extend_from_slice(&bytes[value]);
                     Data::Joined
@@ -278,15 +292,18 @@ impl Fields {
             Some(whole) => Ok(&whole[range.clone()]),
             None => utf8(&bytes[range.clone()]),
         };
+
         let name = match &self.name {
             Some(range) => text(range)?,
             None => "message",
         };
+
         let data = match &self.data {
             Some(Data::Line(range)) => text(range)?,
             Some(Data::Joined) => utf8(joined)?,
             None => "",
         };
+
         Ok(SseEvent { name, data })
     }
 }

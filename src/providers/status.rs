@@ -36,13 +36,16 @@ pub(crate) fn from_response(
         "" => format!("{label} {status}"),
         message => format!("{label} {status}: {message}"),
     };
+
     let mut error = Error::new(kind, text).with_status(status);
     if let Some(id) = request_id.or(refusal.request_id.as_deref()) {
         error = error.with_request_id(id);
     }
+
     if let Some(wait) = retry_after(headers) {
         error = error.with_retry_after(wait);
     }
+
     match header(headers, "x-should-retry") {
         _ if kind == ErrorKind::QuotaExhausted => error.with_retryable(false),
         Some("true") => error.with_retryable(true),
@@ -90,10 +93,12 @@ impl Refusal {
                 ..Self::default()
             },
         };
+
         refusal.message = secrets.head(&refusal.message, MESSAGE_LIMIT);
         for code in &mut refusal.codes {
             *code = secrets.head(code, CODE_LIMIT);
         }
+
         refusal.request_id = refusal
             .request_id
             .map(|id| secrets.head(&id, REQUEST_ID_LIMIT));
@@ -107,6 +112,7 @@ impl Refusal {
             Some(error @ (Value::Object(_) | Value::String(_))) => error,
             _ => body,
         };
+
         let details = error.get("details");
         let codes = [
             details.and_then(|details| details.get("error_code")),
@@ -119,6 +125,7 @@ impl Refusal {
             Value::Number(code) => Some(code.to_string()),
             _ => None,
         });
+
         let message = error
             .as_str()
             .or_else(|| text_of(error, &["message", "detail", "error", "msg"]))
@@ -169,6 +176,7 @@ fn is_quota(refusal: &Refusal) -> bool {
                 | "402"
         ) || code.ends_with("_spend_limit_exceeded")
     });
+
     by_code || contains_any(&refusal.message, &["credit balance is too low"])
 }
 
@@ -180,6 +188,7 @@ fn is_context(refusal: &Refusal) -> bool {
             "context_length_exceeded" | "exceed_context_size_error" | "string_above_max_length"
         )
     });
+
     by_code
         || contains_any(
             &refusal.message,
@@ -210,9 +219,11 @@ fn kind(status: Option<u16>, refusal: &Refusal) -> ErrorKind {
     if status == Some(402) || is_quota(refusal) {
         return ErrorKind::QuotaExhausted;
     }
+
     if matches!(status, None | Some(400 | 413 | 422 | 500)) && is_context(refusal) {
         return ErrorKind::ContextTooLong;
     }
+
     match status {
         Some(status) => kind_of_status(status),
         None => refusal
@@ -273,11 +284,13 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         let is_wait = value >= 0.0;
         is_wait.then(|| Duration::try_from_secs_f64(value * unit).unwrap_or(Duration::MAX))
     };
+
     let milliseconds = header(headers, "retry-after-ms").and_then(|text| seconds(text, 1e-3));
     milliseconds.or_else(|| {
         let text = header(headers, RETRY_AFTER.as_str())?;
         seconds(text, 1.0).or_else(|| {
             let date = httpdate::parse_http_date(text).ok()?;
+
             // Before now means that the time is up.
             Some(
                 date.duration_since(SystemTime::now())

@@ -45,6 +45,7 @@ impl Wholeness {
                 self.state = State::Ended(is_valid);
             }
         }
+
         match self.state {
             State::Blank => true,
             State::Open => false,
@@ -63,8 +64,10 @@ impl Wholeness {
                 b'"' => self.in_string = false,
                 _ => {}
             }
+
             return;
         }
+
         match (self.state, byte) {
             (_, b' ' | b'\t' | b'\n' | b'\r') | (State::Scalar, _) => {}
             (State::Ended(_), _) => self.state = State::Ended(false),

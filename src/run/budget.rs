@@ -196,16 +196,19 @@ impl Budget {
             let text = "the time limit of the run is reached".to_owned();
             return Some((ExitReason::MaxDuration, text));
         }
+
         if self.remaining_usd().is_some_and(|usd| usd <= 0.0) {
             let spent = self.spent_usd().unwrap_or_default();
             let text = format!("the budget is used up: {spent:.6} USD spent");
             return Some((ExitReason::MaxBudget, text));
         }
+
         if self.remaining_tokens() == Some(0) {
             let spent = self.spent_tokens();
             let text = format!("the token budget is used up: {spent} tokens spent");
             return Some((ExitReason::MaxBudget, text));
         }
+
         None
     }
 
@@ -236,6 +239,7 @@ impl Budget {
                         Some((_, text)) => text,
                         None => uncovered(may_wait),
                     };
+
                     return Err(Error::new(ErrorKind::BudgetExhausted, reason).attributed());
                 }
             }
@@ -244,6 +248,7 @@ impl Budget {
 
     fn try_reserve(&self, estimate: Estimate, clock: &Arc<PollClock>, may_wait: bool) -> Fit {
         let max_output = u64::from(estimate.max_output_tokens);
+
         // Budgets are always locked from the leaf to the root.
         let nodes: Vec<_> = self.chain().collect();
         let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
@@ -251,19 +256,23 @@ impl Budget {
         for (node, amounts) in nodes.iter().zip(&guards) {
             output = output.min(amounts.room(&node.limits, &estimate, max_output));
         }
+
         if output < max_output {
             if may_wait && guards.iter().any(|amounts| amounts.has_reserved()) {
                 return Fit::Wait;
             }
+
             if output == 0 {
                 return Fit::Never;
             }
         }
+
         let (usd, tokens) = (estimate.usd(output), estimate.tokens(output));
         for amounts in &mut guards {
             amounts.reserved_usd += usd;
             amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens.into());
         }
+
         drop(guards);
         let cap = (output < max_output).then_some(output as u32);
         Fit::Granted(Reservation {
@@ -321,6 +330,7 @@ impl Budget {
             Either::Left((permit, _)) => permit.ok(),
             Either::Right(_) => None,
         };
+
         CallPermit {
             holders: &root.permit_holders,
             holder: root.permit_holders.add(clock),
@@ -359,15 +369,18 @@ impl Amounts {
             let remaining = limit.saturating_sub(self.all_tokens());
             output = output.min(remaining.saturating_sub(estimate.input_tokens));
         }
+
         if let (Some(limit), Some(price)) = (limits.usd, estimate.price) {
             let remaining = limit - self.usd - self.reserved_usd - estimate.usd(0);
             if remaining <= 0.0 {
                 return 0;
             }
+
             if price.output > 0.0 {
                 output = output.min((remaining / price.output * 1e6) as u64);
             }
         }
+
         output
     }
 

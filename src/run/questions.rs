@@ -50,6 +50,7 @@ impl RunContext {
                 answer => return answer,
             }
         }
+
         // Held weakly: only responders keep the questions open.
         let questions = lock(&self.shared().questions).clone();
         let receiver = questions
@@ -59,6 +60,7 @@ impl RunContext {
             questions,
             id: request.id.clone(),
         };
+
         match (receiver, &self.0.parent) {
             (Some(receiver), _) => {
                 self.shared()

@@ -43,6 +43,7 @@ impl Queue {
         if lock(&self.0).is_open {
             return;
         }
+
         // Made without the lock, because it calls foreign code.
         let message = init();
         let reader = {
@@ -53,6 +54,7 @@ impl Queue {
             state.messages.push_front(message);
             state.reader.take()
         };
+
         reader.into_iter().for_each(Waker::wake);
     }
 
@@ -72,6 +74,7 @@ impl Queue {
                 None
             }
         };
+
         reader.into_iter().for_each(Waker::wake);
     }
 
@@ -83,19 +86,23 @@ impl Queue {
         } else {
             None
         };
+
         state.reader = match message {
             None => reader.cloned(),
             Some(_) => None,
         };
+
         if state.reader.is_some() && state.is_open {
             // Frees the buffer: a run may wait for a long time, and many may wait at once.
             state.messages = VecDeque::new();
         }
+
         let writers = if state.messages.is_empty() {
             std::mem::take(&mut state.writers)
         } else {
             Vec::new()
         };
+
         drop(state);
         writers.into_iter().for_each(Waker::wake);
         message
@@ -108,6 +115,7 @@ impl Queue {
             if state.messages.is_empty() {
                 return Poll::Ready(());
             }
+
             if !state
                 .writers
                 .iter()
@@ -115,6 +123,7 @@ impl Queue {
             {
                 state.writers.push(cx.waker().clone());
             }
+
             Poll::Pending
         })
         .await;

@@ -231,12 +231,14 @@ impl FinishedTask {
                 "The run ended before the task did; the task was ended with it.".to_owned(),
             ),
         };
+
         // Redacted before the cut, which could leave a part of a key.
         secret::redact_text(&mut text);
         if let Some(max_bytes) = max_bytes {
             let size = text.len();
             texts::cut_bytes(&mut text, size, max_bytes, max_bytes);
         }
+
         let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         let notification = TaskNotification::new(id, status, text);
         let kind = SystemKind::TaskNotification(Box::new(notification));
@@ -259,12 +261,15 @@ impl Stream for Run {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
+
         self.yielded += 1;
         if let Some(message) = self.shared.pop(None) {
             return Poll::Ready(Some(message));
         }
+
         // Then, background tasks; the loop last.
         self.poll_tasks(cx);
+
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
         // future that has panicked.
         if let Some(mut future) = self.future.take() {
@@ -276,6 +281,7 @@ impl Stream for Run {
                 Poll::Pending => self.future = Some(future),
             }
         }
+
         match self.shared.pop(Some(cx.waker())) {
             Some(message) => Poll::Ready(Some(message)),
             None if self.future.is_none() => Poll::Ready(None),

@@ -29,10 +29,12 @@ impl StateCell {
             f(copy.view());
             return Changed::default();
         }
+
         self.0.lend(|state| {
             let (todos, files) = (state.todos.clone(), state.files.clone());
             f(state.view());
             let mut changes = Changed::default();
+
             // Equal content keeps the existing allocation.
             if !Arc::ptr_eq(&todos, &state.todos) {
                 changes.todos = *todos != *state.todos;
@@ -40,12 +42,14 @@ impl StateCell {
                     state.todos = todos;
                 }
             }
+
             if !Arc::ptr_eq(&files, &state.files) {
                 changes.files = changed_paths(&files, &state.files);
                 if changes.files.is_empty() {
                     state.files = files;
                 }
             }
+
             changes
         })
     }

@@ -113,9 +113,11 @@ impl StopSignal {
             if let Poll::Ready(output) = future.as_mut().poll(cx) {
                 return Poll::Ready(Some(output));
             }
+
             if !self.poll_stopped(cx) {
                 return Poll::Pending;
             }
+
             let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_TIME)));
             grace.as_mut().poll(cx).map(|()| None)
         })

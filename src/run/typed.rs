@@ -87,8 +87,10 @@ fn read<T: DeserializeOwned>(output: RunOutput) -> Result<T> {
             }
             end => format!("the run ended ({end}) before the model gave an answer"),
         };
+
         return Err(Error::new(ErrorKind::StructuredOutput, text).attach(Arc::new(output)));
     };
+
     serde_json::from_value(value).map_err(|error| {
         let text = format!("the answer matches the schema but not the type: {error}");
         Error::new(ErrorKind::StructuredOutput, text)

@@ -149,6 +149,7 @@ impl Serialize for Source<'_> {
                 map.serialize_entry("data", text.as_deref().unwrap_or(data))?;
             }
         }
+
         map.end()
     }
 }
@@ -193,6 +194,7 @@ pub(super) fn parse(raw: &RawValue) -> serde_json::Result<Parsed> {
     let Ok(wire) = read::<Wire>(raw.get()) else {
         return Ok(Parsed::Part(opaque(raw)));
     };
+
     let part = match (&*wire.kind, wire.text, wire.source.as_ref().and_then(media)) {
         ("text", Some(text), _) => Part::Text(text),
         ("image", _, Some(media)) => Part::Image(media),
@@ -216,6 +218,7 @@ pub(super) fn parse(raw: &RawValue) -> serde_json::Result<Parsed> {
         ("thinking" | "redacted_thinking", ..) => Part::Thinking(provider_block(raw)),
         _ => opaque(raw),
     };
+
     Ok(Parsed::Part(part))
 }
 
@@ -225,6 +228,7 @@ pub(super) fn content(raw: &RawValue) -> serde_json::Result<Content> {
         let text: Option<String> = read(raw.get())?;
         return Ok(text.map_or_else(Content::new, Content::from));
     }
+
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get())?;
     blocks
         .into_iter()

@@ -17,6 +17,7 @@ impl Serialize for SdkMessage {
         if let Self::Unknown(message) = self {
             return one_line(&message.raw).serialize(serializer);
         }
+
         let mut fields = Fields::new(serializer.serialize_map(None)?, &self.envelope().extra);
         match self {
             Self::System(event) => event.write(&mut fields)?,
@@ -28,6 +29,7 @@ impl Serialize for SdkMessage {
             Self::PermissionRequest(request) => request.write(&mut fields)?,
             Self::Unknown(_) => {}
         }
+
         fields.end()
     }
 }
@@ -65,9 +67,11 @@ fn message(raw: Box<RawValue>) -> serde_json::Result<SdkMessage> {
             })));
         }
     };
+
     let mut message = with_extra(text, message, |message| &mut message.envelope_mut().extra)?;
     if let SdkMessage::Result(result) = &mut message {
         result.forget_hosted();
     }
+
     Ok(message)
 }

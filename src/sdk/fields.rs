@@ -42,6 +42,7 @@ impl<'a, M: SerializeMap> Fields<'a, M> {
         if self.extra.is_empty() {
             return self.map.serialize_entry(&key, value);
         }
+
         let inner = self.extra.get(&*key);
         self.known.push(key.clone());
         match inner {
@@ -121,6 +122,7 @@ fn rest(original: Value, known: &Value) -> Option<Value> {
                 None => Some((key, value)),
                 Some(known) => Some((key, rest(value, known)?)),
             };
+
             let unknown_items: Map<_, _> = original.into_iter().filter_map(unknown_field).collect();
             (!unknown_items.is_empty()).then_some(Value::Object(unknown_items))
         }
@@ -133,6 +135,7 @@ fn rest(original: Value, known: &Value) -> Option<Value> {
             if unknown_items.iter().all(Option::is_none) {
                 return None;
             }
+
             Some(
                 unknown_items
                     .into_iter()

@@ -166,6 +166,7 @@ impl Serialize for ApiStreamEvent {
         if let Self::Unknown(event) = self {
             return event.serialize(serializer);
         }
+
         let no_fields = Map::new();
         let mut fields = Fields::new(serializer.serialize_map(None)?, &no_fields);
         match self {
@@ -204,6 +205,7 @@ impl Serialize for ApiStreamEvent {
                 fields.put("error", error)?;
             }
         }
+
         fields.end()
     }
 }
@@ -224,6 +226,7 @@ impl Serialize for ReportedUsage<'_> {
                 map.serialize_entry(key, &tokens)?;
             }
         }
+
         map.serialize_entry("output_tokens", &self.0.output_tokens)?;
         map.end()
     }
@@ -234,6 +237,7 @@ impl Serialize for BlockStart {
         if let Self::Other(block) = self {
             return block.serialize(to);
         }
+
         let mut map = to.serialize_map(None)?;
         match self {
             Self::Text | Self::Other(_) => {
@@ -251,6 +255,7 @@ impl Serialize for BlockStart {
                 map.serialize_entry("input", &Map::new())?;
             }
         }
+
         map.end()
     }
 }

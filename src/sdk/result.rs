@@ -183,6 +183,7 @@ impl From<ModelWire> for ModelUsage {
         if let Some(basis) = wire.cost_basis.filter(|_| is_known) {
             wire.extra.insert("costBasis".into(), basis.into());
         }
+
         Self {
             input_tokens: wire.input_tokens,
             output_tokens: wire.output_tokens,
@@ -319,6 +320,7 @@ impl ResultMessage {
             to.maybe("result", &self.result)?;
             to.put("errors", &self.errors)?;
         }
+
         to.put("stop_reason", &self.stop_reason)?;
         to.put("total_cost_usd", &self.total_cost_usd.unwrap_or_default())?;
         to.put("usage", &self.usage)?;

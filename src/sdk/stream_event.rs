@@ -136,6 +136,7 @@ impl StreamEvents {
         if message.parent_tool_use_id().is_some() {
             return out;
         }
+
         match message {
             SdkMessage::System(event) => self.system(&event.kind, &mut out),
             SdkMessage::Partial(_) => {
@@ -149,6 +150,7 @@ impl StreamEvents {
             SdkMessage::Result(result) => self.result(result, &mut out),
             SdkMessage::User(_) | SdkMessage::PermissionRequest(_) | SdkMessage::Unknown(_) => {}
         }
+
         out
     }
 
@@ -192,6 +194,7 @@ impl StreamEvents {
                 .with_name(progress.tool_name.clone())
                 .with_run_id(id.clone())
         };
+
         match data["state"].as_str() {
             Some("started") => {
                 self.tools.push((id.clone(), progress.tool_name.clone()));
@@ -203,6 +206,7 @@ impl StreamEvents {
                 if field("is_error") == true {
                     data["is_error"] = true.into();
                 }
+
                 out.push(event(StreamEvent::TOOL_END).with_data(data));
             }
             _ => {}
@@ -219,6 +223,7 @@ impl StreamEvents {
                     .with_data(json!({"output": null, "is_error": true})),
             );
         }
+
         if result.is_error {
             let text = match &*result.errors {
                 [] => result
@@ -227,9 +232,11 @@ impl StreamEvents {
                     .unwrap_or_else(|| result.subtype.to_string()),
                 errors => errors.join("\n"),
             };
+
             out.push(StreamEvent::new(StreamEvent::ERROR).with_data(json!({ "error": text })));
             return;
         }
+
         let thread = &result.envelope.session_id;
         let data = json!({"thread_id": &**thread, "total_duration_ms": result.duration_ms});
         let done_event = StreamEvent::new(StreamEvent::DONE).with_data(data);

@@ -149,9 +149,11 @@ impl SystemKind {
                 if let Some(todos) = todos {
                     fields.insert("todos".into(), to_value(todos)?);
                 }
+
                 if let Some(files) = files {
                     fields.insert("files".into(), to_value(files)?);
                 }
+
                 Ok(fields.into())
             }
             Self::StreamRestart {

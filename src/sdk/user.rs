@@ -116,11 +116,13 @@ impl Serialize for All<'_> {
                 seq.serialize_element(&ToolResultBlock(result))?;
                 continue;
             }
+
             let parts = message.content().parts().iter();
             for block in parts.map(Block).filter(Block::is_some) {
                 seq.serialize_element(&block)?;
             }
         }
+
         seq.end()
     }
 }
@@ -130,6 +132,7 @@ fn messages(raw: &RawValue) -> serde_json::Result<Vec<Arc<Message>>> {
     if !raw.get().starts_with('[') {
         return Ok(vec![Arc::new(Message::human(block::content(raw)?))]);
     }
+
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get())?;
     let mut messages: Vec<Message> = Vec::new();
     for raw in blocks {
@@ -139,8 +142,10 @@ fn messages(raw: &RawValue) -> serde_json::Result<Vec<Arc<Message>>> {
             (Parsed::Part(part), _) => messages.push(Message::human(Content::from(part))),
         }
     }
+
     if messages.is_empty() {
         messages.push(Message::human(Content::new()));
     }
+
     Ok(messages.into_iter().map(Arc::new).collect())
 }

@@ -62,6 +62,7 @@ impl fmt::Display for Damage {
                 "{len} bytes at offset {offset} are repeated or out of order and were left out"
             )?,
         }
+
         match &self.kept_in {
             Some(place) => write!(f, "; they are kept in {place}"),
             None => Ok(()),

@@ -84,6 +84,7 @@ impl Inputs {
         if removed_ids.is_empty() {
             return;
         }
+
         ids.retain(|id| !removed_ids.contains(id));
         let inputs = Arc::make_mut(&mut self.0);
         let appended = inputs.split_off(first);
@@ -138,9 +139,11 @@ impl Inputs {
             let is_before = input.until < messages.len();
             input.from.is_some() && input.answer.is_none() && is_before
         };
+
         if messages.last().and_then(answer).is_none() || !self.0.iter().any(is_open) {
             return;
         }
+
         for input in Arc::make_mut(&mut self.0) {
             if is_open(input) {
                 input.answer = Some(messages.len() - 1);
@@ -182,6 +185,7 @@ impl Inputs {
         if ids.is_empty() {
             return;
         }
+
         let ids: HashSet<_> = ids.iter().collect();
         for input in Arc::make_mut(&mut self.0) {
             if input.answer.is_none() && ids.contains(&input.id) {
@@ -217,9 +221,11 @@ impl Inputs {
             (_, Some(answer)) => answer >= kept,
             (from, None) => from.is_some_and(|from| from > kept || input.until > len),
         };
+
         if !self.0.iter().any(is_lost) {
             return;
         }
+
         for input in Arc::make_mut(&mut self.0) {
             if is_lost(input) {
                 (input.from, input.answer) = (None, None);
@@ -306,6 +312,7 @@ mod tests {
             Some(InputState::Open(from)) => format!("open from {from}"),
             Some(InputState::Answered(_, answer)) => answer.content.text().into_owned(),
         };
+
         assert_eq!(state_of(&inputs, "a"), "a");
         assert_eq!(state_of(&inputs, "b"), "open from 4");
         assert_eq!(state_of(&inputs, "c"), "unknown");

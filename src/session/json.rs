@@ -123,6 +123,7 @@ impl SessionFields {
             infos: self.infos,
             ..AgentState::default()
         };
+
         let mut session = StoredSession::default();
         session.state = state;
         session.started = self.started;
@@ -154,6 +155,7 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
             ..AgentState::default()
         }));
     }
+
     let Versioned { v } = serde_json::from_slice(json).map_err(refuse)?;
     if let Some(version) = v.filter(|version| *version > VERSION) {
         return Err(Error::new(
@@ -164,6 +166,7 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
             ),
         ));
     }
+
     let mut fields: SessionFields = serde_json::from_slice(json).map_err(refuse)?;
     let summary = std::mem::take(&mut fields.summary);
     let mut session = fields.into_session().ok_or_else(|| {
@@ -172,11 +175,13 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
             "the JSON of a session needs `messages`, a list",
         )
     })?;
+
     let state = &mut session.state;
     session.first_text = state.messages.user_messages().find_map(title_of);
     if state.compaction.is_none() && !summary.trim().is_empty() {
         state.compaction = Some(Compaction::new(summary, 0));
     }
+
     Ok(session)
 }
 
@@ -198,6 +203,7 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
             ),
         ));
     }
+
     session.input_ids.clear();
     state.inputs = Inputs::default();
     let results = history[len..]
@@ -207,6 +213,7 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
     if len == history.len() {
         return Ok(session);
     }
+
     let remaining_messages = &history[..len];
     let calls: HashSet<Arc<str>> = remaining_messages
         .iter()
@@ -228,5 +235,6 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
     {
         state.compaction = None;
     }
+
     Ok(session)
 }

@@ -155,6 +155,7 @@ mod tests {
             response.model = model.into();
             Arc::new(MessageInfo::of(&response, Uuid::nil()))
         };
+
         let call = ToolCall::new("c", "look", serde_json::json!({}));
         let mut state = AgentState::new("s");
         state.messages = Messages::from("Hi").with(Message::ai_calling("", [call]));

@@ -98,6 +98,7 @@ impl Index {
             list.retain(|item| !item.is(id));
             return;
         }
+
         if let Some(position) = self.find(list, id) {
             self.positions.remove(id);
             list.swap_remove(position);
@@ -105,6 +106,7 @@ impl Index {
                 self.positions.insert(moved_id.clone(), position);
             }
         }
+
         self.list = place(list);
     }
 
@@ -116,7 +118,9 @@ impl Index {
         if is_current && position.is_none_or(is_there) {
             return position.copied();
         }
+
         self.positions = HashMap::with_capacity(list.len());
+
         // Of several entries with one id, the first is kept.
         list.retain(|item| {
             let position = self.positions.len();
@@ -124,9 +128,11 @@ impl Index {
             else {
                 return false;
             };
+
             entry.insert(position);
             true
         });
+
         self.positions.get(id).copied()
     }
 }

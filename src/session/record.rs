@@ -327,6 +327,7 @@ impl<'de> Visitor<'de> for Fields {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
+
         match (kind, record, data) {
             (None, ..) => Err(de::Error::missing_field("kind")),
             (Some(_), Some(record), _) => Ok(record),

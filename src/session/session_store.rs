@@ -252,12 +252,14 @@ pub trait SessionStore: Send + Sync + 'static {
             if info.problem.is_some() || !info.is_older_than(older_than) {
                 continue;
             }
+
             match self.delete(&info.id).await {
                 Ok(was_there) => removed += usize::from(was_there),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
                 Err(error) => first = first.and(Err(error)),
             }
         }
+
         first.map(|()| removed)
     }
 

@@ -100,15 +100,18 @@ impl StoredSession {
             self.open_calls
                 .remove(&mut self.started, &mut self.ended, id);
         }
+
         if self.first_text.is_none() && matches!(*message, Message::User(_)) {
             self.first_text = title_of(&message);
         }
+
         let state = &mut self.state;
         if let Some(id) = input_id {
             let index = state.messages.len();
             state.inputs.begin(id.clone(), index..index + 1);
             self.input_ids.push(id);
         }
+
         state.messages.push(message);
     }
 
@@ -136,10 +139,12 @@ impl StoredSession {
         if metadata != Record::about(old_state) {
             records.push(metadata);
         }
+
         if !Arc::ptr_eq(&old_state.todos, &now.todos) && old_state.todos != now.todos {
             let todos = now.todos.clone();
             records.push(Record::Todos { todos });
         }
+
         if !Arc::ptr_eq(&old_state.files, &now.files) {
             let files = changed_files(&old_state.files, &now.files);
             records.extend(files.map(|(path, content)| Record::File {
@@ -147,20 +152,24 @@ impl StoredSession {
                 content: content.cloned(),
             }));
         }
+
         // State that changed with messages is written before them, so that a copy that is cut
         // between them has it as well.
         changed_messages(old_state, now, &mut records);
         if !self.started.is_empty() || !self.ended.is_empty() {
             records.push(Record::ToolsSettled);
         }
+
         if old_state.compaction != now.compaction {
             let compaction = now.compaction.clone();
             records.push(Record::Compaction { compaction });
         }
+
         if !self.input_ids.is_empty() || old_state.inputs != now.inputs {
             let change = self.changed_inputs(now);
             records.push(Record::Inputs { change });
         }
+
         records.extend(changed_pending(&old_state.pending, &now.pending));
         records
     }
@@ -170,10 +179,12 @@ impl StoredSession {
     pub fn records(&self) -> Vec<Record> {
         let nothing = Self::default();
         let mut records = nothing.difference(&self.state);
+
         // The first record of a session is written even without metadata.
         if !matches!(records.first(), Some(Record::About { .. })) {
             records.insert(0, Record::about(&self.state));
         }
+
         let started_records = self.started.iter().cloned();
         records.extend(started_records.map(|call_id| Record::ToolStarted { call_id }));
         let ended_results = self.ended.iter().cloned();
@@ -194,6 +205,7 @@ impl StoredSession {
 fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
     let (old, new) = (&before.messages, &now.messages);
     let mut shared_len = old.shared_prefix(new);
+
     // A hook may have rebuilt equal messages.
     shared_len += old.as_slice()[shared_len..]
         .iter()
@@ -206,16 +218,19 @@ fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Rec
         records.push(Record::Truncated {
             messages: shared_len,
         });
+
         if new.is_empty() {
             // The first input was removed: a second cut drops the title as well.
             records.push(Record::Truncated { messages: 0 });
         }
     }
+
     for (message, at) in new.as_slice()[shared_len..].iter().zip(shared_len..) {
         records.push(Record::Message {
             message: message.clone(),
             input_id: None,
         });
+
         let info = now.infos.get(at).cloned();
         records.extend(info.map(|info| Record::MessageInfo { info }));
     }
@@ -228,6 +243,7 @@ fn changed_pending(before: &[PendingCall], now: &[PendingCall]) -> Option<Record
     if before == now {
         return None;
     }
+
     let mut remaining = now.iter().peekable();
     let removed = before
         .iter()
@@ -237,9 +253,11 @@ fn changed_pending(before: &[PendingCall], now: &[PendingCall]) -> Option<Record
         let ids: HashSet<_> = before.iter().map(|call| &call.id).collect();
         ids.len() == before.len()
     };
+
     if remaining.next().is_none() && ids.len() < now.len() && has_unique_ids() {
         return Some(Record::Answered { ids });
     }
+
     let calls = now.to_vec();
     Some(Record::Pending { calls })
 }

@@ -26,6 +26,7 @@ pub(super) fn call(index: u32, call: ToolCall) -> Vec<ModelEvent> {
         Some(raw) => raw.to_string(),
         None => call.args.to_string(),
     };
+
     let middle = (0..=raw.len() / 2)
         .rev()
         .find(|at| raw.is_char_boundary(*at))
@@ -34,6 +35,7 @@ pub(super) fn call(index: u32, call: ToolCall) -> Vec<ModelEvent> {
         index,
         json: json.to_owned(),
     };
+
     let mut out = vec![ModelEvent::ToolCallStart {
         index,
         id: call.id.clone(),

@@ -39,9 +39,11 @@ fn tools(request: &ModelRequest, out: &mut Vec<String>) {
                 tool.name
             ));
         }
+
         if !names.insert(&tool.name) {
             out.push(format!("tools[{at}]: a second tool named {:?}", tool.name));
         }
+
         if tool.parameters.get("type") != Some(&Value::from("object")) {
             out.push(format!(
                 "tools[{at}]: the schema of {:?} is not an object's",
@@ -73,6 +75,7 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
             Message::Tool(_) => Side::Results,
             Message::Assistant(_) => Side::Assistant,
         };
+
         match (last, side) {
             (None, Side::User) => {}
             (None, _) => out.push(format!(
@@ -89,8 +92,10 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
             }
             _ => {}
         }
+
         last = Some(side);
     }
+
     if last.is_none() {
         out.push("there is no message to answer".into());
     }
@@ -98,6 +103,7 @@ fn order(request: &ModelRequest, out: &mut Vec<String>) {
 
 fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
     let mut seen_ids = HashSet::new();
+
     // The calls of the last assistant message that wait for a result, with that message's index.
     let mut open_calls: Vec<(usize, &str)> = Vec::new();
     let mut answered_ids: Vec<&str> = Vec::new();
@@ -116,8 +122,10 @@ fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
                     "message[{at}]: a result for {id:?}, which was not called"
                 )),
             }
+
             continue;
         }
+
         close(&mut open_calls, out);
         answered_ids.clear();
         for call in message.tool_calls() {
@@ -129,9 +137,11 @@ fn pairs(request: &ModelRequest, out: &mut Vec<String>) {
                     call.id
                 ));
             }
+
             open_calls.push((at, &call.id));
         }
     }
+
     close(&mut open_calls, out);
 }
 
@@ -160,6 +170,7 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
             "message[{at}]: nothing but white space or thinking"
         ));
     }
+
     let assistant = matches!(message, Message::Assistant(_));
     for part in parts {
         match part {
@@ -177,6 +188,7 @@ fn contents(at: usize, message: &Message, thinking: &HashSet<String>, out: &mut 
                 if call.name.is_empty() {
                     out.push(format!("message[{at}]: a call without a tool's name"));
                 }
+
                 // Arguments that could not be parsed are `null` and are encoded as an object.
                 if !call.args.is_object() && !call.args.is_null() {
                     out.push(format!(

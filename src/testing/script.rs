@@ -162,9 +162,11 @@ impl Step {
         if let Some(error) = self.failure {
             return Err(error);
         }
+
         if let Some(exact) = self.exact {
             return Ok(exact);
         }
+
         let mut out = Vec::new();
         let mut index = 0;
         for piece in self.pieces {
@@ -180,23 +182,28 @@ impl Step {
                 Piece::Call { name, raw } => ToolCall::from_raw(next_id(), name, raw),
                 Piece::Whole(call) => call,
             };
+
             out.extend(events::call(index, call));
             index += 1;
         }
+
         let stop = out
             .iter()
             .position(|e| matches!(e, ModelEvent::Stop { .. }));
         if let Some(usage) = self.usage {
             out.insert(stop.unwrap_or(out.len()), ModelEvent::Usage(usage));
         }
+
         if let (None, Some(reason)) = (stop, self.stop) {
             out.push(ModelEvent::stop(reason));
         }
+
         let head = ResponseHead::new(format!("response_{number}"), "scripted");
         let mut out = events::complete(out.into_iter().map(Ok).collect(), head);
         if self.hangs {
             out.retain(|event| !matches!(event, Ok(ModelEvent::Stop { .. })));
         }
+
         Ok(out)
     }
 }

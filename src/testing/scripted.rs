@@ -241,9 +241,11 @@ impl Script {
                 self.added,
             ));
         }
+
         if !self.pending.is_empty() {
             problems.push("an expectation has no step after it".into());
         }
+
         (!problems.is_empty()).then(|| format!("scripted model: {}", problems.join("; ")))
     }
 }
@@ -296,6 +298,7 @@ impl Model for ScriptedModel {
             let number = script.requests.len();
             (number, script.steps.pop_front(), script.usage)
         };
+
         let Some((expectations, mut step)) = next else {
             return Err(self.fail_with(format!(
                 "call {number} was not expected: the script has no step left for it \
@@ -303,22 +306,26 @@ impl Model for ScriptedModel {
                 request.messages.last_content(),
             )));
         };
+
         for expectation in expectations {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| expectation(&request))) {
                 let text = panic::message(&*payload);
                 return Err(self.fail_with(format!("call {number}: {text}")));
             }
         }
+
         step.usage = step.usage.or(usage);
         if !step.delay.is_zero() {
             tokio::time::sleep(step.delay).await;
         }
+
         let hangs = step.hangs;
         let events = step.play(number, || {
             let mut script = self.script();
             script.calls += 1;
             format!("call_{}", script.calls).into()
         })?;
+
         let events = stream::iter(events);
         Ok(if hangs {
             events.chain(stream::pending()).boxed()

@@ -128,6 +128,7 @@ impl<M: Model> Model for StrictModel<M> {
                 return Err(Error::new(ErrorKind::InvalidRequest, text));
             }
         }
+
         let history = self.seen.clone();
         let stream = self.inner.stream(request).await?;
         Ok(stream

@@ -36,6 +36,7 @@ impl PermissionGate for Gates {
         let mut request = request.clone();
         let mut combined = ToolDecision::proceed();
         let mut contexts = vec![None; self.0.len()];
+
         // The arguments that run were checked, or set, by every gate.
         let mut is_seen = vec![false; self.0.len()];
         for _ in 0..=self.0.len() * MOST_CHANGES {
@@ -43,16 +44,19 @@ impl PermissionGate for Gates {
                 combined.context = join(contexts);
                 return Ok(combined);
             };
+
             let decision = self.0[next].check(&request).await?;
             contexts[next] = decision.context;
             if let Verdict::Deny(_) | Verdict::Stop(_) = decision.verdict {
                 if let Some(args) = decision.args {
                     dismantle(args);
                 }
+
                 let mut denial = ToolDecision::from(decision.verdict);
                 denial.context = join(contexts);
                 return Ok(denial);
             }
+
             match decision.args {
                 // The caller refuses these arguments, so no other gate checks them.
                 Some(args) if is_too_deep(&args) => {
@@ -65,9 +69,11 @@ impl PermissionGate for Gates {
                 }
                 _ => {}
             }
+
             combined.verdict = combined.verdict.combine(decision.verdict);
             is_seen[next] = true;
         }
+
         let text = "the gates do not stop changing the arguments of this call";
         Err(Error::new(ErrorKind::Other, text))
     }

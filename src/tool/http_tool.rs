@@ -137,6 +137,7 @@ impl HttpTool {
             let text = format!("http_tool: {}: the header {name:?} has {what}", self.name);
             Error::new(ErrorKind::Config, text)
         };
+
         let header = HeaderName::try_from(name).map_err(|_| error("no valid name"))?;
         let mut value =
             HeaderValue::try_from(secret.expose()).map_err(|_| error("no valid value"))?;
@@ -237,6 +238,7 @@ impl HttpTool {
                             "redirected to an address that is refused: {reason}"
                         )));
                     }
+
                     url = next;
                 }
                 Some(_) => {
@@ -245,6 +247,7 @@ impl HttpTool {
                 None => return self.read(response).await,
             }
         }
+
         Err(self.failed(format_args!("redirected more than {MOST_REDIRECTS} times")))
     }
 
@@ -255,6 +258,7 @@ impl HttpTool {
         } else {
             LONGEST_QUOTE
         };
+
         let mut body = Vec::new();
         let mut is_cut = false;
         while !is_cut {
@@ -263,14 +267,17 @@ impl HttpTool {
             else {
                 break;
             };
+
             is_cut = body.len() + chunk.len() > max_len;
             body.extend_from_slice(&chunk[..chunk.len().min(max_len - body.len())]);
         }
+
         if status != StatusCode::OK {
             let mut text = String::from_utf8_lossy(&body).into_owned();
             if is_cut {
                 redact_cut(&mut text, Cut::End);
             }
+
             let suffix = if is_cut { "..." } else { "" };
             let code = status.as_u16();
             return Err(format!(
@@ -279,16 +286,19 @@ impl HttpTool {
                 text.trim_end()
             ));
         }
+
         if is_cut {
             return Err(self.failed(format_args!(
                 "the reply is longer than {LONGEST_REPLY} bytes"
             )));
         }
+
         if has_more_values(&body, MAX_VALUES) {
             return Err(self.failed(format_args!(
                 "the reply has more than {MAX_VALUES} JSON values; return a large result as a string"
             )));
         }
+
         let mut reply: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
             let text = String::from_utf8_lossy(&body);
             let head: String = self
@@ -301,6 +311,7 @@ impl HttpTool {
                 r#"the reply is not {{"result", "error"}} in JSON: {error}: {head}"#
             ))
         })?;
+
         let mut take = |field| reply.remove(field).unwrap_or_default();
         match take("error") {
             Value::Null | Value::Bool(false) => Ok(text(take("result"))),
@@ -320,6 +331,7 @@ impl HttpTool {
                 // A proxy would resolve the loopback address on its own machine.
                 builder = builder.no_proxy();
             }
+
             let client = builder.build();
             client.map_err(|error| self.failed(http_client::describe(error)))
         })
@@ -386,13 +398,16 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(String::from("the callback address must be http or https"));
     }
+
     if url.scheme() == "https" && cfg!(not(feature = "tls")) {
         let reason = "the callback address is https, which needs the crate feature `tls`";
         return Err(String::from(reason));
     }
+
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().extend(["tools", name]);
     }
+
     Ok(url)
 }
 
@@ -420,6 +435,7 @@ fn redirect(from: &Url, response: &Response) -> Option<Url> {
     if !elsewhere.contains(&response.status()) {
         return None;
     }
+
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     from.join(location).ok()
 }

@@ -171,9 +171,11 @@ pub(crate) fn check_tool(tool: &dyn Tool) -> Result<()> {
         Some(_) => false,
         None => parameters.is_object(),
     };
+
     if is_object_schema {
         return Ok(());
     }
+
     Err(Error::new(
         ErrorKind::Tool,
         format!(

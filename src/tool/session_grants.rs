@@ -34,8 +34,10 @@ impl<T: Eq + Hash> SessionGrants<T> {
             {
                 self.sessions.remove(&oldest_session);
             }
+
             self.order.push_back(session.clone());
         }
+
         let session_grants = self.sessions.entry(session.clone()).or_default();
         for grant in grants {
             if session_grants.len() < PER_SESSION {

@@ -23,17 +23,20 @@ pub(crate) fn unknown_tool(name: &str, names: &[&str]) -> String {
         text.push_str(". No tools are available");
         return text;
     }
+
     let suggestions = near_names(name, names);
     if !suggestions.is_empty() {
         text.push_str(". Did you mean: ");
         text.push_str(&suggestions.join(", "));
         text.push('?');
     }
+
     if names.len() <= FEW {
         text.push_str(if suggestions.is_empty() { ". " } else { " " });
         text.push_str("Available tools: ");
         text.push_str(&names.join(", "));
     }
+
     text
 }
 
@@ -42,6 +45,7 @@ pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     if name.len() > LONGEST {
         return Vec::new();
     }
+
     let (plain_name, wanted_words) = (plain(name), words(name));
     let mut scored: Vec<(usize, &str)> = names
         .iter()
@@ -75,13 +79,16 @@ fn words(name: &str) -> Vec<String> {
         if is_start {
             words.push(String::new());
         }
+
         if c.is_alphanumeric()
             && let Some(word) = words.last_mut()
         {
             word.extend(c.to_lowercase());
         }
+
         previous = c;
     }
+
     words.retain(|word| !word.is_empty());
     words
 }
@@ -110,11 +117,13 @@ fn common_words(a: &[String], b: &[String]) -> Option<usize> {
         [word] => longer.iter().any(|other| is_part_of(word, other)),
         _ => !shorter.is_empty() && shared_words.len() == shorter.len(),
     };
+
     let is_near = if shared_words.iter().any(|word| is_significant(word)) {
         is_majority || is_part()
     } else {
         shorter.len() == 1 && is_part()
     };
+
     is_near.then_some(2 * MOST_EDITS + longer.len() - shared_words.len())
 }
 
@@ -144,10 +153,13 @@ fn edit_distance(a: &[char], b: &[char]) -> usize {
             if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
                 cost = cost.min(previous_row[j - 1] + 1);
             }
+
             row.push(cost);
         }
+
         previous_row = std::mem::replace(&mut last, row);
     }
+
     last[b.len()]
 }
 
@@ -210,6 +222,7 @@ mod tests {
         ] {
             assert!(near_names(called, &[tool]).is_empty(), "{called}");
         }
+
         let long_name = "market_".repeat(2_000);
         assert!(near_names("market", &[&long_name]).is_empty());
     }

@@ -100,6 +100,7 @@ impl BackgroundTasks {
             drop(tasks);
             return id;
         }
+
         tasks.open.push((id.clone(), label));
         let own_id = id.clone();
         let task = panic::caught(future)
@@ -112,6 +113,7 @@ impl BackgroundTasks {
         if let Some(waker) = tasks.waker.take() {
             waker.wake();
         }
+
         id
     }
 
@@ -137,6 +139,7 @@ impl BackgroundTasks {
             running_tasks.extend(tasks.added.drain(..));
             running_tasks
         };
+
         let polled = running_tasks.poll_next_unpin(cx);
         let mut tasks = lock(&self.0);
         let has_added = !tasks.added.is_empty();
@@ -154,10 +157,12 @@ impl BackgroundTasks {
                 max_bytes: tasks.max_bytes,
             });
         }
+
         if has_added {
             // Spawned by a task during its poll: polled in the next round.
             cx.waker().wake_by_ref();
         }
+
         Poll::Pending
     }
 
@@ -172,6 +177,7 @@ impl BackgroundTasks {
                 std::mem::take(&mut tasks.added),
             )
         };
+
         drop((running_tasks, added_tasks));
         let stopped_tasks = open_tasks.into_iter().map(|(id, label)| FinishedTask {
             id,
@@ -179,6 +185,7 @@ impl BackgroundTasks {
             outcome: TaskOutcome::Stopped,
             max_bytes: None,
         });
+
         stopped_tasks.collect()
     }
 }

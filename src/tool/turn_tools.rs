@@ -47,12 +47,15 @@ impl TurnTools {
             if let Err(error) = &checked {
                 warnings.push(format!("a tool of a source is left out: {error}"));
             }
+
             checked.is_ok()
         });
+
         let mut tools: Vec<(Origin, Arc<dyn Tool>)> = Vec::new();
         tools.extend(hook_tools.iter().map(|tool| (Origin::Hook, tool.clone())));
         tools.extend(agent_tools.iter().map(|tool| (Origin::Agent, tool.clone())));
         tools.extend(source_tools.map(|tool| (Origin::Source, tool)));
+
         // The sort is stable: of several tools with one name, the first in the order above is kept.
         tools.sort_by(|(_, a), (_, b)| a.name().cmp(b.name()));
         tools.dedup_by(|(hidden, tool), (kept, other)| {
@@ -60,13 +63,16 @@ impl TurnTools {
             if is_double {
                 warnings.push(hides(*kept, *hidden, tool.name()));
             }
+
             is_double
         });
+
         let turn_tools = Self(Arc::new(Inner {
             tools: tools.into_iter().map(|(_, tool)| tool).collect(),
             disabled: disabled.clone(),
             definitions: OnceLock::new(),
         }));
+
         (turn_tools, warnings)
     }
 
@@ -189,6 +195,7 @@ mod tests {
                 .get(name)
                 .map(|tool| tool.description().to_owned())
         };
+
         assert_eq!(described("read").as_deref(), Some("hook"));
         assert_eq!(described("edit").as_deref(), Some("agent"));
         assert_eq!(

@@ -26,6 +26,7 @@ pub fn schema_of<A: JsonSchema>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
+
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
     schema.remove("title");
     match schema.get("type") {
@@ -38,12 +39,14 @@ pub fn schema_of<A: JsonSchema>() -> Value {
             schema.insert("type".to_owned(), "object".into());
         }
     }
+
     if schema.get("type").and_then(Value::as_str) == Some("object") {
         let object = schema.ensure_object();
         object
             .entry("properties")
             .or_insert_with(|| Map::new().into());
     }
+
     schema.to_value()
 }
 
@@ -52,12 +55,14 @@ pub(super) fn decode<A: DeserializeOwned>(args: &Value) -> Result<A, ArgumentErr
     if let Ok(value) = A::deserialize(args) {
         return Ok(value);
     }
+
     // A type without fields may be a unit, which JSON spells `null`.
     if args.as_object().is_some_and(Map::is_empty)
         && let Ok(value) = A::deserialize(&Value::Null)
     {
         return Ok(value);
     }
+
     // JSON Schema and models treat `1.0` as an integer; serde does not.
     let mut normalized_args = args.clone();
     floats_to_integers(&mut normalized_args);
@@ -94,8 +99,10 @@ fn pointer<'a>(segments: impl Iterator<Item = &'a Segment>) -> String {
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }
+
     if pointer.is_empty() {
         pointer.push('/');
     }
+
     pointer
 }

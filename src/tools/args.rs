@@ -53,6 +53,7 @@ impl Args {
         if filter.is_all() {
             return filter;
         }
+
         let root = backend.root().trim_end_matches('/').to_owned();
         PathFilter::new(move |path| {
             let relative_path = match path.strip_prefix(&root) {
@@ -61,6 +62,7 @@ impl Args {
                 }
                 _ => path,
             };
+
             filter.shows(relative_path) && filter.shows(&format!("{root}/{relative_path}"))
         })
     }

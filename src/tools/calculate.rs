@@ -56,6 +56,7 @@ pub fn calculate() -> FuncTool {
             "expression": {"type": "string", "description": "Such as (2 + 3) * sqrt(16) / 7"}
         }
     });
+
     FuncTool::new("calculate", description, parameters, call)
         .side_effect(SideEffect::None)
         .idempotent()
@@ -74,11 +75,13 @@ async fn call(cx: ToolContext, args: Value) -> Result<String, BoxError> {
         let text = format!("the expression has {length} bytes; the limit is {MAX_EXPRESSION}");
         return Err(ToolError::new(text).into());
     }
+
     let formula = formula::checked(&input.expression).map_err(ToolError::new)?;
     let stop = Stop {
         at: Instant::now() + LIMIT,
         call: cx.cancellation().clone(),
     };
+
     let value = on_own_thread(move |_| value(&formula, &stop)).await?;
     let make_error = || ToolError::new("the expression could not be calculated");
     let value = value.ok_or_else(make_error)?.map_err(ToolError::new)?;
@@ -105,9 +108,11 @@ fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     if result_text.is_empty() {
         return Err("the expression has no value".to_owned());
     }
+
     let Some(rounded) = result_text.strip_prefix(APPROXIMATE) else {
         return Ok(result_text);
     };
+
     // Fend rounds to ten decimals, which removes all digits of a small number.
     let digits = evaluate(&format!("({formula}) to 15 sf"), stop)?;
     let digits = digits.strip_prefix(APPROXIMATE).unwrap_or(&digits);
@@ -117,6 +122,7 @@ fn value(formula: &str, stop: &Stop) -> Result<String, String> {
     if !is_real {
         return Ok(rounded.to_owned());
     }
+
     Ok(if digits.contains('.') {
         digits
             .trim_end_matches('0')

@@ -38,6 +38,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
         None => "Output over 30000 characters is cut in the middle.".to_owned(),
         Some(bytes) => format!("Output over {bytes} bytes is cut in the middle."),
     };
+
     let description = format!(
         "Runs a shell command in the workspace and returns what it writes, standard error \
         included, and its exit code when that is not 0. Each command runs in a new shell, without \
@@ -64,6 +65,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
         },
         "required": ["command"]
     });
+
     FuncTool::new("Bash", description, parameters, over(backend, call_bash))
         .exclusive()
         .timeout(run::call_timeout(limit.max(MAX_TIMEOUT)))
@@ -129,6 +131,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path"]
     });
+
     let body = over(backend, reading::numbered);
     reader(FuncTool::new("Read", description, parameters, body))
 }
@@ -144,6 +147,7 @@ pub fn write(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path", "content"]
     });
+
     FuncTool::new(
         "Write",
         description,
@@ -169,6 +173,7 @@ pub fn edit(backend: impl Backend) -> FuncTool {
         },
         "required": ["file_path", "old_string", "new_string"]
     });
+
     FuncTool::new("Edit", description, parameters, over(backend, call_edit))
         .exclusive()
         .accesses(edits)
@@ -227,6 +232,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         },
         "required": ["pattern"]
     });
+
     let body = over(backend, call_grep);
     reader(FuncTool::new("Grep", description, parameters, body))
 }
@@ -248,12 +254,14 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
             return Err(ToolError::new(text).into());
         }
     };
+
     let context_lines = args.count("-C").unwrap_or(0);
     query.before = args.count("-B").unwrap_or(context_lines);
     query.after = args.count("-A").unwrap_or(context_lines);
     if let Some(limit @ 1..) = args.count("head_limit") {
         query.limit = limit;
     }
+
     let numbers = args.flag("-n").unwrap_or(true);
     find::grep(&*backend, query, numbers, &args).await
 }

@@ -56,10 +56,12 @@ pub fn current_datetime_by(clock: impl Fn() -> SystemTime + Send + Sync + 'stati
             }
         }
     });
+
     let body = move |_cx, args| {
         let text = describe(clock(), args);
         async move { text }
     };
+
     FuncTool::new("current_datetime", description, parameters, body)
         .side_effect(SideEffect::ReadOnly)
         .idempotent()
@@ -76,6 +78,7 @@ fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
         Value::Null => None,
         args => Input::deserialize(args)?.timezone,
     };
+
     let name = name
         .as_deref()
         .map(str::trim)
@@ -84,6 +87,7 @@ fn describe(now: SystemTime, args: Value) -> Result<String, BoxError> {
         None => ("Local", TimeZone::system()),
         Some(name) => (name, zone(name)?),
     };
+
     // Truncated, not rounded.
     let now = Timestamp::from_second(Timestamp::try_from(now)?.as_second())?;
     let local_time = now.to_zoned(zone).strftime("%Y-%m-%dT%H:%M:%S%:z");
@@ -120,5 +124,6 @@ fn suggestions(name: &str) -> Vec<String> {
         zone_names.sort_by_key(|zone| (zone.len(), *zone));
         zone_names.truncate(MAX_SUGGESTIONS);
     }
+
     zone_names.into_iter().map(str::to_owned).collect()
 }

@@ -24,6 +24,7 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
         text.push_str("(the change spans too many lines to show)\n");
         return text;
     }
+
     let lines_above = count_lines(&before[..window.old.start]);
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let diff = TextDiff::configure()
@@ -33,6 +34,7 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
     unified_diff.context_radius(CONTEXT);
     for hunk in unified_diff.iter_hunks() {
         let hunk_text = hunk.to_string();
+
         // The hunk's own header counts lines from the start of the window.
         let body = hunk_text.split_once('\n').map_or("", |(_, body)| body);
         let (old, new) = (
@@ -42,6 +44,7 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
         let (old, new) = (range(&old, lines_above), range(&new, lines_above));
         let _ = write!(text, "@@ -{old} +{new} @@\n{body}");
     }
+
     text
 }
 
@@ -61,6 +64,7 @@ impl Window {
         for _ in 0..CONTEXT {
             start = line_start(before, start.saturating_sub(1));
         }
+
         let (old_end, new_end) = (before.len() - suffix, after.len() - suffix);
         let ends_line = |text: &[u8], end: usize| end == start || text[end - 1] == b'\n';
         let is_at_line_end = ends_line(before, old_end) && ends_line(after, new_end);
@@ -70,6 +74,7 @@ impl Window {
             tail_len += memchr::memchr(b'\n', &tail[tail_len..])
                 .map_or(tail.len() - tail_len, |end| end + 1);
         }
+
         Self {
             old: start..old_end + tail_len,
             new: start..new_end + tail_len,

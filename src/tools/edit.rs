@@ -52,12 +52,15 @@ pub(super) async fn edit(
         let text = "the text to replace is empty; write the file to fill it";
         return Err(ToolError::new(text).into());
     }
+
     if old == new {
         let text = "the text to replace and its replacement are the same";
         return Err(ToolError::new(text).into());
     }
+
     let content = backend.read(path).await?;
     let (file, old, new) = (path.to_owned(), old.to_owned(), new.to_owned());
+
     // Not on the async thread: a large file takes a while.
     let replaced = blocking(move || Ok(replace(&file, &content, &old, &new, policy))).await??;
     let old_hash = replaced.before;
@@ -83,6 +86,7 @@ fn replace(
 ) -> Result<Replaced, ToolError> {
     let (old, new) = with_line_ends_of(content, old, new);
     let finder = memmem::Finder::new(old.as_bytes());
+
     // One more than the limit, to detect that there are more.
     let matches = finder.find_iter(content).take(MAX_COUNTED + 1);
     let count = matches.count();
@@ -95,6 +99,7 @@ fn replace(
             return Err(ambiguous(path, content, &places, count));
         }
     };
+
     if replacement_count > MAX_REPLACED {
         let text = format!(
             "the text to replace is in {path} at {} places; an edit replaces at most {MAX_REPLACED}; \
@@ -103,6 +108,7 @@ fn replace(
         );
         return Err(ToolError::new(text));
     }
+
     let size = size_after(content.len(), replacement_count, old.len(), new.len());
     let limit = MAX_RESULT.max(content.len());
     let Some(size) = size.filter(|size| *size <= limit) else {
@@ -112,6 +118,7 @@ fn replace(
         );
         return Err(ToolError::new(text));
     };
+
     let mut edited = Vec::with_capacity(size);
     let mut copied_end = 0;
     for place in finder.find_iter(content).take(replacement_count) {
@@ -119,6 +126,7 @@ fn replace(
         edited.extend_from_slice(new.as_bytes());
         copied_end = place + old.len();
     }
+
     edited.extend_from_slice(&content[copied_end..]);
     Ok(Replaced {
         before: ContentHash::of(content),
@@ -167,6 +175,7 @@ fn with_line_ends_of<'a>(
     if old.contains('\r') || memmem::find(content, b"\r\n").is_none() {
         return as_given;
     }
+
     let in_crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
     if !old.contains('\n') {
         // A replacement with line breaks, in a file in which every line ends with CRLF.
@@ -177,6 +186,7 @@ fn with_line_ends_of<'a>(
             as_given
         };
     }
+
     let crlf_old = in_crlf(old);
     match memmem::find(content, crlf_old.as_bytes()) {
         Some(_) if memmem::find(content, old.as_bytes()).is_none() => {
@@ -202,6 +212,7 @@ fn near(content: &str, old: &str) -> Option<usize> {
     if old.trim().is_empty() {
         return None;
     }
+
     // A line feed around each line restricts the search to whole lines, in linear time.
     let lines = |text: &str| {
         let mut lines = String::with_capacity(text.len() + 2);
@@ -210,8 +221,10 @@ fn near(content: &str, old: &str) -> Option<usize> {
             lines.push_str(line.trim());
             lines.push('\n');
         }
+
         lines
     };
+
     let content = lines(content);
     let place = memmem::find(content.as_bytes(), lines(old.trim()).as_bytes())?;
     Some(memchr::memchr_iter(b'\n', &content.as_bytes()[..=place]).count())
@@ -226,6 +239,7 @@ fn ambiguous(path: &str, content: &[u8], places: &[usize], count: usize) -> Tool
         offset = *place;
         lines.push(line);
     }
+
     let line_numbers: Vec<String> = lines.iter().map(usize::to_string).collect();
     let is_all = count == lines.len();
     let suffix = if is_all { "" } else { ", ..." };

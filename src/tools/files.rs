@@ -32,14 +32,18 @@ pub(super) async fn list_json(
         if text.len() > 1 {
             text.push(',');
         }
+
         text.push_str(&json_of(entry).to_string());
     });
+
     text.push(']');
     let mut output = ToolOutput::new(text);
+
     // A separate part, so that the array stays valid JSON.
     if let Some(note) = listing.note(details.len()) {
         output.content.parts_mut().push(Part::Text(note));
     }
+
     Ok(output.with_details(details))
 }
 
@@ -56,17 +60,21 @@ pub(super) async fn list_text(
             EntryKind::Dir => "DIR:  ",
             _ => "FILE: ",
         };
+
         if !text.is_empty() {
             text.push('\n');
         }
+
         text.push_str(label);
         text.push_str(&quote_path(&entry.name));
     });
+
     match listing.note(details.len()) {
         Some(note) => text.push_str(&note),
         None if text.is_empty() => text.push_str("(empty folder)"),
         None => {}
     }
+
     Ok(ToolOutput::new(text).with_details(details))
 }
 

@@ -41,9 +41,11 @@ pub(super) async fn glob(
     } else if matches.files.is_empty() {
         text.push_str("No files found");
     }
+
     if matches.withheld {
         text.push_str(WITHHELD);
     }
+
     let details = json!({"files": matches.files, "truncated": matches.truncated});
     Ok(ToolOutput::new(text).with_details(details))
 }
@@ -69,17 +71,21 @@ pub(super) async fn grep(
         }),
         GrepMode::Lines => lines(&matches, numbers, has_context),
     };
+
     let is_cut = cut_lines(&mut text, MAX_TEXT);
     if is_cut {
         text.shrink_to_fit();
         let _ = write!(text, "\n(cut: a result has at most {MAX_TEXT} bytes)");
     }
+
     if matches.files.is_empty() {
         text.push_str("No matches found");
     }
+
     if matches.withheld {
         text.push_str(WITHHELD);
     }
+
     let is_truncated = matches.truncated && !is_cut;
     if is_truncated && is_capped {
         let _ = write!(
@@ -89,9 +95,11 @@ pub(super) async fn grep(
     } else if is_truncated {
         text.push_str("\n(truncated: there may be more)");
     }
+
     if matches.skipped > 0 {
         let _ = write!(text, "\n({} files could not be searched)", matches.skipped);
     }
+
     Ok(ToolOutput::new(text).with_details(details(&matches)))
 }
 
@@ -103,6 +111,7 @@ pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
     if !path.starts_with('"') && !path.contains(is_odd) {
         return Cow::Borrowed(path);
     }
+
     let mut quoted = String::from('"');
     for c in path.chars() {
         match c {
@@ -118,6 +127,7 @@ pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
             c => quoted.push(c),
         }
     }
+
     quoted.push('"');
     Cow::Owned(quoted)
 }
@@ -174,6 +184,7 @@ fn lines(matches: &GrepMatches, numbers: bool, has_context: bool) -> String {
             if has_context && !rows.0.is_empty() && next != Some(line.number) {
                 rows.push(format_args!("--"));
             }
+
             next = Some(line.number + 1);
             let mark = if line.is_match { ':' } else { '-' };
             if numbers {
@@ -186,6 +197,7 @@ fn lines(matches: &GrepMatches, numbers: bool, has_context: bool) -> String {
             }
         }
     }
+
     rows.0
 }
 
@@ -200,10 +212,12 @@ fn details(matches: &GrepMatches) -> Value {
                 is_cut = true;
                 break;
             };
+
             room = remaining;
             lines.push(json!({"file": file.path, "line": line.number, "text": line.text}));
         }
     }
+
     let files = matches.files.iter();
     let files = files.map(|file| json!({"path": file.path, "count": file.count}));
     let files: Vec<Value> = files.collect();

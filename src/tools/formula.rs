@@ -44,8 +44,10 @@ pub(super) fn checked(expression: &str) -> Result<String, String> {
             c if c.is_whitespace() => c.len_utf8(),
             c => return Err(format!("{c:?} is not allowed in an expression")),
         };
+
         remaining = &remaining[length..];
     }
+
     match depth {
         0 if normalized.trim().is_empty() => Err("the expression is empty".to_owned()),
         0 => Ok(normalized),
@@ -60,10 +62,12 @@ fn number(text: &str) -> Result<usize, String> {
         let end = text[from..].find(|c: char| !c.is_ascii_digit());
         end.map_or(text.len(), |end| from + end)
     };
+
     let mut end = digits(0);
     if text[end..].starts_with('.') {
         end = digits(end + 1);
     }
+
     if text[end..].starts_with(['e', 'E']) {
         let has_sign = text[end + 1..].starts_with(['+', '-']);
         let first = end + 1 + usize::from(has_sign);
@@ -72,8 +76,10 @@ fn number(text: &str) -> Result<usize, String> {
             let text = "write e as a factor with *, or digits after it as an exponent";
             return Err(text.to_owned());
         }
+
         end = last;
     }
+
     match text[end..].chars().next() {
         Some(c) if c == '.' || c == '_' || c.is_alphabetic() && !text[end..].starts_with("mod") => {
             let excerpt: String = text.chars().take(end + 1).collect();

@@ -61,10 +61,12 @@ impl Size {
             Some(at) => (&text[..at], text[at + 1..].parse().unwrap_or(0.0)),
             None => (text, 0.0_f64),
         };
+
         let decimals = match mantissa.find('.') {
             Some(at) => (mantissa.len() - at - 1) as f64,
             None => 0.0,
         };
+
         let digits = mantissa.replace('.', "");
         let max_bits = digits.len() as f64 * DIGIT;
         let value = text.parse().unwrap_or(f64::INFINITY);
@@ -176,6 +178,7 @@ impl Size {
         } else {
             0.0
         };
+
         let mut numerator = product(self.numerator, times) + root;
         let mut denominator = product(self.denominator, times) + root;
         let mut base = self.most.max(1.0);
@@ -184,6 +187,7 @@ impl Size {
             denominator = numerator;
             base = base.max(self.smallest().recip());
         }
+
         Self {
             numerator,
             denominator,
@@ -308,6 +312,7 @@ impl<'a> Reader<'a> {
                 break;
             }
         }
+
         let mut size = self.power()?;
         size.is_signed |= is_negative;
         if is_inverse {
@@ -322,6 +327,7 @@ impl<'a> Reader<'a> {
                 is_signed: size.is_signed,
             };
         }
+
         size.checked()
     }
 
@@ -342,18 +348,22 @@ impl<'a> Reader<'a> {
             self.takes(")");
             return Ok(size);
         }
+
         let remaining = self.rest();
         if remaining.starts_with(|c: char| c.is_ascii_alphabetic()) {
             let name = self.take(word_length(remaining));
             if !FUNCTIONS.contains(&name) {
                 return Ok(Size::inexact(8.0));
             }
+
             if !self.is_at_value() {
                 return Err(format!("{name} needs its argument right behind it"));
             }
+
             let size = Size::of_call(name, self.power()?);
             return size.checked();
         }
+
         match number_length(remaining) {
             0 => Ok(Size::default()),
             length => Size::of_number(self.take(length)).checked(),

@@ -61,6 +61,7 @@ pub fn exec(backend: impl Backend) -> FuncTool {
         },
         "required": ["command"]
     });
+
     let limit = run::time_limit(&backend, TIMEOUT);
     FuncTool::new("exec", description, parameters, over(backend, call_exec))
         .exclusive()

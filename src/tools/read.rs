@@ -39,12 +39,15 @@ pub(super) async fn numbered(
     if page.is_lossy {
         text.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
     }
+
     for (line, number) in page.lines.iter().zip(page.first..) {
         text.push_str(&format!("{number:>6}\t{line}\n"));
     }
+
     if let Some(note) = page.note() {
         text.push_str(&note);
     }
+
     Ok(ToolOutput::new(text.trim_end_matches('\n')))
 }
 
@@ -58,13 +61,16 @@ pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOut
             page_text.push('\n');
             page_text.push_str(&note);
         }
+
         return Ok(ToolOutput::new(page_text));
     }
+
     let (path, max_bytes) = (args.text(&PATH)?, args.max_result_bytes());
     let start = backend.read_range(path, 0, PIECE).await?;
     if start.len() < PIECE {
         return Ok(whole(&start, max_bytes));
     }
+
     let _turn = args.load_turn().await;
     Ok(whole(&backend.read(path).await?, max_bytes))
 }
@@ -120,10 +126,12 @@ impl Page {
                 let text = format!("{path} is a binary file ({size} bytes), not text");
                 return Err(ToolError::new(text).into());
             }
+
             let mut remaining = match position {
                 0 => chunk.strip_prefix(BOM).unwrap_or(&chunk),
                 _ => &chunk[..],
             };
+
             position += chunk.len() as u64;
             let at_end = chunk.is_empty();
             while !remaining.is_empty() || (at_end && line.has_begun) {
@@ -131,22 +139,27 @@ impl Page {
                 if number >= self.first && is_full {
                     return Ok(self);
                 }
+
                 let end = memchr::memchr(b'\n', remaining);
                 line.push(&remaining[..end.unwrap_or(remaining.len())]);
                 remaining = end.map_or(&[], |end| &remaining[end + 1..]);
                 if end.is_none() && !at_end {
                     break;
                 }
+
                 let finished_line = std::mem::take(&mut line);
                 if number >= self.first {
                     len += self.add(&finished_line);
                 }
+
                 number += 1;
             }
+
             if at_end {
                 self.total = Some(number - 1);
                 return Ok(self);
             }
+
             if position >= MAX_SCAN {
                 let first = self.first;
                 let text =
@@ -213,11 +226,13 @@ impl Line {
         } else {
             &self.kept
         };
+
         let is_lossy = match std::str::from_utf8(bytes) {
             Ok(_) => false,
             // An error only at the end may be caused by the cut.
             Err(error) => is_whole || error.error_len().is_some(),
         };
+
         let text = String::from_utf8_lossy(bytes);
         let (head, omitted_chars) = text::head(&text, MAX_LINE_CHARS);
         let text = if omitted_chars > 0 || !is_whole {
@@ -225,6 +240,7 @@ impl Line {
         } else {
             head.to_owned()
         };
+
         RenderedLine { text, is_lossy }
     }
 }

@@ -74,6 +74,7 @@ pub(super) async fn run(
         let text = format!("Command timed out after {seconds:.1} seconds.\n\n{text}");
         return Ok(ToolOutput::error(text).with_details(details));
     }
+
     Ok(ToolOutput::new(text).with_details(details))
 }
 
@@ -116,6 +117,7 @@ fn format_output(output: &CommandOutput, style: Style) -> String {
         if !text.is_empty() && (is_marked || !text.ends_with('\n')) {
             text.push('\n');
         }
+
         match style.stderr {
             Stderr::Merged => text.push_str(stderr),
             Stderr::Headed => text.push_str(&format!("STDERR:\n{stderr}")),
@@ -125,10 +127,12 @@ fn format_output(output: &CommandOutput, style: Style) -> String {
             }
         }
     }
+
     let mut text = text.trim_end_matches('\n').to_owned();
     if text.is_empty() {
         text.push_str(style.nothing);
     }
+
     match (output.exit_code, output.signal) {
         (Some(0), _) => {}
         (Some(code), _) => text.push_str(&format!("\n\nExit code: {code}")),
@@ -137,6 +141,7 @@ fn format_output(output: &CommandOutput, style: Style) -> String {
         }
         _ => {}
     }
+
     text
 }
 

@@ -69,6 +69,7 @@ pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
         EditPolicy::Unique => "the only occurrence",
         EditPolicy::All => "every occurrence",
     };
+
     let description = format!(
         "Replaces {which} of old_text by new_text in a file and returns the difference. old_text \
          must be found exactly, white space and line breaks included."
@@ -77,9 +78,11 @@ pub fn edit_file(backend: impl Backend, policy: EditPolicy) -> FuncTool {
         "old_text": {"type": "string", "description": "The text to replace"},
         "new_text": {"type": "string", "description": "What takes its place"}
     }));
+
     let body = over(backend, move |backend, args| {
         call_edit(backend, args, policy)
     });
+
     FuncTool::new("edit_file", description, parameters, body)
         .exclusive()
         .accesses(edits)
@@ -125,6 +128,7 @@ pub fn grep(backend: impl Backend) -> FuncTool {
         },
         "required": ["pattern"]
     });
+
     let body = over(backend, call_grep);
     reader(FuncTool::new("grep", description, parameters, body))
 }
@@ -161,10 +165,12 @@ fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
         },
         "required": ["command"]
     });
+
     let limit = run::time_limit(&backend, TIMEOUT);
     let body = over(backend, move |backend, args| {
         call_execute(backend, args, style)
     });
+
     FuncTool::new("execute", description, parameters, body)
         .exclusive()
         .timeout(run::call_timeout(limit))

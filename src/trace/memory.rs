@@ -138,6 +138,7 @@ impl MemoryRecorder {
             duration: None,
             attributes: Vec::new(),
         });
+
         Box::new(Open {
             recorder: self.clone(),
             id,

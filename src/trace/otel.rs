@@ -86,6 +86,7 @@ where
             "llm.call" => SpanKind::Client,
             _ => SpanKind::Internal,
         };
+
         let builder = self.tracer.span_builder(name.to_owned()).with_kind(kind);
         let span = self.tracer.build_with_context(builder, parent);
         let context = parent.with_span(span);
@@ -93,6 +94,7 @@ where
             let operation = KeyValue::new("gen_ai.operation.name", operation);
             context.span().set_attribute(operation);
         }
+
         let mut open_spans = lock(&self.open);
         open_spans.next += 1;
         let id = SpanId::new(open_spans.next);
@@ -180,6 +182,7 @@ impl SpanHandle for OtelSpan {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
+
         match key {
             "model" => {
                 let id = text();
@@ -187,6 +190,7 @@ impl SpanHandle for OtelSpan {
                 if !provider.is_empty() {
                     self.put("gen_ai.provider.name", provider.to_owned());
                 }
+
                 self.put("gen_ai.request.model", model.to_owned());
                 self.rename(model);
             }
@@ -251,6 +255,7 @@ fn name(key: &str) -> Cow<'static, str> {
         "error_type" => "error.type",
         _ => return format!("agentcore.{key}").into(),
     };
+
     attribute.into()
 }
 

@@ -23,18 +23,21 @@ pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::
         let parent = span.parent.filter(|parent| ids.contains(parent));
         child_spans.entry(parent).or_default().push(span);
     }
+
     // Not recursive: this crate does not control the depth of spans.
     let mut stack: Vec<(usize, Option<&SpanRecord>, &SpanRecord)> = Vec::new();
     let children = |of: Option<&SpanRecord>| {
         let id = of.map(|span| span.id);
         child_spans.get(&id).into_iter().flatten().rev().copied()
     };
+
     stack.extend(children(None).map(|span| (0, None, span)));
     while let Some((depth, parent, span)) = stack.pop() {
         line(out, depth, parent, span)?;
         let inner = children(Some(span)).map(|inner| (depth + 1, Some(span), inner));
         stack.extend(inner);
     }
+
     Ok(())
 }
 
@@ -49,6 +52,7 @@ fn line(
         Some(duration) => format!("{:.3}", duration.as_secs_f64()),
         None => "...".to_owned(),
     };
+
     write!(
         out,
         "{start:>9.3} {seconds:>9}  {:1$}{2}",
@@ -62,6 +66,7 @@ fn line(
             write!(out, " {key}={}", printed(value))?;
         }
     }
+
     out.write_char('\n')
 }
 

@@ -16,6 +16,7 @@ pub(crate) fn make_folder(
         Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
         _ => Ok(()),
     };
+
     let full_path = absolute(path)?;
     let folders = full_path.ancestors();
     let missing_folders: Vec<_> = folders.take_while(|folder| !folder.is_dir()).collect();
@@ -23,14 +24,17 @@ pub(crate) fn make_folder(
         // The process that created it may have ended before the sync.
         keep_name(&fs::canonicalize(existing)?)?;
     }
+
     for folder in missing_folders.into_iter().rev() {
         match DirBuilder::new().mode(0o700).create(folder) {
             // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             made => made?,
         }
+
         keep_name(folder)?;
     }
+
     fs::canonicalize(full_path)
 }
 
@@ -58,6 +62,7 @@ mod tests {
             synced_folders.borrow_mut().push(folder.canonicalize()?);
             sync_folder(folder)
         };
+
         let create = |path: &Path| make_folder(path, sync).unwrap();
         let real_path = root.join("real");
         let (a, b) = (real_path.join("a"), real_path.join("a/b"));
@@ -70,6 +75,7 @@ mod tests {
             let metadata = fs::metadata(real_path.join(folder)).unwrap();
             assert_eq!(metadata.permissions().mode() & 0o777, 0o700, "{folder}");
         }
+
         fs::write(real_path.join("file"), "").unwrap();
         assert!(make_folder(&real_path.join("file/a"), sync).is_err());
         assert!(make_folder(&real_path.join("file"), sync).is_err());

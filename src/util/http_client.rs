@@ -53,8 +53,10 @@ impl<K: PartialEq> Clients<K> {
             if clients.len() == MOST_KEPT {
                 clients.remove(0);
             }
+
             clients.push((kind, runtime, client));
         }
+
         match clients.last() {
             Some((_, _, client)) => Ok(client.clone()),
             None => unreachable!("a client was found or pushed"),
@@ -189,6 +191,7 @@ mod tests {
                 _ => {}
             }
         }
+
         // `:status: 200`, then fields without an index: a name of one byte, a value of 100.
         let status = frame(HEADERS, 0, 1, &[0x88]);
         let mut outcome = stream.write_all(&status).await;
@@ -199,6 +202,7 @@ mod tests {
             outcome = stream.write_all(&frame(CONTINUATION, 0, 1, &fields)).await;
             bytes_sent += fields.len();
         }
+
         Ok((settings, bytes_sent))
     }
 
@@ -222,6 +226,7 @@ mod tests {
             settings.chunks(6).any(|setting| setting == limit),
             "{settings:?}"
         );
+
         // Plus the buffers of the sockets.
         assert!(bytes_sent < 32 * 1024 * 1024, "{bytes_sent}");
     }

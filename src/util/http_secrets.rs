@@ -70,16 +70,19 @@ pub(crate) fn of_header(value: &str) -> Vec<Secret> {
             secrets.push(Secret::from(pair));
         }
     }
+
     for part in value.split([';', ',', ' ']) {
         let part = match part.split_once('=') {
             Some((_, part)) if !part.trim_matches('=').is_empty() => part,
             _ => part,
         };
+
         let part = part.trim().trim_matches('"');
         if part.len() >= MIN_PART && part != value {
             secrets.push(Secret::from(part));
         }
     }
+
     secrets
 }
 
@@ -91,16 +94,20 @@ pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
         if written.is_empty() {
             return;
         }
+
         let decoded_text = percent_decoded(written);
         if decoded_text != written {
             secrets.push(Secret::from(written));
         }
+
         secrets.push(Secret::from(decoded_text));
     };
+
     match url.password() {
         Some(password) => add_secret(password),
         None => add_secret(url.username()),
     }
+
     for pair in url.query().unwrap_or_default().split('&') {
         if let Some((name, value)) = pair.split_once('=')
             && has_secret_name(name)
@@ -108,6 +115,7 @@ pub(crate) fn of_url(url: &Url) -> Vec<Secret> {
             add_secret(value);
         }
     }
+
     secrets
 }
 

@@ -41,11 +41,13 @@ mod tests {
             lookups.set(lookups.get() + 1);
             taken_names.contains(name)
         };
+
         taken_names.insert("a_3".into());
         for _ in 0..1_000 {
             let name = names.free("a", |name| is_taken(name, &taken_names));
             assert!(taken_names.insert(name));
         }
+
         assert!(taken_names.contains("a") && taken_names.contains("a_1001"));
         assert!(lookups.get() < 3_000, "{} lookups", lookups.get());
     }

@@ -20,6 +20,7 @@ pub(crate) fn lexical(path: &str) -> String {
             name => names.push(name),
         }
     }
+
     let output = names.join("/");
     match (is_absolute, output.is_empty()) {
         (true, _) => format!("/{output}"),

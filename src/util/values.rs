@@ -45,6 +45,7 @@ impl Values {
                 (Some(own_value), Some(given)) => Arc::ptr_eq(own_value, given),
                 (own_value, given) => own_value.is_none() && given.is_none(),
             };
+
             if is_unchanged && !is_same(own_value) {
                 self.0.insert(*kind, value.clone());
             }

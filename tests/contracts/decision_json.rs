@@ -122,6 +122,7 @@ fn decision_without_an_answer_or_a_hash_is_not_written() {
             "{error}"
         );
     }
+
     decision.answer = Answer::Unanswered;
     let error = to_string(&decision).unwrap_err().to_string();
     assert!(error.contains("it has no answer; leave out"), "{error}");

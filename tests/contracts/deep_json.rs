@@ -78,6 +78,7 @@ async fn stored(build: impl Fn() -> AgentBuilder) -> Vec<ToolResult> {
         assert_eq!(copy, messages);
         all.push(results(&messages));
     }
+
     let first = all.swap_remove(0);
     assert!(all.iter().all(|other| *other == first));
     first
@@ -131,11 +132,13 @@ async fn arguments_set_by_hooks_and_gates_beyond_the_limit_are_a_tool_error() {
                 Ok(ToolDecision::proceed().with_args(nested(depth)))
             })
         };
+
         let around = || {
             hook::wrap_tool_call("deep", move |call: ToolCall, next| async move {
                 next.run(call.with_args(nested(depth))).await
             })
         };
+
         let gate = move |_: &GateRequest| ToolDecision::allow().with_args(nested(depth));
         let agent = || AgentBuilder::new(calls_act()).tool(tool());
         check(&stored(|| agent().hook(before())).await, depth);
@@ -155,6 +158,7 @@ async fn details_beyond_the_limit_make_a_tool_error() {
                 move |_cx, _: Value| async move { ToolOutput::new("ok").with_details(nested(depth)) },
             )
         };
+
         let error = || {
             FuncTool::new(
                 "act",
@@ -166,12 +170,14 @@ async fn details_beyond_the_limit_make_a_tool_error() {
                 },
             )
         };
+
         let after = || {
             hook::post_tool_use("deep", move |_, _, mut result: ToolResult| async move {
                 result.details = Some(nested(depth));
                 Ok(result)
             })
         };
+
         let around = || {
             hook::wrap_tool_call("deep", move |call, next| async move {
                 let mut result: ToolResult = next.run(call).await?;
@@ -179,6 +185,7 @@ async fn details_beyond_the_limit_make_a_tool_error() {
                 Ok(result)
             })
         };
+
         let agent = || AgentBuilder::new(calls_act());
         check(&stored(|| agent().tool(output())).await, depth);
         check(&stored(|| agent().tool(tool()).hook(after())).await, depth);
@@ -200,6 +207,7 @@ async fn json_that_a_tool_returns_beyond_the_limit_is_a_tool_error() {
                 move |_cx, _: Value| async move { nested(depth) },
             )
         };
+
         check(
             &stored(|| AgentBuilder::new(calls_act()).tool(tool())).await,
             depth,
@@ -241,6 +249,7 @@ async fn block_of_a_provider_beyond_the_limit_is_dropped_with_a_warning() {
             ];
             AgentBuilder::new(ScriptedModel::new().step(step))
         };
+
         assert!(stored(build).await.is_empty());
         let (shown, output) = watch(build().build().unwrap().run("go")).await;
         assert_eq!(output.unwrap().text, "done");
@@ -261,6 +270,7 @@ async fn structured_answer_beyond_the_limit_is_requested_again() {
         } else {
             model
         };
+
         let agent = AgentBuilder::new(model.clone()).build().unwrap();
         let run = agent.run("go").output_schema("deep", any_object());
         let output = run.finish().await.unwrap();

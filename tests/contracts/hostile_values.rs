@@ -101,6 +101,7 @@ fn rule_with_very_many_names_is_rejected() {
 fn host_longer_than_a_dns_name_is_never_allowed() {
     let rule: Rule = "allow:WebFetch(domain:example)".parse().unwrap();
     let permissions = PermissionRules::new().rule(rule);
+
     // Distinct letters, which the encoding sorts one by one.
     let letters: String = ('\u{4e00}'..='\u{9fff}').cycle().take(300_000).collect();
     let long = "a".repeat(64);
@@ -137,6 +138,7 @@ fn word_whose_braces_multiply_long_text_is_opaque_and_analysed_quickly() {
             .explain(&call, &tool)
             .decision
     });
+
     assert_eq!(decided, Behavior::Ask);
 }
 

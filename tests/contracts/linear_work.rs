@@ -31,10 +31,12 @@ fn stored_session_applies_results_of_many_calls_in_linear_time() {
             let call_id = call(number).id;
             session.apply(Record::ToolStarted { call_id });
         }
+
         for number in (0..CALLS).rev() {
             let result = Message::Tool(ToolResult::ok(&call(number), "done")).into();
             session.apply(Record::ToolEnded { result });
         }
+
         for number in 0..CALLS - 1 {
             let message = Message::Tool(ToolResult::ok(&call(number), "done")).into();
             session.apply(Record::Message {
@@ -42,8 +44,10 @@ fn stored_session_applies_results_of_many_calls_in_linear_time() {
                 input_id: None,
             });
         }
+
         session
     });
+
     assert!(session.started.is_empty());
     let ended: Vec<_> = session
         .ended
@@ -71,6 +75,7 @@ fn dropped() -> StoredSession {
             session.ended.push(Message::Tool(result).into());
         }
     }
+
     session
 }
 
@@ -85,17 +90,20 @@ fn session_with_many_open_calls_resumes_in_call_order() {
             agent.session("s").run("go on").finish().await?;
             Ok::<_, agentcore::Error>(store)
         };
+
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
         let store = runtime.unwrap().block_on(run).unwrap();
         store.get("s").unwrap().messages
     });
+
     let answered = messages.tool_messages().filter_map(Message::as_tool_result);
     for (number, result) in answered.enumerate() {
         assert_eq!(*result.tool_call_id, *format!("call_{number}"));
         assert_eq!(result.is_error, number % 2 == 1);
     }
+
     assert_eq!(messages.tool_messages().count(), OPEN_CALLS);
 }
 
@@ -176,6 +184,7 @@ mod decoders {
                         "id_" => format!("id_{index}"),
                         id => id.to_owned(),
                     };
+
                     anthropic((0..CALLS).flat_map(move |index| {
                         [block(index, &id(index)), piece(index), end(index)]
                     }))
@@ -224,9 +233,11 @@ mod decoders {
                         "id_" => format!("id_{index}"),
                         id => id.to_owned(),
                     };
+
                     json!({"index": index, "id": id, "function": {"name": "f", "arguments": "{}"}})
                 }))
             });
+
             assert_eq!(ids(&response).len(), CALLS);
         }
     }
@@ -237,19 +248,23 @@ mod decoders {
             let begun = (0..CALLS).map(|index| {
                 json!({"index": index, "id": format!("id_{index}"), "function": {"name": "f", "arguments": "{"}})
             });
+
             let ends =
                 (0..CALLS).map(|index| json!({"index": index, "function": {"arguments": "}"}}));
             openai(begun.chain(ends))
         });
+
         assert_eq!(ids(&response).len(), CALLS);
         let response = finishes(|| {
             let begun = (0..CALLS).map(|index| {
                 json!({"id": format!("id_{index}"), "function": {"name": "f", "arguments": "{"}})
             });
+
             let ends = (0..CALLS)
                 .map(|index| json!({"id": format!("id_{index}"), "function": {"arguments": "}"}}));
             openai(begun.chain(ends))
         });
+
         assert_eq!(ids(&response).len(), CALLS);
     }
 
@@ -293,14 +308,17 @@ mod decoders {
                         "id_" => format!("id_{index}"),
                         id => id.to_owned(),
                     };
+
                     let call = json!({"id": id, "function": {"name": "f", "arguments": {}}});
                     let message = json!({"role": "assistant", "content": "", "tool_calls": [call]});
                     json!({"model": "m", "created_at": "t", "message": message, "done": false})
                 });
+
                 let end = json!({"model": "m", "message": {"role": "assistant", "content": ""}, "done": true});
                 let body: String = lines.chain([end]).map(|line| format!("{line}\n")).collect();
                 served(Reply::ndjson([body]), |url| Ollama::new("m").base_url(url))
             });
+
             assert_eq!(ids(&response).len(), CALLS);
         }
     }

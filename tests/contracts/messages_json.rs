@@ -220,6 +220,7 @@ fn absent_null_and_unknown_fields_are_accepted() {
         assert!(read(json).content().parts().is_empty(), "{json}");
         assert_eq!(rewrite(json), r#"{"role":"assistant","content":""}"#);
     }
+
     let tool = read(r#"{"role":"tool","content":"x"}"#);
     let result = tool.as_tool_result().unwrap();
     assert_eq!((&*result.tool_call_id, &*result.name), ("", ""));
@@ -254,6 +255,7 @@ fn calls_are_read_from_list_and_from_parts() {
     let Part::Image(media) = &mixed.content().parts()[0] else {
         panic!("{mixed:?}")
     };
+
     assert_eq!(media.source, MediaSource::Url("u".into()));
 }
 
@@ -297,6 +299,7 @@ fn parse_errors_name_message_and_part() {
             "{error}"
         );
     }
+
     let error = serde_json::from_value::<Message>(json!({"role": "hacker"})).unwrap_err();
     assert_eq!(error.to_string(), r#"unknown role "hacker""#);
     let error = Messages::from_json("[{").unwrap_err();

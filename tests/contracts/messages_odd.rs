@@ -117,6 +117,7 @@ fn validation_finds_each_violation_at_any_index() {
                 })
                 .collect();
             history.push(bad.clone());
+
             // Only the first is told.
             history.push(Message::human(""));
             let error = history.validate().unwrap_err();
@@ -138,6 +139,7 @@ fn role_parses_from_four_lower_case_words_only() {
         assert_eq!((role.to_string(), role.as_str()), (word.to_owned(), word));
         assert_eq!(role.is_user_input(), is_input);
     }
+
     for word in ["", "User", " user", "function", "hacker", "użytkownik"] {
         let error = word.parse::<Role>().unwrap_err();
         assert_eq!(error.to_string(), format!("unknown role {word:?}"));
@@ -176,6 +178,7 @@ fn result_view_of_a_failure_always_has_an_error() {
         let view: ToolResultView = serde_json::from_value(json).unwrap();
         assert!(ToolResult::from(view).is_error);
     }
+
     let view: ToolResultView =
         serde_json::from_str(r#"{"tool_call_id":"a","name":"f","output":"4","error":null}"#)
             .unwrap();
@@ -198,6 +201,7 @@ fn deep_and_odd_arguments_round_trip_in_both_forms() {
     for _ in 0..60 {
         deep = json!({"in": [deep, null]});
     }
+
     let args = json!({"": "", "ü\n\"": "\u{0}\u{1f600}", "max": u64::MAX, "min": i64::MIN,
         "float": 0.1, "deep": deep});
     let call = ToolCall::new("id \"1\"", "f", args);

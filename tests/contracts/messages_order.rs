@@ -31,6 +31,7 @@ fn repair_moves_results_into_call_order() {
     assert_eq!(check.ensure(&mut history, &[]).to_string(), says);
     assert_eq!(history, ordered.clone().human("And?"));
     assert!(check.ensure(&mut history, &[]).is_empty());
+
     // A check that went on from what it knew forgets what was not in order with it.
     let mut cut = calls();
     cut.push(Message::tool("a", "f", "1"));
@@ -45,12 +46,14 @@ fn turn_with_many_calls_is_repaired_quickly() {
     for n in (0..many).rev() {
         history.push(Message::tool(format!("c{n}"), "f", "x"));
     }
+
     assert!(history.validate_for_model().is_ok());
     assert_eq!(history.repair().len(), many - 1);
     let mut history = Messages::from("Hi").ai_calling("", (0..many).map(|_| call("")));
     for _ in 0..many {
         history.push(Message::tool("", "f", "x"));
     }
+
     assert_eq!(history.repair().len(), many);
     let pending: Vec<Arc<str>> = (0..many).map(|n| format!("c{n}").into()).collect();
     let mut history = Messages::from("Hi").ai_calling("", calls());

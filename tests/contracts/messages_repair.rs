@@ -59,6 +59,7 @@ fn unanswered_calls_get_error_results_in_call_order() {
     let says = |id: &str| {
         format!(r#"message[1]: added an error result for unanswered call "f" (id "{id}")"#)
     };
+
     becomes(
         ask(),
         &ask()
@@ -121,6 +122,7 @@ fn partially_streamed_calls_are_dropped() {
             r#"message[2]: dropped orphan result for """#,
         ],
     );
+
     // As a store keeps it: the raw text is gone.
     let mut stored = Messages::from_json(
         r#"[{"role":"user","content":"Hi"},{"role":"assistant","content":"x","tool_calls":[{"id":"a","name":"f","args":null}]}]"#,
@@ -128,6 +130,7 @@ fn partially_streamed_calls_are_dropped() {
     .unwrap();
     repair(&mut stored);
     assert_eq!(stored, Messages::from("Hi").ai("x"));
+
     // The text can be read even though nobody did.
     let mut whole = ToolCall::from_raw("a", "f", r#"{"x":1}"#);
     whole.args = Arc::new(Value::Null);
@@ -203,6 +206,7 @@ fn misplaced_result_moves_behind_its_call() {
         &expected,
         &[r#"message[1]: moved result for "b" behind its call"#],
     );
+
     // What stands before the call of another tool with that id is not its result.
     becomes(
         Messages::new()
@@ -292,6 +296,7 @@ fn missing_call_id_is_generated_and_results_match_by_position() {
             r#"message[2]: completed result with id and name of its call "b""#,
         ],
     );
+
     // An id that was made up once is not made up twice.
     becomes(
         Messages::from("Hi").ai_calling("", [call("call_1_1"), call("")]),
@@ -416,6 +421,7 @@ fn model_check_repairs_only_new_faults() {
         id: "a".into(),
         name: "f".into(),
     };
+
     assert_eq!(repairs.iter().collect::<Vec<_>>(), [&added]);
     assert!(check.ensure(&mut history, &[]).is_empty());
 }
@@ -498,6 +504,7 @@ proptest! {
         if was_valid {
             prop_assert!(std::ptr::eq(broken.as_slice(), history.as_slice()));
         }
+
         prop_assert_eq!(repairs.is_empty(), broken == history, "{}", repairs);
         prop_assert!(is_in_call_order(&history), "{}", history);
         if has_content(&broken) {

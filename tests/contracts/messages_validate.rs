@@ -59,6 +59,7 @@ fn clone_of_a_long_history_shares_its_messages() {
             .human(format!("question {turn}"))
             .ai(format!("answer {turn}"));
     }
+
     let mut copy = history.clone();
     assert!(std::ptr::eq(history.as_slice(), copy.as_slice()));
     copy.push(Message::human("more"));
@@ -114,6 +115,7 @@ fn validation_error_names_the_incomplete_message() {
         assert_eq!(text(history.validate()), expected);
         assert!(history.validate_for_model().is_err(), "{expected}");
     }
+
     Messages::new().validate().unwrap();
     Messages::new().tool("c", "f", "").validate().unwrap();
     Messages::new()
@@ -309,6 +311,7 @@ fn model_check_agrees_with_full_validation_after_every_change() {
             "{history}"
         );
     };
+
     agree(&mut check, &history);
     for turn in 0..5 {
         for message in [
@@ -324,6 +327,7 @@ fn model_check_agrees_with_full_validation_after_every_change() {
             agree(&mut check, &history);
         }
     }
+
     // Cut at every length, go on differently, and come back.
     for keep in (0..history.len()).rev() {
         for next in [

@@ -39,11 +39,13 @@ async fn token_counter_that_returns_the_maximum_overflows_nothing() {
             .call("echo", json!({"text": "a"}))
             .say("done")
     };
+
     let agent = |model| {
         AgentBuilder::new(model)
             .tool(echo())
             .system_prompt("Be brief.")
     };
+
     let free = agent(model()).token_counter(Endless).build().unwrap();
     assert_eq!(free.run("hi").await.unwrap().text, "done");
     let limits: [fn(AgentBuilder) -> AgentBuilder; 4] = [
@@ -58,6 +60,7 @@ async fn token_counter_that_returns_the_maximum_overflows_nothing() {
         if let Err(error) = agent.build().unwrap().run("hi").await {
             assert!(!error.to_string().contains("panicked"), "{error}");
         }
+
         // How far it came depends on the limit.
         drop(model.verify());
     }
@@ -117,6 +120,7 @@ async fn play(set: impl FnOnce(AgentBuilder) -> AgentBuilder) {
     retry.base = Duration::ZERO;
     let agent = set(AgentBuilder::new(model.clone()).retry(retry).tool(tool));
     let run = agent.build().unwrap().run("hi");
+
     // How it ends depends on the duration; that it ends does not.
     let ended = tokio::time::timeout(Duration::from_secs(60 * 60), run.finish()).await;
     drop(ended.expect("the run ends"));
@@ -264,10 +268,12 @@ mod logs {
             {
                 continue;
             }
+
             let log = std::fs::read_to_string(&path).unwrap();
             let Some(last) = log.lines().last() else {
                 continue;
             };
+
             let mut line = last.to_owned();
             for (name, figure) in figures {
                 let mark = format!("\"{name}\":");
@@ -275,6 +281,7 @@ mod logs {
                 let digits = line[start..].bytes().take_while(u8::is_ascii_digit).count();
                 line.replace_range(start..start + digits, &figure.to_string());
             }
+
             let body = line.find(',').unwrap() + 1;
             let crc = format!("{:08x}", crc32fast::hash(&line.as_bytes()[body..]));
             line.replace_range(8..16, &crc);

@@ -61,6 +61,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     if depth == 0 {
         return simple(dice, 0);
     }
+
     let inner = depth - 1;
     match dice.below(28) {
         0 => format!("( {} )", script(dice, inner)),
@@ -137,9 +138,11 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
             word(dice, depth)
         );
     }
+
     if dice.below(12) == 0 {
         let _ = write!(text, "{} ", redirection(dice, depth));
     }
+
     text.push_str(&program(dice, depth));
     for _ in 0..dice.below(3) {
         let _ = write!(
@@ -149,14 +152,17 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
             word(dice, depth)
         );
     }
+
     if dice.below(8) == 0 {
         let _ = write!(text, " {}", redirection(dice, depth));
     }
+
     if dice.below(14) == 0 {
         text.push_str(dice.pick(&[" # bad", " # '", " #`bad"]));
         text.push('\n');
         text.push_str(dice.pick(&["ok", "bad", ":"]));
     }
+
     text
 }
 
@@ -237,10 +243,12 @@ fn filter(dice: &mut Dice) -> String {
         ),
         _ => (dice.pick(&["awk", "awk -F:", "awk -v x=1"]), &AWK[..]),
     };
+
     let mut text = String::new();
     for _ in 0..1 + dice.below(6) {
         text.push_str(dice.pick(tokens));
     }
+
     format!("{program} '{text}'")
 }
 
@@ -359,6 +367,7 @@ fn word(dice: &mut Dice, depth: usize) -> String {
             _ => format!("\\$({})", "a"),
         };
     }
+
     dice.pick(&[
         "a",
         "b",
@@ -495,6 +504,7 @@ fn soup(dice: &mut Dice) -> String {
     for _ in 0..3 + dice.below(14) {
         text.push_str(TOKENS[dice.below(TOKENS.len())]);
     }
+
     text
 }
 
@@ -515,6 +525,7 @@ impl Stage {
         for directory in ["bin", "scripts", "logs", "work"] {
             fs::create_dir_all(root.join(directory)).unwrap();
         }
+
         for stub in STUBS {
             let path = root.join("bin").join(stub);
             let text = format!(
@@ -524,11 +535,13 @@ impl Stage {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
+
         for tool in TOOLS {
             if let Some(real) = find_program(tool) {
                 symlink(real, root.join("bin").join(tool)).unwrap();
             }
         }
+
         Self { root }
     }
 
@@ -537,6 +550,7 @@ impl Stage {
         for (at, script) in scripts.iter().enumerate() {
             fs::write(self.root.join(format!("scripts/{at}")), script).unwrap();
         }
+
         let driver = "ulimit -t 60 -f 256; cd work; at=$FROM; while [ $at -lt $COUNT ]; do \
              STAGE_LOG=$ROOT/logs/$at; export STAGE_LOG; \
              text=$(<\"$ROOT/scripts/$at\"); \
@@ -559,10 +573,12 @@ impl Stage {
                 .spawn()
                 .unwrap()
         });
+
         for mut driver in drivers.collect::<Vec<_>>() {
             let done = driver.wait().unwrap();
             assert!(done.success(), "the driver failed: {done}");
         }
+
         (0..scripts.len())
             .map(
                 |at| match fs::read_to_string(self.root.join(format!("logs/{at}"))) {
@@ -587,6 +603,7 @@ fn analyser_decides_about_every_program_that_bash_runs() {
         eprintln!("skipped: there is no bash to compare with");
         return;
     };
+
     let count = std::env::var(MORE)
         .ok()
         .and_then(|count| count.parse().ok())
@@ -605,6 +622,7 @@ fn analyser_decides_about_every_program_that_bash_runs() {
     for program in ALLOWED {
         narrow = narrow.allow(&format!("Bash({program}:*)")).unwrap();
     }
+
     let broad = PermissionRules::new()
         .allow("Bash")
         .unwrap()
@@ -624,10 +642,12 @@ fn analyser_decides_about_every_program_that_bash_runs() {
         if by_narrow.decision == Behavior::Allow && strays {
             failures.push(format!("allowed, but {ran:?} ran: {script:?}"));
         }
+
         if by_broad.decision == Behavior::Allow && ran.contains("bad") {
             failures.push(format!("not denied, but {ran:?} ran: {script:?}"));
         }
     }
+
     println!(
         "{count} scripts: {allowed} allowed by narrow rules, {permitted} by a broad one, {denied} denied; \
          bash ran the denied program in {bad_ran}"
@@ -638,6 +658,7 @@ fn analyser_decides_about_every_program_that_bash_runs() {
         failures.len(),
         failures.join("\n")
     );
+
     // The comparison says something only if all of it happens often.
     assert!(allowed > count / 20, "{allowed} of {count} were allowed");
     assert!(

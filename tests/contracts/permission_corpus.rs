@@ -22,6 +22,7 @@ fn unescape(text: &str) -> String {
             (c, false) => out.push(c),
         }
     }
+
     out
 }
 
@@ -40,6 +41,7 @@ fn permissions(rules: &str) -> PermissionRules {
             None => permissions.rule(item.parse::<Rule>().unwrap()),
         };
     }
+
     permissions
 }
 
@@ -51,6 +53,7 @@ fn every_permission_case_is_decided_as_listed() {
         let [rules, command, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
             panic!("three columns expected: {line}");
         };
+
         let found = permissions(rules).explain_command(&unescape(command));
         let holds = match expected {
             "allow" => found.decision == Behavior::Allow,
@@ -59,6 +62,7 @@ fn every_permission_case_is_decided_as_listed() {
             "not_allow" => found.decision != Behavior::Allow,
             other => panic!("unknown expectation {other}"),
         };
+
         rows += 1;
         if !holds {
             wrong.push(format!(
@@ -66,6 +70,7 @@ fn every_permission_case_is_decided_as_listed() {
             ));
         }
     }
+
     assert!(rows > 3500, "{rows} rows");
     assert!(
         wrong.is_empty(),

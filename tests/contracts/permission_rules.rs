@@ -54,6 +54,7 @@ fn rule_that_cannot_match_is_an_error_that_names_the_fault() {
         let error = text.parse::<Rule>().unwrap_err();
         assert!(error.to_string().contains(says), "{text}: {error}");
     }
+
     let error = Rule::new(Behavior::Deny, "allow:Bash").unwrap_err();
     assert!(error.to_string().contains("among rules to deny"), "{error}");
 }
@@ -155,6 +156,7 @@ fn rules_match_tools_by_their_accesses() {
             tool.name()
         );
     };
+
     is(&execute, json!({"command": "curl x"}), Behavior::Deny);
     is(&execute, json!({"cmd": "ls; curl x"}), Behavior::Deny);
     is(&execute, json!({"command": "ls"}), Behavior::Allow);
@@ -182,6 +184,7 @@ fn declared_accesses_are_matched_before_argument_names() {
             args["target"].as_str().unwrap_or_default().into(),
         )]
     });
+
     let permissions = base().allow("WebFetch(domain:example.com)").unwrap();
     for (url, expected) in [
         ("https://example.com/x", Behavior::Allow),
@@ -201,6 +204,7 @@ fn declared_accesses_are_matched_before_argument_names() {
             "{url}"
         );
     }
+
     let denied = base()
         .deny("WebFetch(domain:evil.test)")
         .unwrap()
@@ -249,6 +253,7 @@ fn argument_names_match_deny_rules_but_not_allow_rules() {
             "{args}"
         );
     }
+
     let named = permissions.allow("mcp__mail").unwrap();
     let decided = decide(&named, &send, json!({"path": "src/x"}));
     assert_eq!(decided, Behavior::Allow);
@@ -342,6 +347,7 @@ fn mode_decides_when_no_rule_matches() {
         let found = decide(&base().mode(mode), tool, args.clone());
         assert_eq!(found, expected, "{mode} {} {args}", tool.name());
     }
+
     let plan = base().mode(Plan).explain_command("ls");
     assert_eq!(plan.why, "only read-only tools are allowed in plan mode");
 }
@@ -377,6 +383,7 @@ fn writes_to_protected_paths_ask_in_every_mode_and_reads_do_not() {
             "{path}"
         );
     }
+
     for path in [".gitignore", ".github/x", "git/hooks", "mcp.json"] {
         assert_eq!(
             decide(&permissions, &write, json!({"path": path})),
@@ -394,6 +401,7 @@ fn suggested_rules_allow_only_the_same_call() {
         let rules = base().suggest(&call, &bash);
         rules.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
+
     assert_eq!(suggest("git push origin"), ["allow:Bash(git push origin)"]);
     assert_eq!(
         suggest("ls 'a b' && pwd"),
@@ -414,12 +422,14 @@ fn suggested_rules_allow_only_the_same_call() {
     ] {
         assert_eq!(suggest(opaque), Vec::<String>::new(), "{opaque}");
     }
+
     // What is suggested allows the call, and no longer one.
     let call = ToolCall::new("c", "Bash", json!({"command": "echo 'a * b'"}));
     let mut permissions = base();
     for rule in base().suggest(&call, &bash) {
         permissions = permissions.rule(rule);
     }
+
     assert_eq!(
         permissions.explain_command("echo 'a * b'").decision,
         Behavior::Allow
@@ -453,12 +463,14 @@ async fn results(
     for command in commands {
         model = model.call("Bash", json!({"command": command}));
     }
+
     let mut builder = AgentBuilder::new(model.say("done"))
         .tool(tool("Bash"))
         .permissions(permissions);
     if let Some(answer) = answer {
         builder = builder.confirmer(Always(answer));
     }
+
     let agent = builder.build().unwrap();
     let output = agent.run("go").await.unwrap();
     let tools = output

@@ -113,8 +113,10 @@ fn redirections_are_listed_as_reads_and_writes() {
                 .collect::<Vec<_>>()
                 .join(" ")
         };
+
         format!("{} -> {}", list(&found.reads), list(&found.writes))
     };
+
     for (command, expected) in [
         ("a < b > c 2>> d", "b -> c d"),
         ("a &> b; c &>> d; e >& f; g >| h", " -> b d f h"),

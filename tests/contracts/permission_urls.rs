@@ -44,6 +44,7 @@ fn international_domain_names_are_compared_as_punycode() {
             ],
         );
     }
+
     let same = [
         ("münchen.example", "xn--mnchen-3ya.example"),
         ("straße.example", "xn--strae-oqa.example"),

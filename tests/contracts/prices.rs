@@ -46,6 +46,7 @@ fn unknown_model_has_no_price() {
     ] {
         assert_eq!(Catalog::builtin().lookup(model), None, "{model:?}");
     }
+
     assert_eq!(ModelProfile::default().cost(&Usage::new(1, 1)), None);
 }
 
@@ -61,6 +62,7 @@ fn lookup_strips_one_provider_prefix() {
     ] {
         assert_eq!(catalog.lookup(model), bare, "{model}");
     }
+
     assert_eq!(
         catalog.lookup("anthropic/anthropic/claude-sonnet-4-5"),
         None
@@ -82,7 +84,9 @@ fn lookup_ignores_dates_at_the_end_of_a_model_id() {
         assert!(catalog.lookup(bare).is_some(), "{bare}");
         assert_eq!(catalog.lookup(dated), catalog.lookup(bare), "{dated}");
     }
+
     assert_eq!(catalog.lookup("é-20250929"), None);
+
     // This date has a price of its own.
     assert_ne!(
         catalog.lookup("gpt-4o-2024-05-13"),

@@ -29,6 +29,7 @@ fn assistant_message_with_text_round_trips() {
     let SdkMessage::Assistant(event) = read else {
         panic!("not an answer")
     };
+
     assert_eq!(event.error, Some(AssistantErrorKind::RateLimit));
     assert_eq!((event.supersedes.len(), event.aborted), (1, true));
     assert_eq!(event.message.usage, Usage::new(1, 2));
@@ -53,6 +54,7 @@ fn assistant_message_with_every_block_kind_round_trips() {
     let SdkMessage::Assistant(event) = read else {
         panic!("not an answer")
     };
+
     let parts = event.message.message.content().parts();
     assert!(matches!(&parts[0], Part::Thinking(block) if block.is_for("anthropic")));
     assert!(matches!(&parts[1], Part::Thinking(_)));
@@ -77,6 +79,7 @@ fn user_message_with_text_and_results_round_trips() {
     let SdkMessage::User(event) = round_trip(&user(json!("2+2?"))) else {
         panic!()
     };
+
     assert_eq!(event.messages, [Arc::new(Message::human("2+2?"))]);
 
     let mut json = user(json!([
@@ -92,6 +95,7 @@ fn user_message_with_text_and_results_round_trips() {
     let SdkMessage::User(event) = round_trip(&json) else {
         panic!()
     };
+
     let results: Vec<_> = event
         .messages
         .iter()
@@ -153,6 +157,7 @@ fn stream_events_deserialize_into_their_variants() {
         SdkMessage::Partial(partial) => partial.event,
         other => panic!("{other:?}"),
     };
+
     let block = json!({"type": "tool_use", "id": "t", "name": "bash", "input": {}});
     assert_eq!(
         event(json!({"type": "content_block_start", "index": 2, "content_block": block})),
@@ -195,11 +200,13 @@ fn call_arguments_are_serialized_with_the_spelling_of_the_model() {
         let event = AssistantEvent::new(Envelope::new("s", 0), answer);
         serde_json::to_string(&SdkMessage::from(event)).expect("it writes")
     };
+
     let spaced = write(ToolCall::from_raw("t", "n", "{\"b\": 1,  \"a\": 1.50}"));
     assert!(
         spaced.contains("\"input\":{\"b\": 1,  \"a\": 1.50}}"),
         "{spaced}"
     );
+
     // A line break between tokens would end the line of a line-delimited stream.
     let broken = write(ToolCall::from_raw("t", "n", "{\n\"a\":\r\n\"x\\n\"\n}"));
     assert!(broken.contains(r#""input":{ "a":  "x\n" }"#), "{broken}");

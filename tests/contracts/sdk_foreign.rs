@@ -23,6 +23,7 @@ fn null_counts_are_read_as_none_or_zero() {
     let SdkMessage::Assistant(event) = read(&json) else {
         panic!()
     };
+
     assert_eq!(event.message.usage, Usage::new(3, 2));
     assert_eq!(event.text(), "Hi");
 
@@ -50,6 +51,7 @@ fn fractions_of_milliseconds_are_rounded() {
     let SystemKind::ApiRetry(retry) = kind(&system("api_retry", retry)) else {
         panic!()
     };
+
     assert_eq!(retry.retry_delay_ms, 522);
 
     let meta = json!({"trigger": "auto", "pre_tokens": 150000.0, "duration_ms": 12.5});
@@ -59,6 +61,7 @@ fn fractions_of_milliseconds_are_rounded() {
     )) else {
         panic!()
     };
+
     assert_eq!(
         (
             boundary.pre_tokens,
@@ -73,12 +76,14 @@ fn fractions_of_milliseconds_are_rounded() {
     let SystemKind::TaskProgress(progress) = kind(&system("task_progress", progress)) else {
         panic!()
     };
+
     assert_eq!(progress.usage.duration_ms, 1500);
 
     let shown = json!({"key": "k", "text": "t", "priority": "low", "timeout_ms": 0.4});
     let SystemKind::Notification(shown) = kind(&system("notification", shown)) else {
         panic!()
     };
+
     assert_eq!(shown.timeout_ms, Some(0));
 
     let mut json = result("error_max_turns");
@@ -93,6 +98,7 @@ fn fractions_of_milliseconds_are_rounded() {
     let SdkMessage::Partial(event) = crate::sdk_golden::read(&json) else {
         panic!()
     };
+
     assert_eq!(event.ttft_ms, Some(100));
 }
 

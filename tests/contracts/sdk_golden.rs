@@ -36,10 +36,12 @@ pub(crate) fn result(subtype: &str) -> Value {
             {"tool_name": "bash", "tool_use_id": "toolu_9", "tool_input": {"command": "rm"}}],
         "terminal_reason": "completed",
     });
+
     match subtype {
         "success" => fields["result"] = "4".into(),
         _ => fields["errors"] = json!(["it broke"]),
     }
+
     message(fields)
 }
 

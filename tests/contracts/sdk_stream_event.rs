@@ -145,6 +145,7 @@ fn stream_restart_emits_a_restart_event() {
         attempt: 1,
         supersedes: Vec::new(),
     };
+
     let told = events([
         init(),
         requesting(),
@@ -207,6 +208,7 @@ fn messages_of_subagents_emit_no_events() {
         message.envelope_mut().parent_tool_use_id = Some("t1".into());
         message
     };
+
     let told = events([
         inside(init()),
         inside(requesting()),

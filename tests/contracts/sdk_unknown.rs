@@ -61,6 +61,7 @@ fn unknown_fields_round_trip_at_every_depth() {
     let SdkMessage::Assistant(event) = round_trip(&json) else {
         panic!()
     };
+
     assert_eq!(event.envelope.extra.len(), 2);
     assert_eq!(event.message.extra["container"], json!({"id": "c"}));
     assert_eq!(event.text(), "Hi");

@@ -24,6 +24,7 @@ fn init_round_trips() {
     let SystemKind::Init(init) = kind else {
         panic!("{kind:?}")
     };
+
     assert_eq!(
         (&*init.model, &*init.permission_mode, &*init.version),
         ("m", "plan", "2.1.330")
@@ -55,6 +56,7 @@ fn new_init_has_every_required_field() {
     ] {
         assert!(!json[key].is_null(), "{key}: {json}");
     }
+
     assert_eq!(json["permissionMode"], "default");
 }
 
@@ -73,6 +75,7 @@ fn tool_progress_round_trips() {
     let SdkMessage::ToolProgress(progress) = round_trip(&json) else {
         panic!()
     };
+
     assert!(progress.heartbeat);
     assert_eq!(progress.data, Some(json["data"].clone()));
 }
@@ -111,6 +114,7 @@ fn compact_boundary_round_trips() {
     let SystemKind::CompactBoundary(boundary) = kind else {
         panic!("{kind:?}")
     };
+
     assert_eq!(
         boundary.preserved_messages.map(|kept| kept.uuids.len()),
         Some(1)
@@ -196,6 +200,7 @@ fn api_retry_with_a_null_status_round_trips() {
     let SystemKind::ApiRetry(retry) = kind else {
         panic!("{kind:?}")
     };
+
     assert_eq!(
         (retry.error_status, retry.error),
         (None, AssistantErrorKind::Overloaded)
@@ -238,6 +243,7 @@ fn task_messages_round_trip() {
     let SystemKind::TaskNotification(end) = kind else {
         panic!("{kind:?}")
     };
+
     assert_eq!(end.status, TaskState::Completed);
     assert_eq!(end.usage.map(|usage| usage.total_tokens), Some(7));
 }
@@ -276,11 +282,13 @@ fn other_system_subtypes_round_trip() {
         let kind = kind(&json);
         assert!(!matches!(kind, SystemKind::Unknown { .. }), "{kind:?}");
     }
+
     let warning = SystemKind::Informational {
         content: "c".to_owned(),
         level: Level::Warning,
         tool_use_id: None,
     };
+
     assert_eq!(
         kind(&system(
             "informational",
@@ -332,6 +340,7 @@ fn timing_fields_of_hosts_are_dropped() {
     ] {
         hosted[key] = 1.into();
     }
+
     let written = serde_json::to_value(read(&hosted)).expect("it writes");
     assert_eq!(written, expected);
 }

@@ -32,6 +32,7 @@ fn head_and_tail_return_the_number_of_omitted_characters() {
         assert_eq!((end.chars().count(), before), (kept, 5 - kept));
         assert!(text.starts_with(start) && text.ends_with(end));
     }
+
     let mark = |omitted: usize| format!("<{omitted}>");
     assert_eq!(head_tail(text, 1, 1, mark), "a<3>z");
     assert_eq!(head_tail(text, 0, 0, mark), "<5>");

@@ -16,6 +16,7 @@ fn estimate_rounds_down_each_message_and_counts_raw_arguments_only() {
             .tool("call_1", "calculate", "4")
             .ai("2+2 = 4")
     };
+
     assert_eq!(chain("", built.clone()).estimate_tokens(), 8);
     assert_eq!(chain("Let me calculate.", built).estimate_tokens(), 12);
     let streamed = ToolCall::from_raw("call_1", "calculate", raw);
@@ -59,6 +60,7 @@ fn document_is_counted_by_type_and_size() {
     assert_eq!(text("text/plain", b"eight ch"), 2);
     assert_eq!(text("text/markdown", &[b'x'; 40_000]), 10_000);
     assert_eq!(text("text/plain", b""), 0);
+
     // What is no text is counted by its size, whatever it is called.
     assert_eq!(text("text/plain", &[0xff; 90_000]), 3_000);
     assert_eq!(count(Media::base64("text/plain", "not base64")), 3_000);

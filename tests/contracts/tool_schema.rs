@@ -326,6 +326,7 @@ fn local_references_are_resolved() {
         "$ref": "#/$defs/Node",
         "$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}, "value": {"type": "integer"}}}},
     });
+
     hold(vec![
         (tree.clone(), json!({"next": {"next": {"value": 1}}}), &[]),
         (

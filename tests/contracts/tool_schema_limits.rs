@@ -55,9 +55,11 @@ fn check_of_nested_arguments_fits_a_stack_of_one_mebibyte() {
         for _ in 0..300 {
             args = json!({ "a": [args] });
         }
+
         let schema = json!({"anyOf": [{"properties": {"a": {"items": {"$ref": "#"}}}}]});
         lines(&schema, &args).len()
     };
+
     let thread = std::thread::Builder::new()
         .stack_size(1024 * 1024)
         .spawn(check);
@@ -75,6 +77,7 @@ fn nested_alternatives_are_rejected_at_the_step_limit() {
     for _ in 0..40 {
         args = json!({ "a": args });
     }
+
     assert_eq!(
         lines(&schema, &args),
         ["/: nested too deeply or too large to check against the schema"]

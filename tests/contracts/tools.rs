@@ -86,12 +86,14 @@ async fn question_mark_converts_any_error_in_a_closure() {
             _ => Err("plain".into()),
         }
     });
+
     let failed = async |how: &str| {
         let output = tool
             .execute(ToolContext::detached(), json!({"how": how}))
             .await;
         output.expect_err("the tool fails")
     };
+
     assert_eq!(
         failed("std").await.to_string(),
         "invalid digit found in string"
@@ -123,6 +125,7 @@ fn tool_properties_have_defaults_and_setters() {
                 args["path"].as_str().unwrap_or_default().into(),
             )]
         });
+
     // Through a pointer as well as directly.
     let tool: Arc<dyn Tool> = Arc::new(Arc::new(tool));
     assert_eq!(tool.side_effect(), SideEffect::ReadOnly);
@@ -148,8 +151,10 @@ async fn detached_context_has_its_own_state_and_leaves_questions_unanswered() {
             state.files_mut().insert("a".into(), "text".into());
             state.values.insert(7_u32);
         });
+
         "written"
     });
+
     write.execute(cx.clone(), json!({})).await.unwrap();
     assert_eq!(cx.with_state(|state| state.files().len()), 1);
     assert_eq!(cx.value::<u32>().as_deref(), Some(&7));
@@ -171,9 +176,11 @@ fn tool_name_that_providers_reject_is_rejected_at_registration() {
         );
         assert!(tools.replace(named(name)).is_err(), "{name:?}");
     }
+
     for name in ["a", "A-b_9", "-", &"x".repeat(64)] {
         tools.register(named(name)).unwrap();
     }
+
     assert_eq!(tools.names().len(), 4);
 }
 
@@ -195,6 +202,7 @@ fn parameters_that_are_not_an_object_schema_are_rejected() {
             "{schema}: {error}"
         );
     }
+
     for schema in [json!({}), json!({"type": "object"})] {
         ToolRegistry::new().register(with(schema)).unwrap();
     }
@@ -224,6 +232,7 @@ fn disabled_tool_has_no_definition_but_can_be_looked_up() {
     for name in ["c", "a", "b"] {
         tools.register(named(name)).unwrap();
     }
+
     let told = |tools: &ToolRegistry| -> Vec<String> {
         tools
             .definitions()
@@ -231,6 +240,7 @@ fn disabled_tool_has_no_definition_but_can_be_looked_up() {
             .map(|d| d.name.to_string())
             .collect()
     };
+
     assert_eq!(tools.names(), ["a", "b", "c"]);
     assert_eq!(told(&tools), ["a", "c"]);
     assert!(tools.is_disabled("b") && tools.get("b").is_some());
@@ -355,6 +365,7 @@ mod typed {
                 .expect("an argument error");
             assert_eq!(error.paths().collect::<Vec<_>>(), [path], "{args}: {error}");
         }
+
         let address = FuncTool::typed(
             "a",
             "",
@@ -412,6 +423,7 @@ mod typed {
                 Change::Clear => "cleared".to_owned(),
             }
         });
+
         assert_eq!(change.parameters()["type"], "object");
         assert_eq!(
             run(&change, json!({"op": "add", "text": "x"}))
@@ -427,6 +439,7 @@ mod typed {
         let tree = FuncTool::typed("tree", "", |args: Tree| async move {
             args.children.len().to_string()
         });
+
         let args = json!({"children": [{"children": [{}]}, {}]});
         agentcore::tool::check_arguments(tree.parameters(), &args).unwrap();
         assert_eq!(run(&tree, args).await.unwrap(), "2");

@@ -83,12 +83,15 @@ async fn background_task_of_a_tool_outlives_its_turn() {
             tokio::time::sleep(Duration::from_secs(1)).await;
             TaskOutcome::Completed("counted to 10".into())
         });
+
         ToolOutput::new(format!("started {id}")).in_background()
     });
+
     let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         "waited"
     });
+
     let model = ScriptedModel::new()
         .call("start", json!({}))
         .call("wait", json!({}))
@@ -115,6 +118,7 @@ async fn unfinished_background_task_is_reported_as_stopped() {
         let id = cx.tasks().spawn("server", std::future::pending());
         ToolOutput::new(format!("started {id}"))
     });
+
     let model = ScriptedModel::new()
         .call("start", json!({}))
         .say("It is up.")
@@ -166,6 +170,7 @@ async fn background_task_report_follows_results_of_parked_calls() {
         cx.tasks().spawn("server", std::future::pending());
         "started"
     });
+
     let gate =
         crate::kit::Gate(
             |request: &agentcore::tool::GateRequest| match &*request.call.name {

@@ -41,6 +41,7 @@ async fn plan_mode_set_while_an_answer_streams_denies_its_calls() {
             handle.set_permission_mode(PermissionMode::Plan);
         }
     }
+
     let results = texts(&run.into_output().unwrap().messages);
     assert!(results[0].contains("plan mode"), "{results:?}");
     assert_eq!(log.len(), 0);
@@ -54,6 +55,7 @@ async fn hook_sees_the_mode_set_before_the_call() {
         seen.add(cx.permission_mode().as_str());
         async { Ok(ToolDecision::proceed()) }
     });
+
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "x"}))
         .say("done");
@@ -65,6 +67,7 @@ async fn hook_sees_the_mode_set_before_the_call() {
             handle.set_permission_mode(PermissionMode::AcceptEdits);
         }
     }
+
     assert_eq!(modes.take(), ["acceptEdits"]);
 }
 
@@ -85,6 +88,7 @@ async fn plan_mode_set_while_a_question_is_open_denies_the_call() {
             responder.respond(&request.id, Answer::Allow);
         }
     }
+
     let results = texts(&run.into_output().unwrap().messages);
     assert!(results[0].contains("plan mode"), "{results:?}");
     assert_eq!(log.len(), 0);
@@ -141,6 +145,7 @@ async fn hook_stop_ends_the_run_when_a_sibling_call_parks() {
             _ => ToolDecision::ask("sure?"),
         })
     });
+
     let model = ScriptedModel::new().calls([("act", json!({})), ("bad", json!({}))]);
     let agent = agent(model)
         .tools([logged("act", &log), logged("bad", &log)])
@@ -200,6 +205,7 @@ async fn model_call_error_inside_a_hook_names_the_hook_and_compacts_nothing() {
             .await?;
         Ok(messages)
     });
+
     check_blame("modify_request", before).await;
     let model: Arc<dyn Model> = Arc::new(too_long());
     let around = hook::wrap_model_call_with("judge", model, |model, request, next| async move {
@@ -208,6 +214,7 @@ async fn model_call_error_inside_a_hook_names_the_hook_and_compacts_nothing() {
             .await?;
         next.run(request).await
     });
+
     check_blame("wrap_model_call", around).await;
 }
 
@@ -255,6 +262,7 @@ async fn allow_for_session_for_a_hook_question_covers_equal_calls() {
         agent.session(session).run("Go").await.unwrap();
         assert_eq!(always.0.lock().unwrap().len(), asked, "{session}");
     }
+
     assert_eq!(log.len(), 5);
 }
 
@@ -291,6 +299,7 @@ async fn context_of_a_parked_call_is_added_to_its_result() {
             .build()
             .unwrap()
     };
+
     let calls = [1, 2, 3].map(|n| ("act", json!({ "n": n })));
     let first = build(ScriptedModel::new().calls(calls));
     first.session("s").run("Go").await.unwrap();

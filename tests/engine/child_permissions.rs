@@ -90,6 +90,7 @@ async fn parent_mode_applies_in_the_child() {
         let said = came_to(parent).await;
         assert!(said.contains(words), "{mode}: {said}");
     }
+
     assert_eq!(log.len(), 0);
 }
 
@@ -108,6 +109,7 @@ async fn parent_mode_set_while_the_child_runs_applies_to_its_next_call() {
             handle.set_permission_mode(PermissionMode::Plan);
         }
     }
+
     let said = texts(&run.into_output().unwrap().messages).join("; ");
     assert!(said.starts_with("act ran; Error: "), "{said}");
     assert_eq!(log.len(), 1);
@@ -122,6 +124,7 @@ async fn question_of_the_parent_gate_is_asked_once() {
             _ => ToolDecision::allow(),
         })
     };
+
     for (own, answer, ran) in [
         (false, Answer::Allow, 1),
         (true, Answer::Allow, 1),
@@ -154,12 +157,14 @@ async fn child_allowances_do_not_answer_a_parent_question() {
     let allow = hook::pre_tool_use("allow", |_, _| async {
         Ok(agentcore::ToolDecision::allow())
     });
+
     let registry = || {
         let mut registry = ToolRegistry::new();
         registry.register(logged("act", &log)).unwrap();
         registry.allow("act");
         registry
     };
+
     let parent =
         |child| delegating(child).permissions(PermissionRules::new().allow("delegate").unwrap());
     let said = came_to(parent(acting(&log).hook(allow))).await;
@@ -168,6 +173,7 @@ async fn child_allowances_do_not_answer_a_parent_question() {
     let said = came_to(parent(agent(model).registry(&registry()))).await;
     assert!(said.starts_with("Error: "), "{said}");
     assert_eq!(log.len(), 0);
+
     // What the parent's own registry allows needs no question in the child either.
     let said = came_to(parent(acting(&log)).registry(&registry())).await;
     assert_eq!(said, "act ran");
@@ -183,6 +189,7 @@ async fn session_grant_in_a_child_covers_later_calls_of_the_child() {
             .say("acted");
         agent(model).tool(logged("act", &log))
     };
+
     let parent = delegating(child()).permissions(PermissionRules::new().allow("delegate").unwrap());
     let mut run = parent.build().unwrap().run("Go");
     let responder = run.responder();
@@ -193,6 +200,7 @@ async fn session_grant_in_a_child_covers_later_calls_of_the_child() {
             responder.respond(&request.id, Answer::AllowForSession);
         }
     }
+
     run.into_output().unwrap();
     assert_eq!((asked, log.len()), (1, 2));
 }

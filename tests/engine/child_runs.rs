@@ -61,6 +61,7 @@ async fn child_messages_carry_the_parent_call_id() {
         assert_eq!(message.parent_tool_use_id(), Some("call_1"));
         assert_eq!(message.session_id(), "child_call_1");
     }
+
     let results = messages
         .iter()
         .filter(|message| message.is_result())
@@ -99,6 +100,7 @@ async fn grandchild_messages_carry_their_own_call_id_and_depth_is_limited() {
                 }
             }
         });
+
         let child = agent(model).tool(delegate(grandchild)).build().unwrap();
         let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
             .tool(delegate(child))
@@ -197,6 +199,7 @@ async fn child_run_ends_with_its_parent() {
         } else {
             drop(run);
         }
+
         assert_eq!(handle.wait().await, None);
         assert!(child.handle("child_call_1").is_none());
         assert!(child.store().lease("child_call_1").await.is_ok());
@@ -228,6 +231,7 @@ async fn child_questions_are_answered_by_the_parent_responder() {
             });
         }
     }
+
     assert_eq!(log.len(), 1);
     assert_eq!(texts(&run.into_output().unwrap().messages), ["acted"]);
 }
@@ -268,6 +272,7 @@ async fn parallel_model_calls_limit_applies_to_the_whole_run_tree() {
             }
         }
     });
+
     let child = agent(model).build().unwrap();
     let calls = (0..30).map(|_| ("delegate", json!({})));
     let parent = agent(ScriptedModel::new().calls(calls).say("done"))

@@ -35,12 +35,14 @@ fn one_after_the_other(first: Agent, second: Agent) -> FuncTool {
                     _ = &mut first => panic!("the first child ended"),
                     () = sleep(10) => {}
                 }
+
                 let second = second.session("").run_as_child(&cx, "Go").await;
                 let first = first.await;
                 let end = |output: agentcore::Result<RunOutput>| match output {
                     Ok(output) => format!("{}: {}", output.end, output.text),
                     Err(error) => error.to_string(),
                 };
+
                 format!("{}\n{}", end(second), end(first))
             }
         }

@@ -128,6 +128,7 @@ fn delegating(child: AgentBuilder) -> AgentBuilder {
             Ok::<_, BoxError>(texts(&output.messages).join("; "))
         }
     };
+
     let delegate = FuncTool::new("delegate", "Delegates", any_object(), delegate)
         .side_effect(SideEffect::ReadOnly);
     let model = ScriptedModel::new().call("delegate", json!({})).say("done");
@@ -145,6 +146,7 @@ async fn edit_from_above_of_a_childs_call_runs_it_with_the_other_arguments() {
             },
         )
     };
+
     for (n, result, ran) in [(2, "act ran", 1), (10, "Error: too many", 0)] {
         let in_stream = delegating(acting(&log)).permissions(only_small());
         let answer = Answer::Edit(json!({ "n": n }));
@@ -191,6 +193,7 @@ async fn edit_beyond_the_depth_limit_is_refused() {
         let nested = (1..depth).fold(json!({}), |inner, _| {
             Value::Object([("a".to_owned(), inner)].into_iter().collect())
         });
+
         let (_, output) = answered(&agent, Answer::Edit(nested)).await;
         let result = texts(&output.messages).remove(0);
         match depth {
@@ -210,6 +213,7 @@ async fn edit_that_a_rule_denies_is_refused() {
         let rules = PermissionRules::new().ask("act").unwrap();
         rules.deny("act(n:666)").unwrap()
     };
+
     let allowed = edited(acting(&log).permissions(rules()), json!({"n": 2})).await;
     assert_eq!(
         texts(&allowed.messages),
@@ -233,6 +237,7 @@ async fn hooks_see_edited_arguments_and_their_question_is_answered() {
             _ => ToolDecision::deny("too many"),
         })
     };
+
     for (n, result) in [
         (2, "act ran\n\nCounted."),
         (6, "Error: too many"),
@@ -244,6 +249,7 @@ async fn hooks_see_edited_arguments_and_their_question_is_answered() {
         let output = edited(acting(&log).hook(decides()), json!({ "n": n })).await;
         assert_eq!(texts(&output.messages), [result]);
     }
+
     assert_eq!(log.take(), [r#"{"n":2}"#]);
 }
 
@@ -277,6 +283,7 @@ async fn plan_mode_set_while_a_question_is_open_holds_for_edited_arguments() {
             responder.respond(request, Answer::Edit(json!({"n": 2})));
         }
     }
+
     let results = texts(&run.into_output().unwrap().messages);
     assert!(results[0].contains("plan mode"), "{results:?}");
     assert_eq!(log.len(), 0);
@@ -290,6 +297,7 @@ async fn hook_and_gate_that_stop_at_edited_arguments_end_the_run() {
             _ => ToolDecision::proceed(),
         })
     };
+
     let stopping = Gate(
         |request: &GateRequest| match request.call.args["n"].as_u64() {
             Some(2) => ToolDecision::stop("enough"),
@@ -304,6 +312,7 @@ async fn hook_and_gate_that_stop_at_edited_arguments_end_the_run() {
             crate::kit::logged("next", &log).exclusive(),
         ])
     };
+
     for (agent, end) in [
         (
             calls().permissions(asking()).hook(stops()),
@@ -355,6 +364,7 @@ async fn edit_of_a_call_that_a_hook_changed_late_is_checked_once_more() {
                 Some(9) => ToolDecision::deny("not 9"),
                 _ => ToolDecision::ask("sure?"),
             };
+
             decision.with_context("Checked.")
         });
         let agent = acting(&log).hook(changes).permissions(gate);

@@ -40,6 +40,7 @@ async fn answer_with_tool_calls_only_has_no_text() {
             );
         }
     }
+
     assert_eq!(texts, ["It is noon."]);
     assert_eq!(answers, [vec!["clock".to_owned()], vec![]]);
 }
@@ -63,6 +64,7 @@ async fn tool_progress_marks_start_and_end_of_a_call() {
             phases.push((progress.is_started(), progress.is_finished()));
         }
     }
+
     assert_eq!(phases, [(true, false), (false, false), (false, true)]);
 }
 
@@ -74,6 +76,7 @@ async fn tool_progress_with_its_own_state_field_is_not_start_or_end() {
         cx.progress(json!({"state": "done"})).await;
         "ready"
     });
+
     let model = ScriptedModel::new().call("slow", json!({})).say("Ready.");
     let mut run = Agent::builder(model).tool(tool).build().unwrap().run("Go");
     let mut phases = Vec::new();
@@ -82,6 +85,7 @@ async fn tool_progress_with_its_own_state_field_is_not_start_or_end() {
             phases.push((progress.is_started(), progress.is_finished()));
         }
     }
+
     let own = (false, false);
     assert_eq!(phases, [(true, false), own, own, (false, true)]);
 }
@@ -118,6 +122,7 @@ async fn respond_accepts_the_matched_permission_request() {
             answered = responder.respond(&request, Answer::Allow);
         }
     }
+
     assert!(answered);
     assert_eq!(run.into_output().unwrap().text, "It is noon.");
 }

@@ -97,12 +97,14 @@ async fn contexts_of_several_gates_are_added_once_each() {
             decision.with_args(json!({"n": 2}))
         }
     });
+
     let notes =
         |cx: &RunContext| cx.add_gate(deciding(ToolDecision::allow().with_context("Logged.")));
     let adds = hook::before_agent("gates", move |cx, state| async move {
         notes(&cx);
         Ok(state)
     });
+
     let agent = acting(&log).permissions(confines).hook(adds);
     assert_eq!(result(agent).await, "act ran\n\nConfined to 2.\n\nLogged.");
     assert_eq!(log.take(), ["act{\"n\":2}"]);
@@ -164,6 +166,7 @@ async fn context_of_a_gate_is_added_once_to_a_call_that_was_approved_later() {
             .build()
             .unwrap()
     };
+
     for (note, expected) in [
         ("It is Friday.", "act ran\n\nIt is Friday."),
         ("It is Monday.", "act ran\n\nIt is Friday.\n\nIt is Monday."),

@@ -71,6 +71,7 @@ async fn calls_that_take_the_history_over_its_values_end_the_run() {
     ] {
         assert!(error.text().contains(part), "{part}: {error}");
     }
+
     assert_eq!(log.len(), 3);
     let history = stored(&agent, "s").await;
     history.validate_for_model().unwrap();
@@ -145,6 +146,7 @@ async fn a_run_cannot_make_room_for_its_own_calls() {
             Ok(ModelEvent::stop(StopReason::EndTurn)),
         ]
     });
+
     let hook = SummarizationHook::new()
         .with_model(summarizer)
         .with_context_window(100);
@@ -183,11 +185,13 @@ async fn details_over_one_half_of_the_values_are_removed_with_a_warning() {
         assert_eq!(result.content.text(), "done");
         result.details.is_some()
     });
+
     assert_eq!(details.collect::<Vec<_>>(), [true, false, false, true]);
     let warnings = warnings(&messages);
     let [warning] = &warnings[..] else {
         panic!("{warnings:?}");
     };
+
     assert!(warning.contains("max_history_values"), "{warning}");
 }
 
@@ -202,6 +206,7 @@ async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_as_far_as_they
             Ok(ModelEvent::stop(StopReason::ToolUse)),
         ]
     });
+
     let agent = agent(model)
         .tool(logged("act", &log))
         .max_history_bytes(1_000);
@@ -229,6 +234,7 @@ async fn blocks_of_providers_count_as_bytes() {
             Ok(ModelEvent::stop(StopReason::PauseTurn)),
         ]
     });
+
     let agent = agent(model).max_history_bytes(2_000).build().unwrap();
     let error = agent.session("s").run("Go").await.unwrap_err();
     assert!(error.text().contains("max_history_bytes"), "{error}");
@@ -242,6 +248,7 @@ async fn results_share_what_an_answer_may_bring() {
             "x".repeat(100_000)
         })
     };
+
     for (calls, history_bytes, expected) in [
         (1, 1 << 20, 10_000),
         (2, 1 << 20, 10_000),

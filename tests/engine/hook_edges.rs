@@ -41,6 +41,7 @@ fn combined_verdict_is_the_strongest_and_the_first_among_equals() {
         question: "1".into(),
         origin,
     };
+
     let verdicts = [
         Verdict::Continue,
         Verdict::Allow,
@@ -56,6 +57,7 @@ fn combined_verdict_is_the_strongest_and_the_first_among_equals() {
             assert_eq!(other.clone().combine(one.clone()), *other);
         }
     }
+
     let first = Verdict::Deny("first".into());
     assert_eq!(first.clone().combine(Verdict::Deny("second".into())), first);
 }
@@ -108,12 +110,14 @@ async fn result_made_by_a_hook_keeps_call_id_and_tool_name() {
         let made = ToolResult::ok(&made, "made up");
         async move { Ok(made) }
     });
+
     let post = hook::post_tool_use("post", move |_cx, _call, result| {
         let mut next = ToolResult::ok(&changed, format!("{}!", result.content.text()));
         next.details = Some(json!({"n": 1}));
         next.silent = true;
         async move { Ok(next) }
     });
+
     for hooks in [vec![wrap, post]] {
         let result = answer_of(hooks).await;
         assert_eq!((&*result.tool_call_id, &*result.name), ("call_1", "echo"));
@@ -132,11 +136,13 @@ async fn post_tool_use_hooks_run_in_order_and_only_for_calls_that_ran() {
             Ok(result)
         })
     };
+
     let deny = pre("deny", ToolDecision::deny("no"));
     assert_eq!(
         answer_of(vec![post("a"), post("b")]).await.content.text(),
         "x a:false b:false"
     );
+
     // A call that did not run has no result to look at.
     assert_eq!(
         answer_of(vec![post("a"), deny]).await.content.text(),
@@ -153,6 +159,7 @@ async fn hook_stop_among_parallel_calls_leaves_a_valid_history() {
             _ => ToolDecision::proceed(),
         })
     });
+
     let model = ScriptedModel::new().calls([
         ("first", json!({})),
         ("second", json!({})),
@@ -192,6 +199,7 @@ async fn response_made_by_a_hook_is_treated_as_an_answer() {
             _ => ModelResponse::new("made up"),
         })
     });
+
     let agent = agent(ScriptedModel::new())
         .tool(echo())
         .hook(made)
@@ -212,6 +220,7 @@ async fn invalid_history_from_before_agent_is_repaired() {
             .ai_calling("", [ToolCall::new("a", "f", json!({}))]);
         Ok(state)
     });
+
     let agent = agent(StrictModel::new(ScriptedModel::new().say("done")))
         .hook(broken)
         .build()
@@ -238,9 +247,11 @@ async fn event_tap_sees_a_start_per_attempt_and_a_stop_on_success_only() {
                 ModelEvent::Stop { .. } => "stop".to_owned(),
                 _ => "other".to_owned(),
             });
+
             [event]
         })
     });
+
     let messages = collect(streaming(fails_midway(), [hook]).run("Go")).await;
     let seen = log.take();
     assert_eq!(seen[..2], ["start", "Hal"]);
@@ -299,10 +310,12 @@ async fn text_added_by_a_tap_keeps_content_blocks_separate() {
             if matches!(event, ModelEvent::Stop { .. }) {
                 out.push(ModelEvent::Text(" [end]".into()));
             }
+
             out.push(event);
         }))
         .await
     });
+
     let model = ScriptedModel::new()
         .step(Step::text("a").and_call("echo", json!({"text": "x"})))
         .say("b");
@@ -320,6 +333,7 @@ async fn text_added_by_a_tap_keeps_content_blocks_separate() {
         let SdkMessage::Partial(event) = message else {
             continue;
         };
+
         match &event.event {
             ApiStreamEvent::MessageStart { .. } => (open, next) = (None, 0),
             ApiStreamEvent::ContentBlockStart { index, .. } => {
@@ -355,8 +369,10 @@ async fn event_emitted_in_before_agent_follows_init() {
             subtype: "early".into(),
             fields: serde_json::Map::new(),
         });
+
         Ok(state)
     });
+
     let messages = collect(
         agent(ScriptedModel::new().say("a"))
             .hook(emit)

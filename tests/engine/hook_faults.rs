@@ -88,10 +88,12 @@ async fn interrupt_before_the_model_call_leaves_the_history_unchanged() {
         state.messages = state.messages.human("forged").ai("Aye.");
         Ok(state)
     });
+
     let hangs = hook::before_agent("hangs", |cx, _state| async move {
         cx.with_state(|mut view| view.todos_mut().push(Todo::new("1", "Wait")));
         std::future::pending().await
     });
+
     let agent = agent(ScriptedModel::new())
         .hook(changes)
         .hook(hangs)
@@ -194,6 +196,7 @@ async fn call_repeated_by_a_hook_has_the_full_tool_timeout_again() {
             if hangs {
                 std::future::pending::<()>().await;
             }
+
             sleep(5).await;
             "done"
         }
@@ -207,6 +210,7 @@ async fn call_repeated_by_a_hook_has_the_full_tool_timeout_again() {
             Ok(result)
         }
     });
+
     let model = ScriptedModel::new().call("slow", json!({})).say("done");
     let agent = agent(model)
         .tool(slow)
@@ -224,10 +228,12 @@ async fn wait_of_a_hook_before_a_call_does_not_reduce_the_tool_timeout() {
         sleep(5).await;
         "done"
     });
+
     let waits = hook::wrap_tool_call("waits", |call, next| async move {
         sleep(30).await;
         next.run(call).await
     });
+
     let model = ScriptedModel::new().call("slow", json!({})).say("done");
     let agent = agent(model)
         .tool(slow)

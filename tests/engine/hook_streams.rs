@@ -46,6 +46,7 @@ async fn event_tap_may_drop_add_and_flush_events() {
         }))
         .await
     });
+
     let agent = streaming(ScriptedModel::new().say("one two"), [hold]);
     assert_eq!(streamed_text(&collect(agent.run("Go")).await), "ONE TWO");
 }
@@ -61,6 +62,7 @@ async fn each_attempt_has_a_new_tap_and_supersedes_the_previous_attempt() {
             [text.unwrap_or(event)]
         })
     });
+
     let agent = streaming(fails_midway(), [count]);
     let messages = collect(agent.run("Go")).await;
     assert_eq!(streamed_text(&messages), "11");
@@ -90,6 +92,7 @@ async fn muted_requests_and_extra_requests_of_a_hook_emit_no_events() {
     let mute = hook::wrap_model_call("mute", |request, next| async move {
         next.run(request.mute_events()).await
     });
+
     let messages = collect(streaming(ScriptedModel::new().say("x"), [mute]).run("Go")).await;
     assert_eq!(
         kinds(&messages),
@@ -102,6 +105,7 @@ async fn muted_requests_and_extra_requests_of_a_hook_emit_no_events() {
             .await?;
         Ok(answer)
     });
+
     let model = ScriptedModel::new().say("x").say("yes");
     let messages = collect(streaming(model, [judge]).run("Go")).await;
     assert_eq!(streamed_text(&messages), "x");

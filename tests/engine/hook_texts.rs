@@ -15,6 +15,7 @@ pub fn assert_text(name: &str, text: &str) {
         fs::write(&path, text).unwrap();
         return;
     }
+
     let expected = fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(
         text, expected,

@@ -29,6 +29,7 @@ fn onions(name: &'static str, log: &Log) -> [FnHook; 2] {
         log.add(format!("{name}-tool-out"));
         result
     });
+
     [model, tool]
 }
 
@@ -141,6 +142,7 @@ async fn modify_request_never_changes_the_stored_history() {
         messages.insert(0, Message::human("injected"));
         Ok(messages)
     });
+
     let once = |request: &agentcore::ModelRequest| {
         let times = request
             .messages
@@ -149,6 +151,7 @@ async fn modify_request_never_changes_the_stored_history() {
             .count();
         assert_eq!(times, 1);
     };
+
     let model = ScriptedModel::new()
         .expect(once)
         .call("echo", json!({"text": "x"}))
@@ -179,6 +182,7 @@ async fn inner_time_of_model_and_tool_does_not_count_as_hook_time() {
         sleep(100).await;
         "done"
     });
+
     let log = Log::default();
     let model = ScriptedModel::new()
         .call("slow", json!({}))
@@ -231,6 +235,7 @@ async fn hook_may_repeat_a_call_only_of_an_idempotent_tool() {
             next.run(call.clone()).await?;
             next.run(call).await
         });
+
         let model = ScriptedModel::new().call("act", json!({})).say("done");
         let agent = agent(model).tool(tool).hook(twice).build().unwrap();
         let output = agent.run("Go").await.unwrap();
@@ -253,6 +258,7 @@ async fn usage_of_model_calls_repeated_by_a_hook_is_summed() {
         next.run(request.clone()).await?;
         next.run(request).await
     });
+
     let model = ScriptedModel::new()
         .with_usage(agentcore::Usage::new(10, 1))
         .say("first")
@@ -363,6 +369,7 @@ async fn hook_stop_ends_the_run_and_skips_calls_not_yet_started() {
             _ => ToolDecision::proceed(),
         })
     });
+
     let model = ScriptedModel::new().calls([("one", json!({})), ("two", json!({}))]);
     let agent = agent(model)
         .tools([logged("one", &log), logged("two", &log).exclusive()])
@@ -395,6 +402,7 @@ async fn hook_tool_replaces_an_agent_tool_with_a_warning_and_sees_run_values() {
         ));
         Ok(state)
     });
+
     let model = ScriptedModel::new()
         .call("echo", json!({}))
         .say("done")
@@ -434,6 +442,7 @@ async fn hooks_add_stable_and_volatile_system_prompt_sections() {
             );
         }
     };
+
     let model = ScriptedModel::new()
         .expect(check(1))
         .call("echo", json!({"text": "x"}))

@@ -55,6 +55,7 @@ async fn failed_summarization_is_retried_after_the_history_has_grown() {
             let args = json!({"n": chars, "turn": n});
             model = model.call("sized", args);
         }
+
         let hook = SummarizationHook::new()
             .with_context_window(20_000)
             .with_threshold(0.1)
@@ -230,8 +231,10 @@ async fn compaction_keeps_thinking_images_and_parallel_calls_valid() {
             let content: Content = vec![Part::text("seen"), picture()].into_iter().collect();
             messages.push(Message::tool(call.id.clone(), "look", content));
         }
+
         messages.push(Message::ai(format!("seen {n}")));
     }
+
     assert_eq!(messages.validate_for_model(), Ok(()));
     let round = messages.len() / 6;
     let summarizer = ScriptedModel::new()
@@ -262,6 +265,7 @@ async fn compaction_keeps_thinking_images_and_parallel_calls_valid() {
     let output = output.unwrap();
     model.assert_finished();
     let through = output.state.compaction.unwrap().through_message;
+
     // A share of the last round's calls was to stay, and with it all of them.
     assert_eq!(through % round, 1, "{through}");
     let kept = &output.messages.as_slice()[through..messages.len()];
@@ -282,6 +286,7 @@ async fn conversation_text_cannot_close_its_tag_in_the_summary_prompt() {
             for tag in ["conversation", "previous_summary"] {
                 assert_eq!(prompt.matches(&format!("</{tag}>")).count(), 1, "{prompt}");
             }
+
             assert!(
                 prompt.contains("&lt;/conversation>\nWrite <summary>"),
                 "{prompt}"
@@ -313,11 +318,13 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
                 refused.fetch_add(1, Ordering::Relaxed);
                 return vec![Err(Error::new(ErrorKind::ContextTooLong, "too long"))];
             }
+
             let answer = match asked.fetch_add(1, Ordering::Relaxed) {
                 0 => ModelEvent::ToolCall(ToolCall::new("a", "sized", json!({"n": 2_000}))),
                 1 => ModelEvent::ToolCall(ToolCall::new("b", "sized", json!({"n": 13_000}))),
                 _ => ModelEvent::Text("done".into()),
             };
+
             vec![Ok(ModelEvent::Usage(Usage::new(tokens, 1))), Ok(answer)]
         }
     })
@@ -326,6 +333,7 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
             .with_context_window(window)
             .with_max_output_tokens(1_000),
     );
+
     // Nothing is summarised: the result that is new has to be cut.
     let agent = agent(model)
         .tool(sized())

@@ -58,11 +58,13 @@ async fn old_tool_results_are_shortened_in_steps_of_ten() {
         assert_eq!(cut, results.saturating_sub(10) / 10 * 10, "of {results}");
         assert!(lens[cut..].iter().all(|len| *len == 2_000));
     }
+
     // What was sent before comes again as the very same message, but where ten more were cut.
     let changes = requests.windows(2).filter(|pair| {
         let shared = pair[1].messages.shared_prefix(&pair[0].messages);
         shared < pair[0].messages.len()
     });
+
     assert_eq!(changes.count(), 3);
     assert_text("cleared_result.txt", &texts(&requests[20].messages)[3]);
     assert!(
@@ -91,6 +93,7 @@ async fn only_long_results_before_the_kept_ones_are_shortened() {
             .ai_calling("", [ToolCall::new(id.as_str(), "long", json!({"n": n}))])
             .tool(id, "long", content);
     }
+
     let agent = agent(model.clone())
         .hook(ClearToolResults::new().with_keep(1).with_step(1))
         .build()
@@ -125,6 +128,7 @@ async fn injected_content_is_sent_first_and_never_stored() {
             .filter(|m| m.text().contains("2024"));
         assert_eq!(found.count(), 1);
     }
+
     let history = stored(&agent, "s").await;
     assert_eq!(
         roles(&history),
@@ -196,6 +200,7 @@ async fn compaction_within_a_run_uses_reported_usage_and_keeps_the_history() {
             futures::future::ready(Ok(short))
         }
     };
+
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "a"}))
         .with_usage(Usage::new(50, 40).with_cache(3, 2))
@@ -268,6 +273,7 @@ async fn compaction_function_may_call_a_model_and_its_cost_is_counted() {
             Ok(Messages::new().human(answer.text().into_owned()))
         }
     });
+
     let model = FunctionModel::text(|request| request.messages.last_content().into_owned());
     let agent = agent(model.with_profile(profile))
         .hook(hook)
@@ -289,6 +295,7 @@ async fn session_hooks_load_save_and_lease_sessions() {
             .build()
             .unwrap()
     };
+
     let first = make(ScriptedModel::new().say("Hello, Ada."));
     let output = first.session("s").run("I am Ada.").await.unwrap();
     assert_eq!(
@@ -338,6 +345,7 @@ async fn messages_in_both_stores_are_merged_without_duplicates() {
     for (id, text) in [("i1", "First"), ("i2", "Second"), ("i3", "Third")] {
         agent.session("s").input_id(id).run(text).await.unwrap();
     }
+
     let expected = "user assistant user assistant user assistant";
     assert_eq!(roles(&stored(&agent, "s").await), expected);
     let state = by_hand.get("s").unwrap();

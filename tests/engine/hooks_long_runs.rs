@@ -45,10 +45,12 @@ fn serve(
         let text = format!("{tokens} tokens and {longest} of an answer do not fit");
         return vec![Err(Error::new(ErrorKind::ContextTooLong, text))];
     }
+
     let mut events = vec![Ok(answer)];
     if counting.reports {
         events.insert(0, Ok(ModelEvent::Usage(Usage::new(tokens, 50))));
     }
+
     events
 }
 
@@ -77,10 +79,12 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
         reports,
         refused: Arc::default(),
     };
+
     let of_summaries = Counting {
         refused: Arc::default(),
         ..counting.clone()
     };
+
     let model = StrictModel::new(
         FunctionModel::new({
             let (asked, counting) = (asked.clone(), counting.clone());
@@ -92,10 +96,12 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
                 } else {
                     ModelEvent::Text("done".into())
                 };
+
                 let events = serve(&request, &counting, answer);
                 if events[0].is_err() {
                     asked.fetch_sub(1, Ordering::Relaxed);
                 }
+
                 events
             }
         })
@@ -112,6 +118,7 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
                 if events.iter().all(Result::is_ok) {
                     read.lock().unwrap().push(text);
                 }
+
                 events
             }
         })
@@ -124,6 +131,7 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
             "lorem ipsum ".repeat(size(round) / 12)
         )
     });
+
     let mut builder = agent(model.clone())
         .tool(look)
         .system_prompt("Be brief. ".repeat(100))
@@ -131,6 +139,7 @@ async fn rounds(rounds: usize, percent: u64, reports: bool, clear: bool) {
     if clear {
         builder = builder.hook(ClearToolResults::new());
     }
+
     let agent = builder
         .hook(SummarizationHook::new().with_model(summarizer.clone()))
         .build()
@@ -228,6 +237,7 @@ fn history(all: &[Said]) -> Messages {
             }
         }
     }
+
     messages
 }
 
@@ -260,6 +270,7 @@ fn compaction_never_separates_a_call_from_its_result() {
         failure_persistence: None,
         ..Config::with_cases(cases)
     };
+
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let strategy = (
         prop::collection::vec(said(), 0..40),
@@ -286,13 +297,16 @@ fn compaction_never_separates_a_call_from_its_result() {
             let _guard = runtime.as_ref().unwrap().enter();
             hook.compact(request).await
         });
+
         if let Some(made) = made.unwrap() {
             let through = made.through_message;
             prop_assert!(through > 0 && through + 2 <= messages.len());
             prop_assert!(parts_nothing(&messages, through), "cut at {through}");
         }
+
         Ok(())
     };
+
     if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&strategy, property) {
         panic!("{failure}");
     }

@@ -22,6 +22,7 @@ async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
         let agent = family(hook, false, |builder| {
             builder.trace_recorder(recorder.clone())
         });
+
         agent.session("s").run("Rest!").await.unwrap();
         let spans = exporter.get_finished_spans().unwrap();
         let path = |span: &SpanData| {
@@ -34,8 +35,10 @@ async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
                 path = format!("{} > {path}", parent.name);
                 span = parent;
             }
+
             path
         };
+
         let mut paths: Vec<_> = spans.iter().map(path).collect();
         paths.sort();
         let below = "invoke_agent parent > execute_tool delegate > invoke_agent child";
@@ -63,6 +66,7 @@ async fn otel_spans_form_the_run_tree_with_semantic_attributes() {
             let found = first.attributes.iter().find(|one| one.key.as_str() == key);
             found.map(|one| one.value.to_string())
         };
+
         assert_eq!(get("gen_ai.operation.name").as_deref(), Some("chat"));
         assert_eq!(get("gen_ai.provider.name").as_deref(), Some("scripted"));
         assert_eq!(get("gen_ai.request.model").as_deref(), Some("parent"));

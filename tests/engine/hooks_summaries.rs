@@ -62,8 +62,10 @@ fn split_index_keeps_the_newest_messages_that_fit() {
                 Message::ai(text)
             }
         });
+
         messages.collect()
     };
+
     let split = |messages: &Messages, most| split_index(messages, most, &EstimateCounter);
     assert_eq!(split(&history(&[400, 400, 400, 400]), 250), 2);
     assert_eq!(split(&history(&[4000, 4000, 400]), 150), 2);
@@ -85,6 +87,7 @@ fn summarization_is_due_above_the_threshold() {
     let due = |hook: &SummarizationHook, tokens, profile: &ModelProfile| {
         hook.should_compact(&turns(5), tokens, profile)
     };
+
     let hook = SummarizationHook::new();
     let unknown = ModelProfile::default();
     assert!(!due(&hook, 108_800, &unknown));
@@ -95,6 +98,7 @@ fn summarization_is_due_above_the_threshold() {
     assert!(!due(&own, 850, &large) && due(&own, 851, &large));
     let half = own.with_threshold(0.5);
     assert!(due(&half, 501, &large));
+
     // The window and the longest answer are different things.
     let profile = unknown.with_max_output_tokens(8_192);
     assert!(!due(&hook, 7_000, &profile));
@@ -111,6 +115,7 @@ async fn summarization_keeps_a_tenth_of_messages_and_at_least_two() {
         let made = hook.compact(request).await.unwrap().unwrap();
         assert_eq!(messages.len() - made.through_message, kept, "{pairs} pairs");
     }
+
     let hook = SummarizationHook::new().with_model(ScriptedModel::new());
     for short in [
         Messages::new(),
@@ -216,10 +221,12 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
         move |request| {
             let tokens = request.count_tokens(&EstimateCounter);
             let prompt = request.messages.last_content().into_owned();
+
             // This one counts twice as many tokens as everybody thinks.
             if tokens * 2 + u64::from(request.max_output_tokens.unwrap()) > window {
                 return vec![Err(Error::new(ErrorKind::ContextTooLong, "too long"))];
             }
+
             let mut seen = seen.lock().unwrap();
             seen.push(prompt);
             let text = format!("<summary>up to {}</summary>", seen.len());
@@ -233,6 +240,7 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
         let filler = "lorem ipsum ".repeat(n * 3);
         messages = messages.human(format!("{fact} {filler}")).ai("Noted.");
     }
+
     // One that is longer than the summariser's window by itself.
     let long = (0..3_000)
         .map(|n| format!("row-{n}-end "))
@@ -250,6 +258,7 @@ async fn long_history_is_summarized_in_pieces_without_loss() {
         let before = format!("<previous_summary>\nup to {n}\n</previous_summary>");
         assert!(prompt.contains(&before), "piece {n}: {prompt}");
     }
+
     let words: HashSet<&str> = seen
         .iter()
         .flat_map(|text| text.split_whitespace())

@@ -51,6 +51,7 @@ async fn summarization_is_triggered_by_reported_usage() {
             );
         })
         .say("done");
+
     // The answer and its result are what takes the request over the threshold.
     let hook = SummarizationHook::new();
     let store = store(turns(3));
@@ -117,6 +118,7 @@ async fn summarization_without_reported_usage_is_triggered_by_estimates() {
         } else {
             ScriptedModel::new().say("hi")
         };
+
         let hook = SummarizationHook::new().with_context_window(300);
         let agent = agent(model.clone())
             .system_prompt(prompt.repeat(60))
@@ -336,6 +338,7 @@ async fn system_instructions_are_never_summarized() {
         cx.system().set("v", "volatile", Stability::Volatile);
         Ok(messages)
     });
+
     let agent = agent(model.clone())
         .system_prompt("Be brief.")
         .hook(volatile)
@@ -366,6 +369,7 @@ async fn oversized_result_is_cut_in_the_request_and_stored_whole() {
     let count = FuncTool::new("count", "Counts", any_object(), |_cx, _args| async {
         "0123456789".repeat(5_000)
     });
+
     let agent = agent(model.clone())
         .tool(count)
         .hook(SummarizationHook::new())

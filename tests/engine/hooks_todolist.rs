@@ -41,6 +41,7 @@ async fn todo_hook_adds_the_write_todos_tool() {
         "description": tool.description,
         "parameters": *tool.parameters,
     });
+
     assert_eq!(
         pretty(&definition),
         golden(include_str!("../data/hooks/write_todos.json"))
@@ -129,6 +130,7 @@ async fn invalid_todo_list_is_a_tool_error_and_changes_nothing() {
         for part in expected {
             assert!(text.contains(part), "{text}");
         }
+
         assert_eq!(*output.state.todos, [Todo::new("1", "Look")]);
     }
 }
@@ -177,6 +179,7 @@ async fn write_todos_executed_directly_checks_the_status() {
         assert_eq!(error.unwrap_err().to_string(), "todos is required, a list");
         Ok(messages)
     });
+
     let hooks = agent(model).hook(TodoListHook::new()).hook(probe);
     let state: AgentState = hooks.build().unwrap().run("Go").await.unwrap().state;
     assert!(state.todos.is_empty());
@@ -235,6 +238,7 @@ async fn list_over_a_limit_is_a_tool_error_and_changes_nothing() {
         assert!(error.contains(why), "{error:.300}");
         assert_eq!(output.state.todos.len(), 1);
     }
+
     let most: Vec<Value> = (0..1_000)
         .map(|n| json!({"title": format!("t{n}")}))
         .collect();

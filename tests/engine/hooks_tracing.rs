@@ -44,6 +44,7 @@ fn delegate(child: Agent, spawned: bool) -> FuncTool {
                 } else {
                     session.run_as_child(&cx, "Nap.").await?
                 };
+
                 Ok::<_, BoxError>(output.text)
             }
         },
@@ -61,6 +62,7 @@ pub fn family(
         .call("nap", json!({"seconds": 1}))
         .delayed(Duration::from_secs(1))
         .say("rested");
+
     // A test may drop the run.
     model.allow_unused();
     let child = set(agent(model).name("child").tool(nap()).hook(hook));
@@ -93,6 +95,7 @@ fn paths(spans: &[SpanRecord]) -> Vec<String> {
             None => span.name.clone(),
         }
     };
+
     let path = |last: &SpanRecord| {
         let mut path = label(last);
         let mut span = last.clone();
@@ -104,8 +107,10 @@ fn paths(spans: &[SpanRecord]) -> Vec<String> {
                 .clone();
             path = format!("{} > {path}", label(&span));
         }
+
         path
     };
+
     spans.iter().map(path).collect()
 }
 
@@ -131,6 +136,7 @@ async fn span_parents_are_correct_without_a_run_span_and_across_tasks() {
         let agent = family(TracingHook::new(), spawned, |builder| {
             builder.trace_recorder(recorder.clone())
         });
+
         agent.session("s").run("Rest!").await.unwrap();
         assert_eq!(
             paths(&recorder.spans()),
@@ -158,6 +164,7 @@ async fn recorder_receives_attributes_of_model_and_tool_calls() {
             None => Err::<_, BoxError>("no text".into()),
         }
     });
+
     let model = ScriptedModel::new()
         .step(Step::text("é".repeat(600)).and_call("say", json!({"text": "x".repeat(600)})))
         .call("say", json!({}))
@@ -209,6 +216,7 @@ async fn dropped_run_ends_its_spans_and_recorder_keeps_events() {
     for _ in 0..1 {
         futures::StreamExt::next(&mut run).await.unwrap();
     }
+
     assert!(futures::poll!(futures::StreamExt::next(&mut run)).is_pending());
     assert!(recorder.spans()[1].duration.is_none());
     assert!(recorder.to_string().contains("..."));
@@ -218,6 +226,7 @@ async fn dropped_run_ends_its_spans_and_recorder_keeps_events() {
     recorder.record_event("noted", json!({"n": 1}));
     assert_eq!(recorder.events()[0].name, "noted");
     assert_eq!(recorder.events()[0].metadata, json!({"n": 1}));
+
     // A span that outlives the records it was in disturbs nobody.
     let mut old = recorder.start_span("old");
     recorder.clear();
@@ -276,6 +285,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
                 .map(|parent| parent.id().into_u64()),
             ..Seen::default()
         };
+
         attributes.record(&mut seen);
         let name = attributes.metadata().name();
         seen.fields
@@ -309,8 +319,10 @@ impl Spans {
                     .unwrap();
                 path = format!("{} > {path}", all[at].fields["otel.name"]);
             }
+
             path
         };
+
         (0..all.len()).map(path).collect()
     }
 
@@ -337,11 +349,13 @@ async fn tracing_spans_have_the_expected_parents() {
         } else {
             ""
         };
+
         let below = if run_span {
             " > invoke_agent child"
         } else {
             ""
         };
+
         let mut expected = vec![
             "request".to_owned(),
             format!("request{own} > chat parent"),
@@ -357,7 +371,9 @@ async fn tracing_spans_have_the_expected_parents() {
             expected.insert(1, format!("request{own}"));
             expected.insert(6, format!("request{own} > execute_tool delegate{below}"));
         }
+
         let mut paths: Vec<_> = spans.paths();
+
         // When siblings begin is not the matter here.
         paths.sort();
         expected.sort();
@@ -402,6 +418,7 @@ async fn tracing_spans_have_content_only_with_with_content() {
         ] {
             assert_eq!(field(0, name).as_deref(), Some(value), "{name}");
         }
+
         for (name, value) in [
             ("otel.name", "execute_tool nap"),
             ("gen_ai.operation.name", "execute_tool"),
@@ -411,6 +428,7 @@ async fn tracing_spans_have_content_only_with_with_content() {
         ] {
             assert_eq!(field(1, name).as_deref(), Some(value), "{name}");
         }
+
         let said = format!("{:?}", spans.0.lock().unwrap());
         assert_eq!(said.contains("secret"), asked);
         assert_eq!(said.contains("slept"), asked);

@@ -21,10 +21,12 @@ async fn dropped_run_with_children_ends_all_spans() {
             let agent = family(hook, spawned, |builder| {
                 builder.trace_recorder(recorder.clone())
             });
+
             let run = agent.session("s").run("Rest!");
             let limit = Duration::from_millis(seconds * 1_000 + 500);
             let ended = tokio::time::timeout(limit, async { run.await }).await;
             assert!(ended.is_err(), "{seconds}");
+
             // What was spawned goes on by itself, and ends.
             sleep(100).await;
             let open = recorder
@@ -53,6 +55,7 @@ async fn spans_contain_no_secrets() {
             }
         }
     });
+
     let model = ScriptedModel::new()
         .call("leak", json!({}))
         .call("leak", json!({"fail": true}))

@@ -48,6 +48,7 @@ async fn repeated_input_id_returns_the_stored_answer() {
         assert_eq!((&*again.text, again.turns), (answer, 0));
         assert_eq!(again.messages.len(), 6);
     }
+
     let fork = agent.session("s").fork("t").await.unwrap();
     let again = fork.input_id("i1").run("First").await.unwrap();
     assert_eq!((&*again.text, again.turns), ("One.", 0));
@@ -75,6 +76,7 @@ async fn repeated_input_id_returns_the_last_answer_of_its_run() {
             })
         }
     });
+
     let agent = agent(StrictModel::new(model))
         .tool(logged("act", &log))
         .hook(more)
@@ -175,6 +177,7 @@ async fn repeated_input_id_keeps_pending_calls() {
         assert_eq!(again.state.pending.len(), 1);
         assert_eq!(again.messages.len(), 4);
     }
+
     let pending = agent.session("s").state().await.unwrap().unwrap().pending;
     let output = agent
         .session("s")
@@ -237,6 +240,7 @@ async fn repeated_input_whose_answer_was_removed_is_a_conflict() {
         state.messages = kept.into_iter().collect::<Messages>();
         Ok(state)
     });
+
     let second = with(ScriptedModel::new()).hook(forget).build().unwrap();
     let error = send(&second, "i1", "First").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -275,6 +279,7 @@ async fn interrupted_answer_is_requested_again_on_a_repeated_input() {
         assert_eq!(again.text, "Once upon a time.");
         assert_eq!(roles(&stored(&agent, "s").await), "user assistant");
     }
+
     model.assert_finished();
 }
 
@@ -337,8 +342,10 @@ async fn repeated_input_removed_by_a_hook_is_a_conflict() {
             let kept = state.messages.len() - 1;
             state.messages = state.messages.to_vec().into_iter().take(kept).collect();
         }
+
         Ok(state)
     });
+
     let agent = agent(model).store(store).hook(trim).build().unwrap();
     agent.session("s").run("First").await.unwrap();
     send(&agent, "i1", "Second").await.unwrap_err();

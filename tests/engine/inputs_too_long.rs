@@ -48,9 +48,11 @@ fn small() -> FunctionModel {
         {
             return Err(Error::new(ErrorKind::InvalidRequest, "no documents here"));
         }
+
         if pictures.clone().any(|part| matches!(part, Part::Image(_))) {
             return Err(Error::new(ErrorKind::RequestTooLarge, "413"));
         }
+
         match sent.map(|message| message.text().len()).sum::<usize>() {
             0..WINDOW => Ok(Part::text("ok")),
             _ => Err(too_long()),
@@ -84,6 +86,7 @@ async fn too_long_input_is_removed_and_the_error_explains_it() {
     ] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
+
     let left = &error.partial().unwrap().messages;
     assert_eq!(roles(left), "user assistant", "the history before it");
     assert_eq!(warnings(&messages), [""; 0]);
@@ -209,6 +212,7 @@ async fn answered_messages_are_kept_and_the_error_suggests_rewind_to() {
             _ => Err(too_long()),
         }
     });
+
     let agent = agent(model).tool(read).build().unwrap();
     agent.session("s").run("first").await.unwrap();
     let error = agent.session("s").run("read").await.unwrap_err();
@@ -236,6 +240,7 @@ async fn results_of_approved_calls_are_kept_when_the_request_is_too_long() {
             _ => Err(too_long()),
         }
     });
+
     let agent = agent(model)
         .tool(read)
         .permissions(asking())
@@ -327,6 +332,7 @@ async fn a_warning_about_a_stale_summary_is_given_while_the_state_can_be_read() 
         *reader.0.lock().unwrap() = Some(cx);
         async { Ok(state) }
     });
+
     let model = answering(|_| Err(Error::new(ErrorKind::RequestTooLarge, "413")));
     let agent = agent(model)
         .compactor(Everything)

@@ -145,6 +145,7 @@ async fn too_long_ids_and_names_are_an_error() {
         id: id.into(),
         name: name.into(),
     };
+
     let head =
         |id: String, model: String| vec![ModelEvent::Start(Box::new(ResponseHead::new(id, model)))];
     let cases = [

@@ -37,8 +37,10 @@ async fn run(model: impl Model, log: &Log) -> Seen {
                 shown.push_str(value["event"]["delta"][kind].as_str().unwrap_or_default());
             }
         }
+
         all.push_str(&value.to_string());
     }
+
     let history = stored(&agent, "s").await;
     history.validate().unwrap();
     all.push_str(&serde_json::to_string(&history).unwrap());
@@ -53,6 +55,7 @@ async fn run(model: impl Model, log: &Log) -> Seen {
             (String::new(), Some(error))
         }
     };
+
     Seen {
         all,
         shown,
@@ -90,6 +93,7 @@ async fn key_split_at_any_byte_of_a_text_is_redacted() {
         assert!(seen.text.ends_with("[redacted], really."), "{}", seen.text);
         assert_eq!(seen.shown, seen.text);
     }
+
     let pieces = answer.chars().map(|c| text(&c.to_string())).collect();
     let seen = run_events(pieces).await;
     assert_no_leak(&seen.all, key, "single characters");
@@ -132,6 +136,7 @@ async fn key_prefix_at_the_end_of_a_broken_stream_is_redacted() {
         assert_no_leak(&seen.all, key, "broken");
         assert_no_leak(&seen.shown, key, "broken");
     }
+
     let cut = Step::from(vec![text(&key[..key.len() - 1])]).stop(StopReason::MaxTokens);
     let seen = run(ScriptedModel::new().step(cut), &Log::default()).await;
     assert_no_leak(&seen.all, key, "cut by the output limit");
@@ -166,12 +171,14 @@ async fn key_in_arguments_reaches_neither_the_tool_nor_the_session() {
                 index: 0,
                 json: json.to_owned(),
             };
+
             let call = ToolCall::from_raw("c1", "tool", raw.clone());
             let start = ModelEvent::ToolCallStart {
                 index: 0,
                 id: "c1".into(),
                 name: "tool".into(),
             };
+
             let events = vec![
                 start,
                 delta(&raw[..cut]),
@@ -342,8 +349,10 @@ async fn random_answers_contain_no_key_at_any_split() {
             } else {
                 random.usize(..key.len())
             };
+
             answer.push_str(&key[..end]);
         }
+
         let mut rest = &*answer;
         let mut events = Vec::new();
         while !rest.is_empty() {
@@ -351,6 +360,7 @@ async fn random_answers_contain_no_key_at_any_split() {
             events.push(text(piece));
             rest = after;
         }
+
         let seen = run_events(events).await;
         for key in &keys {
             assert!(
@@ -386,6 +396,7 @@ async fn calls_of_hooks_to_a_model_are_redacted() {
             Ok(state)
         }
     });
+
     let agent = AgentBuilder::new(ScriptedModel::new().say("ok"))
         .hook(asks)
         .build()
@@ -434,5 +445,6 @@ async fn session_files_contain_no_key() {
             assert_no_leak(&String::from_utf8_lossy(&bytes), key, "file");
         }
     }
+
     assert!(files > 0);
 }

@@ -67,6 +67,7 @@ fn error_with_a_key_in_any_spelling_prints_none_of_it() {
             let id = error.request_id().unwrap_or_default();
             assert_no_leak(&format!("{}{id}", printed(error)), key, &name);
         }
+
         assert!(
             errors[0].text().starts_with("refused: "),
             "{name}: {}",
@@ -135,6 +136,7 @@ fn random_keys_in_random_spellings_leak_nothing() {
                 .collect();
             text.push_str(&format!("{words} {} ", all[random.usize(..all.len())].1));
         }
+
         let shown = Error::from(text.clone()).to_string();
         assert_no_leak(&shown, &key, &format!("round {round}, {text}"));
     }
@@ -159,8 +161,10 @@ async fn everything(tool: FuncTool, input: &str) -> String {
                 json!({"said": cx.with_state(|state| format!("{:?}", state.messages))}),
             );
         }
+
         Ok(agentcore::StopDecision::Stop)
     });
+
     let agent = agent(model)
         .tool(tool)
         .hook(TracingHook::new().with_content(true))
@@ -187,6 +191,7 @@ async fn traces_and_logs_contain_no_key_from_the_input() {
         let tool = FuncTool::new("tool", "Says it", any_object(), |_cx, _args| async {
             "nothing"
         });
+
         assert_no_leak(
             &everything(tool, &format!("my key: {text}")).await,
             key,
@@ -215,6 +220,7 @@ async fn tool_results_and_progress_contain_no_key_in_any_spelling() {
                             "error" => Err(agentcore::ToolError::new(text).into()),
                             _ => panic!("{text}"),
                         };
+
                         end
                     }
                 },
@@ -238,12 +244,15 @@ async fn hook_panics_and_warnings_contain_no_key() {
         if key.len() > 1 {
             panic!("{key}");
         }
+
         Ok(state)
     });
+
     let warns = hook::before_agent("warns", move |cx, state| async move {
         cx.warn(format!("careful with {key}"));
         Ok(state)
     });
+
     let agent = agent(ScriptedModel::new().say("done"))
         .hook(panics)
         .hook(warns)

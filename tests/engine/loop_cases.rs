@@ -91,6 +91,7 @@ async fn tool_error_is_an_error_result_and_the_run_continues() {
     let broken = FuncTool::new("broken", "Fails", any_object(), |_cx, _args| async {
         Err::<String, _>("no such file".into())
     });
+
     let model = ScriptedModel::new()
         .call("broken", json!({}))
         .say("It failed.");
@@ -114,6 +115,7 @@ async fn max_turns_ends_the_run_with_error_max_turns() {
     for n in 0..3 {
         model = model.call("echo", json!({"text": n.to_string()}));
     }
+
     let agent = agent(model).tool(echo()).max_turns(3).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     let output = output.unwrap();
@@ -323,6 +325,7 @@ async fn awaited_run_equals_collected_run() {
             .say("done");
         agent(model).tool(echo()).build().unwrap()
     };
+
     let awaited = make().run("Go").await.unwrap();
     let (messages, collected) = watch(make().run("Go")).await;
     let collected = collected.unwrap();
@@ -344,6 +347,7 @@ async fn failed_run_emits_one_result_as_its_last_message() {
         while let Some(message) = run.next().await {
             all.push(message);
         }
+
         assert!(run.next().await.is_none());
         assert_eq!(
             kinds(&all),

@@ -123,6 +123,7 @@ async fn interrupt_between_turns_keeps_the_tool_results() {
             handle.interrupt();
         }
     }
+
     handle.interrupt();
     assert_eq!(handle.exit_reason(), Some(ExitReason::Interrupted));
     let output = run.into_output().unwrap();
@@ -143,6 +144,7 @@ async fn steering_message_is_sent_with_the_next_turn() {
             handle.steer("Stop that");
         }
     }
+
     assert!(!handle.steer("too late"));
     let output = run.into_output().unwrap();
     assert_eq!(
@@ -158,6 +160,7 @@ async fn steering_while_the_run_ends_is_rejected() {
         assert!(!slot.get().unwrap().steer("Wait"), "nobody would read it");
         Ok(state)
     });
+
     let agent = agent(ScriptedModel::new().say("a"))
         .hook(late)
         .build()
@@ -180,6 +183,7 @@ async fn set_model_takes_effect_in_the_next_turn() {
             handle.set_model(second.clone());
         }
     }
+
     let names: Vec<_> = handle.stats().by_model.into_keys().collect();
     assert_eq!(names, ["other:model", "scripted:model"].map(Arc::from));
 }
@@ -192,6 +196,7 @@ async fn set_permission_mode_takes_effect_at_the_next_call() {
         modes.add(request.mode.as_str());
         agentcore::ToolDecision::allow()
     });
+
     let model = ScriptedModel::new()
         .calls([
             ("echo", json!({"text": "a"})),
@@ -287,6 +292,7 @@ async fn handle_of_a_running_session_waits_for_its_end() {
             agent.handle("s").unwrap().wait().await
         }
     });
+
     while run.next().await.is_some() {}
     assert_eq!(ended.await.unwrap(), Some(ExitReason::EndTurn));
     assert!(agent.handle("s").is_none());

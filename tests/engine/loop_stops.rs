@@ -125,8 +125,10 @@ async fn interrupted_part_of_a_paused_answer_is_appended_to_it() {
         if seen.ends_with("two") {
             handle.interrupt();
         }
+
         messages.push(message);
     }
+
     assert_eq!(warnings(&messages), Vec::<String>::new());
     let output = run.into_output().unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
@@ -241,6 +243,7 @@ async fn incomplete_call_at_the_output_limit_does_not_run() {
         id: "half".into(),
         name: "act".into(),
     };
+
     let whole = ToolCall::new("whole", "act", json!({"n": 1}));
     let model = ScriptedModel::new()
         .step(
@@ -266,6 +269,7 @@ async fn before_stop_hook_continues_until_max_turns() {
     let more = hook::before_stop("more", |_cx, _response| async {
         Ok(StopDecision::continue_with("Are you sure?"))
     });
+
     let agent = agent(StrictModel::new(model))
         .hook(more)
         .max_turns(3)
@@ -296,6 +300,7 @@ async fn wrap_up_adds_a_system_section_in_the_last_turns() {
             json!({"text": n}),
         )))]
     });
+
     let agent = agent(model)
         .tool(echo())
         .max_turns(4)
@@ -316,6 +321,7 @@ async fn repeated_equal_calls_add_a_warning_and_end_the_run() {
             json!({"text": "x"}),
         )))]
     });
+
     let agent = agent(StrictModel::new(model)).tool(echo()).build().unwrap();
     let (messages, output) = watch(agent.run("Go")).await;
     let output = output.unwrap();
@@ -372,6 +378,7 @@ async fn too_long_prompt_is_compacted_once() {
         calls: calls.clone(),
         fails: false,
     };
+
     let agent = agent(model.clone()).compactor(compactor).build().unwrap();
     agent.session("s").run("Hi").await.unwrap();
     let (messages, output) = watch(agent.session("s").run("More")).await;
@@ -392,6 +399,7 @@ async fn failed_compaction_is_a_warning_and_the_run_fails() {
         calls: calls.clone(),
         fails: true,
     };
+
     let agent = agent(model).compactor(compactor).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Hi")).await;
     let error = output.unwrap_err();
@@ -407,11 +415,13 @@ async fn structured_output_is_requested_again_until_it_matches_the_schema() {
     struct City {
         name: String,
     }
+
     let schema = json!({
         "type": "object",
         "properties": {"name": {"type": "string"}},
         "required": ["name"],
     });
+
     let model = ScriptedModel::new()
         .say("Oslo")
         .say("{\"name\": 3}")

@@ -43,6 +43,7 @@ async fn partial_messages_form_a_valid_event_stream() {
             _ => {}
         }
     }
+
     let shape: Vec<_> = events
         .iter()
         .map(|event| (event["type"].as_str().unwrap(), event["index"].as_u64()))
@@ -75,12 +76,14 @@ async fn interleaved_streamed_calls_are_emitted_once_each() {
             name: "echo".into(),
         })
     };
+
     let delta = |index: u32| {
         Ok(ModelEvent::ToolCallDelta {
             index,
             json: format!("{{\"text\":\"{index}\"}}"),
         })
     };
+
     let whole = |index: u32| {
         let args = json!({"text": index.to_string()});
         Ok(ModelEvent::ToolCall(ToolCall::new(
@@ -89,6 +92,7 @@ async fn interleaved_streamed_calls_are_emitted_once_each() {
             args,
         )))
     };
+
     let model = ScriptedModel::new()
         .events(vec![
             start(0),
@@ -138,6 +142,7 @@ async fn discarded_answer_is_superseded_by_a_restart() {
         let shown = ModelEvent::Thinking("Hm".into());
         Step::from(vec![shown, ModelEvent::stop(reason)]).usage(Usage::new(2_000_000, 1))
     };
+
     let too_long = Error::new(agentcore::ErrorKind::ContextTooLong, "prompt is too long");
     let cases = [
         ScriptedModel::new().step(half(StopReason::MaxTokens)),
@@ -163,6 +168,7 @@ async fn discarded_answer_is_superseded_by_a_restart() {
                 .map(|(at, _)| at)
                 .unwrap()
         };
+
         let restarts: Vec<_> = values
             .iter()
             .filter(|value| value["subtype"] == "stream_restart")

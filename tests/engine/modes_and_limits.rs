@@ -128,6 +128,7 @@ async fn event_emitted_after_the_result_is_dropped() {
         *kept.lock().unwrap() = Some(cx);
         Ok(state)
     });
+
     let agent = agent(ScriptedModel::new().say("done"))
         .hook(keep)
         .build()
@@ -137,6 +138,7 @@ async fn event_emitted_after_the_result_is_dropped() {
     while let Some(message) = run.next().await {
         last = Some(message);
     }
+
     assert!(last.unwrap().is_result());
     let cx = kept.lock().unwrap().take().unwrap();
     cx.emit(SystemKind::Informational {
@@ -144,6 +146,7 @@ async fn event_emitted_after_the_result_is_dropped() {
         level: Level::Info,
         tool_use_id: None,
     });
+
     assert_eq!(run.next().await, None);
 }
 
@@ -153,6 +156,7 @@ async fn repeated_calls_run_with_loop_detection_disabled() {
     for _ in 0..7 {
         model = model.call("look", json!({}));
     }
+
     let agent = agent(model.say("done"))
         .tool(looking())
         .loop_detection(false)
@@ -192,6 +196,7 @@ async fn time_limit_ends_a_hanging_model_or_tool() {
         while let Some(message) = run.next().await {
             result = message.as_result().cloned();
         }
+
         let (result, output) = (result.unwrap(), run.into_output().unwrap());
         assert_eq!(output.end, ExitReason::MaxDuration);
         assert_eq!(result.terminal_reason.as_deref(), Some("budget_exhausted"));

@@ -100,6 +100,7 @@ async fn dropping_a_run_catches_a_token_counter_panic() {
     while futures::poll!(run.next()).is_ready() {}
     let handle = run.handle();
     drop(run);
+
     // Every byte counts as a token, for none is shorter.
     assert!(handle.total_usage().output_tokens >= 500);
 
@@ -109,6 +110,7 @@ async fn dropping_a_run_catches_a_token_counter_panic() {
         let _run = run;
         panic!("the first panic");
     }));
+
     let payload = unwinding.unwrap_err();
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"the first panic"));
 }
@@ -263,6 +265,7 @@ async fn panic_in_a_cancelled_hook_does_not_change_the_exit_reason() {
             _ => next.run(call).await,
         }
     });
+
     let agent = agent(model).tool(echo()).hook(hangs).build().unwrap();
     let mut run = agent.session("s").run("Go");
     while futures::poll!(run.next()).is_ready() {}
@@ -285,6 +288,7 @@ async fn panic_in_a_cancelled_stream_does_not_change_the_exit_reason() {
             Ok(begun.chain(rest).boxed())
         })
     };
+
     let mut run = agent(model()).build().unwrap().run("Go");
     while futures::poll!(run.next()).is_ready() {}
     run.handle().interrupt();
@@ -327,6 +331,7 @@ async fn session_is_saved_when_a_hook_panics_at_the_end() {
         state.todos = Arc::new(vec![Todo::new("1", "Wait")]);
         Ok(state)
     });
+
     let agent = agent(ScriptedModel::new().say("Noted."))
         .hook(notes)
         .hook(Hasty)

@@ -135,6 +135,7 @@ async fn hook_stop_keeps_approved_calls_pending() {
         cx.stop("tenant suspended");
         async { Ok(state) }
     });
+
     let agent = parking(ScriptedModel::new(), &store, &log)
         .hook(stop)
         .build()
@@ -161,6 +162,7 @@ async fn interrupt_keeps_the_approval_of_a_call_that_did_not_start() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         handle.interrupt();
     });
+
     let output = run.await.unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
     assert_eq!(output.pending(), &calls[1..]);
@@ -179,6 +181,7 @@ async fn plan_mode_denies_an_approved_call() {
             .unanswered(OnUnanswered::Park)
             .store(store.clone())
     };
+
     let first = build(ScriptedModel::new().call("act", json!({})))
         .hook(ask)
         .build()
@@ -222,6 +225,7 @@ async fn approved_call_with_arguments_changed_by_the_gate_does_not_run() {
         args["n"] = json!(1);
         ToolDecision::allow().with_args(args)
     };
+
     let agent = parking(ScriptedModel::new().say("Well."), &store, &log)
         .permissions(Gate(confine))
         .build()
@@ -416,6 +420,7 @@ async fn hooks_see_the_edited_arguments_of_a_call() {
             })
         }
     });
+
     let agent = parking(ScriptedModel::new().say("done"), &store, &log)
         .hook(small)
         .build()

@@ -63,6 +63,7 @@ async fn gate_interrupt_ends_the_run_and_skips_other_calls() {
         "one" => ToolDecision::stop("stop it"),
         _ => ToolDecision::allow(),
     });
+
     let model =
         ScriptedModel::new().calls([("one", json!({})), ("two", json!({})), ("three", json!({}))]);
     let agent = agent(model)
@@ -127,6 +128,7 @@ async fn hook_allow_answers_a_mode_question_but_not_a_rule() {
         agent.run("Go").await.unwrap();
         assert_eq!(log.len(), ran);
     }
+
     let log = Log::default();
     let allow = hook::pre_tool_use("allow", |_, _| async { Ok(ToolDecision::allow()) });
     let agent = agent(calls_act())
@@ -145,6 +147,7 @@ async fn arguments_changed_after_the_gate_are_checked_again() {
     let sneak = hook::wrap_tool_call("sneak", |call: agentcore::ToolCall, next| async move {
         next.run(call.with_args(json!({"n": 666}))).await
     });
+
     let gate = Gate(
         |request: &GateRequest| match request.call.args["n"].as_u64() {
             Some(1) => ToolDecision::allow(),
@@ -167,6 +170,7 @@ async fn arguments_changed_after_the_gate_are_checked_again() {
         call.name = "other".into();
         next.run(call).await
     });
+
     let agent = crate::kit::agent(calls_act())
         .tools([logged("act", &log), logged("other", &log)])
         .hook(rename)
@@ -286,8 +290,10 @@ async fn responder_in_the_same_task_answers_once() {
             assert!(responder.respond(&**request, Answer::Allow));
             assert!(!responder.respond(&**request, Answer::Deny("no".into())));
         }
+
         order.push(message);
     }
+
     assert_eq!(log.len(), 1);
     assert_eq!(
         kinds(&order)[..5],
@@ -318,6 +324,7 @@ async fn dropped_or_late_responder_leaves_the_question_unanswered() {
                 responder = None;
             }
         }
+
         drop(responder);
         let output = run.into_output().unwrap();
         assert!(texts(&output.messages)[0].contains(words));
@@ -332,6 +339,7 @@ async fn waiting_for_an_answer_counts_toward_no_timeout() {
         sleep(50).await;
         format!("{answer:?}")
     });
+
     let model = ScriptedModel::new().call("ask", json!({})).say("done");
     let agent = agent(model)
         .tool(ask)
@@ -353,8 +361,10 @@ async fn waiting_for_an_answer_counts_toward_no_timeout() {
                 responder.respond(id, Answer::Allow);
             });
         }
+
         seen.push(message);
     }
+
     assert_eq!(texts(&run.into_output().unwrap().messages), ["Allow"]);
     assert!(progress(&seen).iter().any(|progress| progress.heartbeat));
     assert_eq!(warnings(&seen), [""; 0]);
@@ -377,6 +387,7 @@ async fn interrupt_during_a_question_ends_the_run_and_closes_the_question() {
             id = Some(request.id.clone());
         }
     }
+
     let output = run.into_output().unwrap();
     assert_eq!((output.end, log.len()), (ExitReason::Interrupted, 0));
     assert!(texts(&output.messages)[0].contains("did not run"));

@@ -110,6 +110,7 @@ async fn mode_set_on_the_handle_overrides_the_config() {
             handle.set_permission_mode(PermissionMode::DontAsk);
         }
     }
+
     let texts = texts(&run.into_output().unwrap().messages);
     assert_eq!(texts[0], "Bash ran");
     assert!(texts[1].contains("dontAsk mode"), "{}", texts[1]);
@@ -201,6 +202,7 @@ async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
                         _ => ToolDecision::allow(),
                     }
                 }));
+
                 cx.add_gate(counting(2));
             },
             "Error: permission denied (the question cannot be answered): two?",
@@ -219,6 +221,7 @@ async fn arguments_changed_by_one_gate_are_checked_by_all_gates() {
             add(&cx);
             Ok(state)
         });
+
         let model = ScriptedModel::new()
             .call("act", json!({"n": 1}))
             .say("done");
@@ -246,8 +249,10 @@ async fn gates_added_to_a_run_end_with_it() {
         if first.swap(false, std::sync::atomic::Ordering::Relaxed) {
             cx.add_gate(Gate(|_: &GateRequest| ToolDecision::deny("no")));
         }
+
         async { Ok(state) }
     });
+
     let model = ScriptedModel::new()
         .call("act", json!({}))
         .say("denied")

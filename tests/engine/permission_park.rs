@@ -106,6 +106,7 @@ async fn mismatched_decisions_are_rejected_and_run_nothing() {
         (decision.args_hash, decision.answer) = (args_hash.map(Into::into), answer);
         decision
     };
+
     let hash = Some(&*calls[0].args_hash);
     for (decisions, words) in [
         (vec![Decision::allow(&unknown)], "no such call"),
@@ -130,6 +131,7 @@ async fn mismatched_decisions_are_rejected_and_run_nothing() {
         assert!(error.to_string().contains(words), "{error}");
         assert_eq!(pending(&agent, "s").await, calls);
     }
+
     assert_eq!(log.len(), 0);
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     agent.session("s").resume(all.clone()).await.unwrap();
@@ -155,6 +157,7 @@ async fn expired_and_tampered_pending_calls_are_rejected() {
             .unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
+
     assert_eq!(log.len(), 0);
 }
 
@@ -185,6 +188,7 @@ async fn new_input_closes_pending_calls_permanently() {
     while let std::task::Poll::Ready(message) = futures::poll!(run.next()) {
         shown.push(message.unwrap());
     }
+
     drop(run);
     assert_eq!(
         kinds(&shown),
@@ -220,6 +224,7 @@ async fn fork_cannot_resume_pending_calls_of_its_parent() {
             "{error}"
         );
     }
+
     let all = calls.iter().map(Decision::allow).collect::<Vec<_>>();
     agent.session("s").resume(all).await.unwrap();
     assert_eq!(log.len(), 2);
@@ -241,6 +246,7 @@ async fn approved_call_with_an_empty_result_is_filled_without_a_repair() {
             .build()
             .unwrap()
     };
+
     let first = build(ScriptedModel::new().call("quiet", json!({})));
     first.session("s").run("Go").await.unwrap();
     let calls = pending(&first, "s").await;
@@ -252,6 +258,7 @@ async fn approved_call_with_an_empty_result_is_filled_without_a_repair() {
         matches!(message, SdkMessage::System(event)
             if matches!(event.kind, SystemKind::Informational { .. }))
     });
+
     assert!(!repaired, "nothing had to be repaired");
 }
 
@@ -265,6 +272,7 @@ async fn approved_call_of_a_dropped_run_does_not_run_again() {
             begun.add("begun");
             std::future::pending::<String>()
         });
+
         agent(StrictModel::new(model))
             .tool(act)
             .permissions(asking())
@@ -273,6 +281,7 @@ async fn approved_call_of_a_dropped_run_does_not_run_again() {
             .build()
             .unwrap()
     };
+
     let agent = build(ScriptedModel::new().call("act", json!({})).say("done"));
     agent.session("s").run("Go").await.unwrap();
     let calls = pending(&agent, "s").await;
@@ -313,9 +322,11 @@ async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
                     if hangs {
                         std::future::pending::<()>().await;
                     }
+
                     "put"
                 }
             });
+
             let gate = Gate(move |_: &GateRequest| {
                 if allowed {
                     ToolDecision::allow()
@@ -323,6 +334,7 @@ async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
                     ToolDecision::ask("sure?")
                 }
             });
+
             agent(StrictModel::new(model))
                 .tool(put.idempotent())
                 .permissions(gate)
@@ -331,6 +343,7 @@ async fn approved_idempotent_call_of_a_dropped_run_needs_a_new_approval() {
                 .build()
                 .unwrap()
         };
+
         let first = build(ScriptedModel::new().call("put", json!({})), true, false);
         first.session("s").run("Go").await.unwrap();
         let calls = pending(&first, "s").await;
@@ -358,6 +371,7 @@ async fn pending_call_expires_after_approval_expiry() {
             None => builder,
         }
     };
+
     let for_ever = ask(None).build().unwrap().run("Go").await.unwrap();
     assert_eq!(for_ever.state.pending[0].expires_at_ms, None);
     let agent = ask(Some(std::time::Duration::ZERO)).build().unwrap();
@@ -386,6 +400,7 @@ async fn decision_with_arguments_beyond_the_depth_limit_is_rejected() {
             assert_eq!(log.len(), 1);
             continue;
         }
+
         let error = resumed.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert!(
@@ -413,11 +428,13 @@ async fn deciding_calls_one_by_one_does_not_rewrite_all_pending_calls() {
             .build()
             .unwrap()
     };
+
     let size = || {
         let files = std::fs::read_dir(folder.path()).unwrap();
         let sizes = files.map(|file| file.unwrap().metadata().unwrap().len());
         sizes.sum::<u64>()
     };
+
     let args = || json!({"text": "x".repeat(2_000)});
     let calls: Vec<_> = (0..CALLS).map(|_| ("act", args())).collect();
     let first = build(ScriptedModel::new().calls(calls));
@@ -433,6 +450,7 @@ async fn deciding_calls_one_by_one_does_not_rewrite_all_pending_calls() {
             .await
             .unwrap();
     }
+
     let again = build(ScriptedModel::new().say("done"));
     assert_eq!(pending(&again, "s").await, calls[CALLS - 1..]);
     let output = again
@@ -441,6 +459,7 @@ async fn deciding_calls_one_by_one_does_not_rewrite_all_pending_calls() {
         .await;
     assert_eq!(output.unwrap().text, "done");
     assert!(pending(&again, "s").await.is_empty());
+
     // Each time all of them would be thirty times as much again.
     assert!(size() < before * 4, "{before} became {}", size());
 }

@@ -103,10 +103,13 @@ async fn stream_that_interrupts_its_run_ends_after_the_current_event() {
             if at == 20 {
                 handle.get().unwrap().interrupt();
             }
+
             Ok(ModelEvent::Text("a".into()))
         });
+
         async { Ok::<ModelStream, Error>(stream::iter(events).boxed()) }
     });
+
     let run = agent(model).build().unwrap().run("Go");
     handle.set(run.handle()).unwrap();
     let output = run.await.unwrap();
@@ -132,6 +135,7 @@ async fn body_of_comments_only_can_time_out() {
             .take(MANY)
             .map(|chunk| Ok(chunk.into()))
     };
+
     for mut events in [
         anthropic::decode(body(": ping\n\n")),
         openai::decode(body(": ping\n\n")),
@@ -180,9 +184,11 @@ async fn always_ready_turns_yield_to_other_tasks() {
             _ => ModelEvent::Text("done".into()),
         })]
     });
+
     let act = FuncTool::new("act", "Acts", any_object(), |_, args| async move {
         args.to_string()
     });
+
     let agent = agent(model).tool(act).max_turns(0).build().unwrap();
     let run = agent.run("Go");
     stop_from_aside(run.handle());
@@ -213,6 +219,7 @@ async fn after_agent_hooks_get_ten_seconds_after_the_time_limit() {
     let (messages, output) = timeout(HOUR, watch(agent.run("Go"))).await.unwrap();
     let output = output.unwrap();
     assert_eq!(output.end, ExitReason::MaxDuration);
+
     // Both hooks together.
     assert_eq!(began.elapsed().as_secs(), 11);
     let slow = warnings(&messages);
@@ -220,6 +227,7 @@ async fn after_agent_hooks_get_ten_seconds_after_the_time_limit() {
         slow.iter().filter(|text| text.contains("`slow`")).count(),
         2
     );
+
     // What the one before them did stays.
     assert_eq!(output.messages.last_content(), "noted");
 }
@@ -237,6 +245,7 @@ async fn stop_during_after_agent_keeps_the_finished_answer() {
         if let Some(limit) = limit {
             builder = builder.max_duration(Duration::from_secs(limit));
         }
+
         let began = Instant::now();
         let run = builder.build().unwrap().run("Go");
         let handle = run.handle();
@@ -244,6 +253,7 @@ async fn stop_during_after_agent_keeps_the_finished_answer() {
             sleep(5).await;
             stop(handle);
         });
+
         let output = timeout(HOUR, run.finish()).await.unwrap().unwrap();
         assert_eq!((output.end, &*output.text), (ExitReason::EndTurn, "done"));
         assert_eq!(began.elapsed().as_secs(), 15);
@@ -256,6 +266,7 @@ async fn after_agent_without_a_timeout_may_run_for_an_hour() {
         sleep(3_600).await;
         Ok(state)
     });
+
     let agent = agent(ScriptedModel::new().say("done"))
         .hook_timeout(None)
         .hook(long)
@@ -277,6 +288,7 @@ async fn interrupt_discards_a_partial_answer_that_a_hook_has_replaced() {
             Err(_) => Ok(ModelResponse::new("")),
         }
     });
+
     let turns = Arc::new(Mutex::new(0));
     let wait = hook::modify_request("wait", move |_cx, messages| {
         let mut turns = turns.lock().unwrap();
@@ -286,9 +298,11 @@ async fn interrupt_discards_a_partial_answer_that_a_hook_has_replaced() {
             if !first {
                 std::future::pending::<()>().await;
             }
+
             Ok(messages)
         }
     });
+
     let agent = agent(model)
         .hook(replace)
         .hook(wait)
@@ -301,6 +315,7 @@ async fn interrupt_discards_a_partial_answer_that_a_hook_has_replaced() {
         sleep(5).await;
         handle.interrupt();
     });
+
     let output = run.await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
     let texts: Vec<_> = output.messages.iter().map(Message::text).collect();

@@ -137,6 +137,7 @@ async fn section_changed_by_a_hook_survives_the_second_prompt() {
         state.system_prompt.set("count", "many", Stability::Stable);
         Ok(state)
     });
+
     let agent = agent(model.clone())
         .prompter(Listing::default())
         .tool(tool("own"))

@@ -23,12 +23,14 @@ async fn everything(tool: FuncTool) -> String {
             Ok(result)
         }
     });
+
     let agent = agent(model).tool(tool).hook(around).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let mut all = log.take().join("\n");
     for message in &messages {
         all.push_str(&serde_json::to_string(message).unwrap());
     }
+
     all.push_str(&format!("{:?}", output.unwrap().messages));
     let state = agent.session("s").state().await.unwrap();
     all.push_str(&serde_json::to_string(&state).unwrap());
@@ -49,6 +51,7 @@ fn telling(key: &'static str, fails: bool) -> FuncTool {
             if fails {
                 return Err(ToolError::new(text).with_details(details).into());
             }
+
             Ok(ToolOutput::new(text.clone())
                 .with_details(details)
                 .with_display(text))
@@ -119,6 +122,7 @@ async fn key_in_a_background_task_outcome_is_redacted() {
             cx.tasks().spawn("aside", async {
                 TaskOutcome::Completed(format!("found {KEY}"))
             });
+
             "started"
         },
     );

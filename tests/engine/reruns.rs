@@ -134,6 +134,7 @@ async fn idempotent_read_only_calls_run_again_without_a_stored_start() {
         for other in [0, 2, 3] {
             assert!(told[other].contains("may have run"), "{told:?}");
         }
+
         assert_eq!(stored(&agent, "s").await, output.messages);
         model.assert_finished();
     }
@@ -174,10 +175,12 @@ async fn idempotent_call_is_repeated_until_it_has_a_result() {
                 if hangs {
                     std::future::pending::<()>().await;
                 }
+
                 "at last"
             }
         }
     });
+
     let model = ScriptedModel::new().call("again", json!({})).say("done");
     let agent = agent(StrictModel::new(model.clone()))
         .tool(tool.idempotent())
@@ -203,6 +206,7 @@ async fn idempotent_call_that_is_denied_now_does_not_run_again() {
                 ToolDecision::allow()
             }
         });
+
         agent(StrictModel::new(model.clone()))
             .tool(halting("again", &log).idempotent())
             .permissions(gate)
@@ -210,6 +214,7 @@ async fn idempotent_call_that_is_denied_now_does_not_run_again() {
             .build()
             .unwrap()
     };
+
     let model = ScriptedModel::new().call("again", json!({})).say("done");
     dropped(&build(&model, false), &log, 1).await;
     let output = build(&model, true).session("s").run("And?").await.unwrap();
@@ -227,9 +232,11 @@ async fn idempotent_tool_registered_by_a_hook_runs_again() {
         if !state.messages.is_empty() {
             state.messages.validate_for_model().unwrap();
         }
+
         state.register_tool(tool);
         Ok(state)
     });
+
     let model = ScriptedModel::new().call("again", json!({})).say("done");
     let agent = agent(StrictModel::new(model.clone()))
         .hook(bring)

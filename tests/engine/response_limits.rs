@@ -68,6 +68,7 @@ async fn text_over_the_limit_fails_the_run_and_is_kept_up_to_the_limit() {
         assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
         assert!(error.text().contains("1000 bytes"), "{error}");
         assert!(error.text().contains("max_bytes"), "{error}");
+
         // Not asked again, and the connection is not read any further.
         assert_eq!(model.requests().len(), 1);
 
@@ -79,10 +80,12 @@ async fn text_over_the_limit_fails_the_run_and_is_kept_up_to_the_limit() {
         if shown {
             assert_eq!(text_of_deltas(&messages), "a".repeat(1_000));
         }
+
         let aborted = messages.iter().find_map(|message| match message {
             SdkMessage::Assistant(event) => Some(event.aborted),
             _ => None,
         });
+
         assert_eq!(aborted, Some(true));
         let result = serde_json::to_value(messages.last().unwrap()).unwrap();
         assert_eq!(result["terminal_reason"], "model_error");
@@ -264,6 +267,7 @@ async fn response_too_large_is_not_retryable_and_limits_can_be_set_by_request() 
         let limits = ResponseLimits::default().with_max_bytes(bytes);
         ModelRequest::new("Go").with_response_limits(limits)
     };
+
     let error = Model::call(&model, request(49)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
     let answer = Model::call(&model, request(50)).await.unwrap();
@@ -308,6 +312,7 @@ async fn hook_may_replace_a_too_large_answer() {
             other => other,
         }
     });
+
     let agent = builder(model).hook(hook).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     assert_eq!(output.text, "Short.");
@@ -332,6 +337,7 @@ async fn held_events_are_merged_by_block() {
         let events = stream::iter(thoughts.chain(pieces).chain(empty).chain(stop));
         Ok::<ModelStream, Error>(events.boxed())
     });
+
     let agent = agent(model)
         .include_partial_messages(true)
         .hook(agentcore::hook::wrap_model_call(

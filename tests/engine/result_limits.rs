@@ -43,12 +43,15 @@ async fn large_result_is_cut_to_the_default_limit_and_its_memory_is_released() {
     let text = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
         "x".repeat(4 * LIMIT)
     });
+
     let error = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
         Err::<String, BoxError>("x".repeat(4 * LIMIT).into())
     });
+
     let failed = FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
         ToolOutput::error("x".repeat(4 * LIMIT))
     });
+
     for (tool, is_error) in [(text, false), (error, true), (failed, true)] {
         let result = result(agent(tool)).await;
         let text = result.content.text();
@@ -75,12 +78,15 @@ async fn results_changed_by_hooks_are_limited() {
         result.content.push_text(&"y".repeat(5_000));
         Ok(result)
     });
+
     let around = hook::wrap_tool_call("long", |call: ToolCall, _next| async move {
         Ok(ToolResult::ok(&call, "y".repeat(5_000)))
     });
+
     let before = hook::pre_tool_use("long", |_, _| async {
         Ok(ToolDecision::proceed().with_context("y".repeat(5_000)))
     });
+
     for hook in [after, around, before] {
         let result = result(agent(small()).hook(hook).max_result_bytes(2_000)).await;
         let text = result.content.text();
@@ -98,6 +104,7 @@ async fn media_beyond_the_limit_is_replaced_by_an_error_text() {
             ToolOutput::new(agentcore::Content::from_iter(parts))
         })
     };
+
     let limited = agent(tool()).max_result_bytes(2_000);
     let output = limited.build().unwrap().run("go").await.unwrap();
     let text = texts(&output.messages).remove(0);
@@ -122,6 +129,7 @@ async fn outcome_of_a_background_task_is_cut_to_the_limit() {
                 } else {
                     TaskOutcome::Completed("x".repeat(100_000))
                 };
+
                 cx.tasks().spawn("long", async { outcome });
                 "begun"
             },
@@ -143,6 +151,7 @@ async fn outcome_of_a_background_task_is_cut_to_the_limit() {
         for text in said {
             assert!(text.len() < 2_200 && text.ends_with(note), "{}", text.len());
         }
+
         let notified = shown.iter().filter_map(|message| match message {
             SdkMessage::System(event) => match &event.kind {
                 SystemKind::TaskNotification(note) => Some(note.summary.len()),
@@ -150,6 +159,7 @@ async fn outcome_of_a_background_task_is_cut_to_the_limit() {
             },
             _ => None,
         });
+
         assert!(notified.inspect(|len| assert_eq!(*len, 2_000)).count() > 0);
     }
 }

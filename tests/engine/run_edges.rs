@@ -108,6 +108,7 @@ async fn steering_message_to_a_run_that_parks_is_stored() {
         "nap" => ToolDecision::allow(),
         _ => ToolDecision::ask("sure?"),
     });
+
     let model = ScriptedModel::new().calls([("echo", json!({})), ("nap", json!({"n": 5}))]);
     let agent = agent(model)
         .tools([echo(), nap(&Log::default())])
@@ -121,6 +122,7 @@ async fn steering_message_to_a_run_that_parks_is_stored() {
         sleep(1).await;
         assert!(handle.steer("Hurry up."));
     };
+
     let ((messages, output), ()) = futures::join!(watch(run), steering);
     assert_eq!(output.unwrap().end, ExitReason::AwaitingApproval);
     assert_eq!(warnings(&messages), Vec::<String>::new());
@@ -135,6 +137,7 @@ async fn slow_reader_does_not_time_out_a_tool() {
         sleep(5).await;
         "done"
     });
+
     let model = ScriptedModel::new().call("work", json!({})).say("ok");
     let agent = agent(model)
         .tool(tool)
@@ -147,6 +150,7 @@ async fn slow_reader_does_not_time_out_a_tool() {
             sleep(60).await;
         }
     }
+
     assert_eq!(texts(&run.into_output().unwrap().messages), ["done"]);
 }
 

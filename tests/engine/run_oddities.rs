@@ -95,6 +95,7 @@ async fn steering_drops_empty_and_non_user_messages_with_warnings() {
     ] {
         assert!(handle.steer(message));
     }
+
     let messages: Vec<_> = (&mut run).collect().await;
     assert_eq!(warnings(&messages).len(), 3, "{messages:?}");
     let history = run.into_output().unwrap().messages;
@@ -108,6 +109,7 @@ async fn before_stop_with_an_empty_message_is_ignored_with_a_warning() {
     let quiet = hook::before_stop("quiet", |_, _| async {
         Ok(StopDecision::continue_with(""))
     });
+
     let agent = AgentBuilder::new(StrictModel::new(ScriptedModel::new().say("done")))
         .hook(quiet)
         .build()
@@ -132,6 +134,7 @@ async fn interrupt_does_not_wait_for_a_before_stop_hook() {
         tokio::time::sleep(Duration::from_secs(50)).await;
         Ok(StopDecision::Stop)
     });
+
     let agent = AgentBuilder::new(ScriptedModel::new().say("done"))
         .hook(slow)
         .build()
@@ -139,6 +142,7 @@ async fn interrupt_does_not_wait_for_a_before_stop_hook() {
     let mut run = agent.run("Go");
     let handle = run.handle();
     while !matches!(run.next().await, Some(SdkMessage::Assistant(_))) {}
+
     // The answer is out, the hook is asked.
     assert!(futures::poll!(run.next()).is_pending());
     let start = Instant::now();
@@ -190,9 +194,11 @@ async fn summary_boundary_is_moved_before_an_open_call() {
         seen.lock().unwrap().push(request.messages.len());
         "done".into()
     }));
+
     let agent = AgentBuilder::new(model).store(store).build().unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(output.end, ExitReason::EndTurn);
+
     // The summary, the call, its result, the input.
     assert_eq!(*requests.lock().unwrap(), [4]);
 }
@@ -225,6 +231,7 @@ async fn background_task_spawned_after_the_run_is_dropped() {
         *slot.lock().unwrap() = Some(cx);
         async { Ok(state) }
     });
+
     let agent = AgentBuilder::new(ScriptedModel::new().say("done"))
         .hook(keep)
         .build()
@@ -237,6 +244,7 @@ async fn background_task_spawned_after_the_run_is_dropped() {
         let _held = (held, own);
         TaskOutcome::Completed(String::new())
     });
+
     assert!(cx.tasks().is_empty());
     assert_eq!(Arc::strong_count(&token), 1);
 }
@@ -246,9 +254,11 @@ async fn approved_call_that_ran_keeps_its_result_when_the_run_is_dropped() {
     let does = FuncTool::new("do", "Does", json!({"type": "object"}), |_, _| async {
         "done"
     });
+
     let hangs = FuncTool::new("wait", "Waits", json!({"type": "object"}), |_, _| async {
         std::future::pending::<()>().await;
     });
+
     let ask = hook::pre_tool_use("ask", |_, _| async { Ok(ToolDecision::ask("may it?")) });
     let step = Step::new()
         .and_call("do", json!({}))
@@ -264,10 +274,12 @@ async fn approved_call_that_ran_keeps_its_result_when_the_run_is_dropped() {
     assert_eq!(parked.end, ExitReason::AwaitingApproval);
     let allowed: Vec<_> = parked.state.pending.iter().map(Decision::allow).collect();
     let mut run = agent.session("s").resume(allowed);
+
     // The first has run, the second is going on.
     while let std::task::Poll::Ready(message) = futures::poll!(run.next()) {
         assert!(message.is_some());
     }
+
     drop(run);
     let output = agent.session("s").run("And?").await.unwrap();
     let results: Vec<_> = output.messages.tool_messages().map(|m| m.text()).collect();

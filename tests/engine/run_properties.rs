@@ -31,6 +31,7 @@ where
             .ok()
             .and_then(|text| text.parse::<u32>().ok())
     };
+
     let cases = number("AGENTCORE_PROPERTY_CASES").unwrap_or(cases);
     let seed = number("AGENTCORE_PROPERTY_SEED").unwrap_or_default();
     let config = Config {
@@ -38,6 +39,7 @@ where
         max_shrink_iters: 2_000,
         ..Config::with_cases(cases)
     };
+
     let mut bytes = [0; 32];
     bytes[..4].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

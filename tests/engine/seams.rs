@@ -77,9 +77,11 @@ async fn tool_source_is_read_before_each_turn() {
                 "first" => *tools.lock().unwrap() = vec![tool("second"), tool("third")],
                 _ => *fault.lock().unwrap() = Some("out of reach"),
             }
+
             next.run(call).await
         }
     });
+
     let model = ScriptedModel::new()
         .call("first", json!({}))
         .call("second", json!({}))
@@ -94,6 +96,7 @@ async fn tool_source_is_read_before_each_turn() {
     let (messages, output) = watch(agent.run("Go")).await;
     let seen: Vec<_> = script.requests().iter().map(offered).collect();
     assert_eq!(seen[0], ["first"]);
+
     // One that fails keeps what it had.
     assert!(seen[1..].iter().all(|tools| *tools == ["second", "third"]));
     let texts = texts(&output.unwrap().messages);
@@ -115,6 +118,7 @@ async fn tool_source_with_a_version_is_read_only_after_a_change() {
         has_version: true,
         ..Shelf::default()
     };
+
     *shelf.tools.lock().unwrap() = vec![tool("first")];
     let asked = shelf.asked.clone();
     let version = shelf.version.clone();
@@ -128,6 +132,7 @@ async fn tool_source_with_a_version_is_read_only_after_a_change() {
             })
         }
     });
+
     let model = ScriptedModel::new()
         .call("first", json!({}))
         .say("a")
@@ -244,11 +249,13 @@ async fn message_forwarded_by_a_tool_carries_its_call_id() {
             subtype: "child".into(),
             fields: serde_json::Map::new(),
         };
+
         let event = SystemEvent::new(Envelope::new("child", 1), kind);
         cx.forward(SdkMessage::from(event)).await;
         cx.progress(json!({"half": true})).await;
         ToolOutput::new(format!("{} {}", cx.tool_name(), cx.session_id()))
     });
+
     let model = ScriptedModel::new().call("relay", json!({})).say("done");
     let agent = agent(model).tool(relay).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
@@ -279,6 +286,7 @@ fn phases_combine_and_print_their_names() {
         assert!(!all.contains(phase) && Phases::ALL.contains(phase));
         all = phase | all;
     }
+
     assert_eq!(all, Phases::ALL);
     let names: Vec<_> = Phases::ALL.names().collect();
     assert_eq!(names, NAMES.map(|(_, name)| name));
@@ -337,6 +345,7 @@ fn invalid_temperature_is_a_config_error() {
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(error.to_string().starts_with("temperature is "), "{error}");
     }
+
     for temperature in [0.0, 0.7, 2.0] {
         agent(ScriptedModel::new())
             .temperature(temperature)

@@ -32,6 +32,7 @@ fn soaked() -> Agent {
         if last.text() == "fail" {
             return vec![Err(Error::new(ErrorKind::Auth, "no key"))];
         }
+
         match last.role() {
             Role::Tool => vec![Ok(ModelEvent::Text("done".into()))],
             _ => {
@@ -40,9 +41,11 @@ fn soaked() -> Agent {
             }
         }
     });
+
     let look = FuncTool::new("look", "Looks", any_object(), |_, _| async {
         "x".repeat(16_000)
     });
+
     agent(model)
         .tool(look)
         .hook(FileCheckpoints::new(MemoryBackend::new()))
@@ -65,6 +68,7 @@ async fn soak(runs: usize) -> (u64, u64) {
         if run == WARM {
             warm = resident();
         }
+
         match run % 10 {
             0 => drop(agent.run("fail").await.unwrap_err()),
             1 => {
@@ -80,6 +84,7 @@ async fn soak(runs: usize) -> (u64, u64) {
             _ => drop(agent.run("look").await.unwrap()),
         }
     }
+
     assert!(agent.sessions().await.unwrap().is_empty());
     (warm, resident())
 }
@@ -101,6 +106,7 @@ fn memory_is_flat_over_many_short_runs() {
         assert!(said.contains("1 passed"), "{said}");
         return;
     }
+
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
     let (warm, end) = runtime.block_on(soak(runs));

@@ -57,6 +57,7 @@ async fn hanging_tool_source_keeps_its_earlier_tools() {
         .call("echo", json!({"text": "b"}))
         .say("done");
     let script = model.clone();
+
     // It is asked when the run begins and before each turn.
     let agent = agent(model)
         .tool_source(Slow::new("shelf", 2))
@@ -68,6 +69,7 @@ async fn hanging_tool_source_keeps_its_earlier_tools() {
         let offered: Vec<_> = request.tools.iter().map(|tool| &*tool.name).collect();
         assert_eq!(offered, ["echo"]);
     }
+
     let expected =
         "tool source `shelf` failed, its earlier tools stay: it did not answer within 30s";
     assert_eq!(warnings(&messages), [expected; 2]);
@@ -85,6 +87,7 @@ async fn two_hanging_tool_sources_wait_for_one_timeout_together() {
     assert_eq!(output.text, "done");
     assert_eq!(started.elapsed().as_secs(), 30);
     let warnings = warnings(&messages);
+
     // Both offer the same tool: one more warning.
     let failed: Vec<_> = warnings
         .iter()

@@ -26,8 +26,10 @@ async fn with_state_for_reading_copies_nothing() {
             assert!(std::ptr::eq(view.todos(), &*state.todos));
             assert!(std::ptr::eq(view.files(), &*state.files));
         });
+
         Ok(state)
     });
+
     let contexts = Arc::new(Mutex::new(Vec::<ToolContext>::new()));
     let keep = FuncTool::new("keep", "Keeps its context", any_object(), {
         let contexts = contexts.clone();
@@ -36,6 +38,7 @@ async fn with_state_for_reading_copies_nothing() {
             async { "ok" }
         }
     });
+
     let late = hook::before_stop_with("late", contexts, |contexts, cx, _response| async move {
         let ended = contexts.lock().unwrap().pop().unwrap();
         let own = cx.with_state(|view| {
@@ -44,18 +47,21 @@ async fn with_state_for_reading_copies_nothing() {
                 std::ptr::from_ref(view.files()) as usize,
             )
         });
+
         let later = ended.with_state(|view| {
             (
                 std::ptr::from_ref(view.todos()) as usize,
                 std::ptr::from_ref(view.files()) as usize,
             )
         });
+
         assert_eq!(
             own, later,
             "a context whose call has ended reads the same lists"
         );
         Ok(StopDecision::Stop)
     });
+
     let model = ScriptedModel::new().call("keep", json!({})).say("done");
     let agent = agent(model)
         .tool(keep)
@@ -82,6 +88,7 @@ async fn with_state_for_writing_emits_a_state_change_only_for_changes() {
         assert_eq!(state.files.len(), 1, "what the hook was given stays");
         Ok(state)
     });
+
     let agent = agent(ScriptedModel::new().say("done"))
         .hook(fill)
         .hook(write)

@@ -21,6 +21,7 @@ fn tool(fails: bool) -> FuncTool {
             if fails {
                 return Err(ToolError::new("private words").with_details(details).into());
             }
+
             Ok::<_, agentcore::BoxError>(
                 ToolOutput::new("private words")
                     .with_details(details)

@@ -55,6 +55,7 @@ async fn exclusive_call_runs_alone_in_call_order() {
             }
         }
     });
+
     let model = ScriptedModel::new()
         .calls([
             ("nap", json!({"n": 1})),
@@ -97,6 +98,7 @@ async fn parallel_tools_limits_concurrent_calls() {
             }
         }
     });
+
     let model = ScriptedModel::new()
         .calls((0..20).map(|_| ("counted", json!({}))))
         .say("done");
@@ -125,18 +127,22 @@ async fn tool_panic_is_an_error_result() {
         if true {
             panic!("boom at once");
         }
+
         async {}
     });
+
     let later = FuncTool::new("later", "Panics", any_object(), |_cx, _args| async {
         sleep(1).await;
         if true {
             panic!("boom later");
         }
     });
+
     let dropped = FuncTool::new("dropped", "Panics", any_object(), |_cx, _args| async {
         let _bomb = Bomb;
         std::future::pending::<()>().await;
     });
+
     let model = ScriptedModel::new()
         .calls(["sync", "later", "dropped", "echo"].map(|name| (name, json!({"text": "fine"}))))
         .say("done");
@@ -163,6 +169,7 @@ async fn tool_without_progress_times_out() {
                 sleep(90).await;
                 cx.progress(json!({"step": n})).await;
             }
+
             "steady"
         },
     );
@@ -202,10 +209,12 @@ async fn call_with_arguments_that_violate_the_schema_does_not_run() {
         "properties": {"n": {"type": "integer"}},
         "required": ["n"],
     });
+
     let strict = FuncTool::new("strict", "Strict", schema, move |_cx, args| {
         seen.add(args.to_string());
         async { "ran" }
     });
+
     let model = ScriptedModel::new()
         .calls([
             ("strict", json!({})),
@@ -280,6 +289,7 @@ async fn tool_use_result_is_an_object_for_one_result_and_a_list_for_several() {
             ToolOutput::new("text").with_details(json!([1]))
         })
     };
+
     let entry = json!({"tool_use_id": "call_1", "details": [1]});
     let none = json!({"text": "plain"});
     for (calls, expected) in [
@@ -312,10 +322,12 @@ async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
                     view.todos_mut().push(Todo::new(&*id, "Look"));
                     view.files_mut().insert(id.as_str().into(), "text".into());
                 });
+
                 "ok"
             }
         }
     });
+
     let model = ScriptedModel::new()
         .calls(["a", "b", "c"].map(|id| ("write", json!({"id": id}))))
         .say("done");
@@ -326,8 +338,10 @@ async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
             assert!(cx.cancellation().is_cancelled());
             cx.progress("too late").await;
         }
+
         Ok(agentcore::StopDecision::Stop)
     });
+
     let agent = agent(model).tool(write).hook(late).build().unwrap();
     let (messages, output) = watch(agent.session("s").run("Go")).await;
     let output = output.unwrap();
@@ -339,9 +353,11 @@ async fn state_is_shared_by_parallel_tools_and_read_only_after_the_call() {
         },
         _ => None,
     });
+
     let changes: Vec<_> = changes
         .map(|(todos, files)| (todos.as_ref().unwrap().len(), files.clone().unwrap()))
         .collect();
+
     // All tasks, but only the files that changed.
     let expected = [(1, "a"), (2, "b"), (3, "c")].map(|(n, path)| (n, vec![path.to_owned()]));
     assert_eq!(changes, expected);
@@ -356,6 +372,7 @@ async fn state_inside_state_is_an_error_result_not_a_deadlock() {
         let inner = cx.clone();
         cx.with_state(|_| inner.with_state(|_| ()));
     });
+
     let model = ScriptedModel::new()
         .call("nested", json!({}))
         .call("echo", json!({"text": "x"}))
@@ -382,9 +399,11 @@ async fn cancellation_token_of_a_call_is_cancelled_when_it_ends() {
                     token.cancelled().await;
                     told.store(true, Ordering::SeqCst);
                 });
+
                 std::future::pending::<()>()
             }
         });
+
         let agent = agent(ScriptedModel::new().call("side", json!({})))
             .tool(side)
             .build()
@@ -397,6 +416,7 @@ async fn cancellation_token_of_a_call_is_cancelled_when_it_ends() {
         } else {
             drop(run);
         }
+
         tokio::time::timeout(Duration::from_secs(1), async {
             while !told.load(Ordering::SeqCst) {
                 tokio::task::yield_now().await;

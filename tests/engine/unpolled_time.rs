@@ -60,8 +60,10 @@ async fn reader_that_pauses_does_not_time_out_a_hook() {
         for _ in 0..3 {
             sleep(1).await;
         }
+
         Ok(ToolDecision::proceed())
     });
+
     let model = ScriptedModel::new()
         .call("echo", json!({"text": "a"}))
         .say("done");
@@ -72,6 +74,7 @@ async fn reader_that_pauses_does_not_time_out_a_hook() {
             sleep(90).await;
         }
     }
+
     assert_eq!(texts(&run.into_output().unwrap().messages), ["a"]);
 }
 
@@ -105,6 +108,7 @@ async fn child_call_is_not_timed_out_by_the_parents_reader() {
             }
         }
     });
+
     let model = ScriptedModel::new().call("delegate", json!({})).say("done");
     let parent = agent(model).tool(delegate).build().unwrap();
     let output = answer_after(parent.run("Go"), 180).await;

@@ -40,6 +40,7 @@ fn build(names: &[&str]) -> HashMap<String, PathBuf> {
     for name in names {
         build.args(["--example", name]);
     }
+
     // What cargo tells this test of its package, build scripts of others take for a change.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -47,9 +48,11 @@ fn build(names: &[&str]) -> HashMap<String, PathBuf> {
             build.env_remove(&*name);
         }
     }
+
     if !cfg!(debug_assertions) {
         build.arg("--release");
     }
+
     let output = build.output().expect("cargo runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -167,6 +170,7 @@ pub fn results(messages: &[Value]) -> Vec<(bool, String)> {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
+
             (block["is_error"] == true, content)
         })
         .collect()
@@ -206,6 +210,7 @@ fn invalid_options_exit_with_code_2_before_a_run() {
         fs::write(&path, content).unwrap();
         path.display().to_string()
     };
+
     let rules = file("bad.yaml", "allow:\n  - Read\n  - Bash()\n");
     let key = file("key.json", r#"{"api_key": "x"}"#);
     let script = file("script.json", r#"[{"text": "a", "call": []}]"#);
@@ -273,6 +278,7 @@ fn call_that_needs_an_answer_is_denied_without_a_terminal() {
         !tools.contains(&json!("AskUserQuestion")),
         "nobody could answer"
     );
+
     // Whoever reads text alone is told, too.
     let output = workshop.agent(&[]).output().unwrap();
     assert_eq!(text(&output.stdout), "I could not.\n");
@@ -293,6 +299,7 @@ fn modes_and_rules_are_read_from_options_and_files() {
         fs::write(file.path(), content).unwrap();
         file
     };
+
     let none = rules("# nothing\n");
     let edits = rules("mode: acceptEdits\nallow: ['Bash(touch:*)']\n");
     let denied = rules("deny: ['Bash(touch:*)']\n");

@@ -35,6 +35,7 @@ fn written() -> (Workshop, String) {
         command.args(accept);
         succeed(command);
     }
+
     workshop.script(&json!([{"text": "Hello."}]));
     (workshop, store)
 }
@@ -67,6 +68,7 @@ fn fork_is_removed_when_its_checkpoints_cannot_be_copied() {
     let (workshop, store) = written();
     let fork = ["--store", &*store, "--session", "a", "--fork", "b"];
     succeed(workshop.agent(&fork));
+
     // Its checkpoints stay.
     fs::remove_file(format!("{store}/b.jsonl")).unwrap();
     for more in [&[][..], &["--checkpoints"]] {
@@ -89,6 +91,7 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         text(&output.stdout)
     };
+
     let messages = show(&["--session", "a", "--list-messages"]);
     let lines: Vec<&str> = messages.lines().collect();
     assert_eq!(lines.len(), 8, "{messages}");
@@ -112,6 +115,7 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         command.args(more);
         command
     };
+
     // The numbers are those of the files.
     show(&["--session", "a", "--rewind", "4"]);
     assert_eq!(workshop.get("a").as_deref(), Some("1\n"));
@@ -140,12 +144,14 @@ fn fork_at_a_message_copies_earlier_messages_only() {
         assert!(told.contains(why), "{told}");
         assert_eq!((code, said), (Some(2), false));
     }
+
     // In the middle of a turn there is something to answer.
     let (_, code, _) = told({
         let mut command = workshop.without_prompt(&at);
         command.args(["--fork", "c", "--at", "5"]);
         command
     });
+
     assert_eq!(code, Some(0));
     assert_eq!(ids(&store), ["a", "b", "c"]);
 }

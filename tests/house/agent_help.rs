@@ -48,5 +48,6 @@ fn every_environment_variable_is_documented() {
             assert!(rows.iter().any(|(row, _)| row.contains(name)), "{name}");
         }
     }
+
     assert!(count > 5, "only {count} were found");
 }

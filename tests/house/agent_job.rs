@@ -114,6 +114,7 @@ fn scripted_job_fixes_a_failing_test() {
         Some(subtype) => format!("{}/{subtype}", message["type"].as_str().unwrap()),
         None => message["type"].as_str().unwrap().to_owned(),
     };
+
     let kinds: Vec<String> = messages.iter().map(kind).collect();
     assert_eq!(kinds[0], "system/init");
     let tools = "Bash Edit Glob Grep Read Write write_todos";

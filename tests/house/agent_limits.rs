@@ -94,6 +94,7 @@ fn invalid_limits_exit_with_code_2() {
         let output = agent(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }
+
     let scripted = ["--model", "scripted", "--context-window", "4096", "Go"];
     let output = agent(&scripted).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -108,6 +108,7 @@ fn control_characters_of_a_model_do_not_reach_the_terminal() {
             let controls = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
             assert!(!shown.contains(controls), "{shown:?}");
         }
+
         let answer = text(&output.stdout);
         assert!(
             answer.starts_with("a\\u{1b}[2J\\u{9b}31m\\u{7}\\rb\tc\nd\n"),

@@ -21,6 +21,7 @@ fn question(mut command: Command) -> String {
     somebody.types("y\n");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+
     // The terminal ends lines its own way.
     shown.replace("\r\n", "\n")
 }

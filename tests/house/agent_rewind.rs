@@ -33,6 +33,7 @@ fn rewind_in_another_folder_is_rejected() {
         let path = shop.project().canonicalize().unwrap();
         path.display().to_string()
     });
+
     for more in [
         &["--rewind"][..],
         &["--rewind", "0"],
@@ -46,6 +47,7 @@ fn rewind_in_another_folder_is_rejected() {
         }
         assert_eq!((code, said), (Some(2), false));
     }
+
     assert_eq!(elsewhere.get("a").as_deref(), Some("1\n"));
 }
 
@@ -58,6 +60,7 @@ fn rewind_without_effect_reports_nothing_to_do() {
         all.extend(more);
         rewound(&workshop, &all)
     };
+
     succeed(workshop.agent(&["--store", &store, "--session", "s"]));
     for (more, expected) in [
         (&["--rewind"][..], ""),
@@ -72,6 +75,7 @@ fn rewind_without_effect_reports_nothing_to_do() {
         );
         assert_eq!((said.as_str(), code), (expected, Some(0)));
     }
+
     workshop.script(&json!([
         call("Write", json!({"file_path": "a", "content": "1\n"})),
         {"text": "done"}
@@ -97,6 +101,7 @@ fn rewind_without_effect_reports_nothing_to_do() {
         assert!(told.contains(why), "{told}");
         assert_eq!((said.as_str(), code), ("", Some(2)));
     }
+
     // The end of the history undoes what was rewound.
     on(&["--rewind", "0"]);
     assert_eq!(workshop.get("a"), None);

@@ -43,6 +43,7 @@ fn session_survives_the_process_and_is_listed() {
     for _ in 0..2 {
         succeed(workshop.agent(&["--store", &store, "--session", "th/1"]));
     }
+
     let listed = list(&store);
     let one = &listed[0];
     assert_eq!((listed.len(), &one["id"]), (1, &json!("th/1")));
@@ -86,6 +87,7 @@ fn sessions_are_stored_in_the_state_directory_by_default() {
         succeed(with(command, name, &value));
         assert_eq!(list(&workshop.beside(place)).len(), 1);
     }
+
     let mut command = workshop.agent(&["--session", "s"]);
     command.env_remove("XDG_STATE_HOME").env_remove("HOME");
     let (why, code, _) = told(command);
@@ -100,6 +102,7 @@ fn checkpoints_belong_to_one_store() {
         let call = call("Write", json!({"file_path": path, "content": "1\n"}));
         json!([call, {"text": "done"}])
     };
+
     let workshop = Workshop::new(&write("a"));
     let state = workshop.beside("state");
     let stores = ["one.db", "two.db"].map(|name| format!("sqlite:{}", workshop.beside(name)));
@@ -109,6 +112,7 @@ fn checkpoints_belong_to_one_store() {
         command.args(["--checkpoints", "--permission-mode", "acceptEdits"]);
         succeed(with(command, "XDG_STATE_HOME", &state));
     }
+
     let project = workshop.project().canonicalize().unwrap();
     for (store, file) in stores.iter().zip(["a", "b"]) {
         let command = workshop.without_prompt(&["--store", store, "--session", "s", "--rewind"]);
@@ -129,6 +133,7 @@ fn server_id_depends_on_address_and_user_only() {
     ] {
         assert_eq!(address::id_of_server(same), id, "{same}");
     }
+
     for other in [
         "redis://me:one@127.0.0.1:1/1",
         "redis://me:one@127.0.0.1:2/0",
@@ -153,12 +158,14 @@ fn continue_resumes_the_last_session_of_the_directory() {
         arguments.extend(more);
         workshop.agent(&arguments)
     };
+
     let (why, code, said) = told(go(&workshop, &["--continue"]));
     assert!(why.contains("no session began in"), "{why}");
     assert_eq!((code, said), (Some(2), false));
     for id in ["first", "last"] {
         succeed(go(&workshop, &["--session", id]));
     }
+
     succeed(go(&elsewhere, &["--session", "other"]));
     succeed(go(&workshop, &["--continue"]));
     let last = &list(&store)[0];
@@ -186,6 +193,7 @@ fn fork_leaves_the_session_unchanged() {
         let found = all.iter().find(|info| info["id"] == id).unwrap();
         found["messages"].as_u64().unwrap()
     };
+
     assert_eq!((lens("a"), lens("b")), (2, 4));
     for (from, to, why) in [
         ("a", "b", "exists already"),
@@ -196,6 +204,7 @@ fn fork_leaves_the_session_unchanged() {
         assert!(told.contains(why), "{told}");
         assert_eq!(code, Some(2));
     }
+
     assert_eq!(list(&store).len(), 2);
 }
 
@@ -238,6 +247,7 @@ fn conflicting_options_are_rejected() {
         assert!(!why.contains("secret"), "{why}");
         assert_eq!((code, said), (Some(2), false), "{arguments:?}");
     }
+
     let (why, code, _) = told(workshop.without_prompt(&["--store", &store, "--session", "new"]));
     assert!(why.contains("there is no prompt"), "{why}");
     assert_eq!(code, Some(2));
@@ -267,6 +277,7 @@ fn session_files_are_protected_from_the_tools() {
     for (failed, why) in &results[..4] {
         assert!(*failed && why.contains("denied"), "{results:#?}");
     }
+
     assert!(!results[4].1.contains("\"crc\""), "{}", results[4].1);
     assert_eq!((code, list(&store).len()), (Some(0), 1));
 
@@ -297,6 +308,7 @@ pub fn parked() -> (Workshop, String, Value) {
 fn parked_call_is_decided_by_a_file() {
     let (workshop, store, decision) = parked();
     let on = ["--store", &*store, "--resume", "s"];
+
     // Nobody decides: nothing runs, with a prompt or without, and the call goes on waiting.
     for command in [workshop.without_prompt(&on), {
         let mut command = workshop.without_prompt(&["Never mind"]);
@@ -307,6 +319,7 @@ fn parked_call_is_decided_by_a_file() {
         assert!(told.contains("touch made"), "{told}");
         assert_eq!((code, said), (Some(3), false));
     }
+
     let decide = |decisions: &Value| {
         let file = workshop.beside("decisions.json");
         fs::write(&file, decisions.to_string()).unwrap();
@@ -319,6 +332,7 @@ fn parked_call_is_decided_by_a_file() {
             output.status.code(),
         )
     };
+
     let mut forged = decision.clone();
     forged["args_hash"] = "0".into();
     let (_, why, code) = decide(&json!([forged]));
@@ -363,6 +377,7 @@ fn parked_call_is_decided_at_the_terminal() {
             assert!(!results(&messages)[0].0);
         }
     }
+
     assert!(workshop.get("made").is_some());
 }
 
@@ -373,6 +388,7 @@ fn session_is_selected_at_the_terminal() {
     for id in ["a", "b"] {
         succeed(workshop.agent(&["--store", &store, "--session", id]));
     }
+
     let (mut user, terminal) = Somebody::sits_down();
     let mut command = workshop.agent(&["--store", &store]);
     command.arg("--resume").stdin(terminal);
@@ -401,6 +417,7 @@ fn rewind_restores_files_as_of_a_message() {
         command.args(more);
         succeed(command);
     };
+
     let accept = ["--checkpoints", "--permission-mode", "acceptEdits"];
     go(&accept);
     workshop.script(&json!([write("2\n"), {"text": "done"}]));
@@ -415,6 +432,7 @@ fn rewind_restores_files_as_of_a_message() {
             output.status.code(),
         )
     };
+
     let file = workshop.project().canonicalize().unwrap().join("a");
     let file = file.display();
     let list = format!("0  Go\n    {file}\n4  Go\n    {file}\n");
@@ -466,6 +484,7 @@ fn rewind_restores_files_as_of_a_message() {
         assert!(why.contains(reason), "{arguments:?}: {why}");
         assert_eq!(code, Some(2));
     }
+
     let beneath = workshop.project().join("state").display().to_string();
     for (arguments, reason) in [
         (
@@ -481,6 +500,7 @@ fn rewind_restores_files_as_of_a_message() {
         assert!(why.contains(reason), "{why}");
         assert_eq!(code, Some(2));
     }
+
     let (why, code, _) = told(workshop.agent(&["--checkpoints"]));
     assert!(why.contains("--checkpoints needs a session"), "{why}");
     assert_eq!(code, Some(2));

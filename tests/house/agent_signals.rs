@@ -46,6 +46,7 @@ fn start(mut command: Command, server: &FaultServer) -> (Child, BufReader<ChildS
         line.clear();
         assert!(stdout.read_line(&mut line).unwrap() > 0);
     }
+
     (child, stdout)
 }
 
@@ -99,6 +100,7 @@ fn sigterm_ends_a_run_whose_reader_does_not_read() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all("x".repeat(1_000_000).as_bytes()).unwrap();
     drop(stdin);
+
     // Once something has come, the rest waits for a reader.
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_exact(&mut [0]).unwrap();

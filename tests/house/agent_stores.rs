@@ -111,6 +111,7 @@ fn rejected_store_path_is_not_created() {
             "{arguments:?}"
         );
     }
+
     let home = workshop.project().display().to_string();
     let mut command = workshop.agent(&["--session", "s", "--checkpoints"]);
     command.env_remove("XDG_STATE_HOME").env("HOME", home);

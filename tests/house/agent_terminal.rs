@@ -36,6 +36,7 @@ impl Somebody {
         let keyboard = File::from(keyboard);
         let (sender, screen) = channel();
         let mut reader = keyboard.try_clone().unwrap();
+
         // Ends when the program has closed its end, or nobody looks any more.
         thread::spawn(move || {
             let mut piece = [0; 4096];
@@ -45,6 +46,7 @@ impl Somebody {
                 }
             }
         });
+
         let seen = String::new();
         (
             Self {
@@ -127,6 +129,7 @@ fn permission_question_accepts_each_answer() {
             user.types(answer);
         }
     }
+
     let (messages, code) = end(child);
     let results = results(&messages);
     let failed: Vec<bool> = results.iter().map(|(failed, _)| *failed).collect();
@@ -148,6 +151,7 @@ fn ask_user_question_accepts_single_multiple_and_free_answers() {
         json!({"question": text, "header": "Format", "multiSelect": multiple,
                "options": [option("JSON"), option("YAML"), option("TOML")]})
     };
+
     let questions = json!([
         question("One?", false),
         question("Many?", true),

@@ -32,6 +32,7 @@ fn killed() -> (Workshop, String) {
     command.args(["--permission-mode", "bypassPermissions"]);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let (sender, begun) = channel();
+
     // Opening a pipe waits for its other end, for ever if nobody comes.
     thread::spawn(move || sender.send(fs::read_to_string(pipe).unwrap()));
     assert_eq!(begun.recv_timeout(AT_MOST).unwrap(), "begun\n");

@@ -132,6 +132,7 @@ fn prompt_is_sent_only_with_dismiss_while_calls_are_pending() {
     assert!(why.contains("the prompt was not sent"), "{why}");
     assert!(why.contains("--dismiss"), "{why}");
     assert_eq!((code, said), (Some(3), false));
+
     // Without a prompt there is none to speak of.
     let (why, code, _) = told(resume(&workshop, &store, &[]));
     assert!(!why.contains("was not sent"), "{why}");
@@ -160,6 +161,7 @@ fn unsent_prompt_after_decisions_is_reported() {
     let first = &said[0]["pending"][0];
     let mut forged = first["allow"].clone();
     forged["args_hash"] = "0".into();
+
     // Refused, and about one of two.
     for (decision, then) in [(&forged, 1), (&first["deny"], 3)] {
         let file = workshop.beside("one.json");

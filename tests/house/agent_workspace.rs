@@ -37,6 +37,7 @@ async fn memory_and_skills_of_the_directory_are_in_the_prompt() {
         command.env("OPENAI_API_KEY", "a-key-for-tests");
         command
     };
+
     run(ask("coding")).await;
     let request = last(&server).json();
     let system = request["messages"][0]["content"].as_str().unwrap();
@@ -61,6 +62,7 @@ async fn task_list_changes_are_printed() {
         ]);
         call("write_todos", json!({"todos": todos}))
     };
+
     let workshop = Workshop::new(&json!([
         tasks("in_progress", "pending"),
         tasks("done", "in_progress"),

@@ -113,6 +113,7 @@ fn stale_and_forged_decisions_run_nothing() {
         decision[key] = value.into();
         decision
     };
+
     for (second, why) in [
         (forged("args_hash", "0000000000000000"), "other arguments"),
         (
@@ -134,6 +135,7 @@ fn stale_and_forged_decisions_run_nothing() {
         // The first decision is right, and is not acted upon either.
         refused(&answer(folder, &[allow(&calls[0]), second]), why);
     }
+
     refused(
         &run(folder, &["approve", "pending_1"]),
         "no call \"pending_1\" waits",
@@ -176,6 +178,7 @@ async fn questions_of_another_session_are_not_shown() {
     let store = JsonlStore::open(held.path().join("sessions")).unwrap();
     let json = store.export("payments").await.unwrap();
     store.delete("payments").await.unwrap();
+
     // As they are in a fork.
     let own = r#""session_id":"payments""#;
     assert!(json.contains(own), "{json}");
@@ -242,6 +245,7 @@ fn approved_call_of_a_killed_process_does_not_run_again() {
         &answer(folder, &[allow(&calls[0])]),
         "it was answered already",
     );
+
     // The other one is still open, and is the only one that runs.
     let output = answer(folder, &[allow(&calls[1])]);
     let said = text(&output.stdout);

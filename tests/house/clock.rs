@@ -32,6 +32,7 @@ fn n28_wall_clock_is_read_in_listed_files_only() {
             violations.push(file.path);
         }
     }
+
     assert_none(
         &violations,
         "these read the wall clock and are not on the list, or the other way round",

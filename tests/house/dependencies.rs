@@ -194,6 +194,7 @@ fn crate_counts_stay_within_their_limits() {
             violations.push(format!("{features:?}: {count} crates, {limit} allowed"));
         }
     }
+
     assert_none(
         &violations,
         "do without a dependency, or gate it with a feature:",
@@ -287,6 +288,7 @@ fn licence_expressions_are_evaluated() {
     ] {
         assert!(permits(good, &allowed), "{good}");
     }
+
     for bad in [
         "GPL-3.0",
         "MIT AND GPL-3.0",

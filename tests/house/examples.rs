@@ -41,6 +41,7 @@ fn repair_history_reads_and_writes_a_history() {
         let history = Messages::from_json(&output.stdout).unwrap();
         assert!(history.is_empty() || history.validate_for_model().is_ok());
     }
+
     for broken in ["", "[", "{}", r#"[{"role":"nobody","content":"x"}]"#] {
         let output = run(Command::new(program), broken);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -92,6 +93,7 @@ fn programs_exit_cleanly_when_their_output_is_not_read() {
             .env_remove("OPENAI_API_KEY");
         command
     };
+
     let nonsense = r#"[{"role":"assistant","content":""}]"#;
     for (history, code) in [("[]", 0), (nonsense, 0), ("nonsense", 1)] {
         assert_eq!(unread(of("repair_history", &[]), history), Some(1));
@@ -99,6 +101,7 @@ fn programs_exit_cleanly_when_their_output_is_not_read() {
         repair.stdout(Stdio::null());
         assert_eq!(half_read(repair, history), Some(code), "{history}");
     }
+
     assert_eq!(unread(of("quickstart", &[]), ""), Some(1));
     let ledger = folder.path().join("approval");
     let approval = |args: &[&str]| {
@@ -106,12 +109,14 @@ fn programs_exit_cleanly_when_their_output_is_not_read() {
         command.arg("--folder").arg(&ledger);
         unread(command, "")
     };
+
     assert_eq!(approval(&["ask"]), Some(1));
     assert_eq!(approval(&["approve", "none"]), Some(1));
     for output in ["text", "json", "stream-json"] {
         let args = ["--model", "scripted", "--output", output, "--trace", "Hi"];
         assert_eq!(unread(of("agent", &args), ""), Some(0), "{output}");
     }
+
     assert_eq!(
         unread(of("agent", &["--model", "nonsense", "Hi"]), ""),
         Some(2)
@@ -141,6 +146,7 @@ fn no_program_prints_with_what_panics() {
         } else {
             vec![path]
         };
+
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
             let prints = text.contains("print!(") || text.contains("println!(");
@@ -164,6 +170,7 @@ fn quickstart_runs_without_a_key() {
         let said = String::from_utf8(output.stdout).unwrap();
         (output.status.code(), said)
     };
+
     let (code, said) = ask(None);
     assert_eq!(code, Some(0), "{said}");
     for expected in [
@@ -174,6 +181,7 @@ fn quickstart_runs_without_a_key() {
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
+
     let (code, said) = ask(Some("Why?"));
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("> Why?"), "{said}");

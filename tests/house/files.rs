@@ -79,6 +79,7 @@ fn foreign_items(tokens: &[Token]) -> Vec<usize> {
             rest = after_group(rest, "[", "]");
             continue;
         }
+
         let mut item = rest;
         if item[0].text == "pub" {
             item = &item[1..];
@@ -86,12 +87,14 @@ fn foreign_items(tokens: &[Token]) -> Vec<usize> {
                 item = after_group(item, "(", ")");
             }
         }
+
         let kind = item.first().map_or("", |token| token.text.as_str());
         let end = match kind {
             "use" => item.iter().position(|token| token.text == ";"),
             "mod" => Some(2).filter(|end| item.get(*end).is_some_and(|token| token.text == ";")),
             _ => None,
         };
+
         match end {
             Some(end) => rest = &item[end + 1..],
             None => {
@@ -100,6 +103,7 @@ fn foreign_items(tokens: &[Token]) -> Vec<usize> {
             }
         }
     }
+
     lines
 }
 
@@ -116,6 +120,7 @@ fn after_group<'a>(tokens: &'a [Token], open: &str, close: &str) -> &'a [Token] 
             }
         }
     }
+
     &[]
 }
 

@@ -85,6 +85,7 @@ fn body_end(tokens: &[Token]) -> Option<usize> {
             _ => {}
         }
     }
+
     None
 }
 
@@ -103,6 +104,7 @@ fn functions_stay_within_the_line_limit() {
             }
         }
     }
+
     assert_none(&violations, "split these functions, one step a function:");
 }
 

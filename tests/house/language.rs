@@ -141,12 +141,15 @@ fn doc_comments(source: &str) -> Vec<Comment> {
                     text: String::new(),
                 });
             }
+
             let comment = comments.last_mut().unwrap();
             comment.text.push_str(text);
             comment.text.push('\n');
         }
+
         marker = found;
     }
+
     comments
 }
 
@@ -179,6 +182,7 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
             }
         }
     }
+
     assert_none(
         &violations,
         "begin with the item or a verb (\"The ..\", \"Returns ..\"):",
@@ -231,16 +235,19 @@ fn errors_and_other_texts_use_standard_terms() {
         {
             continue;
         }
+
         for literal in literals(&file.text) {
             let text = without_values(&literal.text);
             if words(&text).len() <= 3 {
                 continue;
             }
+
             for word in forbidden_words(&text) {
                 violations.push(format!("{}:{}: `{word}`", file.path, literal.line));
             }
         }
     }
+
     assert_none(&violations, "use the standard term:");
 }
 

@@ -44,11 +44,13 @@ fn complaint(from: &str, to: &str, test: bool) -> Option<String> {
     if from == to || (test && to == "testing") {
         return None;
     }
+
     let Some((above, upper)) = place(from) else {
         return Some(format!(
             "`{from}` has no place in LAYERS of tests/house/layers.rs"
         ));
     };
+
     match place(to) {
         None => Some(format!(
             "`crate::{to}` is no module of LAYERS: import from the folder that owns the item"
@@ -73,15 +75,18 @@ fn circle<'a>(graph: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a st
             path.push(module);
             return true;
         }
+
         if done.contains(module) {
             return false;
         }
+
         path.push(module);
         for next in graph.get(module).into_iter().flatten() {
             if visit(graph, next, path, done) {
                 return true;
             }
         }
+
         path.pop();
         done.insert(module);
         false
@@ -101,12 +106,14 @@ fn imports_point_downward() {
         let Some(from) = module_of(&file.path) else {
             continue;
         };
+
         for mention in mentions(&file) {
             if let Some(complaint) = complaint(from, &mention.module, mention.test) {
                 violations.push(format!("{}:{}: {complaint}", file.path, mention.line));
             }
         }
     }
+
     assert_none(
         &violations,
         "a folder may import itself and what lies below it; move the item down, or turn the \
@@ -129,6 +136,7 @@ fn folders_do_not_import_in_a_cycle() {
             }
         }
     }
+
     assert!(graph.len() > 5, "no imports were found");
     if let Some(circle) = circle(&graph) {
         panic!(

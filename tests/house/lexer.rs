@@ -30,9 +30,11 @@ fn select(source: &str, is_selected: impl Fn(&Piece) -> bool) -> Vec<Token> {
             let text = rest[..length].iter().collect();
             tokens.push(Token { text, line });
         }
+
         line += rest[..length].iter().filter(|c| **c == '\n').count();
         at += length;
     }
+
     tokens
 }
 
@@ -74,10 +76,12 @@ fn block_comment(rest: &[char]) -> usize {
             ['*', '/', ..] => (at, depth) = (at + 2, depth - 1),
             _ => at += 1,
         }
+
         if depth == 0 {
             break;
         }
     }
+
     at
 }
 

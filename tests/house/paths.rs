@@ -48,6 +48,7 @@ impl Walk {
         if inside.ends_with("mod.rs") || inside == "lib.rs" {
             depth -= 1;
         }
+
         Self {
             tokens: tokens(&file.text),
             depth,
@@ -72,6 +73,7 @@ impl Walk {
                 _ => {}
             }
         }
+
         self.found
     }
 
@@ -91,6 +93,7 @@ impl Walk {
         if self.text(start) != "{" {
             return self.note(start);
         }
+
         let (mut at, mut depth, mut first) = (start, 0_usize, false);
         loop {
             match self.text(at) {
@@ -104,9 +107,11 @@ impl Walk {
                 }
                 _ => {}
             }
+
             if depth == 0 {
                 break;
             }
+
             at += 1;
         }
     }
@@ -137,12 +142,14 @@ fn modules_are_detected_in_every_path_form() {
         path: path.to_owned(),
         text: text.to_owned(),
     };
+
     let names = |file: &File| -> Vec<(String, bool)> {
         mentions(file)
             .into_iter()
             .map(|mention| (mention.module, mention.test))
             .collect()
     };
+
     let expect = |list: &[(&str, bool)]| -> Vec<(String, bool)> {
         list.iter()
             .map(|(name, test)| ((*name).to_owned(), *test))

@@ -24,12 +24,14 @@ fn public_api_is_as_recorded() {
         eprintln!("skipped: the list is made by {COMPILER}x on Unix, this is {version}");
         return;
     }
+
     let listed = Lister::new(document()).list();
     let path = root().join("tests/public_api.txt");
     if std::env::var_os("UPDATE_PUBLIC_API").is_some() {
         fs::write(path, listed).unwrap();
         return;
     }
+
     let recorded = fs::read_to_string(path).unwrap_or_default();
     let (new, old): (BTreeSet<_>, BTreeSet<_>) =
         (listed.lines().collect(), recorded.lines().collect());
@@ -107,8 +109,10 @@ impl Lister {
             for path in paths.iter().filter(|path| *path != home) {
                 self.lines.insert(format!("{path} = {home}"));
             }
+
             self.describe(id, home);
         }
+
         self.lines.into_iter().map(|line| line + "\n").collect()
     }
 
@@ -125,16 +129,19 @@ impl Lister {
         let Some((_, item)) = self.item(module) else {
             return;
         };
+
         for id in ids(&item["inner"]["items"]) {
             let Some((kind, item)) = self.item(id) else {
                 continue;
             };
+
             let inner = &item["inner"];
             if kind != "use" {
                 let name = text(&item["name"]);
                 self.note(&kind, id, &format!("{path}::{name}"));
                 continue;
             }
+
             let path = format!("{path}::{}", text(&inner["name"]));
             let target = inner["id"].as_u64();
             match target.and_then(|id| Some((id, self.item(id)?.0))) {
@@ -158,11 +165,13 @@ impl Lister {
         let Some((kind, item)) = self.item(id) else {
             return;
         };
+
         let inner = &item["inner"];
         let head = match kind.as_str() {
             "module" => format!("mod {path}"),
             _ => self.signature(&item),
         };
+
         self.lines.insert(format!("{path}: {}{head}", marks(&item)));
         let fields = [
             &inner["kind"]["plain"]["fields"],
@@ -193,15 +202,19 @@ impl Lister {
         let Some((_, item)) = self.item(id) else {
             return;
         };
+
         let inner = &item["inner"];
         if inner["is_synthetic"] == true || !inner["blanket_impl"].is_null() {
             return;
         }
+
         if inner["trait"].is_null() {
             ids(&inner["items"]).for_each(|member| self.member(member, path, false));
             return;
         }
+
         let name = text(&inner["trait"]["path"]);
+
         // A derived block has no source of its own.
         let written = self.signature(&item);
         let head = if written.starts_with("impl") {
@@ -209,6 +222,7 @@ impl Lister {
         } else {
             format!("impl {}", name.rsplit("::").next().unwrap_or_default())
         };
+
         if !head.ends_with("StructuralPartialEq") {
             self.lines.insert(format!("{path}: {head}"));
         }
@@ -222,9 +236,11 @@ impl Lister {
             let source = fs::read_to_string(root().join(file)).unwrap_or_default();
             source.lines().map(str::to_owned).collect()
         });
+
         let at = |end: &str, part: usize| {
             usize::try_from(span[end][part].as_u64().unwrap_or(1)).unwrap_or(1)
         };
+
         let (first, last) = (at("begin", 0), at("end", 0));
         let mut words = Vec::new();
         for number in first..=last.min(lines.len()) {
@@ -234,16 +250,19 @@ impl Lister {
             } else {
                 line.len()
             };
+
             let start = if number == first {
                 at("begin", 1) - 1
             } else {
                 0
             };
+
             let line = line.get(start..end).unwrap_or(line).trim();
             if !line.starts_with("//") && !line.starts_with("#[") {
                 words.extend(line.split_whitespace().map(str::to_owned));
             }
         }
+
         let whole = words.join(" ");
         let variant = item["inner"]["kind"].is_object() || item["inner"]["kind"] == "plain";
         let body = if variant && item["inner"]["impls"].is_null() {
@@ -251,6 +270,7 @@ impl Lister {
         } else {
             whole.find('{')
         };
+
         let head = body.map_or(whole.as_str(), |at| &whole[..at]);
         let head = head.trim().trim_end_matches([';', ',']);
         head.replace("( ", "(")

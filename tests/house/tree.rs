@@ -41,8 +41,10 @@ fn collect(place: &Path, extensions: &[&str], found: &mut Vec<File>) {
         for entry in fs::read_dir(place).unwrap() {
             collect(&entry.unwrap().path(), extensions, found);
         }
+
         return;
     }
+
     let extension = place.extension().and_then(|text| text.to_str());
     if place.is_file() && extension.is_some_and(|text| extensions.contains(&text)) {
         let path = place.strip_prefix(root()).unwrap();

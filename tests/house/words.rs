@@ -34,6 +34,7 @@ fn forbidden_words_are_absent() {
         if file.path == file!() {
             continue;
         }
+
         for (number, line) in file.text.lines().enumerate() {
             for (word, reason) in FORBIDDEN.iter().filter(|(word, _)| line.contains(word)) {
                 let place = format!("{}:{}", file.path, number + 1);
@@ -41,5 +42,6 @@ fn forbidden_words_are_absent() {
             }
         }
     }
+
     assert_none(&violations, "remove these:");
 }

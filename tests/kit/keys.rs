@@ -27,6 +27,7 @@ pub fn spellings(key: &str) -> Vec<(String, String)> {
             }
         }
     }
+
     let mut wrapped = base64::engine::general_purpose::STANDARD.encode(format!("KEY={key}\n"));
     wrapped.insert(12, '\n');
     add("wrapped".into(), wrapped);
@@ -82,6 +83,7 @@ fn percent(key: &str, chosen: impl Fn(usize) -> bool, upper: bool) -> String {
             (true, false) => write!(out, "%{byte:02x}").unwrap(),
         }
     }
+
     out
 }
 

@@ -13,6 +13,7 @@ pub fn survives(test: &str, case: impl FnOnce() + Send + 'static) {
         let thread = std::thread::Builder::new().stack_size(STACK);
         return thread.spawn(case).unwrap().join().unwrap();
     }
+
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD, "1")

@@ -71,6 +71,7 @@ impl Workspace {
                 }
             }
         }
+
         found
     }
 }

@@ -161,6 +161,7 @@ async fn unusable_server_reply_leaves_the_window_unknown() {
         );
         assert_eq!(ollama(&server).read_context_window().await.unwrap(), None);
     }
+
     let server = FaultServer::start().await.unwrap();
     let deep = "[".repeat(100_000);
     server.fallback(Reply::json(200, deep));

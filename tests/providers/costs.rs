@@ -32,12 +32,14 @@ async fn bill(agent: Agent) -> (Option<u64>, Vec<(String, u64, Option<u64>)>) {
         Ok(RunOutput { cost, .. }) => *cost,
         Err(error) => error.partial().unwrap().cost,
     };
+
     let result = messages.last().unwrap().as_result().unwrap();
     assert_eq!(result.total_cost_usd, cost);
     let models = result.model_usage.iter().map(|(id, usage)| {
         let tokens = usage.input_tokens + usage.output_tokens;
         (id.to_string(), tokens, usage.cost_usd.map(micros))
     });
+
     (cost.map(micros), models.collect())
 }
 
@@ -108,6 +110,7 @@ async fn interrupted_answer_is_recorded_for_its_model() {
             handle.interrupt();
         }
     }
+
     let output = run.into_output().unwrap();
     assert_eq!(output.text, "Hal");
     let names: Vec<_> = handle.stats().by_model.into_keys().collect();
@@ -215,6 +218,7 @@ async fn next_fallback_is_called_only_when_the_budget_covers_both() {
         } else {
             second
         };
+
         let model = FallbackModel::new([broken_off(ErrorKind::Refused), second.clone()]);
         let agent = agent(model).max_budget_usd(budget).max_output_tokens(100);
         let output = agent.build().unwrap().run("Hi").await.unwrap();
@@ -225,6 +229,7 @@ async fn next_fallback_is_called_only_when_the_budget_covers_both() {
         } else {
             ExitReason::MaxBudget
         };
+
         assert_eq!(output.end, end);
     }
 }
@@ -267,11 +272,13 @@ async fn budget_applies_to_a_model_that_reports_no_usage() {
         FunctionModel::text(move |_| words.clone())
             .with_profile(ModelProfile::default().with_prices(Prices::new(1.0, 1.0)))
     };
+
     let again = || {
         hook::before_stop("again", |_, _| async {
             Ok(StopDecision::continue_with("More."))
         })
     };
+
     let limited = agent(endless()).hook(again()).max_budget_usd(0.02);
     let output = limited.build().unwrap().run("Hi").await.unwrap();
     assert_eq!(output.end, ExitReason::MaxBudget);
@@ -288,6 +295,7 @@ async fn budget_applies_to_a_model_that_reports_no_usage() {
             Err(Error::new(ErrorKind::StreamTruncated, "broke")),
         ]
     };
+
     let model = priced("a:broken", 1.0)
         .events(broken())
         .events(broken())
@@ -305,6 +313,7 @@ async fn partial_output_of_a_failed_attempt_counts_toward_the_budget() {
         id: "c".into(),
         name: "write".into(),
     };
+
     let prompt = || ModelEvent::Usage(Usage::new(10, 1));
     let broke = || Err(Error::new(ErrorKind::StreamTruncated, "broke"));
     let thought = vec![Ok(ModelEvent::Thinking(piece.clone())), broke()];
@@ -321,6 +330,7 @@ async fn partial_output_of_a_failed_attempt_counts_toward_the_budget() {
         let output = limited.run("Hi").await.unwrap();
         assert!(output.usage.output_tokens > 2000, "{:?}", output.usage);
     }
+
     // Where there is no limit, only what was reported is told.
     let model = priced("a:broken", 1.0)
         .events(vec![Ok(ModelEvent::Thinking(piece)), broke()])
@@ -421,6 +431,7 @@ async fn cost_of_a_compaction_is_counted_with_any_result() {
         assert_eq!(cost, Some(1002), "{compaction:?}");
         assert_eq!(models, [("a:model".to_owned(), 1002, Some(1002))]);
     }
+
     let small = priced("b:small", 0.1)
         .say("A summary.")
         .with_usage(Usage::new(1000, 0));

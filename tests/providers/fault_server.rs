@@ -92,6 +92,7 @@ async fn reset_stall_and_garbage_replies_behave_as_scripted() {
         socket.read_to_end(&mut bytes).await.unwrap();
         noise.push(bytes);
     }
+
     assert_eq!(noise[0].len(), 64);
     assert_eq!(noise[0], noise[1]);
     assert_ne!(noise[0], noise[2]);
@@ -120,6 +121,7 @@ async fn pause_uses_the_tokio_clock_and_drop_closes_all_connections() {
     let mut socket = send(&server, "GET / HTTP/1.1\r\n\r\n").await;
     server.received(2).await;
     drop(server);
+
     // The task of the stalled connection is gone, and its socket with it.
     assert_eq!(socket.read(&mut [0; 1]).await.unwrap_or(0), 0);
     assert!(TcpStream::connect(addr).await.is_err());

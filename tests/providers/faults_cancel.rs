@@ -119,6 +119,7 @@ async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
             waits("second", &late),
             logged("never", &log),
         ];
+
         // Two at a time: the third begins when the second has ended.
         let builder = api.agent(&server).tools(tools).parallel_tools(2);
         let agent = builder.build().unwrap();
@@ -153,6 +154,7 @@ async fn c4_interrupt_during_a_question_denies_the_call() {
                 asked = Some(request.id.clone());
             }
         }
+
         assert!(!responder.respond(asked.unwrap(), Answer::Allow), "late");
         let output = run.into_output().unwrap();
         assert_eq!(output.end, ExitReason::Interrupted, "{api:?}");

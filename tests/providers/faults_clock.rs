@@ -53,6 +53,7 @@ fn n28_wall_clock_jumps_neither_end_nor_delay_a_run() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         return builder.enable_all().build().unwrap().block_on(work());
     }
+
     let test = concat!(
         module_path!(),
         "::n28_wall_clock_jumps_neither_end_nor_delay_a_run"
@@ -104,8 +105,10 @@ async fn work() {
                     assert!(responder.respond(request.id.clone(), Answer::Allow));
                 }
             }
+
             run.into_output().unwrap()
         };
+
         let output = tokio::time::timeout(hours / 60, running).await.unwrap();
         assert_eq!(output.end, ExitReason::EndTurn, "{api:?}");
         assert_eq!(output.text, "some words here");

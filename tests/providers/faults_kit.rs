@@ -45,13 +45,16 @@ impl Api {
                 let start = json!({"type": "text", "text": ""});
                 (start, json!({"type": "text_delta", "text": text}))
             });
+
             let calls = calls.iter().map(|(id, name, args)| {
                 let start = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
                 let delta = json!({"type": "input_json_delta", "partial_json": args});
                 (start, delta)
             });
+
             return blocks(said.into_iter().chain(calls), stop);
         }
+
         let finish = match stop {
             "end_turn" => "stop",
             "tool_use" => "tool_calls",
@@ -59,18 +62,21 @@ impl Api {
             "refusal" => "content_filter",
             other => other,
         };
+
         let mut deltas = vec![(json!({"role": "assistant", "content": text}), None)];
         deltas.extend(calls.iter().enumerate().map(|(index, (id, name, args))| {
             let function = json!({"name": name, "arguments": args});
             let call = json!({"index": index, "id": id, "type": "function", "function": function});
             (json!({"tool_calls": [call]}), None)
         }));
+
         deltas.push((json!({}), Some(finish)));
         let frames = deltas.into_iter().map(|(delta, finish)| {
             let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
             json!({"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}})
         });
+
         let frames = frames.map(|frame| format!("data: {frame}\n\n"));
         Reply::sse(frames.chain(["data: [DONE]\n\n".to_owned()]))
     }
@@ -108,6 +114,7 @@ pub fn blocks(blocks: impl Iterator<Item = (Value, Value)>, stop: &str) -> Reply
             json!({"type": "content_block_stop", "index": index}),
         ]);
     }
+
     events.extend([
         json!({"type": "message_delta", "delta": {"stop_reason": stop},
             "usage": {"output_tokens": 5}}),
@@ -153,6 +160,7 @@ pub fn assert_accepted(api: Api, body: &Value) {
                     let is_call = block["type"] == "tool_use";
                     assert!(!is_call || block["input"].is_object(), "{block}");
                 }
+
                 calls
             }
             O => {
@@ -162,6 +170,7 @@ pub fn assert_accepted(api: Api, body: &Value) {
                     let args: Value = serde_json::from_str(args).unwrap_or_default();
                     assert!(args.is_object(), "{call}");
                 }
+
                 let calls = ids(calls, "function", "id");
                 let tools = messages[at + 1..]
                     .iter()
@@ -170,11 +179,14 @@ pub fn assert_accepted(api: Api, body: &Value) {
                 if message["role"] != "tool" {
                     assert_eq!(calls, results, "{body}");
                 }
+
                 calls
             }
         };
+
         all.extend(calls);
     }
+
     let count = all.len();
     all.sort_unstable();
     all.dedup();

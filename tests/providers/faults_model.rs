@@ -31,12 +31,14 @@ async fn play(
         server.fallback(reply.clone());
         server.reply(reply);
     }
+
     let agent = set(api.agent(&server)).build().unwrap();
     let (shown, output) = watch(agent.run("Go")).await;
     let kept = match &output {
         Ok(output) => &output.messages,
         Err(error) => &error.partial().unwrap().messages,
     };
+
     kept.validate_for_model().unwrap();
     let bodies = accepted(api, &server);
     Played {
@@ -200,6 +202,7 @@ async fn m12_paused_turn_is_sent_back_unchanged_and_counts_as_a_turn() {
         let delta = json!({"type": "input_json_delta", "partial_json": r#"{"query":"rust"}"#});
         blocks([(start, delta)].into_iter(), "pause_turn")
     };
+
     let played = play(A, [paused(), A.text("done")], |b| b).await;
     assert_eq!(played.output.unwrap().turns, 2);
     let back = &played.bodies[1]["messages"][1]["content"][0];
@@ -260,6 +263,7 @@ async fn m16_hundred_calls_run_four_at_a_time_and_results_keep_order() {
                 args["n"].to_string()
             }
         });
+
         let calls: Vec<_> = (0..100)
             .map(|n| (format!("id{n}"), format!("{{\"n\":{n}}}")))
             .collect();
@@ -317,6 +321,7 @@ async fn m20_leading_assistant_message_is_repaired_or_rejected() {
                 assert!(server.requests().is_empty(), "{api:?}");
             }
         }
+
         accepted(api, &server);
     }
 }

@@ -70,10 +70,12 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
         }
         other => panic!("{other:?}"),
     });
+
     // Nothing is added to such a block.
     let written = written.filter(|frame| !frame.contains("odd_delta"));
     server.reply(Reply::sse(written));
     server.fallback(Reply::anthropic_text("Good."));
+
     // A hook that edits every answer has no business with what was thought.
     let edits = hook::modify_request("edits", |_cx, messages: Messages| async move {
         Ok(messages
@@ -85,10 +87,12 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
                         text.make_ascii_uppercase();
                     }
                 }
+
                 message
             })
             .collect())
     });
+
     let first = Api::Anthropic.agent(&server).build().unwrap();
     first.session("s").run("Hi").await.unwrap();
     first.session("s").run("More").await.unwrap();
@@ -153,6 +157,7 @@ impl Dialect {
                     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
                     format!("data: {}\n\n", json!({"id": "c", "choices": [choice]}))
                 };
+
                 let function = json!({"name": "echo", "arguments": "{\"text\":\"a\"}"});
                 let call = json!({"index": 0, "id": "call.1:x", "type": "function",
                     "function": function});
@@ -169,6 +174,7 @@ impl Dialect {
                 let line = |message: Value, done: bool| {
                     json!({"model": "m", "message": message, "done": done}).to_string()
                 };
+
                 Reply::ndjson([
                     line(
                         json!({"role": "assistant", "content": "", "thinking": SECRET_THOUGHT}),
@@ -218,6 +224,7 @@ async fn m21_thinking_is_not_sent_to_another_provider() {
             if own == other {
                 continue;
             }
+
             let server = FaultServer::start().await.unwrap();
             let store = ThreadStore::new();
             server.reply(own.thinking());
@@ -232,6 +239,7 @@ async fn m21_thinking_is_not_sent_to_another_provider() {
             for kept in ["Hello.", "echo", "That was a.", "And you?"] {
                 assert!(sent.contains(kept), "{own:?} to {other:?}: {sent}");
             }
+
             let foreign = [
                 "4711",
                 "sig==",
@@ -243,6 +251,7 @@ async fn m21_thinking_is_not_sent_to_another_provider() {
             for foreign in foreign {
                 assert!(!sent.contains(foreign), "{own:?} to {other:?}: {sent}");
             }
+
             server.reply(own.text("Back."));
             let agent = own.on(&server, &store);
             agent.session("s").run("Again?").await.unwrap();

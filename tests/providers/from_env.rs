@@ -19,6 +19,7 @@ fn built(variables: &[(&str, &str)]) -> String {
     for name in ["AGENTCORE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
         child.env_remove(name);
     }
+
     let output = child.envs(variables.iter().copied()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = said.lines().find_map(|line| Some(line.split_once('@')?.1));
@@ -33,8 +34,10 @@ fn from_env_selects_the_model_of_the_environment() {
             Ok(agent) => println!("@{} {}", agent.info().model, agent.info().max_turns),
             Err(error) => println!("@{:?}: {error}", error.kind()),
         }
+
         return;
     }
+
     let (claude, gpt) = (("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k"));
     let named = |model| ("AGENTCORE_MODEL", model);
     for (variables, expected) in [

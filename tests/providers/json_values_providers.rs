@@ -145,6 +145,7 @@ fn openai(deltas: Vec<Value>) -> Reply {
             json!({"id": "c", "model": "m", "choices": [choice]})
         )
     };
+
     let text = frame(json!({"content": "I act."}), None);
     let frames = deltas.into_iter().map(|delta| frame(delta, None));
     let end = frame(json!({}), Some("tool_calls"));

@@ -34,6 +34,7 @@ async fn everything(model: impl Model) -> String {
             write!(all, "{id}{}", printed(&error)).unwrap();
         }
     }
+
     let state = agent.session("s").state().await.unwrap();
     all.push_str(&serde_json::to_string(&state).unwrap());
     write!(all, "{:?}{}", recorder.spans(), logged.text()).unwrap();
@@ -158,6 +159,7 @@ async fn http_tool_shows_no_part_of_its_secrets() {
                 Ok(output) => output.content.text().into_owned(),
                 Err(error) => printed(&*error),
             };
+
             assert_no_leak(&text, key, &name);
         }
     }

@@ -173,6 +173,7 @@ async fn settings_are_sent_as_options_and_extra_is_merged() {
         name: "n".into(),
         schema: json!({"type": "object"}).into(),
     });
+
     request.settings = ModelSettings::new()
         .with_thinking(ThinkingMode::Effort("high".into()))
         .with_top_p(0.9)
@@ -202,6 +203,7 @@ async fn settings_are_sent_as_options_and_extra_is_merged() {
     let expected = json!({
         "model": "m:8b", "stream": true, "messages": [{"role": "user", "content": "hi"}],
     });
+
     assert_eq!(plain, expected);
 }
 

@@ -293,6 +293,7 @@ fn error_in_the_stream_keeps_earlier_events() {
     let Some(Err((kind, text))) = events.last() else {
         panic!("{events:?} has no error");
     };
+
     assert_eq!(*kind, ErrorKind::Overloaded);
     assert!(
         text.contains("Overloaded") && text.starts_with("anthropic: "),
@@ -320,10 +321,12 @@ fn events_out_of_order_are_protocol_errors() {
         json!({"type": "content_block_start", "index": index,
             "content_block": {"type": "text", "text": ""}})
     };
+
     let delta = |index: u32| {
         json!({"type": "content_block_delta", "index": index,
             "delta": {"type": "text_delta", "text": "x"}})
     };
+
     let end = |index: u32| json!({"type": "content_block_stop", "index": index});
     let stop = || json!({"type": "message_stop"});
     let cases: [&[Value]; 10] = [
@@ -356,6 +359,7 @@ fn garbage_is_a_protocol_error_with_a_short_excerpt() {
         let [Err((ErrorKind::Protocol, text))] = &events[..] else {
             panic!("{events:?}");
         };
+
         assert!(text.len() < 400, "{text}");
     }
 }

@@ -129,6 +129,7 @@ async fn provider_blocks_and_raw_arguments_are_sent_unchanged() {
     ] {
         assert!(text(&request).contains(verbatim), "{verbatim}");
     }
+
     assert_eq!((&*request.method, &*request.path), ("POST", "/v1/messages"));
     for (name, value) in [
         ("x-api-key", "sk-test-123456"),
@@ -159,6 +160,7 @@ async fn settings_are_sent_as_fields() {
         name: "n".into(),
         schema: json!({"const": 7}).into(),
     });
+
     assert_eq!(
         sent(request.clone()).await,
         json!({
@@ -288,6 +290,7 @@ async fn unsupported_output_schema_is_sent_as_a_system_instruction() {
         assert!(told.contains(&schema.to_string()), "{told}");
         assert_eq!(system[1]["cache_control"], Value::Null);
     }
+
     let mut bare = asking_for(json!(true));
     bare.system = Default::default();
     let body = sent(bare).await;
@@ -450,9 +453,11 @@ proptest! {
                 if let Turn::Limit(tokens) = turn {
                     running.max_output_tokens = Some(*tokens);
                 }
+
                 if running.messages.iter().all(|message| message.role().as_str() == "system") {
                     continue;
                 }
+
                 send(&server, running.clone()).await;
                 let kept = last(&server).body;
                 let mut fresh = ModelRequest::new(running.messages.clone());
@@ -479,6 +484,7 @@ async fn new_turn_keeps_the_request_prefix_unchanged() {
             let stable = before.rfind("{\"role\":").expect("a message");
             assert_eq!(body[..stable], before[..stable], "turn {turn}");
         }
+
         before = Some(body);
         let call = ToolCall::from_raw(format!("c{turn}"), "f", "{ }");
         request

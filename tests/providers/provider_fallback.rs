@@ -30,10 +30,12 @@ impl Model for Scripted {
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         self.asked.lock().expect("no panic").push(self.id);
+
         // Each model must find its own memory, not its neighbour's.
         if let Some(memory) = request.provider_cache().take::<&'static str>() {
             assert_eq!(*memory, self.id);
         }
+
         request.provider_cache().put(Box::new(self.id));
         let script = self.scripts.lock().expect("no panic").remove(0);
         let events = script.map_err(|kind| Error::new(kind, self.id))?;
@@ -95,6 +97,7 @@ async fn next_model_is_called_after_provider_errors_only() {
         assert_eq!(answer.text(), "b", "{kind:?}");
         assert_eq!(*asked.lock().expect("no panic"), ["a", "b"]);
     }
+
     for kind in [
         InvalidRequest,
         ContextTooLong,
@@ -127,6 +130,7 @@ async fn fallback_emits_a_restart_after_partial_output() {
         head.answered_by = Some(Box::new(ModelCard::new(id, ModelProfile::default())));
         ModelEvent::Start(Box::new(head))
     };
+
     assert_eq!(
         events,
         [
@@ -188,6 +192,7 @@ async fn each_request_starts_with_the_first_model() {
         let answer = model.call(request.clone()).await.expect("an answer");
         assert_eq!(answer.text(), expected);
     }
+
     assert_eq!(*asked.lock().expect("no panic"), ["a", "b", "a", "a", "b"]);
     assert_eq!(model.id(), "a");
 }
@@ -213,6 +218,7 @@ fn unresolvable_model_names_are_config_errors_with_a_hint() {
         assert_eq!(error.kind(), ErrorKind::Config, "{spec}");
         assert!(error.text().contains("anthropic"), "{error}");
     }
+
     // The tests run without a key, or with one; both outcomes are told apart.
     for spec in ["claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"] {
         match resolve(spec) {

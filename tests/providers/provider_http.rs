@@ -146,6 +146,7 @@ async fn error_codes_and_texts_refine_the_kind() {
         let error = failure([status(*code, "", body)]).await;
         assert_eq!(error.kind(), *kind, "{body}: {error}");
     }
+
     let error = failure([status(502, "", "<title> Bad gateway </title>")]).await;
     assert!(error.text().contains("Bad gateway"), "{error}");
     let error = failure([status(400, "", &"long ".repeat(50_000))]).await;
@@ -171,6 +172,7 @@ async fn retry_after_headers_are_parsed() {
         let error = failure([status(429, header, "{}")]).await;
         assert_eq!(error.retry_after(), wait, "{header}");
     }
+
     let future = failure([status(
         429,
         "retry-after: Fri, 31 Dec 9999 23:59:59 GMT\r\n",
@@ -252,6 +254,7 @@ async fn failed_tls_handshake_is_not_retryable() {
                 .expect("the client listens");
         }
     });
+
     let error = Anthropic::new("m", KEY)
         .base_url(format!("https://{address}"))
         .call(ModelRequest::new("x"))
@@ -279,6 +282,7 @@ async fn invalid_model_settings_are_config_errors() {
         assert_eq!(error.kind(), ErrorKind::Config, "{error}");
         assert!(!error.text().contains("with a line break"));
     }
+
     assert!(!format!("{:?}", base()).contains("canary"));
 }
 

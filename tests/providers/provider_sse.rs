@@ -17,9 +17,11 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> agentcore::Result<O
             events.push((event.name.to_owned(), event.data.to_owned()));
         }
     }
+
     if let Some(event) = decoder.finish()? {
         events.push((event.name.to_owned(), event.data.to_owned()));
     }
+
     Ok(events)
 }
 
@@ -34,6 +36,7 @@ fn decode_all_ways(stream: &[u8]) -> Owned {
             "cut at {at} of {stream:?}"
         );
     }
+
     assert_eq!(
         decode(stream.chunks(1)).expect("a decodable stream"),
         whole,
@@ -58,6 +61,7 @@ fn all_line_endings_are_accepted() {
         ];
         assert_eq!(decode_all_ways(stream.as_bytes()), expected, "{end:?}");
     }
+
     assert_eq!(
         decode_all_ways(b"data: 1\r\n\ndata: 2\n\r\ndata: 3\r\r\n"),
         messages(&["1", "2", "3"])
@@ -169,6 +173,7 @@ proptest! {
             chunks.push(&stream[from..cut]);
             from = cut;
         }
+
         chunks.push(&stream[from..]);
         prop_assert_eq!(decode(chunks).expect("a decodable stream"), whole);
     }

@@ -44,6 +44,7 @@ async fn converse<M: Model>(make: impl Fn() -> M) {
         assert!(output.usage.output_tokens > 0, "{:?}", output.usage);
         output.messages.validate_for_model().unwrap();
     }
+
     conformance::model(make).await.unwrap();
 }
 
@@ -61,6 +62,7 @@ async fn real_openai_through_compaction() {
     let Some((address, model)) = server("AGENTCORE_TEST_OPENAI") else {
         return;
     };
+
     // Short answers, the summaries' included: the server may be slow.
     let profile = ModelProfile::default()
         .with_context_window(1_200)
@@ -92,6 +94,7 @@ async fn real_openai_through_compaction() {
             summaries.push(made);
         }
     }
+
     assert!(summaries.len() > 1, "{summaries:?}");
     let covered = summaries.iter().map(|made| made.through_message);
     assert!(covered.is_sorted_by(|a, b| a < b));

@@ -147,6 +147,7 @@ fn ollama_calls_and_thinking_are_read() {
     let Part::Thinking(block) = &response.content.parts()[0] else {
         panic!("{:?}", response.content);
     };
+
     assert_eq!(
         block.raw.get(),
         "{\"thinking\":\"The user asks about Zürich.\"}"
@@ -166,6 +167,7 @@ fn split_at_any_byte_gives_equal_events() {
                 .collect();
             assert_eq!(events, expected, "{name} cut at {at}");
         }
+
         let single = bytes.chunks(1).collect();
         let single: Vec<_> = events(*decode, single)
             .into_iter()
@@ -201,6 +203,7 @@ fn truncated_answer_is_complete_or_stream_truncated() {
                 }
             }
         }
+
         assert!(complete < bytes.len() / 2, "{name} is complete too early");
     }
 }

@@ -68,6 +68,7 @@ fn anthropic_cases() -> Vec<Case> {
         "type": "message", "id": "m1", "model": "m", "stop_reason": "tool_use",
         "content": (0..TIMES).map(|at| tool(&at.to_string())).collect::<Vec<_>>(),
     });
+
     vec![
         (
             "max_bytes",
@@ -107,6 +108,7 @@ fn openai(delta: impl Fn(usize) -> Value) -> Reply {
             "choices": [choice]});
         format!("data: {chunk}\n\n")
     };
+
     let frames = (0..TIMES).map(|at| frame(delta(at), None));
     let end = [
         frame(json!({}), Some("tool_calls")),

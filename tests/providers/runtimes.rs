@@ -53,10 +53,12 @@ fn idle_runtime_does_not_block_another() {
         if let Some(timeout) = own {
             model = model.connect_timeout(timeout);
         }
+
         for runtime in [&first, &second, &first, &second] {
             server.openai_text("ok");
             assert_eq!(runtime.block_on(ask(&model)), "ok");
         }
+
         assert_eq!(server.connections() - before, 2, "one for each runtime");
     }
 }
@@ -80,9 +82,12 @@ fn http_tool_works_in_several_runtimes() {
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
+
             output
         });
+
         assert_eq!(output.unwrap().content.text(), "ok");
     }
+
     assert_eq!(server.connections(), 2);
 }

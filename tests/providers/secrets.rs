@@ -34,6 +34,7 @@ async fn everything(model: impl Model + Debug) -> String {
         told(message, &mut all);
         all.push_str(&serde_json::to_string(message).unwrap());
     }
+
     match output {
         Ok(output) => told(&output, &mut all),
         Err(error) => {
@@ -46,6 +47,7 @@ async fn everything(model: impl Model + Debug) -> String {
             }
         }
     }
+
     let state = agent.session("s").state().await.unwrap();
     all.push_str(&serde_json::to_string(&state).unwrap());
     all.push_str(&logged.text());

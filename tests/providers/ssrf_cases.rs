@@ -49,6 +49,7 @@ fn found(row: &str) -> &'static str {
         },
         None => address(row),
     };
+
     if told.is_ok() { "allow" } else { "deny" }
 }
 
@@ -64,6 +65,7 @@ fn every_address_case_is_decided_as_listed() {
             wrong.push(format!("{row}: expected {expected}, got {found}"));
         }
     }
+
     assert!(rows.len() > 300, "{} rows", rows.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -85,6 +87,7 @@ fn control_characters_in_addresses_are_rejected() {
             "{url:?}"
         );
     }
+
     let long = format!("http://public.test/{}", "a".repeat(10_000));
     assert!(address(&long).unwrap_err().contains("too long"));
     assert!(address(&long).unwrap_err().len() < 300);
@@ -111,6 +114,7 @@ fn policy_additions_allow_only_the_added_hosts_and_ports() {
     ] {
         assert!(check(&private, url), "{url}");
     }
+
     for url in [
         "http://127.0.0.1/",
         "http://localhost/",
@@ -185,8 +189,10 @@ fn permission_rules_match_the_normalized_address() {
         let call = ToolCall::new("c", "web_fetch", json!({"url": url}));
         deny.explain(&call, &WebFetch::new()).decision
     };
+
     assert_eq!(verdict("https://shop.example/"), Behavior::Allow);
     assert_eq!(verdict("https://BÜCHER.example/"), Behavior::Deny);
+
     // Nothing that is refused anyway is allowed on the way.
     assert_ne!(
         verdict("https://shop.example\\@evil.test/"),

@@ -51,22 +51,26 @@ async fn answer(
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
         }
+
         if stream.read_buf(&mut bytes).await? == 0 {
             return Ok(());
         }
     };
+
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;
         let is_length = name.eq_ignore_ascii_case("content-length");
         is_length.then(|| value.parse::<usize>().unwrap())
     });
+
     let total = end + length.unwrap_or(0);
     while bytes.len() < total {
         if stream.read_buf(&mut bytes).await? == 0 {
             return Ok(());
         }
     }
+
     let line = head.lines().next().unwrap_or_default().to_owned();
     let body = serde_json::from_slice(&bytes[end..]).unwrap_or_default();
     let response = reply(&line);
@@ -188,6 +192,7 @@ async fn reply_that_is_not_the_protocol_is_an_error() {
         let start = r#"http_tool: lookup: the reply is not {"result", "error"} in JSON: "#;
         assert!(error.starts_with(start) && error.ends_with(body), "{error}");
     }
+
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"result\"".to_owned();
     assert!(
         call_of(cut)
@@ -265,6 +270,7 @@ async fn redirect_to_another_host_is_not_followed() {
             "http_tool: lookup: redirected to another host, which is not followed"
         );
     }
+
     assert!(other.seen().is_empty());
 }
 
@@ -339,6 +345,7 @@ fn invalid_callback_addresses_and_headers_are_rejected_at_construction() {
             "{error}"
         );
     }
+
     let make = || tool("http://127.0.0.1:1");
     assert!(make().bearer("two\nlines").is_err());
     assert!(make().header("no name", "x").is_err());

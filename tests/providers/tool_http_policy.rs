@@ -33,10 +33,12 @@ impl Server {
                         _ => break,
                     }
                 }
+
                 let head = String::from_utf8_lossy(&head).into_owned();
                 let _ = stream.write_all(reply(head.lines().next().unwrap_or_default()).as_bytes());
             }
         });
+
         Self {
             address,
             connections,
@@ -111,6 +113,7 @@ async fn name_that_resolves_to_a_refused_address_is_not_connected_to() {
         let start = "http_tool: lookup: public.test resolves to an address that is refused: ";
         assert!(error.starts_with(start), "{error}");
     }
+
     assert_eq!(server.connections(), 0);
 }
 
@@ -158,6 +161,7 @@ async fn name_is_checked_again_at_each_connection() {
             response("307 Temporary", "location: /next\r\n", "")
         }
     });
+
     let port = server.address.port();
     let policy = AddressPolicy::new().allow_address(server.address);
     let url = format!("http://rebind.test:{port}/");

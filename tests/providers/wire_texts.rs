@@ -23,6 +23,7 @@ async fn sent(history: &Messages) -> [Value; 3] {
             .await
             .unwrap();
     }
+
     let bodies: Vec<_> = server.requests().iter().map(|one| one.json()).collect();
     let arguments =
         |body: &Value| body["messages"][1]["tool_calls"][0]["function"]["arguments"].clone();

@@ -65,6 +65,7 @@ async fn leased_session_does_not_expire() {
             store.sweep()
         }
     });
+
     let output = agent.session("s").run("More").await.unwrap();
     assert_eq!(sweeper.await.unwrap(), 0);
     assert_eq!(roles(&output.messages), "user assistant user assistant");
@@ -156,10 +157,12 @@ fn busy_model() -> StrictModel<FunctionModel> {
             let id = format!("{id}_{}", request.messages.len());
             Ok(ModelEvent::ToolCall(ToolCall::new(id, name, json!({}))))
         };
+
         let mut events = match &*last {
             "tool" => vec![Ok(ModelEvent::Text("done".into()))],
             _ => vec![call("a", "act"), call("b", "slow"), call("c", "act")],
         };
+
         events.push(Ok(ModelEvent::stop(agentcore::StopReason::EndTurn)));
         Ok(futures::stream::iter(events)
             .then(|event| async {
@@ -180,11 +183,13 @@ fn busy_agent(store: impl SessionStore, log: &Log) -> Agent {
                 for _ in 0..5 {
                     tokio::task::yield_now().await;
                 }
+
                 log.add("slow done");
                 "slow ran"
             }
         }
     });
+
     agent(busy_model())
         .tools([slow, logged("act", log).exclusive()])
         .store(store)
@@ -207,9 +212,11 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
                 over = true;
                 break;
             }
+
             // Lets the wake-ups of what yielded through.
             tokio::task::yield_now().await;
         }
+
         drop(run);
         let log = log.take();
         let output = agent.session("s").run("And now?").await.unwrap();
@@ -219,9 +226,11 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
         if !over && first.iter().any(|text| text.contains("did not run")) {
             told[0] += 1;
         }
+
         if first.iter().any(|text| text.contains("may have run")) {
             told[1] += 1;
         }
+
         for (at, ran) in [
             (0, !log.is_empty()),
             (1, log.contains(&"slow begun".into())),
@@ -233,11 +242,13 @@ async fn run_dropped_at_any_poll_leaves_a_session_that_can_continue() {
                 );
             }
         }
+
         if over {
             finished = true;
             break;
         }
     }
+
     assert!(finished, "the run ends within so many polls");
     assert!(told.iter().all(|times| *times > 0), "{told:?}");
 }
@@ -287,6 +298,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
             left: AtomicUsize::new(n),
             log: writes.clone(),
         };
+
         let store = Spied(threads.clone(), failing);
         let agent = busy_agent(store, &ran);
         let (messages, output) = watch(agent.session("s").run("Go")).await;
@@ -295,6 +307,7 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
             assert!(output.is_ok());
             break;
         }
+
         let failed = &*writes[n - 1];
         failures.push(failed.to_owned());
         let warned = crate::kit::warnings(&messages)
@@ -317,14 +330,17 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
             }
             _ => assert!(output.is_ok() && warned, "the answer stands"),
         }
+
         // What tools did is never told as not done.
         let kept = threads.get("s").unwrap_or_default().messages;
         if failed == "append results" {
             assert_eq!(texts(&kept)[1], "slow ran");
         }
+
         let next = agent.session("s").run("And now?").await.unwrap();
         next.messages.validate_for_model().unwrap();
     }
+
     failures.dedup();
     assert_eq!(
         failures,
@@ -372,6 +388,7 @@ async fn message_info_of_answers_is_stored() {
         SdkMessage::Assistant(event) => Some(event.envelope.uuid),
         _ => None,
     });
+
     assert_eq!(output.unwrap().end, ExitReason::MaxTokens);
     agent.session("s").run("Go on").await.unwrap();
     let state = agent.session("s").state().await.unwrap().unwrap();
@@ -424,6 +441,7 @@ async fn rewind_to_continues_from_an_earlier_message() {
     assert_eq!((&*known.text, known.turns), ("One.", 0));
     let gone = send("i2", "Second").await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Conflict);
+
     // The same request again, as after a lost connection.
     let edit = || session.clone().rewind_to(2).input_id("i3").run("Edited");
     let output = edit().await.unwrap();
@@ -464,6 +482,7 @@ async fn session_title_is_set_and_listed() {
         let sessions = agent.sessions().await.unwrap();
         assert_eq!(sessions[0].title.as_deref(), Some(listed));
     }
+
     let mut run = session.clone().run("Go on");
     while futures::poll!(run.next()).is_ready() {}
     let busy = session.set_title("Busy").await.unwrap_err();
@@ -487,6 +506,7 @@ async fn results_of_calls_of_a_dropped_run_are_emitted_in_the_next_run() {
     let SdkMessage::User(event) = &messages[1] else {
         panic!("{:?}", messages[1]);
     };
+
     let shown: Vec<_> = event
         .messages
         .iter()
@@ -555,8 +575,10 @@ async fn message_changed_by_after_agent_keeps_message_infos() {
         if let Some(message) = said.and_then(|at| state.messages.get_mut(at)) {
             *message.content_mut() = "[redacted]".into();
         }
+
         Ok(state)
     });
+
     let model = ScriptedModel::new()
         .step(Step::text("Once upon a").then_hang())
         .say("Once upon a time.");
@@ -567,6 +589,7 @@ async fn message_changed_by_after_agent_keeps_message_infos() {
         sleep(1).await;
         handle.interrupt();
     });
+
     run.await.unwrap();
     let state = agent.session("s").state().await.unwrap().unwrap();
     assert!(state.message_info(1).unwrap().aborted);

@@ -126,6 +126,7 @@ async fn leased_sessions_and_those_with_pending_calls_are_not_dropped() {
     for id in ["a", "b", "c"] {
         store.save(id, saying("x"));
     }
+
     assert_eq!(left(&store).await, "chw");
     drop(held);
     store.save("w", saying("x"));
@@ -147,6 +148,7 @@ async fn sessions_are_dropped_over_the_byte_limit() {
     for id in ["a", "b", "c", "d"] {
         store.save(id, saying(&long));
     }
+
     assert_eq!(left(&store).await, "bcd");
     assert!(
         (90_000..100_000).contains(&store.bytes()),
@@ -160,8 +162,10 @@ async fn sessions_are_dropped_over_the_byte_limit() {
             message,
             input_id: None,
         };
+
         store.append(&held, vec![record]).await.unwrap();
     }
+
     drop(held);
     assert_eq!(left(&store).await, "c", "too long by itself, and used last");
     store.save("e", saying("x"));
@@ -179,6 +183,7 @@ async fn store_size_follows_replacements_and_deletes() {
         path: path.into(),
         content: content.map(Into::into),
     };
+
     let long = "x".repeat(10_000);
     for _ in 0..5 {
         store
@@ -186,6 +191,7 @@ async fn store_size_follows_replacements_and_deletes() {
             .await
             .unwrap();
     }
+
     assert!(
         (10_000..12_000).contains(&store.bytes()),
         "{}",

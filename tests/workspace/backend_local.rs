@@ -147,8 +147,10 @@ async fn concurrent_conditional_writes_succeed_once() {
         } else {
             "./a/../a/in.txt"
         };
+
         backend.write_if_unchanged(path, seen, &[number]).await
     });
+
     let outcomes = join_all(writers).await;
     let lost = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     assert_eq!(lost.filter(|e| e.kind() == ErrorKind::Conflict).count(), 15);
@@ -173,6 +175,7 @@ async fn special_files_are_listed_but_not_opened() {
             assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         }
     }
+
     drop(socket);
     let entries = workspace.backend.list("").await.unwrap();
     let kinds: Vec<EntryKind> = entries.iter().map(|entry| entry.kind).collect();
@@ -233,6 +236,7 @@ async fn old_temporary_files_are_removed_by_the_next_write() {
         let file = std::fs::File::options().write(true).open(path).unwrap();
         file.set_modified(long_ago).unwrap();
     }
+
     workspace.backend.write("b/new", b"x").await.unwrap();
     assert!(!old.exists());
     assert!(fresh.exists() && other.exists());
@@ -253,6 +257,7 @@ async fn write_to_a_full_disk_changes_nothing() {
         eprintln!("skipped: a file system cannot be mounted here");
         return;
     }
+
     let backend = &workspace.backend;
     backend.write("disk/big", b"old").await.unwrap();
     let error = backend
@@ -315,6 +320,7 @@ async fn real_path_resolves_links_inside_the_root() {
             "{absolute}"
         );
     }
+
     for path in [
         "..",
         "../out/secret",
@@ -325,6 +331,7 @@ async fn real_path_resolves_links_inside_the_root() {
         let error = ws.backend.real_path(path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{path}");
     }
+
     assert!(ws.backend.real_path("loop").await.is_err());
     let memory = MemoryBackend::new();
     assert_eq!(memory.real_path("a/../b").await.unwrap(), "/workspace/b");
@@ -339,9 +346,11 @@ async fn file_modes_are_read_and_set() {
         ws.backend.set_mode("run", mode).await.unwrap();
         let told = ws.backend.stat("run").await.unwrap().mode;
         assert_eq!(told, Some(mode & 0o777));
+
         // Not who it runs as.
         assert_eq!(path.metadata().unwrap().mode() & 0o7777, mode & 0o777);
     }
+
     ws.link(ws.out.join("secret"), "link");
     assert!(ws.backend.set_mode("link", 0o777).await.is_err());
     assert!(ws.backend.set_mode("none", 0o777).await.is_err());

@@ -30,6 +30,7 @@ async fn path_outside_the_root_is_permission_denied() {
             assert_eq!(error.to_string(), text);
         }
     }
+
     assert!(backend.files().is_empty());
 }
 
@@ -46,6 +47,7 @@ async fn paths_are_normalized() {
     ] {
         assert_eq!(&backend.read(path).await.unwrap()[..], b"text", "{path}");
     }
+
     assert_eq!(backend.files().keys().collect::<Vec<_>>(), ["a/c.txt"]);
 }
 
@@ -81,6 +83,7 @@ async fn list_returns_direct_entries_only() {
     for path in ["b/one", "b/two/three", "a.txt", "ba"] {
         backend.write(path, b"12").await.unwrap();
     }
+
     assert_eq!(
         backend.list("/workspace").await.unwrap(),
         [

@@ -55,6 +55,7 @@ async fn grandchild_that_holds_the_pipe_does_not_delay_the_command() {
     let output = workspace.backend.execute(command).await.unwrap();
     assert_eq!(output.stdout.text(), "started\n");
     assert_eq!(output.exit_code, Some(0));
+
     // Also one in a session of its own that starts with another environment.
     let stray = "echo $$ > two; exec sleep 60";
     let command =
@@ -136,6 +137,7 @@ async fn commands_end_when_their_host_is_killed() {
         .unwrap();
     let pids = family(&workspace.root).await;
     assert!(pids.into_iter().all(is_alive));
+
     // Not in a way it could do anything about.
     host.kill().unwrap();
     host.wait().unwrap();
@@ -152,6 +154,7 @@ async fn child_host_without_file_handles() {
     let Some(root) = std::env::var_os(CROWDED) else {
         return;
     };
+
     let backend = LocalBackend::new(root).unwrap();
     let held: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
     assert!(!held.is_empty());
@@ -164,6 +167,7 @@ async fn child_host_without_file_handles() {
         let failed = backend.start(Command::new("echo hi")).await.unwrap_err();
         assert_eq!(failed.kind(), ErrorKind::Io, "{failed}");
     }
+
     drop(held);
     let output = backend.execute(Command::new("echo hi")).await.unwrap();
     assert_eq!(output.stdout.text(), "hi\n");
@@ -292,6 +296,7 @@ async fn command_runs_in_its_working_directory() {
     ] {
         assert_eq!(run(cwd).await.unwrap_err().kind(), kind, "{cwd}");
     }
+
     std::fs::remove_dir_all(&workspace.root).unwrap();
     let gone = workspace.backend.execute(Command::new("pwd")).await;
     assert_eq!(gone.unwrap_err().kind(), ErrorKind::Io);
@@ -319,6 +324,7 @@ async fn background_command_output_is_polled_while_it_runs() {
         text.push_str(&output.output.stdout.text());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+
     workspace.put("go", "");
     let last = loop {
         let output = backend.poll(&id).await.unwrap();
@@ -326,8 +332,10 @@ async fn background_command_output_is_polled_while_it_runs() {
         if !output.running {
             break output;
         }
+
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
+
     assert_eq!(text, "one\ntwo\n");
     assert_eq!(last.output.exit_code, Some(4));
     let error = backend.poll(&id).await.unwrap_err();
@@ -344,6 +352,7 @@ async fn background_command_ends_when_stopped_or_with_its_backend() {
     for pid in pids {
         dies(pid).await;
     }
+
     let again = Workspace::new();
     let backend = LocalBackend::new(&again.root).unwrap();
     backend.start(Command::new(FAMILY)).await.unwrap();
@@ -366,6 +375,7 @@ fn runtime_shutdown_kills_running_commands() {
         tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await });
         family(&workspace.root).await
     });
+
     drop(runtime);
     let checker = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -165,6 +165,7 @@ async fn text_of_error_results_is_moved_and_other_parts_are_kept() {
         content.push(Part::text("b".repeat(300)));
         ToolOutput::error(content)
     });
+
     let backend = MemoryBackend::new();
     let hook = FilesystemHook::new(backend.clone())
         .evict_over(50)
@@ -195,6 +196,7 @@ async fn result_that_cannot_be_written_is_kept_in_the_state() {
             ("read_file", json!({"path": ".agentcore/tool-results/none"})),
         ]
     };
+
     let hook = FilesystemHook::new(ReadOnly::default())
         .evict_over(100)
         .keep_ends(10, 10);
@@ -235,6 +237,7 @@ async fn result_file_names_are_safe_and_unique() {
     let step = ids.iter().fold(Step::new(), |step, id| {
         step.and_tool_call(ToolCall::new(id.as_str(), "say", json!({})))
     });
+
     let model = ScriptedModel::new().step(step).say("done");
     let backend = MemoryBackend::new();
     let hook = FilesystemHook::new(backend.clone())
@@ -306,6 +309,7 @@ async fn kept_ends_scale_with_the_limit_unless_set() {
         assert_eq!(ends.collect::<Vec<_>>()[0], each, "over {over}");
         assert!(text.contains(&format!("(truncated {} characters", 100_000 - 2 * each)));
     }
+
     for hook in [
         FilesystemHook::new(MemoryBackend::new())
             .keep_ends(7, 6)
@@ -343,6 +347,7 @@ async fn results_that_cannot_be_written_take_bounded_memory() {
     for _ in 0..20 {
         model = model.call("say", json!({}));
     }
+
     let hook = FilesystemHook::new(ReadOnly::default());
     let agent = agent(model.say("done"))
         .hook(hook)

@@ -61,6 +61,7 @@ async fn filesystem_hook_adds_seven_tools() {
     let definitions = request.tools.iter().map(|tool| {
         json!({"name": tool.name, "description": tool.description, "parameters": *tool.parameters})
     });
+
     let definitions: Vec<Value> = definitions.collect();
     assert_eq!(
         pretty(&definitions),
@@ -141,6 +142,7 @@ async fn written_and_edited_files_are_tracked() {
             ("/workspace/old.txt", "blue red"),
         ]
     );
+
     // Each message names what changed, not all that there is.
     assert_eq!(
         changed_files(&messages),
@@ -284,6 +286,7 @@ async fn files_beyond_what_the_state_may_hold_are_left_out_with_a_warning() {
         let args = json!({"path": path, "old_text": "x", "new_text": "yy"});
         model = model.call("edit_file", args);
     }
+
     let again = json!({"path": "f0", "old_text": "yy", "new_text": "zz"});
     let model = model.call("edit_file", again).say("done");
     let agent = agent(model).hook(FilesystemHook::new(backend));

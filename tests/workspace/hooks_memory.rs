@@ -85,6 +85,7 @@ async fn unreadable_memory_files_are_warnings() {
         ]
     );
     assert!(prompt.contains("good \u{FFFD} bad\n\n---\n\nxxx"));
+
     // The character at the limit is left out whole.
     assert!(prompt.contains("x\n</agent_memory>"));
 }
@@ -148,6 +149,7 @@ async fn concurrent_runs_each_keep_the_memory_they_read() {
         .build()
         .unwrap();
     let mut first = agent.run("Go");
+
     // The first run has read its memory when it says that it begins.
     futures::StreamExt::next(&mut first).await.unwrap();
     backend.write("AGENTS.md", b"new").await.unwrap();

@@ -58,10 +58,12 @@ async fn texts_of_any_length_are_whole_or_readable_from_the_file() {
             let chars: Vec<char> = whole.chars().collect();
             if !text.contains("full result: ") {
                 assert_eq!(text, *whole, "over {over}, ends {head} and {tail}");
+
                 // Shorter than what the marker takes.
                 assert!(chars.len() < 150, "{} characters stay", chars.len());
                 continue;
             }
+
             assert!(chars.len() > over.max(head + tail) && text.chars().count() < chars.len());
             let path = path_of(&text);
             assert_eq!(backend.read(path).await.unwrap(), *whole);
@@ -101,6 +103,7 @@ async fn complete_command_output_is_only_in_the_moved_file() {
         assert!(text.starts_with(first) && text.ends_with(last), "{text}");
         assert_eq!(path_of(text), path_of(&result.content.text()));
     }
+
     // The middle of both, as JSON has it.
     let is_in = |text: &str| text.contains("20000\\n20001") || text.contains("70000\\n70001");
     let seen = serde_json::to_string(&messages).unwrap();
@@ -123,6 +126,7 @@ async fn display_and_details_of_a_moved_result_are_cut() {
             .evict_over(1_000)
             .keep_ends(10, 10)
     };
+
     let long = "ä".repeat(2_000);
     let mut given = ToolOutput::new(long.as_str())
         .with_details(json!({"rows": [{"text": long, "n": 1}, "short"], "ok": true}));
@@ -142,10 +146,12 @@ async fn display_and_details_of_a_moved_result_are_cut() {
     let few = json!({"text": "x".repeat(40)});
     let given = ToolOutput::new(long.as_str()).with_details(few.clone());
     assert_eq!(result(hook(), given).await.details, Some(few));
+
     // What is long without long texts is left out.
     let many: Vec<u32> = (0..40_000).collect();
     let given = ToolOutput::new(long.as_str()).with_details(many.clone());
     assert_eq!(result(hook(), given).await.details, None);
+
     // Nothing is taken from a result that stays.
     let given = ToolOutput::new("short").with_details(many.clone());
     assert_eq!(result(hook(), given).await.details, Some(many.into()));
@@ -172,6 +178,7 @@ async fn file_in_place_of_the_results_folder_keeps_results_in_the_state() {
         for result in texts(&output.messages) {
             assert_eq!(*output.state.files[path_of(&result)], text);
         }
+
         assert_eq!(backend.read(file).await.unwrap(), "in the way");
     }
 }
@@ -277,6 +284,7 @@ async fn remove_results_removes_results_of_one_session() {
     for session in ["a/b", "a_b", "A_b", "a_b"] {
         backend.moves(&hook, session).await;
     }
+
     assert_eq!(hook.remove_results("none").await.unwrap(), 0);
     assert_eq!(hook.remove_results("..").await.unwrap(), 0);
     assert_eq!(hook.remove_results("").await.unwrap(), 0);

@@ -78,6 +78,7 @@ async fn skill_with_invalid_front_matter_is_skipped_with_a_warning() {
         assert!(warnings[0].starts_with(start), "{}", warnings[0]);
         assert!(warnings[0].contains(complaint), "{}", warnings[0]);
     }
+
     let (_, warnings) = one(b"---\nname: a\n\ndescription: [x\n---\n").await;
     assert!(
         warnings[0].contains("line 4"),
@@ -93,6 +94,7 @@ async fn front_matter_with_exponential_aliases_is_rejected() {
         let before = vec![format!("*a{}", level - 1); 9].join(", ");
         bomb.push_str(&format!("a{level}: &a{level} [{before}]\n"));
     }
+
     let nested = format!("---\nname: own\na: {}\n---\n", "[".repeat(60_000));
     for content in [format!("{bomb}---\n"), nested] {
         let (line, warnings) = one(content).await;
@@ -121,6 +123,7 @@ async fn skill_names_are_shown_on_one_line() {
         assert_eq!(line, format!("- [{shown}] x {END}"));
         assert!(warnings.is_empty(), "{warnings:?}");
     }
+
     let (line, warnings) = one(skill(&"a".repeat(70), "x")).await;
     assert_eq!(line, format!("- [{longest}] x {END}"));
     assert_eq!(warnings.len(), 1);
@@ -203,6 +206,7 @@ async fn skill_search_is_bounded() {
         let path = format!("skills/s{n:04}/SKILL.md");
         backend.write(&path, b"---\nbroken").await.unwrap();
     }
+
     let (text, warnings) = prompt(SkillsHook::new(backend)).await;
     assert_eq!(text, "");
     assert_eq!(warnings.len(), 21);
@@ -299,6 +303,7 @@ async fn hostile_front_matter_is_read_or_skipped_with_a_warning() {
         );
         assert_eq!(line.lines().count(), usize::from(expected), "{content:?}");
     }
+
     let endless = format!("---\nname: own\n# {}\n---\n", "x".repeat(1024 * 1024));
     let (line, warnings) = one(endless).await;
     assert_eq!(line, "");
@@ -343,6 +348,7 @@ fn random_front_matter_adds_at_most_one_line() {
         failure_persistence: None,
         ..Config::with_cases(500)
     };
+
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -353,6 +359,7 @@ fn random_front_matter_adds_at_most_one_line() {
         prop_assert!(line.lines().count() <= 1, "{line}");
         Ok(())
     };
+
     if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&content, property) {
         panic!("{failure}");
     }

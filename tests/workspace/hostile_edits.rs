@@ -86,6 +86,7 @@ async fn edit_of_a_large_file_reports_a_short_diff() {
     let size = details.to_string().len();
     assert!(size < 64 * 1024, "{size}");
     assert!(output.content.text().len() < 64 * 1024);
+
     // A small change of the same file is shown.
     content.extend_from_slice(b"last\n");
     let args = json!({"old_string": "last", "new_string": "end"});

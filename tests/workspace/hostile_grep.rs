@@ -125,6 +125,7 @@ async fn expression_over_a_limit_is_an_error_that_names_it() {
 #[test]
 fn dropped_search_lets_the_runtime_shut_down() {
     let workspace = Workspace::new();
+
     // Each line is a match after a look at all that follows: quadratic, whatever is merged.
     workspace.put("lines.txt", b"a\n".repeat(2_000_000));
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -136,12 +137,14 @@ fn dropped_search_lets_the_runtime_shut_down() {
     let search = runtime.spawn(async move { local.grep(multiline("(?s)a(.*b)?")).await });
     std::thread::sleep(Duration::from_millis(300));
     assert!(!search.is_finished());
+
     // Waits for the thread, without a limit of its own.
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         drop(runtime);
         sender.send(()).unwrap();
     });
+
     receiver.recv_timeout(LONG).unwrap();
 }
 

@@ -44,12 +44,14 @@ async fn special_names_are_quoted_in_search_results() {
         assert_eq!(lines, format!("{shown}:1:one"));
         let listed = text(picoclaw::list_dir(backend.clone()), json!({"path": "."})).await;
         assert_eq!(listed, format!("FILE: {shown}"));
+
         // The quoted form is a string of JSON, so what it stands for is not in doubt.
         let read_back = if shown.starts_with('"') {
             serde_json::from_str(shown).unwrap()
         } else {
             shown.to_owned()
         };
+
         assert_eq!(read_back, name);
     }
 }

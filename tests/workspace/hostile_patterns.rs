@@ -43,11 +43,13 @@ fn with_files(files: &[(&str, &str)], check: impl Fn(&dyn Fn(&str, Value) -> Str
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
+
     let local = LocalBackend::new(folder.path()).unwrap();
     check(&|tool, args| match tool {
         "Glob" => text(&coding::glob(memory.clone()), args),
         _ => text(&coding::grep(memory.clone()), args),
     });
+
     check(&|tool, args| match tool {
         "Glob" => text(&coding::glob(local.clone()), args),
         _ => text(&coding::grep(local.clone()), args),
@@ -160,10 +162,12 @@ fn ignore_file_of_a_mebibyte_of_costly_lines_uses_little_memory() {
             while lines.len() < 1024 * 1024 {
                 lines.push_str("a*b.c\n");
             }
+
             let files = [(".gitignore", &*lines), ("axb.c", "one\n")];
             with_files(&files, |call| {
                 assert_eq!(call("Glob", json!({"pattern": "*.c"})), "No files found");
             });
+
             let peak = peak_memory();
             assert!(peak < 200 * 1024, "{peak} KiB");
         },
@@ -200,6 +204,7 @@ fn costly_ignore_files_of_nested_folders_use_little_memory() {
                     "d/y.c\n(truncated: only the first 1 files are shown)"
                 );
             });
+
             let peak = peak_memory();
             assert!(peak < 200 * 1024, "{peak} KiB");
         },

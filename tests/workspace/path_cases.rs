@@ -22,15 +22,18 @@ async fn every_path_case_behaves_as_listed() {
         let [setup, operation, path, expected, class] = columns[..] else {
             panic!("line {} has {} columns", number + 1, columns.len());
         };
+
         let case = case(setup, operation, path, expected);
         let outcome = match tokio::time::timeout(Duration::from_secs(20), case).await {
             Ok(outcome) => outcome,
             Err(_) => Err("did not end".to_owned()),
         };
+
         if let Err(text) = outcome {
             wrong.push(format!("line {} ({class}): {text}", number + 1));
         }
     }
+
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -60,6 +63,7 @@ async fn case(setup: &str, operation: &str, path: &str, expected: &str) -> Resul
             assert!(status.success(), "{setup}");
         }
     }
+
     let outcome = act(&workspace.backend, operation, &path).await;
     untouched(&workspace, out)?;
     judge(&workspace, expected, outcome, &path)
@@ -111,6 +115,7 @@ fn untouched(workspace: &Workspace, out: &str) -> Result<(), String> {
     if names != ["secret"] {
         return Err(format!("made {names:?} in {out}"));
     }
+
     match std::fs::read_to_string(workspace.out.join("secret")).unwrap() {
         secret if secret == "TOP SECRET\n" => Ok(()),
         other => Err(format!("changed the secret to {other:?}")),
@@ -129,10 +134,12 @@ fn judge(
             .downcast_ref::<io::Error>()
             .map(io::Error::kind)
     };
+
     let left = workspace.leftovers();
     if !left.is_empty() {
         return Err(format!("left {left:?}"));
     }
+
     match (expected, outcome) {
         ("allow", Ok(text)) | ("no_outside_hits" | "terminates_no_outside", Ok(text))
             if !text.contains("secret") && !text.contains("SECRET") =>
@@ -193,6 +200,7 @@ async fn link_swapped_between_check_and_open_never_leaves_the_root() {
             }
         }
     });
+
     let backend = LocalBackend::new(&workspace.root).unwrap();
     let (mut escapes, mut inside, mut refused) = (0, 0, 0);
     let task = tokio::task::spawn_blocking(move || {
@@ -202,17 +210,20 @@ async fn link_swapped_between_check_and_open_never_leaves_the_root() {
                 if number % 10 == 0 {
                     let _ = futures::executor::block_on(backend.append("d/made", b"x"));
                 }
+
                 match futures::executor::block_on(backend.read("d/secret")) {
                     Ok(content) if content.starts_with(b"TOP") => escapes += 1,
                     Ok(_) => inside += 1,
                     Err(_) => refused += 1,
                 }
             }
+
             (escapes, inside, refused)
         })
         .join()
         .unwrap()
     });
+
     let (escapes, inside, refused) = task.await.unwrap();
     over.store(true, Ordering::Relaxed);
     flipper.join().unwrap();

@@ -46,6 +46,7 @@ impl Case {
         } else {
             preset::wick(self.workspace.backend.clone())
         };
+
         let agent = agent(ScriptedModel::new().call(name, args).say("done"))
             .registry(&tools)
             .permissions(self.permissions.clone())
@@ -77,6 +78,7 @@ fn denied_file_is_denied_through_links() {
         let rules = rules.allow("Read")?.allow("Write")?;
         rules.deny("Read(secrets/**)")?.deny("Write(secrets/**)")
     });
+
     let absolute = case.workspace.root.join("folder/key");
     for path in [
         "secrets/key",
@@ -90,9 +92,11 @@ fn denied_file_is_denied_through_links() {
         assert_eq!(case.verdict("Read", path), Behavior::Deny, "{path}");
         assert_eq!(case.verdict("Write", path), Behavior::Deny, "{path}");
     }
+
     for path in ["dangling", "folder/new", "folder/new/deeper"] {
         assert_eq!(case.verdict("Write", path), Behavior::Deny, "{path}");
     }
+
     for path in ["a/in.txt", "a/new", "circle", "nowhere/at/all"] {
         assert_eq!(case.verdict("Read", path), Behavior::Allow, "{path}");
     }
@@ -148,6 +152,7 @@ fn workspace_behind_a_link_matches_rules_by_its_path() {
         permissions,
         ..case
     };
+
     assert_eq!(case.verdict("Read", "a/in.txt"), Behavior::Allow);
     assert_eq!(case.verdict("Read", "folder/key"), Behavior::Deny);
 }
@@ -159,6 +164,7 @@ async fn search_through_a_link_leaves_denied_files_out() {
             .deny("Read(secrets/inner/**)")?
             .deny("Read(secrets/key)")
     });
+
     case.workspace.put("secrets/inner/more", "k");
     case.workspace.put("secrets/free", "k");
     let absolute = case.workspace.root.join("folder");
@@ -224,6 +230,7 @@ fn command_words_are_checked_at_the_link_target() {
         let rules = rules.allow("Bash")?.deny("Read(secrets/**)")?;
         rules.deny("Write(locked/**)")
     });
+
     case.workspace.put("locked/file", "");
     case.workspace.link("locked", "open");
     case.workspace.link("/etc", "a/system");
@@ -254,6 +261,7 @@ fn command_words_are_checked_at_the_link_target() {
     ] {
         assert_eq!(case.command(command), Behavior::Deny, "{command}");
     }
+
     for command in [
         "grep -r k .",
         "find -name k -exec cat {} +",
@@ -261,6 +269,7 @@ fn command_words_are_checked_at_the_link_target() {
     ] {
         assert_eq!(case.command(command), Behavior::Ask, "{command}");
     }
+
     for command in [
         "cat a/in.txt",
         "cat a/*",
@@ -285,6 +294,7 @@ fn redirections_are_checked_at_the_link_target() {
         let rules = rules.allow("Bash(echo:*)")?;
         Ok(rules.mode(PermissionMode::AcceptEdits))
     });
+
     assert_eq!(case.command("echo x > folder/new"), Behavior::Allow);
     assert_eq!(case.command("echo x > outside/new"), Behavior::Ask);
     assert_eq!(case.command("echo x > tidy/pre-commit"), Behavior::Ask);
@@ -303,6 +313,7 @@ fn protected_paths_are_protected_from_commands_through_links() {
     ] {
         assert_eq!(case.command(command), Behavior::Ask, "{command}");
     }
+
     assert_eq!(case.command("cat tidy/readme"), Behavior::Allow);
     let elsewhere = case.permissions.clone().follow_links(false);
     let found = elsewhere.explain_command("echo x > tidy/pre-commit");

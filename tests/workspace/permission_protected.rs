@@ -72,6 +72,7 @@ fn writers(path: &str) -> Vec<(&'static str, Value)> {
             all.push((tool, json!({"command": command})));
         }
     }
+
     all
 }
 
@@ -86,6 +87,7 @@ async fn protected_paths_are_not_written_by_any_tool_in_any_mode() {
                     _ if tool.starts_with(char::is_uppercase) => preset::coding(backend.clone()),
                     _ => preset::wick(backend.clone()),
                 };
+
                 let agent = agent(ScriptedModel::new().call(tool, args.clone()).say("done"))
                     .registry(&tools)
                     .permissions(generous())
@@ -132,6 +134,7 @@ fn similar_paths_and_reads_are_allowed() {
         let tool = tools.get(name).unwrap();
         generous().explain(&call, &*tool).decision
     };
+
     for path in [
         ".gitignore",
         ".github/workflows/ci.yml",
@@ -143,6 +146,7 @@ fn similar_paths_and_reads_are_allowed() {
         let args = json!({"file_path": path, "content": "x"});
         assert_eq!(decide("Write", args), Behavior::Allow, "{path}");
     }
+
     for path in PATHS {
         assert_eq!(
             decide("Read", json!({"file_path": path})),
@@ -150,6 +154,7 @@ fn similar_paths_and_reads_are_allowed() {
             "{path}"
         );
     }
+
     for command in [
         "cat .git/config",
         "git --git-dir=.git log",
@@ -178,6 +183,7 @@ fn case_insensitive_folds_case_in_deny_rules_only() {
         let tool = tools.get(name).unwrap();
         permissions.explain(&call, &*tool).decision
     };
+
     let rules = |folds: bool| {
         PermissionRules::new()
             .workspace("/Work/Space")
@@ -191,6 +197,7 @@ fn case_insensitive_folds_case_in_deny_rules_only() {
             .unwrap()
             .case_insensitive(folds)
     };
+
     for (name, args, folded, told_apart) in [
         (
             "Read",

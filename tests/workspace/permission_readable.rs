@@ -48,6 +48,7 @@ async fn seen(permissions: &PermissionRules, name: &str, args: Value) -> (String
         _ if name.starts_with(char::is_uppercase) => preset::coding(backend),
         _ => preset::wick(backend),
     };
+
     let agent = agent(ScriptedModel::new().call(name, args).say("done"))
         .registry(&tools)
         .permissions(permissions.clone())
@@ -153,6 +154,7 @@ async fn note_about_left_out_files_appears_only_when_files_are_left_out() {
         let (text, _) = seen(&denying(rule), tool, args.clone()).await;
         assert!(!text.contains("permission"), "{rule} {tool} {args}: {text}");
     }
+
     let (text, _) = seen(&denying("Read(*.pem)"), "Glob", json!({"pattern": "src/*"})).await;
     assert_eq!(text, format!("src/main.rs{LEFT_OUT}"));
 }
@@ -172,6 +174,7 @@ async fn listings_leave_denied_entries_out() {
             "{tool} {path}"
         );
     }
+
     let (text, details) = seen(&denied, "ls", json!({})).await;
     let (array, note) = text.split_at(text.find('\n').unwrap());
     let array: Value = serde_json::from_str(array).unwrap();
@@ -197,6 +200,7 @@ async fn files_that_need_an_answer_are_left_out_until_allowed() {
     let grep = |path: &str| json!({"pattern": "the key is [12]", "path": path});
     let (text, _) = seen(&asking, "Grep", grep(".")).await;
     assert_eq!(text, format!("No matches found{LEFT_OUT}"));
+
     // Here the call itself was asked about, and the answer was yes.
     let (text, _) = seen(&asking, "Grep", grep("secrets")).await;
     assert_eq!(text, "secrets/a.txt\nsecrets/deep/b.txt");
@@ -235,6 +239,7 @@ fn working_directory_is_part_of_the_paths_of_a_command() {
         let call = ToolCall::new("c", "exec", args);
         permissions.explain(&call, &exec).decision
     };
+
     assert_eq!(verdict("secrets", "cat a.txt"), Behavior::Deny);
     assert_eq!(verdict("src/../secrets/deep", "cat b.txt"), Behavior::Deny);
     assert_eq!(verdict("src", "cat ../secrets/a.txt"), Behavior::Deny);

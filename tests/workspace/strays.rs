@@ -72,6 +72,7 @@ async fn process_that_forks_every_2_ms_ends_with_its_command() {
         workspace.put("chain.sh", CHAIN);
         let root = workspace.root.display();
         let started = "until [ -s beat ] && [ $(cat beat) -lt 1990 ]; do sleep 0.01; done";
+
         // In the second form nothing is left but the variable.
         let close = ["", "9<&- >/dev/null 2>&1"][round % 2];
         let command = format!("setsid sh chain.sh 2000 '{root}' {close} & {started}");
@@ -137,6 +138,7 @@ fn process_ends_when_its_runtime_is_shut_down() {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_all().build().unwrap()
     };
+
     let first = runtime();
     let pid = first.block_on(async {
         let backend = workspace.backend.clone();
@@ -144,6 +146,7 @@ fn process_ends_when_its_runtime_is_shut_down() {
         tokio::spawn(async move { backend.execute(Command::new(stray)).await });
         pid_in(&workspace.root.join("one")).await
     });
+
     drop(first);
     runtime().block_on(dies(pid));
 }
@@ -174,12 +177,15 @@ async fn host_and_its_own_children_are_not_killed() {
                 children.push(bystander(children.len()));
                 std::thread::sleep(Duration::from_millis(5));
             }
+
             children
         }
     });
+
     for _ in 0..8 {
         ends("env -i setsid sh -c 'echo $$ > one; exec sleep 60' &").await;
     }
+
     is_over.store(true, Ordering::Relaxed);
     let mut others = others.join().unwrap();
     assert!(others.len() > 8);
@@ -188,6 +194,7 @@ async fn host_and_its_own_children_are_not_killed() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+
     assert_eq!(alive, others.len());
     assert_eq!(rustix::process::child_subreaper().unwrap(), None);
     assert_eq!(cgroup(), before);
@@ -215,6 +222,7 @@ async fn process_without_other_marks_ends_by_its_cgroup() {
         eprintln!("skipped: this process may not make cgroups");
         return;
     };
+
     assert!(!gone.exists(), "{gone:?}");
     let command = Command::new(format!("{UNKNOWN}\n{IS_UP}"));
     let output = workspace.backend.execute(command).await.unwrap();
@@ -251,6 +259,7 @@ async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
         eprintln!("skipped: this process may not make cgroups");
         return;
     };
+
     let folder = folder.parent().unwrap();
     let host = |workspace: &Workspace| {
         let mut host = std::process::Command::new(std::env::current_exe().unwrap());
@@ -258,6 +267,7 @@ async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
         host.env(HOST, &workspace.root).stdout(Stdio::null());
         host.spawn().unwrap()
     };
+
     let mut first = host(&workspace);
     let id = first.id();
     let pid = pid_in(&workspace.root.join("one")).await;
@@ -267,7 +277,9 @@ async fn cgroup_of_a_killed_host_is_removed_by_another_host() {
         let mut names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.any(|name| name.starts_with(&prefix))
     };
+
     assert!(left());
+
     // Not in a way it could do anything about.
     first.kill().unwrap();
     first.wait().unwrap();

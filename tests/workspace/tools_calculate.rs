@@ -63,6 +63,7 @@ async fn expressions_are_calculated() {
             "{expression}"
         );
     }
+
     assert_eq!(call(json!({"expr": "1+1"})).await.as_deref(), Ok("2"));
     let tiny = value("1/3 * 1e-30").await.unwrap();
     assert!(
@@ -107,6 +108,7 @@ async fn invalid_expressions_are_errors_with_a_reason() {
         let error = value(expression).await.unwrap_err();
         assert!(error.contains(why), "{expression:?}: {error}");
     }
+
     for args in [json!({}), json!({"expression": 2}), json!(null)] {
         assert!(call(args).await.is_err());
     }
@@ -149,6 +151,7 @@ async fn too_large_fractions_are_rejected_before_calculation() {
         let error = value(expression).await.unwrap_err();
         assert!(error.contains("9864 digits"), "{expression}: {error}");
     }
+
     for expression in ["sqrt^100000 (1/9)", "(sqrt)(4)", "2 + sin"] {
         let error = value(expression).await.unwrap_err();
         assert!(
@@ -197,6 +200,7 @@ async fn nesting_is_bounded_by_length_and_never_by_the_stack() {
             Err(error) => assert!(error.contains("longer than"), "{expression}: {error}"),
         }
     }
+
     for long in ["(".repeat(1_000_000), "1+".repeat(600)] {
         let error = value(&long).await.unwrap_err();
         assert!(error.contains("the limit is 1000"), "{error}");

@@ -62,6 +62,7 @@ async fn unknown_zone_is_an_error_with_suggestions() {
         assert!(error.contains("there is no time zone"), "{error}");
         assert!(error.contains(hint), "{zone}: {error}");
     }
+
     let error = call(json!({"timezone": "z".repeat(100_000)}))
         .await
         .unwrap_err();

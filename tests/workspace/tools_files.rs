@@ -147,6 +147,7 @@ async fn read_handles_empty_binary_and_long_files() {
         let tool = coding::read(with("a", content).await);
         assert_eq!(text(&tool, json!({"file_path": "a"})).await, expected);
     }
+
     let tool = coding::read(with("a", many).await);
     let shown = text(&tool, json!({"file_path": "a"})).await;
     assert_eq!(shown.lines().count(), 2_001);
@@ -275,6 +276,7 @@ async fn edit_replaces_a_unique_text_and_reports_a_diff() {
         let shown = text(&tool, edit(old, new)).await;
         assert!(shown.contains(expected), "{shown}");
     }
+
     assert_eq!(backend.read("a").await.unwrap(), "hello go");
 }
 
@@ -371,6 +373,7 @@ async fn concurrent_edits_report_every_lost_change() {
             json!({"file_path": "n", "old_string": old, "new_string": "x"}),
         )
     });
+
     let outcomes = futures::future::join_all(edits).await;
     let done = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
     let content = String::from_utf8(workspace.get("n")).unwrap();
@@ -395,6 +398,7 @@ async fn listing_of_many_entries_is_cut_and_says_so() {
     for n in 0..10_003 {
         backend.write(&format!("d/{n:05}"), b"").await.unwrap();
     }
+
     let output = wick::ls(backend.clone())
         .execute(ToolContext::detached(), json!({"path": "d"}))
         .await
@@ -402,6 +406,7 @@ async fn listing_of_many_entries_is_cut_and_says_so() {
     let [array, note] = output.content.parts() else {
         panic!("{} parts", output.content.parts().len());
     };
+
     let array: Value = serde_json::from_str(array.as_text().unwrap()).unwrap();
     assert_eq!(array.as_array().unwrap().len(), 10_000);
     assert_eq!(output.details, Some(array));
@@ -423,6 +428,7 @@ async fn listing_of_long_names_is_cut_by_whole_entries() {
         let name = format!("d/{n:02}{}", "x".repeat(60_000));
         backend.write(&name, b"").await.unwrap();
     }
+
     let output = picoclaw::list_dir(backend)
         .execute(ToolContext::detached(), json!({"path": "d"}))
         .await
@@ -468,6 +474,7 @@ async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
                 format!("{}{note}", "é".repeat(room))
             }
         };
+
         assert_eq!(read_in_a_run(text.as_bytes(), 1_500).await, expected);
         let bytes = vec![0xff; len];
         let full = base64::engine::general_purpose::STANDARD.encode(&bytes);
@@ -479,6 +486,7 @@ async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
                 format!("{}{note}", &full[..1_500 - note.len()])
             }
         };
+
         assert_eq!(read_in_a_run(&bytes, 1_500).await, expected);
     }
 }

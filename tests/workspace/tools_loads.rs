@@ -100,6 +100,7 @@ async fn the_wait_for_a_turn_counts_against_no_timeout() {
         .build()
         .unwrap();
     let output = agent.run("Go").await.unwrap();
+
     // Each of them has the whole time for itself.
     assert_eq!(backend.0.load(Ordering::Relaxed), 6);
     for message in output.messages.tool_messages() {

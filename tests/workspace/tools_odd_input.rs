@@ -35,6 +35,7 @@ async fn numeric_arguments_of_any_size_are_accepted() {
         assert_eq!(text(&read, args.clone()).await, "     1\tone\n     2\ttwo");
         assert_eq!(text(&raw, args).await, "one\ntwo");
     }
+
     for none in [
         json!(0),
         json!(-1),
@@ -50,6 +51,7 @@ async fn numeric_arguments_of_any_size_are_accepted() {
             "{none}"
         );
     }
+
     let grep = coding::grep(backend);
     for (field, expected) in [
         ("-A", "f:1:one\nf-2-two"),
@@ -138,6 +140,7 @@ async fn invalid_paths_are_errors_and_create_nothing() {
             );
         }
     }
+
     assert_eq!(workspace.leftovers(), Vec::<std::path::PathBuf>::new());
     assert_eq!(std::fs::read_dir(&workspace.root).unwrap().count(), 1);
 }
@@ -163,6 +166,7 @@ async fn unusual_commands_run_or_are_errors() {
         let said = text(&bash, json!({"command": command})).await;
         assert!(said.contains(says), "{command:?}: {said}");
     }
+
     let huge = format!("true {}", "x".repeat(3 << 20));
     let said = text(&bash, json!({"command": huge})).await;
     assert!(
@@ -189,10 +193,12 @@ async fn missing_working_directory_is_an_error() {
         let said = text(&exec, json!({"command": "pwd", "working_dir": folder})).await;
         assert!(said.starts_with("Error: "), "{folder:?}: {said}");
     }
+
     std::fs::remove_dir_all(&workspace.root).unwrap();
     let said = text(&bash, json!({"command": "pwd"})).await;
     assert!(said.starts_with("Error: "), "{said}");
     std::fs::create_dir(&workspace.root).unwrap();
+
     // The folder of that name is another one.
     let said = text(&bash, json!({"command": "pwd"})).await;
     assert!(said.starts_with("Error: "), "{said}");
@@ -216,6 +222,7 @@ async fn unusual_patterns_are_errors_or_match_as_expected() {
         let said = text(&glob, json!({"pattern": pattern})).await;
         assert!(said.starts_with(says), "{pattern:?}: {said}");
     }
+
     let grep = coding::grep(workspace.backend.clone());
     for (args, says) in [
         (json!({"pattern": "["}), "Error: "),

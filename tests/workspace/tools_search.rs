@@ -85,6 +85,7 @@ async fn wick_glob_matches_names_at_any_depth() {
         let path = format!("f{number:03}.txt");
         backend.write(&path, b"").await.unwrap();
     }
+
     let shown = text(&wick::glob(backend), json!({"pattern": "*.txt"})).await;
     assert!(shown.ends_with("f099.txt\n(truncated: only the first 100 files are shown)"));
 }
@@ -150,6 +151,7 @@ async fn grep_applies_all_options() {
     ] {
         assert_eq!(text(&tool, args.clone()).await, expected, "{args}");
     }
+
     for args in [
         json!({"pattern": "[invalid"}),
         json!({"pattern": "x", "type": "no such type"}),
@@ -219,6 +221,7 @@ async fn hundred_thousand_files_are_searched() {
             std::fs::File::create(folder.join(format!("{file:03}"))).unwrap();
         }
     }
+
     workspace.put("f99/999", "inside\n");
     let grep = coding::grep(workspace.backend.clone());
     let found = text(&grep, json!({"pattern": "inside"})).await;
@@ -253,6 +256,7 @@ async fn local_and_memory_backends_find_the_same() {
     for (path, content) in TREE {
         workspace.put(path, content);
     }
+
     let memory = tree().await;
     for pattern in ["**", "**/*.rs", "*", "target/**", ".hidden/*", "src/*/*.rs"] {
         let args = json!({"pattern": pattern});
@@ -263,6 +267,7 @@ async fn local_and_memory_backends_find_the_same() {
             "{pattern}"
         );
     }
+
     for pattern in ["one", "^fn", "t(wo|hree)$", "nowhere"] {
         let args = json!({"pattern": pattern, "output_mode": "content", "-C": 1});
         let local = text(&coding::grep(workspace.backend.clone()), args.clone()).await;
@@ -281,10 +286,12 @@ async fn search_agrees_with_ripgrep() {
         eprintln!("skipped: there is no rg on the path");
         return;
     }
+
     let workspace = Workspace::new();
     for (path, content) in TREE {
         workspace.put(path, content);
     }
+
     let rg = |args: &[&str]| {
         let output = Command::new("rg")
             .args(["--no-config", "--no-require-git", "--no-ignore-global"])
@@ -298,6 +305,7 @@ async fn search_agrees_with_ripgrep() {
             .trim_end()
             .to_owned()
     };
+
     let glob = coding::glob(workspace.backend.clone());
     assert_eq!(
         text(&glob, json!({"pattern": "**"})).await,

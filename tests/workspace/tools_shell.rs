@@ -102,6 +102,7 @@ async fn bash_runs_in_the_background() {
         shown = output.content.text().into_owned();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+
     assert_eq!(shown, "Running.\n\nup");
     let output = call(&kill, json!({"id": id})).await.unwrap();
     assert!(output.content.text().starts_with("Ended."));
@@ -168,6 +169,7 @@ async fn shell_tools_use_the_timeout_of_the_backend() {
     ] {
         assert_eq!(text(&tool, slow).await, expected, "{}", tool.name());
     }
+
     // A call of `Bash` that names its own limit has that one.
     let args = json!({"command": "sleep 0.5; echo after", "timeout": 60_000});
     let output = call(&coding::bash(brief), args).await.unwrap();

@@ -118,6 +118,7 @@ impl DockerBackend {
             "" => "/",
             root => root,
         };
+
         let root = root.to_owned();
         Self {
             inner: Arc::new(Inner {
@@ -199,6 +200,7 @@ impl DockerBackend {
                 "has a NUL in it",
             ));
         }
+
         let mut arguments = self.exec(FILES);
         arguments.extend([call.op.as_str().to_owned(), call.path.to_owned()]);
         arguments.extend_from_slice(call.arguments);
@@ -249,6 +251,7 @@ impl Backend for DockerBackend {
             let kind = std::io::ErrorKind::FileTooLarge;
             return Err(failure::path_error(kind, path, reason));
         }
+
         Ok(Bytes::copy_from_slice(content))
     }
 

@@ -214,26 +214,33 @@ impl DockerBuilder {
         for capability in &self.capabilities {
             push(&["--cap-add", capability]);
         }
+
         if let Some(user) = &self.user {
             push(&["--user", user]);
         }
+
         if let Some(memory) = self.memory {
             let memory = memory.to_string();
+
             // Without `--memory-swap`, swap doubles the limit.
             push(&["--memory", &memory, "--memory-swap", &memory]);
         }
+
         if let Some(cpus) = self.cpus {
             push(&["--cpus", &cpus.to_string()]);
         }
+
         if let Some(processes) = self.processes {
             push(&["--pids-limit", &processes.to_string()]);
         }
+
         for (source, target) in &self.mounts {
             let source = format!("source={}", source.display());
             let fields = ["type=bind".to_owned(), source, format!("target={target}")];
             let fields = fields.map(|field| quoted(&field)).join(",");
             push(&["--mount", &format!("{fields},readonly")]);
         }
+
         // `tail` runs until it receives a signal, and then exits at once.
         push(&["--entrypoint", "tail", image, "-f", "/dev/null"]);
         arguments
@@ -243,6 +250,7 @@ impl DockerBuilder {
         let reject = |text: String| Err(Error::new(ErrorKind::Config, text));
         let is_path = |path: &str| path.starts_with('/') && !path.contains('\0');
         let name = &self.name;
+
         // The engine would read a name with a leading dash as an option.
         let mut characters = name.bytes();
         let is_name = characters.next().is_some_and(|c| c.is_ascii_alphanumeric())
@@ -252,6 +260,7 @@ impl DockerBuilder {
                 "container {name:?}: this is not a valid container name"
             ));
         }
+
         if self
             .image
             .as_deref()
@@ -260,16 +269,19 @@ impl DockerBuilder {
             let image = self.image.as_deref().unwrap_or_default();
             return reject(format!("image {image:?}: this is not a valid image name"));
         }
+
         let workdir = &self.workdir;
         if !is_path(workdir) || workdir.split('/').any(|part| part == "..") {
             return reject(format!("workdir {workdir:?}: it must be an absolute path"));
         }
+
         for (from, to) in &self.mounts {
             if !from.is_absolute() || from.to_str().is_none() || !is_path(to) {
                 let text = format!("mount {from:?} at {to:?}: both must be absolute paths");
                 return reject(text);
             }
         }
+
         for name in &self.capabilities {
             let is_name = |c: u8| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_';
             if name.is_empty() || !name.bytes().all(is_name) {
@@ -278,21 +290,25 @@ impl DockerBuilder {
                 ));
             }
         }
+
         // The engine treats 0 as "no limit".
         if self.memory == Some(0) {
             let text = "memory of 0 bytes: it must be more; `no_memory_limit` removes the limit";
             return reject(text.to_owned());
         }
+
         if self.processes == Some(0) {
             let text = "0 processes: it must be more; `no_process_limit` removes the limit";
             return reject(text.to_owned());
         }
+
         if self
             .cpus
             .is_some_and(|cpus| !cpus.is_finite() || cpus <= 0.0)
         {
             return reject("the number of processors must be more than 0".to_owned());
         }
+
         self.env.keys().try_for_each(|name| check_variable(name))
     }
 }

@@ -57,15 +57,18 @@ impl Cli {
         if let Some(host) = &self.host {
             command.arg("--host").arg(host);
         }
+
         let variables = PASSED_ON.iter().filter_map(|name| {
             let value = std::env::var_os(name)?;
             Some((OsString::from(name), value))
         });
+
         command
             .args(arguments)
             .env_clear()
             .envs(environment(std::env::vars_os(), &[&BTreeMap::new()]))
             .envs(variables);
+
         // Signals of the terminal, such as Ctrl-C, must not reach the client.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
@@ -80,6 +83,7 @@ impl Cli {
             let text = "a container needs a tokio runtime";
             return Err(Error::new(ErrorKind::Config, text));
         }
+
         let mut command = self.command(arguments);
         command
             .stdin(Stdio::piped())
@@ -110,6 +114,7 @@ impl Cli {
                     drop(stdin.write_all(input).await);
                 }
             };
+
             let (status, (), stdout, stderr) = tokio::join!(
                 child.wait(),
                 write,
@@ -122,10 +127,12 @@ impl Cli {
                 stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
             })
         };
+
         let result = timeout(limit, work).await;
         if matches!(result, Ok(Ok(_))) {
             group.leader_is_reaped();
         }
+
         drop(group);
         match result {
             Ok(called) => called.map_err(Error::from),
@@ -168,6 +175,7 @@ pub(super) fn refused(what: &str, called: &Called) -> Error {
         "" => called.status.to_string(),
         text => text.to_owned(),
     };
+
     let lower = says.to_ascii_lowercase();
     let contains_any = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
     let (kind, advice) = if contains_any(&["permission denied while trying to connect"]) {
@@ -189,5 +197,6 @@ pub(super) fn refused(what: &str, called: &Called) -> Error {
     } else {
         (ErrorKind::Other, "")
     };
+
     Error::new(kind, format!("{what}: {says}{advice}"))
 }

@@ -32,6 +32,7 @@ pub(super) async fn start(
         let text = "a command must not have a NUL in it";
         return Err(Error::new(ErrorKind::InvalidRequest, text));
     }
+
     let end = format!("end-{}", uuid::Uuid::new_v4().simple());
     let work = work(settings, command, &end)?;
     let stderr_mode = if command.merge_stderr { "merged" } else { "-" };
@@ -42,6 +43,7 @@ pub(super) async fn start(
             // If the client does not read its input, its exit status gives the reason.
             drop(stdin.write_all(work.as_bytes()).await);
         }
+
         let mut line = Vec::new();
         while let Some(stdout) = &mut child.stdout {
             match stdout.read_u8().await {
@@ -49,8 +51,10 @@ pub(super) async fn start(
                 _ => break,
             }
         }
+
         String::from_utf8_lossy(&line).into_owned()
     };
+
     let line = timeout(LIMIT, first).await.map_err(|_| too_long())?;
     match reply::first_line(&line, cwd, root) {
         Some(said) => said?,
@@ -64,9 +68,11 @@ pub(super) async fn start(
                 stdout: Vec::new(),
                 stderr: String::from_utf8_lossy(&stderr?).trim().to_owned(),
             };
+
             return Err(refused("the container", &output));
         }
     }
+
     let max = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
     Ok(Running::new(child, group, Ending::Message, max))
 }
@@ -85,8 +91,10 @@ fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String
             let text = format!("the variable {name} must not have a NUL in it");
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
+
         work.push_str(&format!("export {name}={}\n", quoted(value)));
     }
+
     work.push_str(&format!(
         "exec \"$0\" -c -- {}\n{end}\n",
         quoted(&command.command)

@@ -43,6 +43,7 @@ impl Container {
             name: builder.name.clone(),
             keep: true,
         };
+
         let version_arguments = ["version"];
         container
             .call("the engine", &version_arguments, LIMIT)
@@ -56,8 +57,10 @@ impl Container {
                     return Err(Error::new(ErrorKind::NotFound, text));
                 }
             }
+
             return Ok(container);
         };
+
         // A container that already has this name is not ours and must not be removed below.
         if container.status().await? != ContainerStatus::Missing {
             let text = format!(
@@ -66,6 +69,7 @@ impl Container {
             );
             return Err(Error::new(ErrorKind::Conflict, text));
         }
+
         container.keep = false;
         let arguments = builder.run_arguments(image);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -75,6 +79,7 @@ impl Container {
             Ok(_) => builder.keep,
             Err(error) => error.kind() == ErrorKind::Conflict,
         };
+
         run?;
         Ok(container)
     }
@@ -90,6 +95,7 @@ impl Container {
                 other => ContainerStatus::Stopped(other.to_owned()),
             });
         }
+
         let error = refused(&self.what(), &output);
         match error.kind() {
             ErrorKind::NotFound => Ok(ContainerStatus::Missing),
@@ -143,6 +149,7 @@ impl Drop for Container {
         if self.keep {
             return;
         }
+
         let mut command = self.cli.command(self.removal());
         command
             .stdin(Stdio::null())
@@ -150,6 +157,7 @@ impl Drop for Container {
             .stderr(Stdio::null());
         if let Ok(mut child) = command.spawn() {
             let reaper = std::thread::Builder::new().name("agentcore-docker".to_owned());
+
             // Without a thread the child is reaped when this process ends.
             drop(reaper.spawn(move || drop(child.wait())));
         }

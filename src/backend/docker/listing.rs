@@ -43,6 +43,7 @@ pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
         Some(0) => 0,
         _ => memchr::memmem::find(data, b"\0\0")? + 1,
     };
+
     let (names, sizes) = (&data[..end], &data[end + 1..]);
     let sizes = std::str::from_utf8(sizes).ok()?;
     let mut sizes = sizes.lines().map(|size| size.parse::<u64>().ok());
@@ -57,8 +58,10 @@ pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
             EntryKind::File => sizes.next()??,
             _ => 0,
         };
+
         entries.push(DirEntry::new(escape_name(name), kind, size));
     }
+
     entries.sort();
     sizes.next().is_none().then_some(entries)
 }

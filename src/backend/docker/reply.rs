@@ -73,6 +73,7 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
             } else {
                 io::ErrorKind::Other
             };
+
             let last = stderr.lines().last().unwrap_or("failed");
             make_error(kind, &format!("in the container: {last}"))
         }

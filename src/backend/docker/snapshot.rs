@@ -51,6 +51,7 @@ impl Snapshot {
         let Some(entries) = self.folders.get(folder) else {
             return Ok(None);
         };
+
         let files = entries.iter().filter(|entry| entry.kind == EntryKind::File);
         let names = files.map(|entry| entry.name.as_str());
         let names = names.skip_while(|other| *other != name).take(BATCH);
@@ -66,10 +67,12 @@ impl Snapshot {
         if cache.values().map(Bytes::len).sum::<usize>() > MAX_AHEAD {
             cache.clear();
         }
+
         for other in names {
             let Some(offset) = memchr::memmem::find(data, end.as_bytes()) else {
                 break;
             };
+
             // The first byte is `+` if the file could be read.
             if let Some((b'+', content)) = data[..offset].split_first() {
                 let content = Bytes::copy_from_slice(content);
@@ -80,8 +83,10 @@ impl Snapshot {
                     cache.insert(key, content);
                 }
             }
+
             data = &data[offset + end.len()..];
         }
+
         Ok(requested_content)
     }
 }
@@ -137,6 +142,7 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
             let Some(path) = path.strip_prefix(b"./") else {
                 continue;
             };
+
             let path = escape_name(path);
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
             let entry = DirEntry::new(name, kind, 0);
@@ -146,6 +152,7 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
             }
         }
     }
+
     folders.entry(String::new()).or_default();
     folders.values_mut().for_each(|entries| entries.sort());
     Some(folders)

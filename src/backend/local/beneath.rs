@@ -43,12 +43,14 @@ fn open_by_kernel(
     /// The number of attempts at a path with `..`, which the kernel refuses to resolve when an
     /// entry is renamed meanwhile.
     const TRIES: usize = 64;
+
     // The call rejects a mode unless it creates a file.
     let mode = if flags.contains(OFlags::CREATE) {
         mode
     } else {
         Mode::empty()
     };
+
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut outcome = Err(Errno::AGAIN);
     for _ in 0..TRIES {
@@ -57,6 +59,7 @@ fn open_by_kernel(
             break;
         }
     }
+
     outcome
 }
 
@@ -80,11 +83,13 @@ fn open_by_steps(
             }
             _ => {}
         }
+
         if let Some(target) = read_link(current_dir, &part)? {
             links += 1;
             if links > MAX_LINKS {
                 return Err(Errno::LOOP);
             }
+
             if target.as_bytes().starts_with(b"/") {
                 folders.clear();
                 let inner_path = root.link_target(Path::new(&target)).ok_or(Errno::XDEV)?;
@@ -101,6 +106,7 @@ fn open_by_steps(
             folders.push(fs::openat(current_dir, &part, flags, Mode::empty())?);
         }
     }
+
     // The path ended in a folder that is already open.
     let current_dir = folders.last().map_or(root.dir(), AsFd::as_fd);
     fs::openat(
@@ -163,6 +169,7 @@ mod tests {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             open_by_steps(&root, Path::new(path), flags, Mode::empty())
         };
+
         for path in [
             "a/in",
             "a/b/../in",
@@ -176,6 +183,7 @@ mod tests {
             file.read_to_string(&mut text).expect(path);
             assert_eq!(text, "inside", "{path}");
         }
+
         for (path, error) in [
             ("../out/secret", Errno::XDEV),
             ("a/../../out/secret", Errno::XDEV),

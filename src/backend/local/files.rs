@@ -31,17 +31,21 @@ impl Root {
             );
             failure::path_error(std::io::ErrorKind::FileTooLarge, path, &text)
         };
+
         let size = size_of(&stat);
         if size > max {
             return Err(too_large(size));
         }
+
         let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+
         // The file may grow during the read.
         let result = file.take(max.saturating_add(1)).read_to_end(&mut content);
         result.map_err(|error| self.error(path, error))?;
         if content.len() as u64 > max {
             return Err(too_large(content.len() as u64));
         }
+
         Ok(content)
     }
 
@@ -52,6 +56,7 @@ impl Root {
         if remaining == 0 {
             return Ok(Bytes::new());
         }
+
         let expected = usize::try_from(remaining).unwrap_or(usize::MAX).min(len);
         let mut content = Vec::with_capacity(expected);
         let result = file
@@ -78,6 +83,7 @@ impl Root {
         } else {
             0
         };
+
         let mode = Mode::from_raw_mode(stat.st_mode) & PERMISSIONS;
         let metadata = Metadata::new(kind, size).with_mode(mode.as_raw_mode() as u32);
         Ok(match modified(&stat) {
@@ -111,11 +117,13 @@ impl Root {
             if over.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "the call is over"));
             }
+
             let entry = entry.map_err(make_error)?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
+
             if entries.len() == MAX_ENTRIES {
                 let text = format!("has more than {MAX_ENTRIES} entries");
                 return Err(failure::path_error(
@@ -124,6 +132,7 @@ impl Root {
                     &text,
                 ));
             }
+
             let mut kind = entry.file_type();
             let mut size = 0;
             if kind == FileType::Unknown || (sizes && kind == FileType::RegularFile) {
@@ -131,13 +140,16 @@ impl Root {
                 let Ok(stat) = fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
                     continue;
                 };
+
                 kind = FileType::from_raw_mode(stat.st_mode);
                 size = size_of(&stat);
             }
+
             let kind = kind_of(kind);
             let size = if kind == EntryKind::File { size } else { 0 };
             entries.push(DirEntry::new(escape_name(name.to_bytes()), kind, size));
         }
+
         entries.sort();
         Ok(entries)
     }

@@ -39,6 +39,7 @@ fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => return done,
     }
+
     let parent = follow(path.parent().unwrap_or(Path::new("/")), links)?;
     let name = match path.components().next_back() {
         Some(Component::Normal(name)) => name,
@@ -46,6 +47,7 @@ fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
         Some(Component::ParentDir) => return Ok(parent.parent().unwrap_or(&parent).to_owned()),
         _ => return Ok(parent),
     };
+
     let full_path = parent.join(name);
     match full_path.read_link() {
         Ok(target) => {

@@ -50,6 +50,7 @@ impl Root {
             Some(_) => Parents::Expect,
             None => Parents::Make,
         };
+
         let (folder, name) = self.target_of(path, parents)?;
         let make_error = |error: Errno| self.error(path, error.into());
         let _held = lock_path(&folder, &name).map_err(make_error)?;
@@ -58,24 +59,29 @@ impl Root {
             Err(Errno::NOENT) if expected.is_none() => None,
             Err(error) => return Err(make_error(error)),
         };
+
         if let Some(stat) = &old {
             let kind = FileType::from_raw_mode(stat.st_mode);
             if kind != FileType::RegularFile {
                 return Err(not_a_file(path, kind));
             }
+
             // A rename would replace a file even if it is not writable.
             fs::accessat(&folder, &name, Access::WRITE_OK, AtFlags::EACCESS).map_err(make_error)?;
         }
+
         if let Some(expected) = expected {
             // A file of another size has changed; a very large one is not read.
             if old.as_ref().map(size_of) != Some(expected.size()) {
                 return Err(failure::conflict(path));
             }
+
             let now = read_all(folder.as_fd(), &name).map_err(|e| self.error(path, e))?;
             if ContentHash::of(&now) != expected {
                 return Err(failure::conflict(path));
             }
         }
+
         sweep(&folder, &self.swept);
         replace(folder.as_fd(), &name, old.as_ref(), content).map_err(|e| self.error(path, e))
     }
@@ -92,6 +98,7 @@ impl Root {
             let Some(target) = link.map_err(|error| self.error(path, error.into()))? else {
                 return Ok((folder, name));
             };
+
             let target = PathBuf::from(target);
             relative_path = if target.is_absolute() {
                 let inner_path = self.link_target(&target);
@@ -100,6 +107,7 @@ impl Root {
                 relative_path.parent().unwrap_or(Path::new("")).join(target)
             };
         }
+
         Err(self.error(path, Errno::LOOP.into()))
     }
 
@@ -120,6 +128,7 @@ impl Root {
                 return Err(not_a_file(path, FileType::Directory));
             }
         };
+
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = match self.open_parent(parent) {
             Err(error) if parents == Parents::Make && error.kind() == io::ErrorKind::NotFound => {
@@ -127,6 +136,7 @@ impl Root {
             }
             done => done,
         };
+
         Ok((folder.map_err(|error| self.error(path, error))?, name))
     }
 
@@ -142,11 +152,13 @@ impl Root {
                         Err(Errno::EXIST) => {}
                         Err(error) => return Err(error.into()),
                     }
+
                     self.open_parent(&so_far)?
                 }
                 done => done?,
             };
         }
+
         Ok(folder)
     }
 }
@@ -178,6 +190,7 @@ fn replace(
         // read the new one.
         fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o777))?;
     }
+
     file.write_all(content)?;
     if let Some(old) = old {
         // Only a privileged process may change the owner; for others the file belongs to this user.
@@ -185,6 +198,7 @@ fn replace(
         let _ = fs::fchown(&file, Some(owner.0), Some(owner.1));
         fs::fchmod(&file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
     }
+
     file.sync_all()?;
     temporary.rename_to(name)?;
     sync_folder(folder)
@@ -227,14 +241,17 @@ impl<'a> Temporary<'a> {
                         name,
                         placed: false,
                     };
+
                     return Ok((File::from(file), temporary));
                 }
                 Err(error) => outcome = error,
             }
+
             if outcome != Errno::EXIST {
                 break;
             }
         }
+
         Err(outcome.into())
     }
 

@@ -45,6 +45,7 @@ impl Root {
             let text = format!("workspace {path:?}: {error}");
             Error::new(ErrorKind::Config, text).with_source(error)
         };
+
         let absolute_path = std::path::absolute(path).map_err(make_error)?;
         let real_path = absolute_path.canonicalize().map_err(make_error)?;
         let flags = HANDLE | OFlags::DIRECTORY;
@@ -181,6 +182,7 @@ impl Root {
                 return Error::new(ErrorKind::Io, text).with_source(error);
             }
         };
+
         Error::new(ErrorKind::Io, format!("{path:?} {reason}")).with_source(error)
     }
 
@@ -203,5 +205,6 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> Error {
         }
         _ => (io::ErrorKind::InvalidInput, "is not a regular file"),
     };
+
     failure::path_error(kind, path, reason)
 }

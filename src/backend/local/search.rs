@@ -55,6 +55,7 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
         let (file, _) = root.open_file(&base)?;
         search.file(base, Haystack::File(&file));
     }
+
     while let Some(want) = search.next() {
         match want {
             Needed::Folder(path) => add(root, &mut search, path),
@@ -64,12 +65,14 @@ fn grep_now(root: &Root, query: &GrepQuery, over: &Cancellation) -> Result<GrepM
                     Ok((file, _)) => Haystack::File(file),
                     Err(_) => Haystack::Unreadable,
                 };
+
                 if !search.file(path, haystack) {
                     break;
                 }
             }
         }
     }
+
     Ok(search.finish())
 }
 

@@ -131,6 +131,7 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         let text = "a command needs a tokio runtime";
         return Err(Error::new(ErrorKind::Config, text));
     }
+
     let cwd = command.cwd.as_deref().unwrap_or("");
     let folder = open_cwd(root, cwd)?;
     let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
@@ -140,6 +141,7 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     } else {
         None
     };
+
     let has_cgroup = cgroup.is_some();
     let mut process = starter();
     let mark = uuid::Uuid::new_v4().simple().to_string();
@@ -160,15 +162,18 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
     let pipe = output_pipe.as_ref().and_then(PipeEnd::writer);
     let mut process = tokio::process::Command::from(process);
     process.kill_on_drop(true);
+
     // `process` holds write ends of the pipes, which would keep them open; the closure drops it.
     let spawn = move || process.spawn().map_err(failed);
     let mut child = settings.confine(spawn).await?;
+
     // Collected outside the sandbox, which hides the process table.
     let evidence = evidence(&child, &mark, pipe);
     let mut strays = Strays::new(evidence, cgroup, settings.sweeper.clone());
     if has_cgroup {
         (child, strays) = admit(child, strays).await?;
     }
+
     let group = Group::new(child.id().unwrap_or_default(), Some(strays));
     drop(folder);
     let max_output = settings.limits.max_output.unwrap_or(MAX_OUTPUT);
@@ -252,9 +257,11 @@ fn open_cwd(root: &Root, cwd: &str) -> Result<Cwd> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
         return Err(root.error(cwd, Errno::NOTDIR.into()));
     }
+
     if stat.st_nlink == 0 {
         return Err(root.error(cwd, Errno::NOENT.into()));
     }
+
     // With `/proc`, the child changes to exactly the folder that was opened.
     let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
     let path = if by_handle.exists() {
@@ -262,6 +269,7 @@ fn open_cwd(root: &Root, cwd: &str) -> Result<Cwd> {
     } else {
         root.real().join(root.relative(cwd)?)
     };
+
     Ok(Cwd {
         path,
         _held: handle,

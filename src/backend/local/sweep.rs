@@ -47,12 +47,14 @@ pub(super) fn sweep(folder: &OwnedFd, swept: &Swept) {
     if !swept.is_news(folder) {
         return;
     }
+
     // The handle of the root cannot be read from.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = fs::openat(folder, ".", flags, Mode::empty());
     let Ok(entries) = dir.and_then(Dir::new) else {
         return;
     };
+
     for entry in entries.flatten() {
         let name = entry.file_name();
         let is_ours = name

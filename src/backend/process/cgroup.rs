@@ -45,6 +45,7 @@ impl Cgroup {
         if IS_REFUSED.load(Ordering::Relaxed) {
             return None;
         }
+
         let (mount, root) = MOUNT.as_ref()?;
         let own_cgroup = own(mount, root, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
         CLEANED.call_once(|| remove_leftovers(&own_cgroup));
@@ -60,11 +61,13 @@ impl Cgroup {
 
     fn at(path: PathBuf) -> io::Result<Self> {
         fs::create_dir(&path)?;
+
         // From here on, dropping the cage removes the folder.
         let cgroup = Self {
             lock: File::open(&path)?,
             path,
         };
+
         flock(&cgroup.lock, FlockOperation::NonBlockingLockExclusive)?;
         if cgroup.path.join("cgroup.kill").exists() {
             return Ok(cgroup);
@@ -77,6 +80,7 @@ impl Cgroup {
         } else {
             ErrorKind::NotFound
         };
+
         Err(kind.into())
     }
 
@@ -163,6 +167,7 @@ fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
+
     let names = entries.flatten().take(MAX_LEFTOVERS);
     for entry in names.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
         let path = entry.path();
@@ -171,8 +176,10 @@ fn remove_leftovers(folder: &Path) {
             if locked.is_ok() {
                 drop(fs::write(path.join("cgroup.kill"), "1"));
             }
+
             locked.is_ok()
         });
+
         if is_left {
             // If killed processes have not exited yet, another process removes the cgroup later.
             remove(&path, MAX_DEPTH);

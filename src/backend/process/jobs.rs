@@ -47,6 +47,7 @@ impl Jobs {
             let text = format!("{MAX_JOBS} background commands are running or unread; stop one");
             return Err(Error::new(ErrorKind::Other, text));
         }
+
         let id = format!("bg_{}", self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (sender, outcome) = watch::channel(None);
         let job = Job {
@@ -56,11 +57,14 @@ impl Jobs {
             stop: running.stop.clone(),
             outcome,
         };
+
         tokio::spawn(async move {
             let output = running.wait(limit).await;
+
             // The receiver is gone if the command was removed.
             drop(sender.send(Some(output)));
         });
+
         jobs.insert(id.clone(), job);
         Ok(id)
     }

@@ -98,11 +98,13 @@ impl Running {
             err,
             stop,
         } = self;
+
         // Kills the group even if the list of commands still holds it when this future is dropped.
         let kill_guard = KillOnDrop(&group);
         let mut reader = pin!(async {
             tokio::join!(out.read(stdout), err.read(stderr));
         });
+
         let mut is_read = false;
         let cutoff = async {
             let deadline = sleep_until(Instant::now() + limit.unwrap_or(NO_LIMIT).min(NO_LIMIT));
@@ -112,11 +114,13 @@ impl Running {
                 () = deadline => true,
             }
         };
+
         let exit = end(&mut child, &group, ending, &mut lifeline, cutoff);
         let (status, timed_out) = while_reading(exit, reader.as_mut(), &mut is_read).await;
         if !is_read {
             is_read = timeout(DRAIN, reader.as_mut()).await.is_ok();
         }
+
         group.end_all().await;
         drop(kill_guard);
         drop(lifeline);
@@ -124,12 +128,14 @@ impl Running {
             // A process that holds the pipe and was not found is waited for only this long.
             drop(timeout(DRAIN, reader.as_mut()).await);
         }
+
         let status = status.ok();
         let mut output = CommandOutput {
             stdout: out.take(),
             stderr: err.take(),
             ..CommandOutput::default()
         };
+
         output.timed_out = timed_out;
         output.signal = status.and_then(|status| status.signal());
         output.exit_code = status.and_then(|s| s.code()).filter(|_| !timed_out);
@@ -158,6 +164,7 @@ async fn end(
         status = wait(child, group) => return (status, false),
         timed_out = over => timed_out,
     };
+
     match (ending, &mut *lifeline) {
         (Ending::Message, Some(lifeline)) => {
             // A child that does not read has ended or will be killed.
@@ -166,17 +173,20 @@ async fn end(
         }
         _ => group.terminate().await,
     }
+
     for _ in 0..2 {
         tokio::select! {
             biased;
             status = wait(child, group) => return (status, timed_out),
             () = sleep(GRACE) => {}
         }
+
         // Closing the lifeline is the last request to end; the child needs a moment to react.
         if lifeline.take().is_none() || ending == Ending::Signal {
             break;
         }
     }
+
     group.end();
     (wait(child, group).await, timed_out)
 }

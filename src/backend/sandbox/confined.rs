@@ -64,20 +64,24 @@ impl Confined {
             );
             return Err(Error::new(ErrorKind::Config, text));
         }
+
         let (confinement, runtime) = (self.clone(), Handle::current());
         let (sender, outcome) = oneshot::channel();
         let work = move || {
             // The child is registered with the runtime that started it.
             let _entered = runtime.enter();
             let result = confinement.restrict(&report).and_then(|()| start());
+
             // If the receiver is gone, the result and the started child are dropped.
             drop(sender.send(result));
         };
+
         let thread = std::thread::Builder::new().name("agentcore-sandbox".to_owned());
         thread.spawn(work).map_err(|error| {
             let text = format!("no thread for the sandbox: {error}");
             Error::new(ErrorKind::Io, text).with_source(error)
         })?;
+
         outcome.await.unwrap_or_else(|_| {
             let text = "the thread of the sandbox ended early";
             Err(Error::new(ErrorKind::Other, text))

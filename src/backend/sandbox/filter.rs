@@ -50,12 +50,15 @@ fn rules(sandbox: &Sandbox) -> Built<Rules> {
         rules.insert(call | X32, when.clone());
         rules.insert(call, when);
     };
+
     for call in [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key] {
         refuse(call, Vec::new());
     }
+
     if sandbox.any_network {
         return Ok(rules);
     }
+
     // The filter does not see operations that are submitted through io_uring.
     refuse(libc::SYS_io_uring_setup, Vec::new());
     refuse(libc::SYS_socket, sockets(sandbox)?);
@@ -63,6 +66,7 @@ fn rules(sandbox: &Sandbox) -> Built<Rules> {
         // `listen` on an unbound socket binds it to a free port.
         refuse(libc::SYS_listen, Vec::new());
     }
+
     // `MSG_FASTOPEN` connects while sending and would bypass the allowed ports.
     let fast_open = libc::MSG_FASTOPEN as u64;
     for (call, argument) in [
@@ -73,6 +77,7 @@ fn rules(sandbox: &Sandbox) -> Built<Rules> {
         let flag = masked(argument, fast_open, fast_open)?;
         refuse(call, vec![SeccompRule::new(vec![flag])?]);
     }
+
     Ok(rules)
 }
 
@@ -83,15 +88,19 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
     if sandbox.unix_sockets {
         families.push(libc::AF_UNIX);
     }
+
     if sandbox.tcp() || sandbox.udp {
         families.extend(internet);
     }
+
     let family_conditions = families.iter().map(|family| is_not(0, *family));
     let family_conditions = family_conditions.collect::<Built<Vec<_>>>()?;
     if family_conditions.is_empty() {
         return Ok(Vec::new());
     }
+
     let mut rules = vec![SeccompRule::new(family_conditions)?];
+
     // Only the usual protocols: Landlock does not check others, such as MPTCP.
     let protocols = [
         (sandbox.tcp(), libc::SOCK_STREAM, libc::IPPROTO_TCP),
@@ -106,13 +115,16 @@ fn sockets(sandbox: &Sandbox) -> Built<Vec<SeccompRule>> {
             let protocol = protocols.iter().find(|(is_allowed, socket_kind, _)| {
                 *is_allowed && u64::try_from(*socket_kind) == Ok(kind)
             });
+
             let mut conditions = is_kind.to_vec();
             if let Some((.., protocol)) = protocol {
                 conditions.extend([is_not(2, 0)?, is_not(2, *protocol)?]);
             }
+
             rules.push(SeccompRule::new(conditions)?);
         }
     }
+
     Ok(rules)
 }
 

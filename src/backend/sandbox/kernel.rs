@@ -20,6 +20,7 @@ pub(super) fn current() -> Kernel {
             abi: super::landlock::probe(),
             seccomp: super::filter::probe(),
         });
+
         thread.join().unwrap_or(Kernel {
             abi: 0,
             seccomp: false,

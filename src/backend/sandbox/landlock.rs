@@ -56,14 +56,17 @@ fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, landlock::Rule
     if abi >= ABI::V4 && !sandbox.any_network {
         ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
     }
+
     if abi >= ABI::V6 {
         if !sandbox.any_network {
             ruleset = ruleset.scope(Scope::AbstractUnixSocket)?;
         }
+
         if !sandbox.signals {
             ruleset = ruleset.scope(Scope::Signal)?;
         }
     }
+
     ruleset.create()
 }
 
@@ -81,6 +84,7 @@ fn add_paths(
         } = allowed_path;
         (path.as_path(), rights(*access, abi), *is_required)
     });
+
     let device = AccessFs::ReadFile | AccessFs::WriteFile | (all(abi) & AccessFs::Truncate);
     let devices = DEVICES.iter().map(|path| (Path::new(path), device, false));
     let private_folder = private_folder.map(|path| (path, rights(Access::Write, abi), true));
@@ -97,15 +101,18 @@ fn add_paths(
                 return Err(Error::new(ErrorKind::Config, text).with_source(error));
             }
         };
+
         let stat = fstat(&handle).map_err(|error| failed(io::Error::from(error)))?;
         let rights = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => rights,
             _ => rights & AccessFs::from_file(abi),
         };
+
         ruleset = ruleset
             .add_rule(PathBeneath::new(handle, rights))
             .map_err(failed)?;
     }
+
     Ok(ruleset)
 }
 

@@ -20,10 +20,12 @@ impl PrivateFolder {
             DirBuilder::new().mode(0o700).create(&path)?;
             Ok(path)
         };
+
         let make_error = |error: io::Error| {
             let text = format!("the sandbox needs a folder in {base:?}: {error}");
             Error::new(ErrorKind::Io, text).with_source(error)
         };
+
         create_folder().map(Self).map_err(make_error)
     }
 

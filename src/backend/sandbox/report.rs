@@ -100,11 +100,13 @@ impl fmt::Display for SandboxReport {
             0 => f.write_str("no Landlock")?,
             abi => write!(f, "Landlock {abi}")?,
         }
+
         let seccomp = if self.seccomp {
             "seccomp"
         } else {
             "no seccomp"
         };
+
         let enforced_limits: Vec<&str> = self.enforced.iter().map(|limit| limit.as_str()).collect();
         write!(f, ", {seccomp}; enforced: {}", enforced_limits.join(", "))?;
         if self.is_complete() {
@@ -144,6 +146,7 @@ pub(super) fn assess(sandbox: &Sandbox, kernel: Kernel) -> SandboxReport {
             .filter(|(_, is_requested, able)| *is_requested && *able == enforced);
         limits.map(|(limit, ..)| *limit).collect()
     };
+
     SandboxReport {
         abi,
         seccomp,

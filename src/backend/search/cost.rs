@@ -41,6 +41,7 @@ pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
             "the regular expression has {bytes} bytes; at most {MAX_BYTES} are allowed"
         )));
     }
+
     // These settings do not change the number of positions; they only reject non-UTF-8 patterns.
     let mut parser = ParserBuilder::new().utf8(false).build();
     let hir = parser
@@ -54,9 +55,11 @@ pub(super) fn searched_at_once(pattern: &str) -> Result<usize> {
              {MAX_POSITIONS} are allowed; repeat fewer times"
         )));
     }
+
     if cost.is_plain() {
         return Ok(MAX_PLAIN);
     }
+
     Ok((MAX_WORK / positions.max(1)).clamp(MIN_HEAP, MAX_HEAP))
 }
 
@@ -103,6 +106,7 @@ impl Visitor for Cost {
             HirKind::Literal(literal) => literal.0.len(),
             _ => 1,
         };
+
         self.positions = self
             .positions
             .saturating_add(own_positions.saturating_mul(times));
@@ -112,11 +116,13 @@ impl Visitor for Cost {
             HirKind::Look(_) => self.has_word_boundary = true,
             _ => {}
         }
+
         if let HirKind::Repetition(repetition) = part.kind() {
             let max_repeats = repetition.max.unwrap_or(repetition.min.saturating_add(1));
             let max_repeats = usize::try_from(max_repeats.max(1)).unwrap_or(usize::MAX);
             self.repeated.push(times.saturating_mul(max_repeats));
         }
+
         Ok(())
     }
 

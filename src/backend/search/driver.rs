@@ -160,12 +160,14 @@ pub(in super::super) async fn glob_through<B: Backend + ?Sized>(
         Err(error) if is_not_found(&error) && search.base_may_be_missing() => {}
         Err(error) => return Err(error),
     }
+
     loop {
         let (advanced_search, next) = search.run(|search| search.next()).await?;
         search = advanced_search;
         let Some(path) = next else {
             return Ok(search.finish());
         };
+
         match backend.list(&path).await {
             Ok(entries) => search = add(backend, search, path, entries).await?,
             Err(_) => search.truncate(),
@@ -191,6 +193,7 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
         let searched = search.run(move |search| search.file(base, Haystack::Bytes(&content)));
         search = searched.await?.0;
     }
+
     loop {
         let (advanced_search, next) = search.run(|search| search.next()).await?;
         search = advanced_search;
@@ -206,6 +209,7 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
                     Ok(content) => search.file(path, Haystack::Bytes(content)),
                     Err(_) => search.file(path, Haystack::Unreadable),
                 };
+
                 let (searched, wants_more) = search.run(file).await?;
                 search = searched;
                 if !wants_more {
@@ -248,9 +252,11 @@ async fn enter<B: Backend + ?Sized, K: Send + 'static>(
                 let rules = rules(&dir, &contents, search.cancellation());
                 search.add_parent_rules(rules);
             });
+
             search = step.await?.0;
         }
     }
+
     add(backend, search, base, entries).await
 }
 

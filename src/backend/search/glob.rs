@@ -37,6 +37,7 @@ impl Globber {
         let Some(last) = parts.len().checked_sub(1) else {
             return Err(invalid("the pattern is empty"));
         };
+
         let literal = parts[..last]
             .iter()
             .take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
@@ -45,6 +46,7 @@ impl Globber {
             Some(path) if !is_absolute => relative(path, root)?,
             _ => "",
         };
+
         let base = folder_path
             .split('/')
             .chain(parts[..literal].iter().copied());
@@ -53,6 +55,7 @@ impl Globber {
             .literal_separator(true)
             .build()
             .map_err(|error| invalid(error.to_string()))?;
+
         // A set with one glob: unlike `GlobMatcher`, building it reports an expression that does
         // not compile.
         let matcher = GlobSet::builder()
@@ -85,23 +88,28 @@ impl Globber {
             "" => &path,
             base => path[base.len()..].trim_start_matches('/'),
         };
+
         let matched = if self.any_depth {
             let name = relative_path.rsplit('/').next().unwrap_or(relative_path);
             self.matcher.is_match(name)
         } else {
             self.matcher.is_match(relative_path)
         };
+
         if !matched {
             return true;
         }
+
         if !self.shown.shows(&path) {
             self.found.withheld = true;
             return true;
         }
+
         if self.found.files.len() == self.limit {
             self.found.truncated = true;
             return false;
         }
+
         self.found.files.push(path);
         true
     }

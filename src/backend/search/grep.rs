@@ -62,6 +62,7 @@ impl Grepper {
         if !query.multiline {
             builder.line_terminator(Some(b'\n'));
         }
+
         let matcher = builder
             .build(&query.pattern)
             .map_err(|error| invalid(error.to_string()))?;
@@ -98,11 +99,13 @@ impl Grepper {
                 .add(glob)
                 .map_err(|error| invalid(error.to_string()))?;
         }
+
         let mut types = TypesBuilder::new();
         types.add_defaults();
         if let Some(name) = &self.file_type {
             types.select(name);
         }
+
         Ok(Filter {
             hidden: false,
             overrides: overrides
@@ -118,10 +121,12 @@ impl Grepper {
             self.found.withheld = true;
             return true;
         }
+
         let mut file = GrepFile {
             path,
             ..GrepFile::default()
         };
+
         let mut lines = Lines::new(&mut file, self.mode, self.room, self.text_room);
         let outcome = match content {
             Haystack::File(content) => self.search(content, &mut lines),
@@ -131,19 +136,23 @@ impl Grepper {
                 return true;
             }
         };
+
         let (overflowed, binary) = (lines.overflowed, lines.binary);
         let text_room = lines.text_room();
         if self.cancellation.is_cancelled() {
             self.found.truncated = true;
             return false;
         }
+
         if outcome.is_err() {
             self.found.skipped += 1;
         }
+
         // Lines before the first NUL byte of a binary file are not reported either.
         if binary || file.count == 0 {
             return true;
         }
+
         self.text_room = text_room;
         if self.mode == GrepMode::Lines {
             self.room -= file.lines.len().min(self.room);
@@ -153,9 +162,11 @@ impl Grepper {
         } else {
             self.room -= 1;
         }
+
         if !file.lines.is_empty() || self.mode != GrepMode::Lines {
             self.found.files.push(file);
         }
+
         self.found.truncated |= overflowed;
         !overflowed
     }

@@ -35,25 +35,31 @@ impl Interruptible<'_> {
     fn merged(&self, haystack: &[u8], first: Match) -> io::Result<Match> {
         let mut group = first;
         let mut line_end = end_of_line(haystack, first);
+
         // On the last line, later matches are on a line that is already reported.
         while line_end < haystack.len() {
             let offset = resumed(haystack, group);
+
             // As in the searcher, the remaining bytes are a separate haystack.
             let Some(next) = self.find(&haystack[offset..])? else {
                 break;
             };
+
             let next = next.offset(offset);
             if next.start() >= line_end {
                 break;
             }
+
             group = Match::new(first.start(), resumed(haystack, next));
             if group.end() > line_end {
                 line_end = end_of_line(haystack, next);
             }
         }
+
         if line_end == haystack.len() {
             group = group.with_end(line_end);
         }
+
         Ok(group)
     }
 }
@@ -187,12 +193,14 @@ mod tests {
             let Ok(regex) = builder.multi_line(true).dot_matches_new_line(true).build(&pattern) else {
                 return Ok(());
             };
+
             let cancellation = Cancellation::default();
             let interruptible = Interruptible {
                 regex: &regex,
                 multiline: true,
                 cancellation: &cancellation,
             };
+
             let expected = searched(&regex, &text, context);
             prop_assert_eq!(searched(interruptible, &text, context), expected);
         }

@@ -46,6 +46,7 @@ pub(super) fn check(pattern: &str) -> Result<(), TooLarge> {
             _ => {}
         }
     }
+
     at_most(braces, "`{`", MAX_BRACES)?;
     at_most(stars, "`*`", MAX_STARS)?;
     at_most(commas, "`,`", MAX_COMMAS)

@@ -75,6 +75,7 @@ impl Rules {
             if cancellation.is_cancelled() {
                 return;
             }
+
             let line = line.strip_prefix('\u{feff}').unwrap_or(line);
             let trimmed_line = line.trim_end();
             if trimmed_line.is_empty()
@@ -83,13 +84,16 @@ impl Rules {
             {
                 continue;
             }
+
             let weight = weight(trimmed_line);
             if self.weight + weight > MAX_WEIGHT {
                 break;
             }
+
             if builder.add_line(None, line).is_err() {
                 continue;
             }
+
             self.weight += weight;
             lines += 1;
             bytes += line.len();
@@ -99,9 +103,11 @@ impl Rules {
                 (lines, bytes) = (0, 0);
             }
         }
+
         if lines > 0 {
             pieces.extend(builder.build());
         }
+
         // The last matching line takes precedence.
         self.pieces.extend(pieces.into_iter().rev());
     }

@@ -53,12 +53,14 @@ impl<'a> Lines<'a> {
             self.overflowed = true;
             return false;
         };
+
         self.text_room = text_room;
         self.file.lines.push(GrepLine {
             number,
             text,
             is_match,
         });
+
         true
     }
 }

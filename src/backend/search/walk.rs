@@ -85,6 +85,7 @@ impl Walk {
             self.truncated = true;
             return;
         }
+
         // Paths of a folder's files start with its name and a slash; the order includes the slash.
         entries.sort_by_cached_key(|entry| Reverse(path_bytes(entry)));
         self.folders.push(Folder {
@@ -111,11 +112,13 @@ impl Walk {
                 self.folders.pop();
                 continue;
             };
+
             self.visited += 1;
             if self.visited > MAX_ENTRIES || self.cancellation.is_cancelled() {
                 self.truncated = true;
                 return None;
             }
+
             let path = join(&folder.path, &entry.name);
             match entry.kind {
                 EntryKind::Dir if !self.is_wanted(&path, &entry.name, true) => {}
@@ -136,6 +139,7 @@ impl Walk {
             Match::Whitelist(_) => return self.is_of_type(&path, is_dir),
             Match::None => {}
         }
+
         let folders = self.folders.iter().rev().map(|folder| &folder.rules);
         let ignored = folders
             .chain(self.parent_rules.iter().rev())
@@ -144,6 +148,7 @@ impl Walk {
             Some(ignored) => !ignored,
             None => (self.filter.hidden && name != ".git") || !name.starts_with('.'),
         };
+
         is_shown && self.is_of_type(&path, is_dir)
     }
 

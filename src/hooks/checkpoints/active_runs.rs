@@ -115,17 +115,21 @@ impl ActiveRuns {
             if let Some(run) = runs.get(cx.run_id()) {
                 outermost = Some((run.clone(), cx));
             }
+
             next = cx.parent_run();
         }
+
         let (run, cx) = outermost.unwrap_or_else(|| {
             let run = Arc::new(ActiveRun {
                 session: cx.session_id().clone(),
                 position: Mutex::default(),
                 cancellation: cx.cancellation().clone(),
             });
+
             runs.insert(cx.run_id().into(), run.clone());
             (run, cx)
         });
+
         drop(runs);
         run.update_position(cx);
         run

@@ -32,6 +32,7 @@ impl FileCheckpoints {
         let Some((folder, name)) = split_name(path) else {
             return self.resolve(path).await;
         };
+
         let folder = self.resolve(folder).await?;
         let entries = self.inner.backend.list(&folder.path).await?;
         let mut links = entries
@@ -45,6 +46,7 @@ impl FileCheckpoints {
                 format!("{}/{name}", folder.trim_end_matches('/'))
             }
         };
+
         Ok(ResolvedPath {
             path: join(&folder.path),
             relative: join(&folder.relative).into(),
@@ -90,6 +92,7 @@ impl Backend for FileCheckpoints {
         if runs.is_empty() {
             return self.inner.backend.write(path, content).await;
         }
+
         let file = self.resolve(path).await?;
         let _path_lock = self.lock_path(&file).await;
         let after = FileContent::of(content);
@@ -124,12 +127,14 @@ impl Backend for FileCheckpoints {
         if runs.is_empty() {
             return self.inner.backend.append(path, content).await;
         }
+
         let file = self.resolve(path).await?;
         let _path_lock = self.lock_path(&file).await;
         let after = match self.fingerprint(&file.path, content).await? {
             FileContent::Absent => FileContent::of(content),
             after => after,
         };
+
         self.capture_for_runs(&runs, &file, after).await?;
         self.inner
             .backend
@@ -162,6 +167,7 @@ impl Backend for FileCheckpoints {
         if runs.is_empty() {
             return self.inner.backend.set_mode(path, mode).await;
         }
+
         let file = self.resolve(path).await?;
         let _path_lock = self.lock_path(&file).await;
         let after = self.fingerprint(&file.path, &[]).await?;

@@ -113,19 +113,23 @@ impl FileCheckpoints {
                 }),
             })
         });
+
         let indexed = lookup.await?;
+
         // Content that something else has written since then is stored as well, separate from the
         // session's own.
         let is_captured = indexed.is_captured && self.is_own_content(session, file).await?;
         if is_captured && indexed.has_write {
             return Ok(());
         }
+
         let (prior_state, content) = if is_captured {
             (None, Vec::new())
         } else {
             let (prior_state, content) = self.read_state(file).await?;
             (Some(prior_state), content)
         };
+
         let (inner, id, path) = (self.inner.clone(), session.clone(), file.relative.clone());
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
@@ -143,6 +147,7 @@ impl FileCheckpoints {
                     after,
                     len: content.len() as u64,
                 };
+
                 // The loss of a record without content makes the file count as foreign, but no
                 // content is lost.
                 let is_durable = record.before.is_some();
@@ -178,6 +183,7 @@ impl FileCheckpoints {
                 if unchanged_count.is_none() && !index.is_rewound() {
                     return Ok(());
                 }
+
                 let record = ChangeRecord {
                     message: messages.len(),
                     title: None,
@@ -189,6 +195,7 @@ impl FileCheckpoints {
                     after: FileContent::Absent,
                     len: 0,
                 };
+
                 inner.storage.write(&id, index, record, &[], false)
             })
         })
@@ -201,26 +208,31 @@ impl FileCheckpoints {
         if file.is_link {
             return reject("it was a symbolic link".to_owned());
         }
+
         let metadata = match self.inner.backend.stat(&file.path).await {
             Ok(metadata) => metadata,
             Err(error) if is_not_found(&error) => return Ok((PriorState::Absent, Vec::new())),
             Err(error) => return Err(error),
         };
+
         if metadata.kind != EntryKind::File {
             return reject(format!("it was a {}", metadata.kind));
         }
+
         if metadata.size > self.max_file_size {
             let (size, max_size) = (metadata.size, self.max_file_size);
             return reject(format!(
                 "it had {size} bytes, more than the {max_size} that are kept"
             ));
         }
+
         let content = self.content(&file.path).await;
         let content = content.map_err(|error| error.context("its content could not be kept"))?;
         let prior_state = PriorState::Stored {
             mode: metadata.mode,
             fingerprint: Fingerprint::of(&content),
         };
+
         Ok((prior_state, content.into()))
     }
 
@@ -231,6 +243,7 @@ impl FileCheckpoints {
             Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
             done => return done,
         }
+
         let mut content = Vec::new();
         loop {
             let offset = content.len() as u64;
@@ -252,6 +265,7 @@ impl FileCheckpoints {
                 Err(error) if is_not_found(&error) => return Ok(FileContent::Absent),
                 Err(error) => return Err(error),
             };
+
             fingerprinter.push(&chunk);
             offset += chunk.len() as u64;
             if chunk.len() < CHUNK {

@@ -184,6 +184,7 @@ impl FileCheckpoints {
             );
             return Err(Error::new(ErrorKind::Config, text));
         }
+
         let real_root = real_root
             .ok()
             .and_then(|real_root| Some(real_root.to_str()?.into()));
@@ -200,6 +201,7 @@ impl FileCheckpoints {
             indexes: Mutex::default(),
             path_locks: [const { tokio::sync::Mutex::const_new(()) }; 64],
         };
+
         Self {
             inner: Arc::new(inner),
             max_file_size: MAX_FILE_SIZE,
@@ -232,6 +234,7 @@ impl FileCheckpoints {
                     files: paths.collect(),
                 }
             };
+
             Ok(messages.map(checkpoint).collect())
         })
         .await
@@ -263,10 +266,12 @@ impl FileCheckpoints {
                 let len = range.end - range.start;
                 bytes.extend(inner.storage.content(&from_id, range.start, len)?);
             }
+
             if bytes.is_empty() {
                 Ok(())
             } else {
                 inner.storage.create(&to_id, &bytes)?;
+
                 // A book that was read before the file existed is empty.
                 lock(&inner.indexes).remove(to_id.as_str());
                 Ok(())
@@ -290,10 +295,12 @@ impl FileCheckpoints {
             *index = None;
             let removed = inner.storage.remove(&session);
             let mut indexes = lock(&inner.indexes);
+
             // Kept if another task waits for it, because all tasks share one book.
             if Arc::strong_count(&shared) == 2 {
                 indexes.remove(&session);
             }
+
             removed
         })
         .await

@@ -67,8 +67,10 @@ impl Folder {
             } else {
                 renew(&file, index)?
             };
+
             io::Result::Ok((file, fault))
         };
+
         let (mut file, fault) = open_file().map_err(|error| failed("open", &path, error))?;
         match fault {
             None => {}
@@ -84,19 +86,23 @@ impl Folder {
             }
             Some(fault) => return Err(unreadable(session, fault)),
         }
+
         let start = index.end;
         let mut result = file.write_all(bytes);
         if durable {
             result = result.and_then(|()| file.sync_data());
         }
+
         if durable && start == 0 {
             result = result.and_then(|()| sync_folder(&self.0));
         }
+
         if let Err(error) = result {
             // If this fails as well, the next write finds an incomplete record and removes it.
             let _ = file.set_len(start);
             return Err(failed("write", &path, error));
         }
+
         Ok(start)
     }
 
@@ -121,11 +127,13 @@ impl Folder {
             if fs::symlink_metadata(&path).is_ok() {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
+
             file.set_len(0)?;
             file.write_all(bytes)?;
             file.sync_data()?;
             fs::hard_link(&copy, &path)
         };
+
         let write = || {
             let file = lock(&copy, true)?.ok_or(io::ErrorKind::NotFound)?;
             let result = fill(&file);
@@ -133,6 +141,7 @@ impl Folder {
             result?;
             sync_folder(&self.0)
         };
+
         write().map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => already_exists(session),
             _ => failed("write", &path, error),
@@ -146,10 +155,12 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         };
+
         let remove = || {
             // A writer that waits for this lock creates a new file afterwards.
             let lock_file = lock(&path, false)?;
             let mut removed = false;
+
             // Renamed damaged files and incomplete copies hold contents of files as well.
             for entry in fs::read_dir(&self.0)? {
                 let name = entry?.file_name();
@@ -158,12 +169,15 @@ impl Folder {
                     removed |= unlink(&self.0.join(name))?;
                 }
             }
+
             removed |= lock_file.is_some() && unlink(&path)?;
             if removed {
                 sync_folder(&self.0)?;
             }
+
             io::Result::Ok(removed)
         };
+
         remove().map_err(|error| failed("remove", &path, error))
     }
 
@@ -176,13 +190,16 @@ impl Folder {
                 if let Some(id) = name.to_str().and_then(id_of) {
                     let modified_time = entry.metadata().and_then(|found| found.modified());
                     let age = modified_time.ok().and_then(|time| time.elapsed().ok());
+
                     // A session is as old as its newest file.
                     let session_age = sessions.entry(id.into()).or_insert(age);
                     *session_age = (*session_age).min(age);
                 }
             }
+
             io::Result::Ok(sessions.into_iter().collect())
         };
+
         list().map_err(|error| failed("list", &self.0, error))
     }
 
@@ -209,11 +226,14 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
             let text = "something that is not a regular file has its name";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+
         let file = match options().create(create).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => return Ok(None),
             opened => opened?,
         };
+
         file.lock()?;
+
         // The previous holder of the lock may have removed or renamed the file.
         let metadata = file.metadata()?;
         match fs::symlink_metadata(path) {
@@ -268,9 +288,11 @@ fn id_of(name: &str) -> Option<String> {
                 && parsed_number.is_some_and(|parsed_number| parsed_number.to_string() == number)
         }
     };
+
     if !is_own {
         return None;
     }
+
     let mut remaining = name;
     let mut bytes = Vec::new();
     while let Some(first) = remaining.chars().next() {
@@ -278,9 +300,11 @@ fn id_of(name: &str) -> Option<String> {
             '%' => (u8::from_str_radix(remaining.get(1..3)?, 16).ok()?, 3),
             _ => (u8::try_from(first).ok()?, first.len_utf8()),
         };
+
         bytes.push(byte);
         remaining = &remaining[len..];
     }
+
     let id = String::from_utf8(bytes).ok()?;
     (encoded(&id) == name).then_some(id)
 }

@@ -108,6 +108,7 @@ impl SessionIndex {
         {
             self.captured.clear();
         }
+
         // Records without a change are skipped, because they may name a later message than the
         // changes.
         let last = self.entries.iter().rfind(|entry| entry.is_change());
@@ -117,6 +118,7 @@ impl SessionIndex {
         if record.before.is_some() && record.root.is_none() {
             self.captured.insert(record.path.clone());
         }
+
         self.end = end;
         self.entries.push(Entry {
             replacements: self.unchanged_prefixes.len(),
@@ -193,11 +195,13 @@ impl SessionIndex {
                     message = entry.record.message.min(last);
                     return (entry, message);
                 }
+
                 // A rewind comes after everything else before the next message.
                 let next = match message {
                     usize::MAX => message,
                     next => next.saturating_sub(1),
                 };
+
                 (entry, next)
             })
             .collect();
@@ -235,17 +239,20 @@ impl SessionIndex {
             if change.title.is_none() {
                 change.title.clone_from(&record.title);
             }
+
             let file = (record.root.clone(), record.path.clone());
             if !change.files.contains(&file) {
                 change.files.push(file);
             }
         }
+
         messages
     }
 
     /// The earlier state of each file that was changed at or after `message`, by path.
     pub(super) fn targets(&self, message: usize) -> Vec<Target> {
         let mut targets = BTreeMap::<File<'_>, Target>::new();
+
         // The contents that each file had, or got from this session, before the current entry;
         // other contents are foreign.
         let mut own_contents = HashMap::<File<'_>, HashSet<FileContent>>::new();
@@ -258,6 +265,7 @@ impl SessionIndex {
             let record = &entry.record;
             let own_contents = own_contents.entry(entry.file()).or_default();
             let prior_content = record.before.as_ref().and_then(PriorState::content);
+
             // A rewind overwrites foreign content only if the caller requested it.
             if let Some(target) = targets.get_mut(&entry.file())
                 && !record.rewound
@@ -265,6 +273,7 @@ impl SessionIndex {
                 target.was_changed_outside |=
                     prior_content.is_some_and(|content| !own_contents.contains(&content));
             }
+
             own_contents.extend(prior_content);
             own_contents.insert(record.after);
             if let (true, Some(prior_state)) =
@@ -281,12 +290,15 @@ impl SessionIndex {
                 });
             }
         }
+
         let owned_targets = targets.into_iter().map(|(file, mut target)| {
             target.own_contents = own_contents.remove(&file).unwrap_or_default();
+
             // Restoring a missing file loses nothing.
             target.own_contents.insert(FileContent::Absent);
             target
         });
+
         owned_targets.collect()
     }
 

@@ -188,22 +188,27 @@ pub(super) fn scan(
             let is_torn = content_offset == size;
             return Ok(Some(if is_torn { Fault::Torn } else { Fault::Damaged }));
         }
+
         let record = match parse(&line) {
             Ok(record) => record,
             Err(fault) => return Ok(Some(fault)),
         };
+
         let end = content_offset.saturating_add(record.len).saturating_add(1);
         if end > size {
             return Ok(Some(Fault::Torn));
         }
+
         each(ReadRecord {
             record,
             start,
             content_offset,
             end,
         });
+
         start = file.seek(SeekFrom::Start(end))?;
     }
+
     Ok(None)
 }
 
@@ -255,6 +260,7 @@ mod tests {
                 after: content,
                 len: 0,
             };
+
             let (bytes, _) = write(&record, b"").unwrap();
             let line = String::from_utf8(bytes.clone()).unwrap();
             let json = format!(
@@ -267,6 +273,7 @@ mod tests {
             let fault = scan(BufReader::new(Cursor::new(bytes)), |read_record| {
                 read_records.push(read_record.record);
             });
+
             assert_eq!(fault.unwrap(), None);
             assert_eq!(read_records[0].before, record.before);
             assert_eq!(read_records[0].unchanged_messages, Some(2));

@@ -124,10 +124,12 @@ impl fmt::Display for FileChange {
         if self.outcome == RewindOutcome::Elsewhere {
             return f.write_str(": not of this workspace");
         }
+
         match (self.lines_added, self.lines_removed) {
             (Some(added), Some(removed)) => write!(f, " (+{added} -{removed} lines)")?,
             _ => write!(f, " ({} to {} bytes)", self.bytes_now, self.bytes_then)?,
         }
+
         match &self.outcome {
             RewindOutcome::Planned | RewindOutcome::Done | RewindOutcome::Elsewhere => Ok(()),
             RewindOutcome::Conflict => f.write_str(": another program has changed it"),

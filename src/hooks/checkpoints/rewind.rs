@@ -63,16 +63,20 @@ impl FileCheckpoints {
             let text = format!("session {session:?} has a run going on; rewind when it has ended");
             return Err(Error::new(ErrorKind::SessionBusy, text));
         }
+
         let plan = self.with_index(session, move |_, index| {
             Ok((index.targets(message), index.last_changed_message()))
         });
+
         let (mut targets, last) = plan.await?;
+
         // Files to remove come first, because one may be in the way of a file that is restored.
         targets.sort_by_key(|target| target.before != PriorState::Absent);
         let position = Position {
             message: last.unwrap_or(message),
             title: None,
         };
+
         let session = Arc::<str>::from(session);
         let mut changes = Vec::new();
         for target in &targets {
@@ -81,6 +85,7 @@ impl FileCheckpoints {
                 None => self.rewind_file(&session, &position, target, mode).await,
             });
         }
+
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Rewind { changes })
     }
@@ -102,6 +107,7 @@ impl FileCheckpoints {
             lines_added: None,
             lines_removed: None,
         };
+
         let outcome = self
             .try_rewind(session, position, target, mode, &mut change)
             .await;
@@ -110,6 +116,7 @@ impl FileCheckpoints {
             Ok(Outcome::Change(outcome)) => outcome,
             Err(error) => RewindOutcome::Failed(error.to_string()),
         };
+
         Some(change)
     }
 
@@ -125,10 +132,12 @@ impl FileCheckpoints {
         if let PriorState::NotStored(reason) = &target.before {
             return Ok(Outcome::Change(RewindOutcome::NotKept(reason.clone())));
         }
+
         let file = self.resolve(&target.path).await?;
         if file.relative != target.path {
             return Err(Error::other("a symbolic link has taken its place"));
         }
+
         let _path_lock = self.lock_path(&file).await;
         let current = self.read_current(&file).await?;
         let target_content = target.before.content().unwrap_or(FileContent::Absent);
@@ -142,9 +151,11 @@ impl FileCheckpoints {
             ) => metadata.mode.is_none_or(|own| own == *mode),
             _ => true,
         };
+
         if has_content && has_mode {
             return Ok(Outcome::Unchanged);
         }
+
         let target_state = self.read_target(session, target).await?;
         describe(change, &current, &target_state);
         let may_overwrite = mode == RewindMode::Overwrite
@@ -153,9 +164,11 @@ impl FileCheckpoints {
         if !may_overwrite {
             return Ok(Outcome::Change(RewindOutcome::Conflict));
         }
+
         if mode == RewindMode::DryRun {
             return Ok(Outcome::Change(RewindOutcome::Planned));
         }
+
         let is_private = current.metadata.is_none() && is_private(&target_state);
         let steps = [
             // The file is emptied until its mode keeps others from reading it.
@@ -166,6 +179,7 @@ impl FileCheckpoints {
             self.capture(session, position.clone(), Origin::Rewind, &file, after)
                 .await?;
         }
+
         self.restore(&file, &current, target_state, has_content)
             .await?;
         Ok(Outcome::Change(RewindOutcome::Done))
@@ -188,6 +202,7 @@ impl FileCheckpoints {
             }
             Err(error) => return Err(error),
         };
+
         if metadata.size > self.max_file_size {
             return Ok(CurrentState {
                 metadata: Some(metadata),
@@ -195,6 +210,7 @@ impl FileCheckpoints {
                 content: None,
             });
         }
+
         let content = self.content(&file.path).await?;
         Ok(CurrentState {
             metadata: Some(metadata),
@@ -224,6 +240,7 @@ impl FileCheckpoints {
         let content = self.with_index(session, move |inner, _| {
             inner.storage.content(&id, offset, len)
         });
+
         let content = content.await?;
         if Fingerprint::of(&content) == fingerprint {
             Ok(content)
@@ -249,21 +266,25 @@ impl FileCheckpoints {
         let Some((content, mode)) = target_state else {
             return backend.remove(path).await;
         };
+
         let mut expected = current.content.as_ref().map(|old| ContentHash::of(old));
         if current.metadata.is_none() && is_private {
             backend.write(path, b"").await?;
             expected = Some(ContentHash::of(b""));
         }
+
         if !has_content {
             if let Some(mode) = mode.filter(|_| is_private) {
                 // The owner needs write access for the next step.
                 self.set_mode(path, |own| own & (mode | 0o700)).await?;
             }
+
             match expected {
                 Some(old) => backend.write_if_unchanged(path, old, &content).await?,
                 None => backend.write(path, &content).await?,
             }
         }
+
         match mode {
             Some(mode) => self.set_mode(path, |_| mode).await,
             None => Ok(()),
@@ -295,6 +316,7 @@ fn other_workspace(root: &str, target: &Target) -> FileChange {
         PriorState::Absent => FileAction::Delete,
         PriorState::Stored { .. } | PriorState::NotStored(_) => FileAction::Change,
     };
+
     FileChange {
         path: join_root(root, &target.path),
         action,
@@ -312,11 +334,13 @@ fn describe(change: &mut FileChange, current: &CurrentState, target_state: &Targ
         (None, Some(_)) => FileAction::Create,
         (Some(_), Some(_)) => FileAction::Change,
     };
+
     change.bytes_now = current.metadata.map_or(0, |metadata| metadata.size);
     let old = match (&current.metadata, &current.content) {
         (None, _) => Some(&[][..]),
         (Some(_), content) => content.as_deref(),
     };
+
     let new = target_state
         .as_ref()
         .map_or(&[][..], |(content, _)| content);
@@ -335,14 +359,17 @@ fn lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     for line in new.split_inclusive('\n') {
         *count.entry(line).or_default() += 1;
     }
+
     for line in old.split_inclusive('\n') {
         *count.entry(line).or_default() -= 1;
     }
+
     let sum_with = |sign: isize| {
         count
             .values()
             .map(|count| (count * sign).max(0))
             .sum::<isize>()
     };
+
     Some((sum_with(1).unsigned_abs(), sum_with(-1).unsigned_abs()))
 }

@@ -59,6 +59,7 @@ impl Storage {
             #[cfg(unix)]
             Self::Folder(folder) => folder.append(session, index, &bytes, durable)?,
         };
+
         #[cfg(not(unix))]
         let _ = durable;
         index.push(ReadRecord {
@@ -67,6 +68,7 @@ impl Storage {
             content_offset: start + content_offset as u64,
             end: start + bytes.len() as u64,
         });
+
         Ok(())
     }
 
@@ -99,6 +101,7 @@ impl Storage {
                 if logs.contains_key(session) {
                     return Err(already_exists(session));
                 }
+
                 logs.insert(session.to_owned(), bytes.to_vec());
                 Ok(())
             }
@@ -146,6 +149,7 @@ impl Storage {
                 folder.read(session, &mut index)?;
             }
         }
+
         Ok(index)
     }
 }

@@ -33,19 +33,23 @@ impl Skill {
                 "its name is longer than {MAX_NAME} characters; {omitted_count} are left out"
             ));
         }
+
         if name.is_empty() {
             name = one_line(folder, MAX_NAME).0;
         }
+
         let raw_description = front.description.as_deref().unwrap_or_default();
         let (description, omitted_count) = one_line(raw_description, MAX_DESCRIPTION);
         if description.is_empty() {
             complaints.push("it has no description, so the model cannot choose it".to_owned());
         }
+
         if omitted_count > 0 {
             complaints.push(format!(
                 "its description is longer than {MAX_DESCRIPTION} characters; {omitted_count} are left out"
             ));
         }
+
         Self {
             name,
             description,

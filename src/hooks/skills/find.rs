@@ -60,9 +60,11 @@ pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
                 ));
                 return search.with_warning_count();
             }
+
             search.visit(backend, folder, &mut stack).await;
         }
     }
+
     search.with_warning_count()
 }
 
@@ -75,13 +77,16 @@ impl Search {
             Err(error) if is_not_found(&error) => return,
             Err(error) => return self.warn(format!("{} was not searched: {error}", folder.path)),
         };
+
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Symlink);
         if entries.iter().any(|e| e.name == FILE && is_file(e.kind)) {
             self.read(backend, &folder.path).await;
         }
+
         if folder.is_link {
             return;
         }
+
         // `left` is a stack, so the first entry is pushed last.
         for entry in entries.iter().rev() {
             let is_link = entry.kind == EntryKind::Symlink;
@@ -89,11 +94,13 @@ impl Search {
             if !is_folder || entry.name == FILE || SKIPPED.contains(&&*entry.name) {
                 continue;
             }
+
             let path = join(&folder.path, &entry.name);
             if folder.depth == MAX_DEPTH {
                 self.warn(format!("{path} was not searched: it lies too deep"));
                 continue;
             }
+
             stack.push(Folder {
                 path,
                 depth: folder.depth + 1,
@@ -107,24 +114,29 @@ impl Search {
         if !self.files.insert(path.clone()) {
             return;
         }
+
         if path.contains(|c: char| c.is_control() || is_hidden(c)) {
             let text = format!("{path:?} is left out: its path has characters that do not show");
             return self.warn(text);
         }
+
         let content = match backend.read_range(&path, 0, MAX_HEAD).await {
             Ok(content) => content,
             Err(error) => return self.warn(format!("{path} was not read: {error}")),
         };
+
         let front_matter = match front_matter::read(&content) {
             Ok(front_matter) => front_matter,
             Err(wrong) => return self.warn(format!("{path} is left out: {wrong}")),
         };
+
         let name = folder.rsplit('/').next().unwrap_or_default();
         let mut complaints = Vec::new();
         let skill = Skill::new(path, name, &front_matter, &mut complaints);
         for complaint in complaints {
             self.warn(format!("{}: {complaint}", skill.path));
         }
+
         match self.skills.iter().find(|other| other.name == skill.name) {
             None => self.skills.push(skill),
             Some(first) => {

@@ -25,15 +25,18 @@ pub(super) fn read(content: &[u8]) -> Result<FrontMatter, String> {
     let Some(yaml) = split(content)? else {
         return Ok(FrontMatter::default());
     };
+
     let yaml = std::str::from_utf8(yaml).map_err(|_| "its front matter is not UTF-8".to_owned())?;
     if yaml.trim().is_empty() {
         return Ok(FrontMatter::default());
     }
+
     // Metadata is small; without limits, aliases could expand without bound.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: MAX_EVENTS, max_nodes: MAX_EVENTS },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
     };
+
     serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
         let error = error.without_snippet().to_string();
         let error = text::truncate(&error, MAX_ERROR_CHARS);
@@ -53,8 +56,10 @@ fn split(content: &[u8]) -> Result<Option<&[u8]>, String> {
         if is_fence(line) {
             return Ok(Some(&content[start..end]));
         }
+
         end += line.len();
     }
+
     Err("its front matter has no end; close it with a line ---".to_owned())
 }
 

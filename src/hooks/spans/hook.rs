@@ -103,22 +103,27 @@ impl TracingHook {
         if !names.is_empty() {
             pair.set("tool_call_names", names);
         }
+
         if let Some(reason) = &response.stop_reason {
             pair.set("stop_reason", reason.as_str());
             let reasons = format!("[\"{}\"]", reason.as_str());
             pair.record_text("gen_ai.response.finish_reasons", &reasons);
         }
+
         if !response.id.is_empty() {
             pair.set("response_id", &*response.id);
             pair.record_text("gen_ai.response.id", &response.id);
         }
+
         if !response.model.is_empty() {
             pair.set("response_model", &*response.model);
             pair.record_text("gen_ai.response.model", &response.model);
         }
+
         if self.content {
             pair.record_text("gen_ai.output.messages", &content::output(response));
         }
+
         note_usage(pair, &response.usage);
     }
 }
@@ -130,6 +135,7 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
             pair.span.record(field, count);
         }
     };
+
     // The semantic conventions include cached tokens in the input.
     let (input, output) = (usage.context_tokens(), usage.output_tokens);
     let (cache_reads, cache_writes) = (usage.cache_read_tokens, usage.cache_write_tokens);
@@ -216,6 +222,7 @@ impl Hook for TracingHook {
         if !pair.is_seen() {
             return next.run(request).await;
         }
+
         note_run(&mut pair, &cx);
         pair.set("model", model.id());
         pair.set("turn", cx.turn());
@@ -224,23 +231,28 @@ impl Hook for TracingHook {
             pair.set("max_tokens", max_tokens);
             pair.span.record("gen_ai.request.max_tokens", max_tokens);
         }
+
         if let Some(temperature) = request.temperature {
             pair.set("temperature", temperature);
             pair.span.record("gen_ai.request.temperature", temperature);
         }
+
         if self.content && !pair.span.is_disabled() {
             let instructions = content::instructions(&request.system);
             if !instructions.is_empty() {
                 pair.record_text("gen_ai.system_instructions", &instructions);
             }
+
             let input = content::input(&request.messages);
             pair.record_text("gen_ai.input.messages", &input);
         }
+
         let result = next.run(request).instrument(pair.span.clone()).await;
         match &result {
             Ok(response) => self.note_response(&mut pair, response),
             Err(error) => note_error(&mut pair, error),
         }
+
         result
     }
 
@@ -253,6 +265,7 @@ impl Hook for TracingHook {
         if !pair.is_seen() {
             return next.run(call).await;
         }
+
         note_run(&mut pair, &cx);
         pair.set("tool_name", &*call.name);
         pair.set("tool_call_id", &*call.id);
@@ -260,6 +273,7 @@ impl Hook for TracingHook {
         if self.content {
             pair.record_text("gen_ai.tool.call.arguments", &call.args.to_string());
         }
+
         let entry = open_spans.enter(call.id.clone(), pair.place());
         let (id, span) = (call.id.clone(), pair.span.clone());
         let result = next.run(call).instrument(span).await;
@@ -267,11 +281,13 @@ impl Hook for TracingHook {
         match &result {
             Ok(_) => {
                 let content = self.content;
+
                 // Hooks that run after this one may still change or suppress the output.
                 cx.on_result(id, move |result| note_result(&mut pair, result, content));
             }
             Err(error) => note_error(&mut pair, error),
         }
+
         result
     }
 }

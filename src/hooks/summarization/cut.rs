@@ -61,8 +61,10 @@ pub fn split_index(messages: &Messages, max_tokens: u64, counter: &dyn TokenCoun
         if tokens > max_tokens && index < messages.len() {
             break;
         }
+
         index -= 1;
     }
+
     let is_legal = boundaries(messages);
     (0..=index)
         .rev()
@@ -85,6 +87,7 @@ fn boundaries(messages: &Messages) -> Vec<bool> {
             message => open_calls.extend(message.tool_calls().map(|call| call.id.clone())),
         }
     }
+
     is_legal.push(open_calls.is_empty());
     is_legal
 }

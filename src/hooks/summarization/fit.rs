@@ -41,14 +41,17 @@ pub(super) fn fit(
         shorten_results(&mut request, counter, limit, |saved| {
             is_within_limit(estimated_tokens.saturating_sub(saved))
         });
+
         estimated_tokens = request.count_tokens(counter);
     }
+
     let tokens = measure.tokens(estimated_tokens);
     let reserved_tokens = tokens.saturating_add(tokens / SLACK);
     let room = window.saturating_sub(reserved_tokens).max(SHORTEST_ANSWER);
     if room < u64::from(answer) {
         request.max_output_tokens = u32::try_from(room).ok();
     }
+
     FittedRequest {
         request,
         estimated_tokens,
@@ -76,8 +79,10 @@ fn shorten_results(
         if is_enough(total(savings)) || cap <= SHORTEST {
             break;
         }
+
         cap = (cap / 2).max(SHORTEST);
     }
+
     for (at, tokens) in results.into_iter().filter(|(_, tokens)| *tokens > cap) {
         if let Some(message) = request.messages.get(at) {
             let short_message = Arc::new(shortened(message, cap as f64 / tokens as f64));

@@ -208,9 +208,11 @@ impl Compactor for SummarizationHook {
             share: self.keep,
             tokens: window / 4,
         };
+
         let Some(cut_index) = cut(messages, start, retention, &*request.counter) else {
             return Ok(None);
         };
+
         let max_chars = usize::try_from(window.saturating_mul(4)).unwrap_or(usize::MAX);
         let old = messages.iter().skip(start).take(cut_index - start);
         let entries = transcript(old, max_chars);
@@ -221,6 +223,7 @@ impl Compactor for SummarizationHook {
             window,
             timeout: self.timeout,
         };
+
         let summary = summarizer.summarize(old_summary, &entries).await?;
         Ok(Some(Compaction::new(summary, cut_index)))
     }

@@ -34,6 +34,7 @@ pub(super) fn prompt(piece: &str, old_summary: Option<&str>, max_words: usize) -
         );
         write_block(&mut prompt, BEFORE, old_summary);
     }
+
     write_block(&mut prompt, CONVERSATION, piece);
     let _ = write!(
         prompt,
@@ -108,10 +109,12 @@ fn first_words(text: &str, max: usize) -> &str {
             if words == max {
                 return text[..at].trim_end();
             }
+
             is_in_word = true;
             words += 1;
         }
     }
+
     // Text without spaces has words of any length; ten characters per word is a safe bound.
     head(text, max.saturating_mul(10)).0
 }

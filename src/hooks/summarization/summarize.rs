@@ -51,6 +51,7 @@ impl Summarizer<'_> {
                     if error.kind() != ErrorKind::ContextTooLong || tokens <= SHORTEST_PIECE {
                         return Err(error);
                     }
+
                     let halves = pieces(&[piece], tokens.div_ceil(2), counter);
                     halves
                         .into_iter()
@@ -59,6 +60,7 @@ impl Summarizer<'_> {
                 }
             }
         }
+
         summary.ok_or_else(empty)
     }
 
@@ -75,10 +77,12 @@ impl Summarizer<'_> {
         if response.stop_reason == Some(StopReason::Refusal) {
             return Err(Error::new(ErrorKind::Refused, "the summarizer refused"));
         }
+
         let summary = prompt::summary(&response.text(), words);
         if summary.is_empty() {
             return Err(empty());
         }
+
         Ok(summary)
     }
 

@@ -68,6 +68,7 @@ fn write_message(out: &mut String, who: &str, message: &Message) {
                 } else {
                     "a document"
                 };
+
                 let _ = write!(out, "{who} sent {kind} ({name})\n\n");
             }
             // Thinking and provider blocks are not part of the summary.
@@ -134,11 +135,13 @@ pub(super) fn pieces(
             pieces.push_back(std::mem::take(&mut piece));
             room = max_tokens;
         }
+
         if tokens <= room {
             piece.push_str(entry);
             room -= tokens;
             continue;
         }
+
         let share = max_tokens as f64 / tokens as f64;
         let chars = (entry.chars().count() as f64 * share).max(1.0) as usize;
         let mut remaining = entry.as_str();
@@ -148,9 +151,11 @@ pub(super) fn pieces(
             remaining = &remaining[start.len()..];
         }
     }
+
     if !piece.is_empty() {
         pieces.push_back(piece);
     }
+
     pieces
 }
 

@@ -22,6 +22,7 @@ pub fn analyse(command: &str) -> Analysis {
         cx.note(Reason::Limit("length"));
         return cx.found;
     }
+
     let mut dropped = String::new();
     let mut text = command;
     for c in command.chars() {
@@ -29,11 +30,13 @@ pub fn analyse(command: &str) -> Analysis {
             cx.note(Reason::Character(c));
         }
     }
+
     if command.contains(|c: char| c == '\0' || is_hidden(c)) {
         // Some shells drop them: what is denied without them stays denied.
         dropped.extend(command.chars().filter(|&c| c != '\0' && !is_hidden(c)));
         text = &dropped;
     }
+
     // A parser that stops has noted why.
     let _noted = Parser::new(text, &mut cx).script();
     inspect(&mut cx);

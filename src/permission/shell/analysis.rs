@@ -48,6 +48,7 @@ impl Analysis {
                 } => self.values.get(name),
                 _ => None,
             };
+
             match known {
                 Some(values) if all.len() * values.len() <= 16 => {
                     all = all
@@ -60,6 +61,7 @@ impl Analysis {
                     .for_each(|head| head.parts.push(part.clone())),
             }
         }
+
         all
     }
 

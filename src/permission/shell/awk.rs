@@ -12,10 +12,12 @@ pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
         if !prefix.starts_with('-') || prefix == "-" {
             break;
         }
+
         if prefix == "--" {
             at += 1;
             break;
         }
+
         match prefix.as_bytes()[1] {
             b'F' | b'v' => at += 1 + usize::from(prefix.len() == 2),
             _ => {
@@ -24,11 +26,13 @@ pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
             }
         }
     }
+
     let Some(program) = args.get(at) else { return };
     let Some(text) = program.literal() else {
         cx.note(Reason::InlineCode(name.to_owned()));
         return;
     };
+
     if text.contains('@')
         || ["system", "getline", "/inet", "extension"]
             .iter()
@@ -65,6 +69,7 @@ fn prints_to(program: &str, mark: char) -> bool {
                 _ => {}
             }
         }
+
         false
     })
 }

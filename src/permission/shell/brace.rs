@@ -16,6 +16,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
     {
         return Some(vec![word]);
     }
+
     let braces = word
         .parts
         .iter()
@@ -24,6 +25,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
     if braces > MOST * 4 {
         return None;
     }
+
     let mut done = Vec::new();
     let mut open = vec![word.parts];
     let (mut rounds, mut work) = (0, 0);
@@ -33,6 +35,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
         if rounds > MOST * 4 || work > MOST_WORK || done.len() + open.len() > MOST {
             return None;
         }
+
         match first_group(&parts) {
             None => done.push(Word {
                 parts: parts.into_iter().map(settle).collect(),
@@ -41,6 +44,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
                 if items.len() > MOST {
                     return None;
                 }
+
                 for item in items.into_iter().rev() {
                     let mut next = parts[..start]
                         .iter()
@@ -54,6 +58,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
             }
         }
     }
+
     Some(done)
 }
 
@@ -79,9 +84,11 @@ fn first_group(parts: &[Part]) -> Option<Group> {
         if *part != Part::Brace('{') {
             continue;
         }
+
         let Some((end, commas)) = closing(parts, start) else {
             continue;
         };
+
         if !commas.is_empty() {
             let mut items = Vec::new();
             let mut from = start + 1;
@@ -89,8 +96,10 @@ fn first_group(parts: &[Part]) -> Option<Group> {
                 items.push(parts[from..comma].to_vec());
                 from = comma + 1;
             }
+
             return Some(Group { start, end, items });
         }
+
         if let [
             Part::Text {
                 text,
@@ -102,6 +111,7 @@ fn first_group(parts: &[Part]) -> Option<Group> {
             return Some(Group { start, end, items });
         }
     }
+
     None
 }
 
@@ -121,6 +131,7 @@ fn closing(parts: &[Part], start: usize) -> Option<(usize, Vec<usize>)> {
             _ => {}
         }
     }
+
     None
 }
 
@@ -130,6 +141,7 @@ fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
     if !(2..=3).contains(&ends.len()) {
         return None;
     }
+
     let letters = |s: &str| s.len() == 1 && s.as_bytes()[0].is_ascii_alphabetic();
     let number = |s: &str| s.parse::<i64>().ok();
     let (from, to, is_letters) = if letters(ends[0]) && letters(ends[1]) {
@@ -138,6 +150,7 @@ fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
     } else {
         (number(ends[0])?, number(ends[1])?, false)
     };
+
     let plain = |s: &str| !s.trim_start_matches('-').starts_with('0') || s == "0";
     let known = ends.len() == 2
         && from.abs_diff(to) < MOST as u64
@@ -145,15 +158,18 @@ fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
     if !known {
         return Some(vec![Word::unknown().parts]);
     }
+
     let run: Vec<i64> = if from <= to {
         (from..=to).collect()
     } else {
         (to..=from).rev().collect()
     };
+
     let text = |n: i64| match u8::try_from(n) {
         Ok(byte) if is_letters => char::from(byte).to_string(),
         _ => n.to_string(),
     };
+
     Some(
         run.into_iter()
             .map(|n| {

@@ -57,6 +57,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         "popd" => cx.found.directories.push(Word::unknown()),
         _ => return false,
     }
+
     true
 }
 
@@ -114,14 +115,18 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
                 Some((variable, _)) if is_name(variable) => cx.assign(variable, None, exported),
                 _ => cx.note(Reason::Builtin(name.to_owned())),
             }
+
             continue;
         };
+
         if text.starts_with(['-', '+']) {
             if text[1..].contains(['n', 'i', 'f', 'u', 'l', 'c']) {
                 cx.note(Reason::Builtin(format!("{name} {text}")));
             }
+
             continue;
         }
+
         let variable = text.split(['=', '+']).next().unwrap_or_default();
         if !is_name(variable) {
             cx.note(Reason::Builtin(name.to_owned()));
@@ -131,6 +136,7 @@ fn declares(cx: &mut Context, name: &str, args: &[Word], exported: bool) {
                 // The text of an array is expanded once more.
                 cx.note(Reason::Builtin(name.to_owned()));
             }
+
             let value = value.map(Word::from_text);
             cx.assign(variable, value.as_ref(), exported);
         } else if exported {
@@ -147,13 +153,16 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
             if name == "wait" && word.is_number() {
                 continue;
             }
+
             cx.note(Reason::Builtin(name.to_owned()));
             cx.any_text = true;
             continue;
         };
+
         if std::mem::take(&mut skips_value) {
             continue;
         }
+
         if let Some(options) = text.strip_prefix('-') {
             match name {
                 "read" if !options.contains('a') => {
@@ -180,6 +189,7 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
             cx.note(Reason::Builtin(name.to_owned()));
         }
     }
+
     if name == "read" {
         cx.texts.insert("REPLY".to_owned());
     }
@@ -198,10 +208,12 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
             cx.note(Reason::Builtin(format!("{name} -v")));
         }
     }
+
     let unknown_operator = args.windows(2).any(|pair| {
         pair.iter()
             .all(|w| w.is_dynamic() && w.literal_prefix().is_empty())
     });
+
     if unknown_operator {
         cx.note(Reason::Builtin(format!("{name} -v")));
     }
@@ -217,13 +229,16 @@ fn may_be_operator(cx: &Context, part: &Part) -> bool {
     else {
         return false;
     };
+
     let Some(name) = name.as_deref().filter(|name| is_name(name) && *name != "_") else {
         return true;
     };
+
     let plain = |text: &String| {
         let mut bytes = text.bytes();
         !text.starts_with('-') && bytes.all(|b| b.is_ascii_alphanumeric() || b"_./-".contains(&b))
     };
+
     let values = cx.constants.get(name).into_iter().flatten();
     cx.any_text
         || cx.texts.contains(name) && cx.unknown.contains(name)

@@ -112,14 +112,17 @@ impl Source {
             if std::mem::take(&mut is_value) {
                 continue;
             }
+
             let Some(text) = word.literal() else {
                 return Self::Words;
             };
+
             if let Some(option) = text.strip_prefix("--") {
                 let option = option.split('=').next().unwrap_or_default();
                 if is_one_of(long, option) {
                     return Self::Words;
                 }
+
                 if matches!(option, "version" | "help" | "test") {
                     return Self::None;
                 }
@@ -127,6 +130,7 @@ impl Source {
                 if text[1..].contains(|c| letters.contains(c)) {
                     return Self::Words;
                 }
+
                 match text.as_str() {
                     "-V" | "-v" | "-h" => return Self::None,
                     "-m" => {
@@ -142,8 +146,10 @@ impl Source {
             } else {
                 return Self::File(text);
             }
+
             is_value = takes_value(plain, &text);
         }
+
         Self::Input
     }
 }
@@ -165,6 +171,7 @@ pub(super) fn statements(cx: &mut Context, name: &str, command: &SimpleCommand) 
         "psql" => text.contains('\\'),
         _ => text.contains('\\') || text.contains("system"),
     };
+
     match &command.input {
         Some(input) => match input.literal() {
             Some(text) if !escapes(text.clone()) => {}

@@ -14,15 +14,18 @@ impl Parser<'_> {
             self.cx.leave();
             return Ok(true);
         }
+
         let Some(word) = self.reserved() else {
             return Ok(false);
         };
+
         if !matches!(
             word,
             "{" | "if" | "while" | "until" | "for" | "select" | "case" | "[["
         ) {
             return Ok(false);
         }
+
         self.bump_by(word.len())?;
         self.cx.enter()?;
         match word {
@@ -39,6 +42,7 @@ impl Parser<'_> {
             "case" => self.case()?,
             _ => self.test()?,
         }
+
         self.cx.leave();
         Ok(true)
     }
@@ -64,8 +68,10 @@ impl Parser<'_> {
             if self.arithmetic(b')', 2)? {
                 return Ok(());
             }
+
             self.pos = start;
         }
+
         self.bump()?;
         self.filled_list()?;
         if self.take(")")? {
@@ -109,6 +115,7 @@ impl Parser<'_> {
             let Some(name) = name.filter(|name| is_name(name)) else {
                 return self.cx.stop("a loop without a variable");
             };
+
             self.newlines()?;
             if self.reserved() == Some("in") {
                 self.bump_by(2)?;
@@ -118,6 +125,7 @@ impl Parser<'_> {
                     if words.is_empty() {
                         break;
                     }
+
                     for word in words {
                         if word.is_glob() && !word.is_dynamic() {
                             // File names: no options, but no numbers either.
@@ -132,16 +140,19 @@ impl Parser<'_> {
                 self.cx.assign(&name, None, false);
             }
         }
+
         self.blanks()?;
         if self.peek() == Some(b';') {
             self.bump()?;
         }
+
         self.newlines()?;
         if self.reserved() == Some("{") {
             self.bump_by(1)?;
             self.filled_list()?;
             return self.expect("}");
         }
+
         self.body()
     }
 
@@ -150,6 +161,7 @@ impl Parser<'_> {
         if self.word()?.is_none() {
             return self.cx.stop("a case without a word");
         }
+
         self.newlines()?;
         self.expect("in")?;
         loop {
@@ -157,21 +169,26 @@ impl Parser<'_> {
             if self.reserved() == Some("esac") {
                 return self.bump_by(4);
             }
+
             self.take("(")?;
             loop {
                 self.blanks()?;
                 if self.word()?.is_none() {
                     return self.cx.stop("a case pattern");
                 }
+
                 self.blanks()?;
                 if self.take("|")? {
                     continue;
                 }
+
                 if self.take(")")? {
                     break;
                 }
+
                 return self.cx.stop("a case pattern");
             }
+
             self.cx.enter()?;
             self.list()?;
             self.cx.leave();
@@ -192,24 +209,30 @@ impl Parser<'_> {
             if self.word_ahead().as_deref() == Some("]]") {
                 return self.bump_by(2);
             }
+
             if self.take("&&")? || self.take("||")? || self.take("(")? || self.take(")")? {
                 before = None;
                 continue;
             }
+
             let process = matches!(self.peek(), Some(b'<' | b'>')) && self.peek_at(1) == Some(b'(');
             if !process && (self.take("<")? || self.take(">")?) {
                 before = None;
                 continue;
             }
+
             let Some(word) = self.word()? else {
                 return self.cx.stop("a test");
             };
+
             if std::mem::take(&mut compares) {
                 self.operand(&word);
             }
+
             if std::mem::take(&mut looks_up) && !word.literal().is_some_and(|w| is_name(&w)) {
                 self.opaque(Reason::Expansion("a test of a variable"));
             }
+
             match word.plain().as_deref() {
                 Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
                     compares = true;
@@ -224,6 +247,7 @@ impl Parser<'_> {
                 }
                 _ => {}
             }
+
             before = Some(word);
         }
     }
@@ -277,6 +301,7 @@ impl Parser<'_> {
                     None => return Ok(()),
                 },
             }
+
             self.bump()?;
         }
     }

@@ -100,14 +100,17 @@ impl Context {
         if !is_harmless(name) && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
+
         match value.and_then(Word::literal) {
             Some(text) => {
                 if is_run(name) {
                     self.run_later(name, text.clone());
                 }
+
                 if text.parse::<i64>().is_err() && !text.is_empty() {
                     self.texts.insert(name.to_owned());
                 }
+
                 self.constants
                     .entry(name.to_owned())
                     .or_default()
@@ -117,6 +120,7 @@ impl Context {
                 if !value.is_some_and(Word::is_number) {
                     self.texts.insert(name.to_owned());
                 }
+
                 self.unknown.insert(name.to_owned());
             }
         }
@@ -147,14 +151,17 @@ impl Context {
                 },
                 _ => return Vec::new(),
             };
+
             if all.len() * values.len() > 16 {
                 return Vec::new();
             }
+
             all = all
                 .iter()
                 .flat_map(|head| values.iter().map(move |tail| format!("{head}{tail}")))
                 .collect();
         }
+
         all
     }
 

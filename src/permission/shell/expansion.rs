@@ -23,6 +23,7 @@ impl Parser<'_> {
                 if !self.arithmetic(b']', 1)? {
                     return self.cx.stop("arithmetic");
                 }
+
                 self.cx.leave();
                 word.push_value(Some("#".to_owned()), true);
             }
@@ -42,6 +43,7 @@ impl Parser<'_> {
             }
             Some(b) if b.is_ascii_digit() || b"@*#?-$!".contains(&b) => {
                 self.bump_by(2)?;
+
                 // These are numbers: they neither split nor vanish.
                 let whole = quoted && b != b'@' || b"#?$".contains(&b);
                 word.push_value(Some(char::from(b).to_string()), whole);
@@ -51,6 +53,7 @@ impl Parser<'_> {
                 word.push_text("$", quoted);
             }
         }
+
         Ok(())
     }
 
@@ -67,8 +70,10 @@ impl Parser<'_> {
                 word.push_value(Some("#".to_owned()), true);
                 return Ok(());
             }
+
             self.pos = start;
         }
+
         self.bump_by(2)?;
         self.substitution_body()?;
         word.push_value(None, quoted);
@@ -90,16 +95,19 @@ impl Parser<'_> {
     /// The commands of `$(..)` or `<(..)`, after the opening parenthesis.
     pub(super) fn substitution_body(&mut self) -> Parse<()> {
         self.cx.enter()?;
+
         // A here-document that began outside has its body after the line that ends outside.
         let outer = std::mem::take(&mut self.heredocs);
         self.list()?;
         if !self.heredocs.is_empty() {
             return self.cx.stop("a here-document that a substitution cuts off");
         }
+
         self.heredocs = outer;
         if !self.take(")")? {
             return self.cx.stop("a substitution without its end");
         }
+
         self.cx.leave();
         Ok(())
     }
@@ -112,6 +120,7 @@ impl Parser<'_> {
             let Some(&b) = self.src.get(self.pos) else {
                 return self.cx.stop("a substitution without its end");
             };
+
             self.bump()?;
             match b {
                 b'`' => break,
@@ -125,6 +134,7 @@ impl Parser<'_> {
                 _ => text.push(b),
             }
         }
+
         let text = String::from_utf8_lossy(&text).into_owned();
         self.cx.enter()?;
         Parser::new(&text, self.cx).script()?;
@@ -139,14 +149,17 @@ impl Parser<'_> {
             word.push_value(None, quoted);
             return Ok(());
         }
+
         let length = self.peek() == Some(b'#') && self.peek_at(1) != Some(b'#');
         if length {
             self.bump()?;
         }
+
         let indirect = self.peek() == Some(b'!');
         if indirect {
             self.bump()?;
         }
+
         let name = self.parameter_name()?;
         let mut quoted_value = quoted && name != "@";
         if self.peek() == Some(b'[') {
@@ -164,9 +177,11 @@ impl Parser<'_> {
                 return self.cx.stop("a subscript");
             }
         }
+
         if indirect {
             self.opaque(Reason::Expansion("`${!name}`"));
         }
+
         if self.take("}")? {
             if length {
                 word.push_value(Some("#".to_owned()), true);
@@ -174,8 +189,10 @@ impl Parser<'_> {
                 let whole = is_name(&name) || name.len() == 1;
                 word.push_value(whole.then_some(name), quoted_value);
             }
+
             return Ok(());
         }
+
         word.push_value(None, quoted_value);
         self.parameter_operator(&name, quoted)
     }
@@ -187,6 +204,7 @@ impl Parser<'_> {
                 if b.is_ascii_digit() && !name.bytes().all(|b| b.is_ascii_digit()) {
                     return self.cx.stop("an expansion");
                 }
+
                 Ok(name)
             }
             Some(b) if b"@*#?-$!".contains(&b) => {
@@ -204,6 +222,7 @@ impl Parser<'_> {
                 if !b"QUuLEAKak".contains(&operator) {
                     self.opaque(Reason::Expansion("`${name@..}`"));
                 }
+
                 false
             }
             (Some(b':'), Some(b'-' | b'=' | b'?' | b'+'))
@@ -215,6 +234,7 @@ impl Parser<'_> {
                 if operator == Some(b'=') {
                     self.cx.assign(name, Some(&value), false);
                 }
+
                 return Ok(());
             }
             (Some(b':'), _) => {
@@ -222,15 +242,18 @@ impl Parser<'_> {
                 if self.arithmetic(b'}', 1)? {
                     return Ok(());
                 }
+
                 return self.cx.stop("an expansion's offset");
             }
             (Some(b'#' | b'%' | b'/' | b'^' | b','), _) => quoted,
             _ => return self.cx.stop("an expansion"),
         };
+
         if quotes_are_text && self.has_quote_before_brace() {
             // Whether a quote here hides what follows depends on more than the analyser knows.
             self.opaque(Reason::Expansion("a quote in an expansion"));
         }
+
         self.parameter_rest(quoted)?;
         Ok(())
     }
@@ -250,6 +273,7 @@ impl Parser<'_> {
             let Some(c) = self.peek() else {
                 return self.cx.stop("an expansion without its end");
             };
+
             match c {
                 b'}' => {
                     self.bump()?;
@@ -261,6 +285,7 @@ impl Parser<'_> {
                     if self.pos < self.src.len() {
                         self.bump()?;
                     }
+
                     let text = String::from_utf8_lossy(&self.src[start..self.pos]).into_owned();
                     word.push_text(&text, true);
                 }
@@ -291,14 +316,17 @@ impl Parser<'_> {
             let Some(c) = self.peek() else {
                 return Ok(false);
             };
+
             if c == close && depth == 0 {
                 if count == 2 && self.peek_at(1) != Some(close) {
                     return Ok(false);
                 }
+
                 self.bump_by(count)?;
                 self.number_in(&word);
                 return Ok(true);
             }
+
             match c {
                 b'(' | b'[' => {
                     depth += 1;
@@ -308,6 +336,7 @@ impl Parser<'_> {
                     if depth == 0 {
                         return Ok(false);
                     }
+
                     depth -= 1;
                     self.bump()?;
                 }

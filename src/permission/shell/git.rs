@@ -33,6 +33,7 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
     let Some(subcommand) = command.argv.get(at) else {
         return;
     };
+
     let known = subcommand.literal().filter(|name| is_one_of(KNOWN, name));
     let Some(subcommand) = known else {
         let shown = subcommand
@@ -41,19 +42,23 @@ pub(super) fn git(cx: &mut Context, command: &SimpleCommand) {
         cx.note(Reason::Option("git".to_owned(), shown));
         return;
     };
+
     let own = own_options(&subcommand);
     for options in [program("git", OPTIONS, "", true), own] {
         scan(cx, "git", &options, command, at + 1);
     }
+
     let rest = &command.argv[at + 1..];
     let words = rest.iter().map(Word::literal_prefix).collect::<Vec<_>>();
     if subcommand == "config" {
         return config(cx, command, rest, &words);
     }
+
     if runs_programs(&subcommand, &words) {
         cx.note(Reason::Option("git".to_owned(), subcommand));
         run_words(cx, command, rest, &words);
     }
+
     if words.iter().any(|word| word.contains("ext::")) {
         run_transports(cx, command, rest);
     }
@@ -68,6 +73,7 @@ fn global_options(cx: &mut Context, command: &SimpleCommand) -> usize {
         if !prefix.starts_with('-') {
             break;
         }
+
         let name = prefix.split('=').next().unwrap_or_default();
         let has_value = prefix.contains('=');
         if prefix.starts_with("-c") {
@@ -78,6 +84,7 @@ fn global_options(cx: &mut Context, command: &SimpleCommand) -> usize {
                     argv.get(at).cloned()
                 }
             };
+
             setting(cx, command, value.as_ref());
         } else if matches!(name, "--config-env" | "--exec-path") {
             cx.note(Reason::Option("git".to_owned(), name.to_owned()));
@@ -85,8 +92,10 @@ fn global_options(cx: &mut Context, command: &SimpleCommand) -> usize {
         } else if !has_value && is_one_of(GLOBAL_VALUES, name) {
             at += 1;
         }
+
         at += 1;
     }
+
     at
 }
 
@@ -181,6 +190,7 @@ fn config(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[Str
             "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "-l" | "--list"
         )
     });
+
     let plain = rest
         .iter()
         .zip(words)
@@ -200,6 +210,7 @@ fn config(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[Str
     if reads || asks || shows {
         return;
     }
+
     cx.note(Reason::Option("git".to_owned(), "config".to_owned()));
     if let [.., name, value] = plain.as_slice() {
         value_of(cx, command, &name.literal_prefix(), value);

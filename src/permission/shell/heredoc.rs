@@ -41,6 +41,7 @@ impl Parser<'_> {
                 name.push(char::from(b));
                 self.bump()?;
             }
+
             if name.is_empty()
                 || self.peek() != Some(b'}')
                 || !matches!(self.peek_at(1), Some(b'<' | b'>'))
@@ -48,6 +49,7 @@ impl Parser<'_> {
                 self.pos = start;
                 return Ok(false);
             }
+
             self.bump()?;
             self.cx.assign(&name, Some(&Word::from_text("10")), false);
         } else {
@@ -55,15 +57,18 @@ impl Parser<'_> {
                 self.bump()?;
             }
         }
+
         let is_operator = match self.peek() {
             Some(b'<' | b'>') => self.pos != start || self.peek_at(1) != Some(b'('),
             Some(b'&') => self.pos == start && self.peek_at(1) == Some(b'>'),
             _ => false,
         };
+
         if !is_operator {
             self.pos = start;
             return Ok(false);
         }
+
         const OPERATORS: [&str; 12] = [
             "<<<", "<<-", "<<", "<&", "<>", "<", "&>>", "&>", ">>", ">&", ">|", ">",
         ];
@@ -74,13 +79,16 @@ impl Parser<'_> {
                 break;
             }
         }
+
         self.blanks()?;
         if matches!(operator, "<<" | "<<-") {
             return self.here_document(operator == "<<-");
         }
+
         let Some(target) = self.word()? else {
             return self.cx.stop("a redirection without a target");
         };
+
         self.target(operator, target, command);
         Ok(true)
     }
@@ -91,6 +99,7 @@ impl Parser<'_> {
             command.input = Some(target);
             return;
         }
+
         if matches!(operator, "<&" | ">&")
             && let Some(text) = &text
             && !text.is_empty()
@@ -102,6 +111,7 @@ impl Parser<'_> {
         {
             return;
         }
+
         let shown = target.to_string();
         let mut known = self.cx.guesses(&target, true);
         known.push(shown.clone());
@@ -109,17 +119,21 @@ impl Parser<'_> {
             let path = super::super::paths::lexical(path);
             path.starts_with("/dev/tcp") || path.starts_with("/dev/udp")
         };
+
         if known.iter().any(connects) {
             self.opaque(Reason::Network(shown));
             return;
         }
+
         if target.literal_prefix().starts_with("/dev/") && text.is_none() {
             if target.literal_prefix() == "/dev/fd/" {
                 // `> >(command)`: the command is in the list.
                 return;
             }
+
             self.opaque(Reason::Network(shown));
         }
+
         if operator.starts_with('<') {
             self.cx.found.reads.push(target.clone());
             if operator == "<>" {
@@ -136,6 +150,7 @@ impl Parser<'_> {
         let Some(word) = self.word()? else {
             return self.cx.stop("a here-document without a delimiter");
         };
+
         let mut delimiter = String::new();
         let mut quoted = false;
         for part in &word.parts {
@@ -152,15 +167,18 @@ impl Parser<'_> {
                 Part::Value { .. } => return self.cx.stop("a here-document's delimiter"),
             }
         }
+
         if delimiter.contains('\n') {
             return self.cx.stop("a here-document's delimiter");
         }
+
         self.heredocs.push(Pending {
             delimiter,
             quoted,
             strip_tabs,
             command: None,
         });
+
         Ok(true)
     }
 
@@ -180,10 +198,12 @@ impl Parser<'_> {
             } else {
                 self.expandable(&body)?
             };
+
             if let Some(at) = pending.command {
                 self.cx.found.commands[at].input = Some(word);
             }
         }
+
         Ok(())
     }
 
@@ -195,19 +215,23 @@ impl Parser<'_> {
                 self.opaque(Reason::Syntax("a here-document without its end"));
                 return Ok(body);
             }
+
             let mut line = self.line()?;
             while !pending.quoted && joins(&line) && self.pos < self.src.len() {
                 line.pop();
                 line.push_str(&self.line()?);
             }
+
             let text = if pending.strip_tabs {
                 line.trim_start_matches('\t')
             } else {
                 &line
             };
+
             if text == pending.delimiter {
                 return Ok(body);
             }
+
             body.push_str(text);
             body.push('\n');
         }

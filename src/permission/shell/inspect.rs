@@ -25,9 +25,11 @@ pub(super) fn inspect(cx: &mut Context) {
             let command = SimpleCommand::default();
             shells::run_text(cx, &command, &from, &text);
         }
+
         let Some(command) = cx.found.commands.get(at).cloned() else {
             break;
         };
+
         cx.guessing = command.guessed;
         one(cx, at, &command);
         cx.guessing = false;
@@ -37,6 +39,7 @@ pub(super) fn inspect(cx: &mut Context) {
             break;
         }
     }
+
     cx.check_numbers();
 }
 
@@ -44,18 +47,22 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
     let Some(first) = command.argv.first() else {
         return;
     };
+
     if first.literal().is_none() {
         unknown_program(cx, command, first);
     }
+
     let Some(name) = first.basename() else {
         return;
     };
+
     if let Some(path) = first.literal()
         && path.contains('/')
         && !is_system_program(&path)
     {
         cx.note(Reason::Script(path));
     }
+
     dispatch(cx, index, &name, command);
 }
 
@@ -63,20 +70,25 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     if builtins::builtin(cx, name, command) || peel::peel(cx, name, command) {
         return;
     }
+
     if shells::SHELLS.contains(&name) {
         return shells::shell(cx, name, index, command);
     }
+
     if code::interpreter(cx, name, command) {
         return;
     }
+
     let words = || command.argv.iter().skip(1).filter_map(Word::literal);
     if wrappers::is_loose(name, words()) {
         return loose(cx, name, command);
     }
+
     if wrappers::runs_elsewhere(name, words()) {
         cx.note(Reason::Script(name.to_owned()));
         peel::guess_tails(cx, name, command);
     }
+
     match name {
         "xargs" | "gxargs" => peel::xargs(cx, command),
         "find" | "fd" | "fdfind" | "gfind" => peel::exec_actions(cx, name, command),
@@ -95,6 +107,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         }
         _ => {}
     }
+
     options::options(cx, name, command);
 }
 
@@ -135,6 +148,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
         cx.note(Reason::Script(first.to_string()));
         return;
     }
+
     cx.note(Reason::DynamicCommand(first.to_string()));
     for guess in cx.guesses(first, true) {
         let mut argv = guess
@@ -145,11 +159,13 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
         if guess.contains(['_', ',', ':']) {
             peel::inner(cx, "$", command, vec![Word::from_text(guess.clone())]);
         }
+
         argv.extend_from_slice(&command.argv[1..]);
         if !argv.is_empty() {
             peel::inner(cx, "$", command, argv);
         }
     }
+
     if first.may_split() && command.argv.len() > 1 {
         // It may expand to nothing.
         peel::inner(cx, "$", command, command.argv[1..].to_vec());

@@ -20,6 +20,7 @@ impl Parser<'_> {
                     if self.peek_at(1) != Some(b'(') {
                         break;
                     }
+
                     self.bump_by(2)?;
                     self.substitution_body()?;
                     word.push_text("/dev/fd/", true);
@@ -48,13 +49,16 @@ impl Parser<'_> {
                 b'~' if at_tilde(&word) => self.tilde(&mut word)?,
                 _ => self.character(&mut word, false)?,
             }
+
             seen = true;
         }
+
         if word.parts.len() > 1 {
             // `""$x` is what `$x` is.
             word.parts
                 .retain(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
         }
+
         Ok(seen.then_some(word))
     }
 
@@ -86,6 +90,7 @@ impl Parser<'_> {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -123,9 +128,11 @@ impl Parser<'_> {
         while self.src.get(self.pos).is_some_and(|&b| b != b'\'') {
             self.bump()?;
         }
+
         if self.pos >= self.src.len() {
             return self.cx.stop("a quote without its end");
         }
+
         let text = String::from_utf8_lossy(&self.src[start..self.pos]).into_owned();
         self.bump()?;
         word.push_text(&text, true);
@@ -155,12 +162,15 @@ impl Parser<'_> {
                 if end.is_none() {
                     return Ok(word);
                 }
+
                 return self.cx.stop("a quote without its end");
             };
+
             if Some(c) == end {
                 self.bump()?;
                 return Ok(word);
             }
+
             match c {
                 b'\\' => {
                     let next = self.src.get(self.pos + 1).copied();
@@ -186,6 +196,7 @@ impl Parser<'_> {
             let Some(&b) = self.src.get(self.pos) else {
                 return self.cx.stop("a quote without its end");
             };
+
             self.bump()?;
             match b {
                 b'\'' => break,
@@ -193,14 +204,17 @@ impl Parser<'_> {
                 _ => bytes.push(b),
             }
         }
+
         // What follows a NUL is cut off.
         if let Some(nul) = bytes.iter().position(|&b| b == 0) {
             bytes.truncate(nul);
         }
+
         let Ok(text) = String::from_utf8(bytes) else {
             word.push_value(None, true);
             return Ok(());
         };
+
         word.push_text(&text, true);
         Ok(())
     }
@@ -209,6 +223,7 @@ impl Parser<'_> {
         let Some(&c) = self.src.get(self.pos) else {
             return self.cx.stop("a quote without its end");
         };
+
         self.bump()?;
         let byte = match c {
             b'a' => 7,
@@ -239,6 +254,7 @@ impl Parser<'_> {
                     }
                     _ => bytes.push(0xff),
                 }
+
                 return Ok(());
             }
             b'c' => match self.src.get(self.pos) {
@@ -253,6 +269,7 @@ impl Parser<'_> {
                 c
             }
         };
+
         bytes.push(byte);
         Ok(())
     }

@@ -31,24 +31,29 @@ pub(super) fn options(cx: &mut Context, name: &str, command: &SimpleCommand) {
                 start => prefix.starts_with(start),
             }
         };
+
         if is_one_of(names, name)
             && let Some(word) = command.argv[1..].iter().find(|word| holds(word))
         {
             cx.note(Reason::Option(name.to_owned(), word.to_string()));
         }
     }
+
     if matches!(
         name,
         "ed" | "red" | "dc" | "m4" | "ftp" | "lftp" | "mail" | "mailx" | "telnet"
     ) {
         super::shells::input(cx, name, command, false);
     }
+
     if matches!(name, "tar" | "gtar") {
         bundled(cx, name, command);
     }
+
     if let Some(program) = PROGRAMS.iter().find(|known| is_one_of(known.names, name)) {
         scan(cx, name, program, command, 1);
     }
+
     if matters(name) {
         unknown_options(cx, name, command);
     }
@@ -72,9 +77,11 @@ pub(crate) fn operands<'a>(argv: &'a [Word], values: &str) -> impl Iterator<Item
         if std::mem::take(&mut is_value) {
             return false;
         }
+
         if only_operands || !prefix.starts_with('-') || prefix.len() < 2 {
             return true;
         }
+
         if prefix == "--" && word.literal().is_some() {
             only_operands = true;
         } else if !prefix.starts_with("--") {
@@ -84,6 +91,7 @@ pub(crate) fn operands<'a>(argv: &'a [Word], values: &str) -> impl Iterator<Item
                 .find(|(_, letter)| values.contains(*letter))
                 .is_some_and(|(at, letter)| at + letter.len_utf8() == prefix.len());
         }
+
         false
     })
 }
@@ -94,17 +102,21 @@ fn unknown_options(cx: &mut Context, name: &str, command: &SimpleCommand) {
         if word.literal().is_some() || !word.is_dynamic() {
             continue;
         }
+
         if word.literal_prefix() == "--" {
             return;
         }
+
         if !word.may_split() && is_message(name, &command.argv[..at]) {
             continue;
         }
+
         let safe_start =
             !word.literal_prefix().is_empty() && !word.literal_prefix().starts_with('-');
         if safe_start && !word.may_split() {
             continue;
         }
+
         if let [
             Part::Value {
                 name: Some(variable),
@@ -121,14 +133,17 @@ fn unknown_options(cx: &mut Context, name: &str, command: &SimpleCommand) {
         {
             continue;
         }
+
         let guesses = cx.guesses(word, false);
         let is_value = |text: &String| !text.starts_with('-') && !text.contains([' ', '\t', '\n']);
         if !guesses.is_empty() && guesses.iter().all(is_value) {
             continue;
         }
+
         for guess in guesses {
             super::shells::run_text(cx, command, name, &guess);
         }
+
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
     }
 }
@@ -157,9 +172,11 @@ pub(super) fn scan(
         if prefix == "--" && word.literal().is_some() {
             return;
         }
+
         if !prefix.starts_with('-') || prefix.len() < 2 {
             continue;
         }
+
         let entries = program.options.split(' ');
         for entry in entries.filter(|entry| !entry.is_empty()) {
             let (kind, option) = entry.split_at(1);
@@ -168,6 +185,7 @@ pub(super) fn scan(
                 if !is_long(&prefix, option, program.abbreviates) {
                     continue;
                 }
+
                 match prefix.split_once('=') {
                     Some((before, _)) => word.without_prefix(&format!("{before}=")),
                     None => next(),
@@ -176,11 +194,13 @@ pub(super) fn scan(
                 let Some(place) = short_place(name, &prefix, option, program.values) else {
                     continue;
                 };
+
                 match word.without_prefix(&prefix[..=place]) {
                     Some(rest) if rest.literal().is_none_or(|r| !r.is_empty()) => Some(rest),
                     _ => next(),
                 }
             };
+
             found(cx, name, kind, option, value, command);
         }
     }
@@ -228,6 +248,7 @@ fn found(
                     Some((key, _)) => value.without_prefix(&format!("{key}=")).unwrap_or(value),
                     None => value,
                 };
+
                 super::shells::run_word(cx, command, &format!("{name} {option}"), &value);
             }
         }

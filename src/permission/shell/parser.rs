@@ -127,6 +127,7 @@ impl<'a> Parser<'a> {
             if self.at_list_end()? {
                 return Ok(count);
             }
+
             self.and_or()?;
             count += 1;
             self.blanks()?;
@@ -140,6 +141,7 @@ impl<'a> Parser<'a> {
                     if self.at_list_end()? {
                         return Ok(count);
                     }
+
                     return self.cx.stop("two commands with nothing between them");
                 }
             }
@@ -194,6 +196,7 @@ impl<'a> Parser<'a> {
                             self.blanks()?;
                         }
                     }
+
                     if matches!(self.peek(), None | Some(b'\n' | b';' | b'&' | b')')) {
                         return Ok(());
                     }
@@ -201,12 +204,14 @@ impl<'a> Parser<'a> {
                 _ => break,
             }
         }
+
         let mut before: Stage = None;
         let mut first = true;
         loop {
             if !first {
                 self.cx.piped += 1;
             }
+
             let stage = self.command()?;
             if !first {
                 self.cx.piped -= 1;
@@ -214,6 +219,7 @@ impl<'a> Parser<'a> {
                     self.cx.found.commands[at].piped = Some(before);
                 }
             }
+
             first = false;
             before = stage;
             self.blanks()?;
@@ -222,6 +228,7 @@ impl<'a> Parser<'a> {
                 if self.peek() == Some(b'&') {
                     self.bump()?;
                 }
+
                 self.newlines()?;
             } else {
                 return Ok(());
@@ -261,6 +268,7 @@ impl<'a> Parser<'a> {
             self.redirections_after_compound()?;
             return Ok(None);
         }
+
         match self.reserved() {
             Some("function") => {
                 self.bump_by(8)?;
@@ -268,6 +276,7 @@ impl<'a> Parser<'a> {
                 let Some(name) = self.word()?.and_then(|word| word.literal()) else {
                     return self.cx.stop("a function without a name");
                 };
+
                 self.blanks()?;
                 let start = self.pos;
                 if self.take("(")? {
@@ -277,6 +286,7 @@ impl<'a> Parser<'a> {
                         self.pos = start;
                     }
                 }
+
                 self.function(name)?;
                 Ok(None)
             }
@@ -322,6 +332,7 @@ impl<'a> Parser<'a> {
                 _ => self.pos = start,
             }
         }
+
         let stage = self.command()?;
         self.cx.leave();
         Ok(stage)

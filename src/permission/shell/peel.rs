@@ -24,21 +24,26 @@ pub(super) fn skip_options(argv: &[Word], spec: &Wrapper) -> Inner {
             if prefix.is_empty() && word.literal().is_none() {
                 return Inner::Unknown;
             }
+
             break;
         }
+
         if prefix == "--" && word.literal().is_some() {
             at += 1;
             break;
         }
+
         if let Some(name) = prefix.strip_prefix("--") {
             let (name, has_value) = match name.split_once('=') {
                 Some((name, _)) => (name, true),
                 None => (name, false),
             };
+
             let among = |list: &str| {
                 list.split_ascii_whitespace()
                     .any(|known| known.starts_with(name))
             };
+
             if among(spec.long_flags) {
                 at += 1;
             } else if among(spec.long_values) {
@@ -46,8 +51,10 @@ pub(super) fn skip_options(argv: &[Word], spec: &Wrapper) -> Inner {
             } else {
                 return Inner::Unknown;
             }
+
             continue;
         }
+
         let mut takes_next = false;
         for (offset, letter) in prefix[1..].char_indices() {
             if spec.values.contains(letter) {
@@ -55,15 +62,19 @@ pub(super) fn skip_options(argv: &[Word], spec: &Wrapper) -> Inner {
                 takes_next = rest.is_empty() && word.literal().is_some();
                 break;
             }
+
             if !spec.flags.contains(letter) {
                 return Inner::Unknown;
             }
         }
+
         if prefix.len() == 1 && spec.flags != "i0v" {
             break;
         }
+
         at += 1 + usize::from(takes_next);
     }
+
     Inner::At(at)
 }
 
@@ -72,13 +83,16 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
     let Some(spec) = wrapper(name) else {
         return false;
     };
+
     let argv = &command.argv;
     if name == "command" && has_short(argv, "vV") {
         return true;
     }
+
     if name == "env" && split_string(cx, command) {
         return true;
     }
+
     let mut at = match skip_options(argv, &spec) {
         Inner::At(at) => at,
         Inner::Unknown => {
@@ -86,32 +100,40 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
             return true;
         }
     };
+
     if name == "setarch" && argv.len() > at {
         at += 1;
     }
+
     if spec.assigns {
         at += assigned(cx, &argv[at.min(argv.len())..]);
     }
+
     if argv.iter().skip(at).take(spec.skip).any(Word::may_split) {
         every_tail(cx, name, command);
         return true;
     }
+
     at += spec.skip;
     let first = argv.get(at).and_then(Word::literal);
     if name == "flock" && first.is_some_and(|word| word == "-c" || word == "--command") {
         if let Some(text) = argv.get(at + 1) {
             super::shells::run_word(cx, command, "flock -c", text);
         }
+
         return true;
     }
+
     if name == "strace" {
         piped_output(cx, command);
     }
+
     if at < argv.len() {
         inner(cx, name, command, argv[at..].to_vec());
     } else if starts_shell(name, argv) {
         super::shells::input(cx, name, command, true);
     }
+
     true
 }
 
@@ -122,12 +144,15 @@ fn assigned(cx: &mut Context, words: &[Word]) -> usize {
         let Some((variable, _)) = prefix.split_once('=') else {
             return count;
         };
+
         if !is_name(variable) {
             cx.note(Reason::Variable(variable.to_owned()));
         }
+
         let value = word.without_prefix(&format!("{variable}="));
         cx.assign(variable, value.as_ref(), true);
     }
+
     words.len()
 }
 
@@ -151,6 +176,7 @@ fn starts_shell(name: &str, argv: &[Word]) -> bool {
                 let prefix = word.literal_prefix();
                 prefix.starts_with("--s") || prefix.starts_with("--lo")
             };
+
             has_short(argv, "si") || argv.iter().any(long)
         }
         "chroot" | "unshare" | "nsenter" | "setarch" | "linux32" | "linux64" | "i386"
@@ -165,6 +191,7 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
         cx.note(Reason::Limit("nesting"));
         return;
     }
+
     let mut via = command.via.clone();
     via.push(name.to_owned());
     let found = SimpleCommand {
@@ -175,6 +202,7 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
         guessed: command.guessed,
         ..SimpleCommand::default()
     };
+
     // Too many commands is noted where they are counted.
     let _counted = cx.add(found);
 }
@@ -198,14 +226,17 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand)
         if word.starts_with_dash() {
             continue;
         }
+
         if word
             .literal()
             .is_some_and(|text| text.contains(char::is_whitespace))
         {
             super::shells::run_word(cx, command, name, word);
         }
+
         inner(cx, name, command, command.argv[at..].to_vec());
     }
+
     cx.guessing = outer;
 }
 
@@ -224,6 +255,7 @@ fn split_string(cx: &mut Context, command: &SimpleCommand) -> bool {
         if !prefix.starts_with('-') {
             return false;
         }
+
         let text = if let Some(long) = prefix.strip_prefix("--s") {
             match long.split_once('=') {
                 Some((name, _)) => word.without_prefix(&format!("--s{name}=")),
@@ -239,13 +271,16 @@ fn split_string(cx: &mut Context, command: &SimpleCommand) -> bool {
         } else {
             continue;
         };
+
         cx.note(Reason::Option("env".to_owned(), "-S".to_owned()));
         if let Some(text) = text {
             super::shells::run_word(cx, command, "env -S", &text);
         }
+
         every_tail(cx, "env", command);
         return true;
     }
+
     false
 }
 
@@ -262,19 +297,23 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
                 let text = word.literal();
                 text.is_some_and(|text| text == ";" || (is_find && text == "+"))
             };
+
             let count = words.iter().position(is_end).unwrap_or(words.len());
             let words = executed(&words[..count], is_find);
             if !words.is_empty() {
                 inner(cx, &format!("{name} {text}"), command, words);
             }
+
             at += count + 2;
             continue;
         }
+
         if is_find {
             find_action(cx, command, at, text);
         } else if may_be_exec(&text) {
             every_tail(cx, name, command);
         }
+
         at += 1;
     }
 }
@@ -349,17 +388,21 @@ pub(super) fn replace_marker(text: &str, markers: &[&str]) -> Word {
                     name: Some("{}".to_owned()),
                     quoted: true,
                 });
+
                 rest = after;
                 continue 'text;
             }
         }
+
         let mut end = 1;
         while !rest.is_char_boundary(end) {
             end += 1;
         }
+
         word.push_text(&rest[..end], true);
         rest = &rest[end..];
     }
+
     word
 }
 
@@ -373,10 +416,12 @@ pub(super) fn xargs(cx: &mut Context, command: &SimpleCommand) {
         skip: 0,
         assigns: false,
     };
+
     let argv = &command.argv;
     let Inner::At(at) = skip_options(argv, &spec) else {
         return every_tail(cx, "xargs", command);
     };
+
     let marker = argv[1..at.min(argv.len())]
         .iter()
         .enumerate()
@@ -388,14 +433,17 @@ pub(super) fn xargs(cx: &mut Context, command: &SimpleCommand) {
                     _ => Some(rest.to_owned()),
                 };
             }
+
             if text.starts_with("--r") && !text.starts_with("--no") {
                 return Some(text.split_once('=').map_or("{}", |(_, m)| m).to_owned());
             }
+
             None
         });
     if at >= argv.len() {
         return;
     }
+
     let words = match marker {
         Some(marker) if !marker.is_empty() => argv[at..]
             .iter()
@@ -410,6 +458,7 @@ pub(super) fn xargs(cx: &mut Context, command: &SimpleCommand) {
             words
         }
     };
+
     inner(cx, "xargs", command, words);
 }
 

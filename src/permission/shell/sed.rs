@@ -44,6 +44,7 @@ impl<'a> Given<'a> {
                 given.first = given.first.or(words.next());
                 break;
             }
+
             if prefix.starts_with("--") {
                 given.long(word, &prefix, &mut words)?;
             } else if prefix.len() > 1 && prefix.starts_with('-') {
@@ -52,6 +53,7 @@ impl<'a> Given<'a> {
                 given.first = given.first.or(Some(word));
             }
         }
+
         Some(given)
     }
 
@@ -67,6 +69,7 @@ impl<'a> Given<'a> {
         } else if "file".starts_with(name) {
             return None;
         }
+
         Some(())
     }
 
@@ -92,11 +95,13 @@ impl<'a> Given<'a> {
                     if rest.parts.is_empty() {
                         next.next();
                     }
+
                     break;
                 }
                 _ => {}
             }
         }
+
         Some(())
     }
 
@@ -119,13 +124,16 @@ fn is_plain_sed(script: &str) -> bool {
         if rest.is_empty() {
             return true;
         }
+
         let Some(after) = after_addresses(rest) else {
             return false;
         };
+
         let after = after.trim_start_matches([' ', '!']);
         let Some(command) = after.chars().next() else {
             return false;
         };
+
         rest = &after[command.len_utf8()..];
         match command {
             'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'l' | 'q'
@@ -139,6 +147,7 @@ fn is_plain_sed(script: &str) -> bool {
                 let Some(flags) = after_substitution(rest) else {
                     return false;
                 };
+
                 let end = flags.find([';', '\n', '}', ' ']).unwrap_or(flags.len());
                 if !flags[..end]
                     .bytes()
@@ -146,6 +155,7 @@ fn is_plain_sed(script: &str) -> bool {
                 {
                     return false;
                 }
+
                 rest = &flags[end..];
                 let next = rest.trim_start_matches(' ');
                 if !next.is_empty() && !next.starts_with([';', '\n', '}']) {
@@ -157,6 +167,7 @@ fn is_plain_sed(script: &str) -> bool {
                 rest = rest.trim_start_matches(' ');
                 let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
                 rest = &rest[end.unwrap_or(rest.len())..];
+
                 // Some take all of the line for the label.
                 let one_line = !script.contains('\n');
                 let ends = rest.is_empty()
@@ -192,6 +203,7 @@ fn after_addresses(script: &str) -> Option<&str> {
                 None => return Some(rest),
             }
         }
+
         if let Some(after) = rest.strip_prefix('/') {
             rest = after_delimiter(after, '/')?.trim_start_matches(['I']);
         } else if rest.starts_with('\\') {
@@ -200,6 +212,7 @@ fn after_addresses(script: &str) -> Option<&str> {
             rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '$' || c == '~');
         }
     }
+
     Some(rest)
 }
 
@@ -229,8 +242,10 @@ fn after_delimiter(text: &str, delimiter: char) -> Option<&str> {
             if in_brackets {
                 return None;
             }
+
             return Some(&text[at + c.len_utf8()..]);
         }
     }
+
     None
 }

@@ -31,6 +31,7 @@ fn script_of(word: &Word) -> (String, bool) {
             }
         }
     }
+
     (text, complete)
 }
 
@@ -74,23 +75,29 @@ pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &Simple
     let Some(options) = Options::read(cx, name, &command.argv) else {
         return;
     };
+
     if !matches!(name, "bash" | "rbash" | "sh" | "dash" | "ash") {
         // Near, but not the same language.
         cx.note(Reason::InlineCode(name.to_owned()));
     }
+
     let Some(word) = command.argv.get(options.end) else {
         return input(cx, name, command, true);
     };
+
     if options.takes_script {
         if command.argv.len() > options.end + 1 {
             // Positional parameters of the script.
             cx.any_text = true;
         }
+
         return run_script(cx, name, command, word);
     }
+
     if options.reads_input {
         return input(cx, name, command, true);
     }
+
     match word.literal() {
         Some(file) if !file.starts_with("/dev/") && !file.starts_with("/proc/") => {
             cx.note(Reason::Script(file));
@@ -118,11 +125,13 @@ impl Options {
             end: 1,
             ..Self::default()
         };
+
         while let Some(text) = argv.get(options.end).and_then(Word::literal) {
             if text == "--" || text == "-" {
                 options.end += 1;
                 break;
             }
+
             if let Some(long) = text.strip_prefix("--") {
                 match long {
                     "version" | "help" => return None,
@@ -130,20 +139,25 @@ impl Options {
                     | "noediting" => {}
                     _ => cx.note(Reason::Option(name.to_owned(), text.clone())),
                 }
+
                 let takes_file = matches!(long, "rcfile" | "init-file");
                 options.end += 1 + usize::from(takes_file);
                 continue;
             }
+
             if text.len() < 2 || !text.starts_with(['-', '+']) {
                 break;
             }
+
             options.takes_script |= text.starts_with('-') && text.contains('c');
             options.reads_input |= text.contains('s');
             if text.contains('i') {
                 cx.note(Reason::Option(name.to_owned(), text.clone()));
             }
+
             options.end += 1 + usize::from(text.ends_with(['o', 'O']));
         }
+
         Some(options)
     }
 }
@@ -167,6 +181,7 @@ pub(super) fn input(cx: &mut Context, name: &str, command: &SimpleCommand, is_sh
     if let (Some(word), true) = (&command.input, is_shell) {
         return run_word(cx, command, &format!("{name} <<"), word);
     }
+
     cx.note(Reason::ShellInput(name.to_owned()));
     if let Some(Some(before)) = command.piped {
         let source = cx.found.commands[before].clone();

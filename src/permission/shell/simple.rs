@@ -25,6 +25,7 @@ impl Parser<'_> {
             via: self.cx.via.clone(),
             ..SimpleCommand::default()
         };
+
         let first_document = self.heredocs.len();
         let mut assigned: Vec<(String, Option<Word>)> = Vec::new();
         let mut any = false;
@@ -34,6 +35,7 @@ impl Parser<'_> {
                 any = true;
                 continue;
             }
+
             let declares = command
                 .program()
                 .is_some_and(|name| DECLARES.contains(&name.as_str()));
@@ -48,15 +50,19 @@ impl Parser<'_> {
                     command.assignments.push(name.clone());
                     assigned.push((name, value));
                 }
+
                 continue;
             }
+
             if command.argv.is_empty() && self.reserved() == Some("time") && !any {
                 break;
             }
+
             let words = self.expanded_words()?;
             if words.is_empty() {
                 break;
             }
+
             let first = command.argv.is_empty();
             command.argv.extend(words);
             any = true;
@@ -64,9 +70,11 @@ impl Parser<'_> {
                 return self.defined(&command);
             }
         }
+
         if !any {
             return self.cx.stop("a command is missing");
         }
+
         let exported = !command.argv.is_empty();
         let reads = command.program().is_some_and(|name| name == "read");
         for (name, value) in assigned {
@@ -74,11 +82,14 @@ impl Parser<'_> {
                 // For this one line, which it splits.
                 continue;
             }
+
             self.cx.assign(&name, value.as_ref(), exported);
         }
+
         if self.cx.piped > 0 {
             command.piped = Some(None);
         }
+
         let at = self.cx.add(command)?;
         self.here_documents_of(first_document, at);
         Ok(Some(at))
@@ -121,10 +132,12 @@ impl Parser<'_> {
             name.push(char::from(b));
             self.bump()?;
         }
+
         if !is_name(&name) {
             self.pos = start;
             return Ok(None);
         }
+
         let mut element = false;
         if self.peek() == Some(b'[') {
             // Only an assignment if `]=` follows; else it is a pattern such as `a[bc]`.
@@ -132,29 +145,36 @@ impl Parser<'_> {
                 self.pos = start;
                 return Ok(None);
             }
+
             self.bump()?;
             if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");
             }
+
             element = true;
         }
+
         let appends = self.take("+=")?;
         if !appends && !self.take("=")? {
             self.pos = start;
             return Ok(None);
         }
+
         if self.peek() == Some(b'(') {
             self.bump()?;
             self.array(&name)?;
             return Ok(Some((name, None)));
         }
+
         let value = match self.peek() {
             Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')') | None => Some(Word::default()),
             _ => self.word()?,
         };
+
         let Some(value) = value else {
             return self.cx.stop("an assignment");
         };
+
         let known = !appends && !element;
         Ok(Some((name, known.then_some(value))))
     }
@@ -177,6 +197,7 @@ impl Parser<'_> {
                 _ => {}
             }
         }
+
         false
     }
 
@@ -188,21 +209,25 @@ impl Parser<'_> {
                 self.cx.leave();
                 return Ok(());
             }
+
             if self.peek() == Some(b'[') && self.subscript_assigns() {
                 self.bump()?;
                 if !self.arithmetic(b']', 1)? {
                     return self.cx.stop("a subscript");
                 }
+
                 self.take("+")?;
                 self.take("=")?;
                 if matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b')')) {
                     continue;
                 }
             }
+
             let words = self.expanded_words()?;
             if words.is_empty() {
                 return self.cx.stop("an array");
             }
+
             for word in &words {
                 self.cx.assign(name, Some(word), false);
             }

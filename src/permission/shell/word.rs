@@ -142,6 +142,7 @@ impl Word {
                 _ => return None,
             }
         }
+
         for part in &self.parts[first..] {
             match part {
                 Part::Text { text, .. } => name.push_str(text),
@@ -149,6 +150,7 @@ impl Word {
                 _ => return None,
             }
         }
+
         Some(name)
     }
 
@@ -194,6 +196,7 @@ impl Word {
                 parts.push(part.clone());
                 continue;
             }
+
             match part {
                 Part::Text { text, quoted } => {
                     if let Some(rest) = left.strip_prefix(text.as_str()) {
@@ -211,6 +214,7 @@ impl Word {
                 _ => return None,
             }
         }
+
         left.is_empty().then_some(Self { parts })
     }
 }
@@ -221,6 +225,7 @@ impl fmt::Display for Word {
         if self.parts.is_empty() {
             return f.write_str("''");
         }
+
         for part in &self.parts {
             match part {
                 Part::Text { text, .. } if text.is_empty() && self.parts.len() == 1 => {
@@ -236,6 +241,7 @@ impl fmt::Display for Word {
                 Part::Value { name: None, .. } => f.write_str("$(..)")?,
             }
         }
+
         Ok(())
     }
 }

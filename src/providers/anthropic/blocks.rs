@@ -75,11 +75,13 @@ impl Kept {
         if self.is_untouched() {
             return Ok(ProviderBlock::new(PROVIDER, self.start));
         }
+
         let mut block: Map<String, Value> = serde_json::from_str(self.start.get())?;
         append(&mut block, "thinking", &self.thinking);
         if let Some(signature) = &self.signature {
             append(&mut block, "signature", signature);
         }
+
         let mut input = String::new();
         for delta in &self.deltas {
             let delta: Map<String, Value> = serde_json::from_str(delta.get())?;
@@ -87,10 +89,12 @@ impl Kept {
                 merge(&mut block, &mut input, &name, value);
             }
         }
+
         out.collect_values(&input)?;
         if let Ok(input) = serde_json::from_str::<Value>(&input) {
             block.insert("input".to_owned(), input);
         }
+
         let raw = serde_json::value::to_raw_value(&block)?;
         Ok(ProviderBlock::new(PROVIDER, raw))
     }

@@ -24,12 +24,14 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
     };
+
     let form = form(request);
     let (body, _) = encode(&wire, request, &request.extra, |fields, sections| {
         small_fields(fields, request, model, profile)?;
         if !sections.tools.is_empty() {
             fields.raw("tools", sections.tools)?;
         }
+
         match &form {
             Some(Form::Told(text)) => {
                 let mut system = sections.system.to_vec();
@@ -39,9 +41,11 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
             _ if sections.system.is_empty() => {}
             _ => fields.raw("system", sections.system)?,
         }
+
         fields.option("output_config", output_config(request, form))?;
         Ok(Cow::default())
     })?;
+
     Ok(body)
 }
 
@@ -60,6 +64,7 @@ fn small_fields(
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Tool(_)
     );
+
     // The API refuses thinking together with a forced tool.
     let thinking = settings.thinking.as_ref().filter(|_| !forced);
     let mut thinks = false;
@@ -76,10 +81,12 @@ fn small_fields(
         Some(ThinkingMode::Disabled) => Some(json!({"type": "disabled"})),
         Some(ThinkingMode::Effort(_)) | None => None,
     };
+
     fields.put("model", model)?;
     fields.put("max_tokens", &max_tokens)?;
     fields.put("stream", &true)?;
     fields.option("thinking", thinking)?;
+
     // While the model thinks the API takes neither, and `top_p` only near 1.
     fields.option("temperature", request.temperature.filter(|_| !thinks))?;
     fields.option("top_k", settings.top_k.filter(|_| !thinks))?;
@@ -88,6 +95,7 @@ fn small_fields(
     if !request.stop.is_empty() {
         fields.put("stop_sequences", &*request.stop)?;
     }
+
     fields.option("tool_choice", tool_choice(request))
 }
 
@@ -108,6 +116,7 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
     if request.tools.is_empty() {
         return None;
     }
+
     let one_at_a_time = request.settings.parallel_tool_calls == Some(false);
     let mut choice = match &request.tool_choice {
         ToolChoice::Auto if !one_at_a_time => return None,
@@ -116,9 +125,11 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
         ToolChoice::Required => json!({"type": "any"}),
         ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
     };
+
     if one_at_a_time {
         choice["disable_parallel_tool_use"] = true.into();
     }
+
     Some(choice)
 }
 
@@ -159,12 +170,14 @@ fn output_config(request: &ModelRequest, form: Option<Form>) -> Option<Value> {
     if let Some(ThinkingMode::Effort(effort)) = &request.settings.thinking {
         config.insert("effort".to_owned(), json!(effort));
     }
+
     if let Some(Form::Held(schema)) = form {
         config.insert(
             "format".to_owned(),
             json!({"type": "json_schema", "schema": schema}),
         );
     }
+
     Some(config)
         .filter(|config| !config.is_empty())
         .map(Value::Object)

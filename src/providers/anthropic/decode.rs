@@ -75,6 +75,7 @@ impl MessagesDecoder {
         if self.message_id.is_some() {
             return Err(out_of_order("the message began twice"));
         }
+
         let text =
             |text: &Option<Str<'_>>| -> Arc<str> { text.as_deref().unwrap_or_default().into() };
         let mut head = ResponseHead::new(text(&message.id), text(&message.model));
@@ -85,6 +86,7 @@ impl MessagesDecoder {
             usage.update(&mut self.usage);
             out.push(ModelEvent::Usage(self.usage));
         }
+
         Ok(())
     }
 
@@ -92,9 +94,11 @@ impl MessagesDecoder {
         let Some(message_id) = self.message_id.clone() else {
             return Err(out_of_order("a block began before the message"));
         };
+
         if index < self.next_index {
             return Err(out_of_order(format!("block {index} began twice")));
         }
+
         let block: Block<'_> = serde_json::from_str(raw.get())
             .map_err(|_| unreadable("a block without a type", raw.get(), &self.secrets))?;
         self.next_index = index.saturating_add(1);
@@ -124,6 +128,7 @@ impl MessagesDecoder {
                     let taken = &self.call_ids;
                     *id = self.numbered.free(&base, |id| taken.contains(id));
                 }
+
                 self.call_ids.insert(id.clone());
                 out.push(ModelEvent::ToolCallStart {
                     index,
@@ -136,6 +141,7 @@ impl MessagesDecoder {
                 out.collect_values(raw.get())?;
             }
         }
+
         self.open.insert(index, state);
         Ok(())
     }
@@ -154,6 +160,7 @@ impl MessagesDecoder {
             self.repeated.learn(data, piece.raw);
             return self.piece(index, piece.text, out);
         }
+
         match (state, delta.signature) {
             (State::Thinking(kept), Some(text)) => {
                 out.collect_bytes(text.len())?;
@@ -167,6 +174,7 @@ impl MessagesDecoder {
             }
             (State::Text | State::Tool { .. }, _) => {}
         }
+
         Ok(())
     }
 
@@ -176,6 +184,7 @@ impl MessagesDecoder {
         if text.is_empty() {
             return Ok(());
         }
+
         match state {
             State::Text => out.text(text),
             State::Tool { json, .. } => {
@@ -191,6 +200,7 @@ impl MessagesDecoder {
             }
             State::Other(_) => {}
         }
+
         Ok(())
     }
 
@@ -200,6 +210,7 @@ impl MessagesDecoder {
                 "the end of block {index}, which is not open"
             )));
         };
+
         match state {
             State::Text => out.push(ModelEvent::PartEnd),
             State::Tool {
@@ -223,6 +234,7 @@ impl MessagesDecoder {
                 }
             }
         }
+
         Ok(())
     }
 
@@ -259,6 +271,7 @@ impl MessagesDecoder {
         if self.message_id.is_none() {
             return Err(out_of_order("the message ended before it began"));
         }
+
         self.open.clear();
         let cut_off = matches!(
             self.stop_reason,
@@ -270,6 +283,7 @@ impl MessagesDecoder {
             reason: self.stop_reason.take(),
             sequence: self.stop_sequence.take(),
         });
+
         Ok(())
     }
 
@@ -290,14 +304,17 @@ impl Decoder for MessagesDecoder {
         if let Some(text) = self.repeated.value::<Str<'_>>(data) {
             return self.piece(self.repeated_index, text.0, out);
         }
+
         if name == BLOCK_DELTA
             && let Ok(event) = serde_json::from_str::<BlockDelta<'_>>(data)
         {
             return self.delta(event, data, out);
         }
+
         let Some(event) = self.parse(data)? else {
             return Ok(());
         };
+
         let missing = |what: &str| unreadable(what, data, &self.secrets);
         match event.kind.as_str() {
             BLOCK_DELTA => {
@@ -347,20 +364,24 @@ impl Decoder for MessagesDecoder {
             #[serde(borrow, rename = "type", default)]
             kind: Str<'a>,
         }
+
         let unreadable = || unreadable("an unreadable answer", body, &self.secrets);
         let kind: Kind<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
         if kind.kind.as_str() == "error" {
             return Err(status::from_event(body, &self.secrets));
         }
+
         if kind.kind.as_str() != "message" {
             return Err(unreadable());
         }
+
         let message: Message<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
         self.start(&message, out)?;
         for (index, block) in (0..).zip(message.content.iter().flatten()) {
             self.begin_block(index, block, out)?;
             self.end_block(index, out)?;
         }
+
         self.message_delta(
             message.stop_reason.as_deref(),
             message.stop_sequence.as_deref(),
@@ -386,6 +407,7 @@ fn is_unknown_event(data: &str) -> bool {
         #[serde(rename = "type")]
         kind: String,
     }
+
     serde_json::from_str::<Kind>(data).is_ok_and(|event| {
         !matches!(
             &*event.kind,

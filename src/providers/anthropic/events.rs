@@ -108,6 +108,7 @@ impl WireUsage {
                 *slot = count;
             }
         };
+
         put(&mut usage.input_tokens, self.input_tokens);
         put(&mut usage.output_tokens, self.output_tokens);
         put(&mut usage.cache_read_tokens, self.cache_read_input_tokens);

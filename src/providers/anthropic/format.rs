@@ -27,11 +27,14 @@ pub(super) fn understood(schema: &Value) -> Option<Value> {
             "minItems" if *value == 0 || *value == 1 => value.clone(),
             _ => continue,
         };
+
         out.insert(keyword.clone(), kept);
     }
+
     if is_object(schema) {
         close(schema, &mut out)?;
     }
+
     let is_any = !["type", "enum", "const", "anyOf"]
         .iter()
         .any(|keyword| out.contains_key(*keyword));
@@ -55,6 +58,7 @@ fn close(schema: &Value, out: &mut Map<String, Value>) -> Option<()> {
     if others.is_some_and(|others| !others.is_boolean()) {
         return None;
     }
+
     let named = schema.get("properties").and_then(Value::as_object);
     let named = named.filter(|named| !named.is_empty());
     match (named, out.contains_key("anyOf")) {
@@ -67,6 +71,7 @@ fn close(schema: &Value, out: &mut Map<String, Value>) -> Option<()> {
         (None, false) if others != Some(&Value::Bool(false)) => return None,
         _ => {}
     }
+
     let fields = named.into_iter().flatten();
     let fields = fields.map(|(name, field)| Some((name.clone(), understood(field)?)));
     let fields: Map<_, _> = fields.collect::<Option<_>>()?;
@@ -74,6 +79,7 @@ fn close(schema: &Value, out: &mut Map<String, Value>) -> Option<()> {
     if let Some(required) = schema.get("required") {
         out.insert("required".to_owned(), required.clone());
     }
+
     out.insert("additionalProperties".to_owned(), false.into());
     Some(())
 }

@@ -164,10 +164,12 @@ impl Model for Anthropic {
             Some(name) => body(&request, name, &profile(name)),
             None => body(&request, &self.model, &self.profile),
         };
+
         let body = match body {
             Ok(body) => body,
             Err(error) => return Box::pin(ready(Err(error))),
         };
+
         let wanted = Wanted::of(&request);
         ask(
             &self.endpoint,

@@ -55,20 +55,24 @@ impl Wire for MessagesWire {
             blocks.close();
             out.extend_from_slice(b"},");
         }
+
         out.extend_from_slice(if answer {
             br#"{"role":"assistant","content":"#
         } else {
             br#"{"role":"user","content":"#
         });
+
         let mut blocks = Blocks::open(out);
         if answer {
             answer_blocks(group, place.last, &mut blocks)?;
         } else {
             user_blocks(group, &mut blocks)?;
         }
+
         if blocks.is_empty() {
             blocks.text(NOTHING)?;
         }
+
         let breakpoint = blocks.markable.filter(|_| self.cache);
         blocks.close();
         out.push(b'}');
@@ -91,19 +95,23 @@ impl Wire for MessagesWire {
         if lifted.is_empty() && system.is_empty() {
             return Ok(());
         }
+
         let mut blocks = Blocks::open(out);
         blocks.text(&system.text_of(Stability::Stable))?;
         for message in lifted {
             blocks.text(&message.text())?;
         }
+
         if self.cache {
             blocks.mark();
         }
+
         blocks.text(&volatile)?;
         if blocks.is_empty() {
             blocks.abandon();
             return Ok(());
         }
+
         blocks.close();
         Ok(())
     }
@@ -118,13 +126,16 @@ impl Wire for MessagesWire {
                     out.extend_from_slice(br#","description":"#);
                     write_text(out, &tool.description)?;
                 }
+
                 out.extend_from_slice(br#","input_schema":"#);
                 write(out, &tool.parameters)
             })?;
         }
+
         if self.cache {
             blocks.mark();
         }
+
         blocks.close();
         Ok(())
     }
@@ -138,6 +149,7 @@ fn user_blocks(group: &[Arc<Message>], blocks: &mut Blocks<'_>) -> Result<()> {
     for result in group.iter().filter_map(|message| message.as_tool_result()) {
         blocks.tool_result(result)?;
     }
+
     for message in group {
         match &**message {
             Message::User(user) => blocks.media_and_text(&user.content)?,
@@ -150,6 +162,7 @@ fn user_blocks(group: &[Arc<Message>], blocks: &mut Blocks<'_>) -> Result<()> {
             Message::Assistant(_) | Message::Tool(_) => {}
         }
     }
+
     Ok(())
 }
 
@@ -167,6 +180,7 @@ fn answer_blocks(group: &[Arc<Message>], last: bool, blocks: &mut Blocks<'_>) ->
             Part::Thinking(_) | Part::Opaque(_) | Part::Image(_) | Part::Document(_) => {}
         }
     }
+
     Ok(())
 }
 
@@ -299,10 +313,12 @@ impl<'a> Blocks<'a> {
             if blocks.is_empty() {
                 blocks.text(NO_OUTPUT)?;
             }
+
             blocks.close();
             if result.is_error {
                 out.extend_from_slice(br#","is_error":true"#);
             }
+
             Ok(())
         })
     }
@@ -315,6 +331,7 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(before.as_bytes());
         write_text(out, value)
     };
+
     match &media.source {
         MediaSource::Url(url) => field(r#"{"type":"url","url":"#, url)?,
         MediaSource::Base64(data) => match media.text() {
@@ -325,6 +342,7 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
             }
         },
     }
+
     out.push(b'}');
     Ok(())
 }

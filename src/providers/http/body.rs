@@ -58,6 +58,7 @@ impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for Body<S> {
                 chunk.map(|chunk| chunk.map_err(|error| failure::reading(error, secrets))),
             );
         }
+
         if !*this.waiting {
             *this.waiting = true;
             match this.timer.as_mut().as_pin_mut() {
@@ -65,6 +66,7 @@ impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for Body<S> {
                 None => this.timer.set(Some(tokio::time::sleep(*this.idle))),
             }
         }
+
         match this.timer.as_pin_mut().map(|timer| timer.poll(cx)) {
             Some(Poll::Ready(())) => Poll::Ready(Some(Err(idle_error(*this.idle)))),
             _ => Poll::Pending,

@@ -139,6 +139,7 @@ impl Endpoint {
                     Some(format!("the value of the header {name} has forbidden characters").into());
             }
         }
+
         self
     }
 
@@ -195,6 +196,7 @@ impl Endpoint {
             }
             first => first?,
         };
+
         note_answered(&mut lock(&ANSWERED), &self.base);
         match self.judge(*response) {
             Ok(reply) => Ok(reply),
@@ -234,6 +236,7 @@ impl Endpoint {
             Some(body) => client.post(url).body(body),
             None => client.get(url),
         };
+
         let sent = request.headers(self.headers.clone()).send().await;
         let response = sent.map_err(|error| failure::sending(error, &self.secrets))?;
         match response.status() {
@@ -243,6 +246,7 @@ impl Endpoint {
             status if !status.is_success() => return Ok(None),
             _ => {}
         }
+
         let mut read = Vec::new();
         let mut chunks = pin!(response.bytes_stream());
         while let Some(chunk) = chunks.next().await {
@@ -251,9 +255,11 @@ impl Endpoint {
                 return Ok(None);
             }
         }
+
         if has_more_values(&read, MAX_VALUES) {
             return Ok(None);
         }
+
         Ok(serde_json::from_slice(&read).ok())
     }
 
@@ -298,6 +304,7 @@ impl Endpoint {
         if !response.status().is_success() || is_html(&response) {
             return Err(Box::new(response));
         }
+
         let request_id = self.request_id(response.headers());
         let body = Body::new(
             response.bytes_stream(),
@@ -325,6 +332,7 @@ impl Endpoint {
                 &self.secrets,
             );
         }
+
         let excerpt = status::excerpt(&String::from_utf8_lossy(&body), &self.secrets);
         let error = Error::new(
             ErrorKind::Protocol,
@@ -352,15 +360,18 @@ impl Endpoint {
                 }
             }
         };
+
         let limit = self.idle_timeout.min(ERROR_BODY_TIME);
         if tokio::time::timeout(limit, reading).await.is_err() {
             tracing::debug!("the body of a failed request did not end in time");
         }
+
         if is_cut {
             let mut text = String::from_utf8_lossy(&body).into_owned();
             redact_cut(&mut text, Cut::End);
             return text.into_bytes();
         }
+
         body
     }
 

@@ -22,6 +22,7 @@ pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
         _ if error.is_connect() => format!("{server} could not be reached"),
         _ => format!("the connection to {server} broke before an answer came"),
     };
+
     let advice = causes(&error).find_map(tls::advice);
     describe(kind, &text, advice, error, secrets)
 }
@@ -70,19 +71,23 @@ fn kind_of(error: &reqwest::Error) -> ErrorKind {
     if error.is_builder() {
         return ErrorKind::Config;
     }
+
     for cause in causes(error) {
         if tls::is_of_it(cause) {
             return ErrorKind::Tls;
         }
+
         // Tunnel errors are a private type below reqwest; their text is all there is.
         let text = cause.to_string();
         if text.starts_with("tunnel error") || text.contains("proxy auth") {
             return ErrorKind::Proxy;
         }
     }
+
     if error.is_dns() {
         return ErrorKind::Dns;
     }
+
     ErrorKind::Connect
 }
 

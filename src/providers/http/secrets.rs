@@ -45,8 +45,10 @@ fn mask_keys(text: &str) -> String {
         } else {
             "[redacted]"
         });
+
         rest = &key[end..];
     }
+
     out.push_str(rest);
     out
 }

@@ -24,21 +24,25 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(By
         ordered.messages = messages;
         ordered
     });
+
     let request = ordered.as_ref().unwrap_or(request);
     let mut extra = request.extra.clone();
     let options = options(request, defaults, &mut extra);
     encode(&ChatWire, request, &extra, |fields, sections| {
         fields.put("model", request.model.as_deref().unwrap_or(defaults.model))?;
         fields.put("stream", &true)?;
+
         // There is no choice of tools in this API; leaving them out is the one that can be made.
         if !sections.tools.is_empty() && request.tool_choice != ToolChoice::None {
             fields.raw("tools", sections.tools)?;
         }
+
         fields.option("format", request.response_format.as_ref().map(format))?;
         fields.option("think", request.settings.thinking.as_ref().map(think))?;
         if !options.is_empty() {
             fields.put("options", &options)?;
         }
+
         Ok(sections.system.into())
     })
 }
@@ -55,6 +59,7 @@ fn options(
             out.insert(name.to_owned(), value);
         }
     };
+
     let settings = &request.settings;
     let max_tokens = request.max_output_tokens.or(defaults.max_output_tokens);
     set("num_ctx", defaults.num_ctx.map(Value::from));
@@ -71,6 +76,7 @@ fn options(
         out.extend(std::mem::take(own));
         extra.remove("options");
     }
+
     out
 }
 

@@ -50,6 +50,7 @@ impl ChatDecoder {
         if line.error.is_some_and(|error| !says_nothing(error)) {
             return Err(status::from_event(data, &self.secrets));
         }
+
         if !self.started {
             self.started = true;
             self.ids.set_response(&line.created_at.0);
@@ -57,27 +58,32 @@ impl ChatDecoder {
             head.request_id = self.request_id.take();
             out.push(ModelEvent::Start(Box::new(head)));
         }
+
         if let Some(answer) = line.message {
             if !answer.thinking.is_empty() {
                 out.collect_bytes(answer.thinking.0.len())?;
                 self.thinking.push_str(&answer.thinking.0);
                 out.push(ModelEvent::Thinking(answer.thinking.0.into_owned()));
             }
+
             if !answer.content.is_empty() {
                 self.end_thinking(out)?;
                 out.text(answer.content.0);
             }
+
             for call in answer.tool_calls.0 {
                 self.end_thinking(out)?;
                 self.call(&call, out)?;
             }
         }
+
         if line.done {
             self.end_thinking(out)?;
             let usage = Usage::new(line.prompt_eval_count.get(), line.eval_count.get());
             if !usage.is_zero() {
                 out.push(ModelEvent::Usage(usage));
             }
+
             out.push(ModelEvent::Stop {
                 reason: match &*line.done_reason.0 {
                     "" => None,
@@ -85,8 +91,10 @@ impl ChatDecoder {
                 },
                 sequence: None,
             });
+
             self.done = true;
         }
+
         Ok(())
     }
 
@@ -98,6 +106,7 @@ impl ChatDecoder {
                 format!("the tool call {} has no name", self.calls),
             ));
         };
+
         let args: Cow<'_, str> = match function.arguments.map(RawValue::get) {
             None | Some("null") => "{}".into(),
             // The text of an object instead of the object.
@@ -106,6 +115,7 @@ impl ChatDecoder {
             }
             Some(object) => object.into(),
         };
+
         out.collect_call(&call.id.0, &function.name.0)?;
         out.collect_bytes(args.len())?;
         out.collect_values(&args)?;
@@ -118,10 +128,12 @@ impl ChatDecoder {
             id: id.clone(),
             name: name.clone(),
         });
+
         out.push(ModelEvent::ToolCallDelta {
             index,
             json: args.clone().into_owned(),
         });
+
         out.push(ModelEvent::ToolCall(ToolCall::from_raw(id, name, args)));
         Ok(())
     }

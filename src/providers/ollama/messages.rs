@@ -38,6 +38,7 @@ impl Wire for ChatWire {
         let Some(first) = group.first() else {
             return Ok(None);
         };
+
         out.extend_from_slice(b"{\"role\":");
         write(out, first.role().as_str())?;
         let mut text: Vec<_> = group.iter().map(|message| message.text()).collect();
@@ -49,18 +50,22 @@ impl Wire for ChatWire {
             if !text.is_empty() {
                 text.push_str(GAP);
             }
+
             text.push_str(&name);
         }
+
         let calls = first.tool_calls().next().is_some();
         if text.is_empty() && images.is_empty() && !calls {
             text.push_str(EMPTY);
         }
+
         out.extend_from_slice(b",\"content\":");
         write_text(out, &text)?;
         if !images.is_empty() {
             out.extend_from_slice(b",\"images\":");
             write(out, &images)?;
         }
+
         match &**first {
             Message::Assistant(_) => assistant(first, out)?,
             Message::Tool(result) => {
@@ -69,6 +74,7 @@ impl Wire for ChatWire {
             }
             _ => {}
         }
+
         out.push(b'}');
         Ok(None)
     }
@@ -106,9 +112,11 @@ fn unsendable(part: &Part) -> Option<String> {
         Part::Document(media) => ("document", media),
         _ => return None,
     };
+
     if let ("document", Some(text)) = (what, quoted(media)) {
         return Some(text);
     }
+
     match (&media.source, &media.name) {
         (MediaSource::Url(url), _) => Some(format!("[{what}: {url}]")),
         (MediaSource::Base64(_), _) if what == "image" => None,
@@ -122,26 +130,32 @@ fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
     for part in message.content().parts() {
         thinking.push_str(&own_thinking(part));
     }
+
     if !thinking.is_empty() {
         out.extend_from_slice(b",\"thinking\":");
         write_text(out, &thinking)?;
     }
+
     let mut calls = message.tool_calls().peekable();
     if calls.peek().is_none() {
         return Ok(());
     }
+
     out.extend_from_slice(b",\"tool_calls\":[");
     for (at, call) in calls.enumerate() {
         if at > 0 {
             out.push(b',');
         }
+
         out.extend_from_slice(b"{\"function\":{\"name\":");
         write_text(out, &call.name)?;
+
         // An object, not its text.
         out.extend_from_slice(b",\"arguments\":");
         out.extend_from_slice(call_args(call)?.as_bytes());
         out.extend_from_slice(b"}}");
     }
+
     out.push(b']');
     Ok(())
 }

@@ -71,6 +71,7 @@ impl Ollama {
             Some(host) => address(&host),
             None => BASE_URL.to_owned(),
         };
+
         Self {
             id: format!("{PROVIDER}:{model}").into(),
             model,
@@ -180,6 +181,7 @@ impl Ollama {
                 return Ok(loaded);
             }
         }
+
         let body = json!({"model": &*self.model}).to_string();
         let address = format!("{base}/api/show");
         let shown = self.endpoint.look_up(&address, Some(body.into())).await?;
@@ -194,10 +196,12 @@ fn address(host: &str) -> String {
         Some((scheme, rest)) => (scheme, rest),
         None => ("http", host),
     };
+
     let rest = match rest.strip_prefix("0.0.0.0") {
         Some(port) => format!("127.0.0.1{port}"),
         None => rest.to_owned(),
     };
+
     // A bare host gets Ollama's port, a URL that of its scheme.
     let has_port = rest
         .rsplit_once(':')
@@ -205,6 +209,7 @@ fn address(host: &str) -> String {
     if host.contains("://") || has_port || rest.contains('/') {
         return format!("{scheme}://{rest}");
     }
+
     format!("{scheme}://{rest}:{PORT}")
 }
 
@@ -227,10 +232,12 @@ impl Model for Ollama {
             num_ctx: self.num_ctx,
             max_output_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
         };
+
         let (body, history) = match body(&request, &options) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
+
         let wanted = Wanted::of(&request);
         let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
         ask(&self.endpoint, body, Framing::Lines, wanted, decoder)

@@ -55,6 +55,7 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
             fields.option("tool_choice", tool_choice(&request.tool_choice))?;
             fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)?;
         }
+
         let max_tokens = request.max_output_tokens.or(options.max_output_tokens);
         fields.option(options.max_tokens_field, max_tokens)?;
         fields.option("temperature", request.temperature)?;
@@ -62,27 +63,33 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
         if !options.official {
             fields.option("top_k", request.settings.top_k)?;
         }
+
         fields.option("seed", request.settings.seed)?;
         if let Some(ThinkingMode::Effort(effort)) = &request.settings.thinking {
             fields.put("reasoning_effort", &**effort)?;
         }
+
         if !request.stop.is_empty() {
             fields.put("stop", &*request.stop)?;
         }
+
         if told.is_none() {
             let format = request.response_format.as_ref().map(response_format);
             fields.option("response_format", format)?;
         }
+
         let mut opening = Cow::Borrowed(sections.system);
         if let Some(schema) = told {
             let opening = opening.to_mut();
             if !opening.is_empty() {
                 opening.push(b',');
             }
+
             opening.extend_from_slice(b"{\"role\":\"system\",\"content\":");
             write_text(opening, &instruction(schema))?;
             opening.push(b'}');
         }
+
         Ok(opening)
     })
 }
@@ -130,17 +137,20 @@ fn is_strict(schema: &Value) -> bool {
     let Value::Object(map) = schema else {
         return false;
     };
+
     let all = |value: &Value| match value {
         Value::Object(map) => map.values().all(is_strict),
         Value::Array(items) => items.iter().all(is_strict),
         _ => false,
     };
+
     let known = map.iter().all(|(keyword, value)| match &**keyword {
         "properties" | "$defs" | "anyOf" => all(value),
         "items" => is_strict(value),
         "format" => FORMATS.iter().any(|known| value == known),
         keyword => KNOWN.contains(&keyword),
     });
+
     known && (!is_object(schema) || is_closed(map))
 }
 

@@ -80,21 +80,25 @@ impl ChatDecoder {
             let head: Head<'_> =
                 serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
             failed |= head.object.0 == "error";
+
             // A first chunk may hold nothing but a filter's verdict.
             let says_something = !head.id.is_empty() || !choices.is_empty();
             if !failed && !self.started && says_something {
                 self.start(&head.id.0, &head.model.0, out);
             }
         }
+
         if failed {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }
+
         if let Some(usage) = chunk.usage.0.map(Usage::from) {
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;
             }
+
             if choices.is_empty() && self.finish.is_some() {
                 return self.complete(out);
             }
@@ -103,6 +107,7 @@ impl ChatDecoder {
         {
             self.around_choices.learn(data, raw.get());
         }
+
         self.choices(choices, data, out)
     }
 
@@ -111,16 +116,20 @@ impl ChatDecoder {
         if let Some(text) = plain_text(&choices) {
             self.around_text.learn(data, text);
         }
+
         for choice in choices {
             if choice.index.get() != 0 {
                 continue;
             }
+
             if let Some(delta) = choice.delta {
                 self.delta(delta, out)?;
             }
+
             if let Some(message) = choice.message {
                 self.delta(*message, out)?;
             }
+
             match &*choice.finish_reason.0 {
                 "" => {}
                 "error" => {
@@ -132,6 +141,7 @@ impl ChatDecoder {
                 reason => self.finish = Some(reason.into()),
             }
         }
+
         Ok(())
     }
 
@@ -145,18 +155,22 @@ impl ChatDecoder {
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Events) -> Result<()> {
         self.reason("reasoning_content", &delta.reasoning_content.0, out)?;
+
         // Servers that send both send the same twice.
         if delta.reasoning_content.is_empty() {
             self.reason("reasoning", &delta.reasoning.0, out)?;
         }
+
         self.refused |= !delta.refusal.is_empty();
         for text in [delta.content.0, delta.refusal.0] {
             self.text(text, out)?;
         }
+
         for call in delta.tool_calls.0 {
             self.end_reasoning(out)?;
             self.call(&call, out)?;
         }
+
         Ok(())
     }
 
@@ -179,12 +193,14 @@ impl ChatDecoder {
             // Arguments as a value instead of its text.
             Some(value) => value.into(),
         };
+
         let piece = Piece {
             index: call.index.0,
             id: &call.id.0,
             name: function.map_or("", |function| &function.name.0),
             args: &args,
         };
+
         self.calls.push(&piece, &mut self.ids, out)
     }
 
@@ -215,6 +231,7 @@ impl ChatDecoder {
         if !self.started {
             self.start("", "", out);
         }
+
         self.end_reasoning(out)?;
         let cut_off = self.finish == Some(StopReason::MaxTokens);
         self.calls.finish(cut_off, &mut self.ids, out)?;
@@ -223,10 +240,12 @@ impl ChatDecoder {
             _ if self.refused => Some(StopReason::Refusal),
             reason => reason,
         };
+
         out.push(ModelEvent::Stop {
             reason,
             sequence: None,
         });
+
         self.done = true;
         Ok(())
     }
@@ -258,21 +277,26 @@ impl Decoder for ChatDecoder {
         if data.is_empty() {
             return Ok(());
         }
+
         if data == "[DONE]" {
             return self.complete(out);
         }
+
         if name == "error" {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }
+
         if self.started {
             if let Some(text) = self.around_text.value::<Str<'_>>(data) {
                 return self.text(text.0, out);
             }
+
             if let Some(choices) = self.around_choices.value(data) {
                 return self.choices(choices, data, out);
             }
         }
+
         match read(data) {
             Ok((chunk, choices)) => self.chunk(chunk, choices, data, out),
             // Behind the finish reason only usage is missing, and the report may be torn.
@@ -290,6 +314,7 @@ impl Decoder for ChatDecoder {
                 &self.secrets,
             ));
         }
+
         if self.done {
             Ok(())
         } else {

@@ -54,9 +54,11 @@ impl Wire for ChatWire {
                 user_pieces(message, &mut pieces);
                 continue;
             }
+
             if !std::mem::take(&mut first) {
                 out.push(b',');
             }
+
             match &**message {
                 Message::Tool(result) => {
                     out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
@@ -74,13 +76,16 @@ impl Wire for ChatWire {
                 }
             }
         }
+
         let has_user = group.iter().any(|message| message.role() == Role::User);
         if has_user || !pieces.is_empty() {
             if !first {
                 out.push(b',');
             }
+
             user(&pieces, out)?;
         }
+
         Ok(None)
     }
 
@@ -107,17 +112,20 @@ impl ChatWire {
             ("", Some(_)) => out.extend_from_slice(b"null"),
             (text, _) => write_text(out, non_empty(text))?,
         }
+
         if self.reasoning {
             for part in message.content().parts() {
                 own_reasoning(part, out)?;
             }
         }
+
         if calls.peek().is_some() {
             out.extend_from_slice(b",\"tool_calls\":[");
             for (at, call) in calls.enumerate() {
                 if at > 0 {
                     out.push(b',');
                 }
+
                 out.extend_from_slice(b"{\"id\":");
                 write_text(out, call_id(&call.id))?;
                 out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
@@ -126,8 +134,10 @@ impl ChatWire {
                 write(out, &*call_args(call)?)?;
                 out.extend_from_slice(b"}}");
             }
+
             out.push(b']');
         }
+
         out.push(b'}');
         Ok(())
     }
@@ -139,9 +149,11 @@ fn own_reasoning(part: &Part, out: &mut Vec<u8>) -> Result<()> {
     let Part::Thinking(block) = part else {
         return Ok(());
     };
+
     if block.provider.as_deref() != Some(PROVIDER) {
         return Ok(());
     }
+
     let raw: &RawValue = &block.raw;
     let fields = raw.get().trim();
     let fields = fields
@@ -153,6 +165,7 @@ fn own_reasoning(part: &Part, out: &mut Vec<u8>) -> Result<()> {
         out.push(b',');
         out.extend_from_slice(fields.as_bytes());
     }
+
     Ok(())
 }
 
@@ -218,11 +231,14 @@ fn user(pieces: &[Piece<'_>], out: &mut Vec<u8>) -> Result<()> {
                 if at > 0 {
                     out.push(b',');
                 }
+
                 part(piece, out)?;
             }
+
             out.push(b']');
         }
     }
+
     out.push(b'}');
     Ok(())
 }

@@ -219,6 +219,7 @@ impl OpenAi {
         if self.official {
             return Ok(None);
         }
+
         let base = self.endpoint.base();
         let root = base.strip_suffix("/v1").unwrap_or(base);
         let props = format!("{root}/props");
@@ -226,6 +227,7 @@ impl OpenAi {
         if let Some(tokens) = props.as_ref().and_then(window::of_props) {
             return Ok(Some(tokens));
         }
+
         let models = self
             .endpoint
             .look_up(&format!("{base}/models"), None)
@@ -239,6 +241,7 @@ impl OpenAi {
         } else {
             "max_tokens"
         };
+
         body(
             request,
             &Options {
@@ -334,6 +337,7 @@ mod tests {
             let (body, _) = model.encode(&ModelRequest::new(history.clone())).unwrap();
             String::from_utf8_lossy(&body).into_owned()
         };
+
         let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
         assert!(compatible.contains("let me see"), "{compatible}");
         let official = sent(OpenAi::new("m", "key"));
@@ -347,10 +351,12 @@ mod tests {
             name: "mood".into(),
             schema: json!({"type": "string", "enum": ["good", "bad"]}).into(),
         });
+
         let sent = |model: OpenAi| {
             let (body, _) = model.encode(&request).unwrap();
             serde_json::from_slice::<serde_json::Value>(&body).unwrap()
         };
+
         let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
         assert_eq!(compatible["messages"].as_array().unwrap().len(), 1);
         assert!(compatible["response_format"].is_object());

@@ -72,6 +72,7 @@ impl LockFile {
                 }
                 Err(error) => return Err(file_error("open", path, error)),
             };
+
             match file.try_lock() {
                 Ok(()) => attempts += 1,
                 Err(TryLockError::WouldBlock) if start_time.elapsed() < HANDOVER => {
@@ -81,6 +82,7 @@ impl LockFile {
                 Err(TryLockError::WouldBlock) => return Err(busy(id)),
                 Err(TryLockError::Error(error)) => return Err(file_error("lock", path, error)),
             }
+
             if is_same_file(&file, path).map_err(|error| file_error("look at", path, error))? {
                 let path = path.to_owned();
                 return Ok(Some(Self {
@@ -90,6 +92,7 @@ impl LockFile {
                 }));
             }
         }
+
         Err(busy(id))
     }
 }

@@ -33,6 +33,7 @@ pub(in crate::session) fn file_name(id: &str, extension: &str) -> Result<String>
         ),
         _ => return Ok(name + extension),
     };
+
     let short_id = truncate(id, 60);
     Err(Error::new(
         ErrorKind::InvalidRequest,

@@ -52,6 +52,7 @@ impl SessionFile {
             open_line: bytes.last().is_some_and(|last| *last != b'\n'),
             broken: false,
         };
+
         Ok((log_file, (bytes, size)))
     }
 
@@ -91,6 +92,7 @@ impl SessionFile {
                 ),
             ));
         }
+
         self.check()?;
         let end: &[u8] = if self.open_line { b"\n" } else { b"" };
         let (disk, file) = (&self.disk, &mut self.lock.file);
@@ -100,7 +102,9 @@ impl SessionFile {
             self.undo();
             return Err(file_error("write", &self.lock.path, error));
         }
+
         let mut sync_outcome = self.disk.sync(&self.lock.file);
+
         // The process that created the file may have been killed before this step.
         if !self.named && sync_outcome.is_ok() {
             sync_outcome = match self.lock.path.parent() {
@@ -108,6 +112,7 @@ impl SessionFile {
                 None => Ok(()),
             };
         }
+
         if let Err(error) = sync_outcome {
             // After a failed sync, the contents of the disk are unknown until the file is read
             // again.
@@ -115,6 +120,7 @@ impl SessionFile {
             self.broken = true;
             return Err(file_error("write", &self.lock.path, error));
         }
+
         self.len += (end.len() + bytes.len()) as u64;
         self.open_line = false;
         self.named = true;
@@ -181,6 +187,7 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) 
     let Some(lock) = LockFile::find(path, id, |options, path| disk.open(options, path))? else {
         return Ok(false);
     };
+
     let metadata = lock.file.metadata();
     let len = metadata
         .map_err(|error| file_error("remove", path, error))?
@@ -188,6 +195,7 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) 
     if size.is_some_and(|size| size != len) {
         return Ok(false);
     }
+
     match disk.remove(path) {
         Ok(()) => Ok(len > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -208,6 +216,7 @@ pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<boo
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(file_error("read", path, error)),
     };
+
     let mut piece = vec![0; PIECE];
     let mut exists = false;
     loop {
@@ -217,6 +226,7 @@ pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<boo
         if len == 0 {
             return Ok(exists);
         }
+
         exists = true;
         each(&piece[..len])?;
     }

@@ -100,13 +100,16 @@ impl Log for Folder {
             sidecar::keep(&*self.disk, &place, &source, scan.aside())
                 .map_err(|error| file_error("keep the damaged part of", &place, error))?;
         }
+
         let path = place.display().to_string();
         for damage in scan.aside_mut() {
             damage.kept_in = Some(path.clone());
         }
+
         if scan.tail.is_some() {
             writer.cut(scan.end, scan.has_open_line)?;
         }
+
         Ok(())
     }
 
@@ -120,6 +123,7 @@ impl Log for Folder {
         if size.is_some() && !had_log {
             return Ok(false);
         }
+
         // The file of damaged parts may remain from an interrupted removal.
         let place = sidecar::path_of(&path);
         let removed = match self.disk.remove(&place) {
@@ -127,10 +131,12 @@ impl Log for Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => had_log,
             Err(error) => return Err(file_error("remove", &place, error)),
         };
+
         if removed {
             let outcome = self.disk.sync_folder(&self.path);
             outcome.map_err(|error| file_error("remove", &path, error))?;
         }
+
         Ok(removed)
     }
 }

@@ -58,6 +58,7 @@ pub(super) fn keep<'a>(
         let _ = disk.cut(&file, size);
         return Err(error);
     }
+
     match path.parent() {
         Some(folder) => disk.sync_folder(folder),
         None => Ok(()),
@@ -77,6 +78,7 @@ fn add<'a>(
         // Ends an incomplete line that a crash left.
         lines.push(b'\n');
     }
+
     for damage in damage {
         let end = damage.offset.saturating_add(damage.len);
         let mut offset = damage.offset;
@@ -88,16 +90,19 @@ fn add<'a>(
                 lines.extend(line);
                 lines.push(b'\n');
             }
+
             if lines.len() >= PIECE {
                 disk.write_all(file, &lines)?;
                 lines.clear();
             }
+
             offset += len as u64;
             if offset >= end {
                 break;
             }
         }
     }
+
     disk.write_all(file, &lines)
 }
 

@@ -175,6 +175,7 @@ async fn write_is_synced_before_it_is_acknowledged() {
         ["write", "sync", "sync folder", "cut", "sync"],
         "kept, then cut"
     );
+
     // The first writer may have been killed before the name was durable.
     let lease = store.lease("s").await.unwrap();
     write(&store, 3, &lease).await.unwrap();
@@ -218,11 +219,13 @@ async fn work(folder: &Path, disk: Arc<Failing>) -> Result<Vec<usize>> {
         let Ok(lease) = store.lease("s").await else {
             continue;
         };
+
         for number in 0..3 {
             let number = round * 3 + number;
             if write(&store, number, &lease).await.is_ok() {
                 acknowledged_numbers.push(number);
             }
+
             let stored_texts = texts(&store, "s").await;
             let expected = acknowledged_numbers
                 .iter()
@@ -233,6 +236,7 @@ async fn work(folder: &Path, disk: Arc<Failing>) -> Result<Vec<usize>> {
             );
         }
     }
+
     Ok(acknowledged_numbers)
 }
 
@@ -266,6 +270,7 @@ async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
     if is_damaged {
         damage(folder.path()).await;
     }
+
     let disk = Arc::new(Failing::new(fault, at));
     let acknowledged_numbers = work(folder.path(), disk.clone()).await.unwrap_or_default();
     let store = JsonlStore::open(folder.path()).unwrap();
@@ -277,6 +282,7 @@ async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
             assert_eq!(count, 1, "{fault:?} at {at}: {damaged_parts:?}");
         }
     }
+
     let stored_texts = texts(&store, "s").await;
     let mut numbers = Vec::new();
     for pair in stored_texts.chunks(2) {
@@ -288,9 +294,11 @@ async fn check(fault: Fault, at: usize, is_damaged: bool) -> bool {
         );
         numbers.push(number.parse::<usize>().unwrap());
     }
+
     if is_damaged {
         assert_eq!(numbers.remove(0), 50, "{fault:?} at {at}: {stored_texts:?}");
     }
+
     assert!(numbers.is_sorted(), "{fault:?} at {at}: {stored_texts:?}");
     let lost_number = acknowledged_numbers
         .iter()
@@ -321,6 +329,7 @@ async fn no_acknowledged_write_is_lost_at_any_failing_call() {
                 call_number += 1;
                 assert!(call_number < 200, "{fault:?} never ends");
             }
+
             assert!(
                 call_number > 10,
                 "{fault:?} came to {call_number} calls only"
@@ -342,6 +351,7 @@ async fn failed_removal_is_completed_by_the_next() {
             Ok(store) => store.delete("s").await,
             Err(error) => Err(error),
         };
+
         let is_over = disk.is_over();
         assert_eq!(removed.is_err(), !is_over, "{call_number}");
         let store = JsonlStore::open(folder.path()).unwrap();
@@ -352,8 +362,10 @@ async fn failed_removal_is_completed_by_the_next() {
         if is_over {
             break;
         }
+
         call_number += 1;
     }
+
     assert!(call_number > 4, "{call_number}");
 }
 
@@ -453,6 +465,7 @@ async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
     let path = folder.path().join("s.jsonl");
     let content = [&std::fs::read(&path).unwrap()[..], b"torn"].concat();
     std::fs::write(&path, &content).unwrap();
+
     // Open and read the log, then the sidecar; write, sync, sync the folder, and, with nothing left
     // to write, cut the tail.
     for at in [2, 3, 4, 5, 6, 7, 8, 8] {
@@ -461,6 +474,7 @@ async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
         store.lease("s").await.unwrap_err();
         assert_eq!(std::fs::read(&path).unwrap(), content, "{at}");
     }
+
     drop(store.lease("s").await.unwrap());
     assert_eq!(std::fs::read(&path).unwrap(), content[..content.len() - 4]);
 }

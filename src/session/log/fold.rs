@@ -96,12 +96,14 @@ impl LogFold {
         if let Record::Truncated { messages } = record {
             return self.truncate_to(messages);
         }
+
         let state = &self.session.state;
         if let (Record::Message { .. }, Some((position, captured))) = (&record, &mut self.capture)
             && *position == state.messages.len()
         {
             *captured = (state.todos.clone(), state.files.clone());
         }
+
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
         self.session.apply(record);
         if let Some((place, _)) = self.lost.first()
@@ -120,10 +122,12 @@ impl LogFold {
         messages: Option<usize>,
     ) {
         let mut remaining = entries.split_off(hole);
+
         // The message of this info is missing.
         let is_info = |entry: &&Entry| matches!(entry, Entry::Record(Record::MessageInfo { .. }));
         remaining.drain(..remaining.iter().take_while(is_info).count());
         self.apply_loosely(entries);
+
         // A cut carries its own position.
         if let Some(messages) = messages.filter(|_| !remaining.iter().any(is_cut)) {
             let is_message =
@@ -133,9 +137,11 @@ impl LogFold {
                 // The writer had read an earlier loss, and its `Checked` entry is lost as well.
                 self.lost.clear();
             }
+
             self.truncate_to(base_len);
             self.clear_positions_from(self.session.state.messages.len());
         }
+
         self.apply_loosely(remaining);
     }
 
@@ -159,6 +165,7 @@ impl LogFold {
             lost_count = lost_count.saturating_add(*count);
             *count > 0
         });
+
         let messages = len.saturating_sub(lost_count);
         let known_len = self.session.state.messages.len();
         match messages.checked_sub(known_len).filter(|more| *more > 0) {
@@ -187,6 +194,7 @@ impl LogFold {
             let Entry::Record(record) = entry else {
                 continue;
             };
+
             match record {
                 Record::Message { message, .. } => {
                     count += 1;
@@ -204,6 +212,7 @@ impl LogFold {
                 _ => {}
             }
         }
+
         let (user_id, title, cwd) = metadata;
         LogSummary {
             messages: count,

@@ -157,12 +157,14 @@ impl<'a> Line<'a> {
         if let Some(line) = one_pass(body, false) {
             return Ok(line);
         }
+
         // The checksum is right, so the line is as it was written: if it cannot be parsed, the
         // writer was another version, or the line was damaged before the checksum was computed.
         let version: Version = parse(body).ok_or(Fault::Damaged)?;
         if version.v > VERSION {
             return Err(Fault::TooNew(version.v));
         }
+
         let outer: Outer<'_> = parse(body).ok_or(Fault::Damaged)?;
         Ok(Self {
             seq: outer.seq,
@@ -244,12 +246,14 @@ impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
             IgnoredAny::deserialize(from)?;
             return Ok(Some(Entry::Checked));
         }
+
         if self.with_snapshots && self.kind == SNAPSHOT {
             let session = SessionFields::deserialize(from)?
                 .into_session()
                 .ok_or_else(|| de::Error::missing_field("messages"))?;
             return Ok(Some(Entry::Snapshot(Box::new(session))));
         }
+
         Ok(match OfKind(self.kind).deserialize(from)? {
             Record::Unknown => None,
             record => Some(Entry::Record(record)),
@@ -325,6 +329,7 @@ impl<'de> Visitor<'de> for OnePass {
                 _ => return Err(de::Error::custom("a field is repeated")),
             }
         }
+
         match (seq, token, time, data) {
             (Some(seq), Some(token), Some(time), Some(data)) => Ok(Line {
                 seq,
@@ -382,10 +387,12 @@ fn check_depth(line: &[u8]) -> Result<()> {
     if !is_text_deeper(line, SHALLOW) {
         return Ok(());
     }
+
     let make_error = |why: String| {
         let text = format!("a message cannot be stored, for it could not be read again: {why}");
         Error::new(ErrorKind::InvalidMessages, text)
     };
+
     let parsed_line =
         serde_json::from_slice::<Outer<'_>>(line).map_err(|e| make_error(e.to_string()))?;
     let mut data = serde_json::Deserializer::from_str(parsed_line.data.get());
@@ -442,20 +449,25 @@ pub(super) fn write(
             data: entry,
             info: info.filter(|_| number + 1 == entries.len()),
         };
+
         serde_json::to_writer(&mut bytes, &out)?;
         put_on_one_line(&mut bytes[start..]);
+
         // The object continues here, so a comma replaces its opening brace.
         bytes[start + COMMA] = b',';
         let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
+
         // A snapshot that is nested too deeply is skipped by readers, which then read the whole
         // log.
         if !matches!(entry, Entry::Snapshot(_)) {
             check_depth(&bytes[start..])?;
         }
+
         check_len(bytes.len() - start, entry)?;
         let digits = start + LINE_PREFIX.len();
         bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');
     }
+
     Ok(bytes)
 }

@@ -53,10 +53,12 @@ impl<L: Log> LogStore<L> {
                 return Ok(session);
             }
         }
+
         self.reading(move |cancellation| {
             if id.is_empty() {
                 return Ok(None);
             }
+
             // An incomplete tail may be a write in progress; the next lease decides.
             let scan = snapshot::read(&shared.log, shared.sizes, &id, cancellation)?;
             Ok(scan.and_then(|scan| stored_session(&scan.fold, scan.damage)))
@@ -87,6 +89,7 @@ impl<L: Log> LogStore<L> {
     pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
         let mut user = self.0.hold(id)?;
         user.is_async = true;
+
         // Declared after `user`, so that it is dropped first: the opening stops before another one
         // can take the lease.
         let cancellation = Cancellation::default();
@@ -99,12 +102,14 @@ impl<L: Log> LogStore<L> {
             if cancellation.is_cancelled() {
                 return Err(busy(&id));
             }
+
             // A write of the previous lease may have been in progress until now.
             *slot = None;
             let open_log =
                 OpenLog::new(&shared.log, &shared.clock, shared.sizes, &id, &cancellation)?;
             Ok(slot.insert(open_log).token)
         });
+
         let token = opening.await?;
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
     }
@@ -126,6 +131,7 @@ impl<L: Log> LogStore<L> {
             if open_log.fold.exists() {
                 return Err(already_exists(&user.id));
             }
+
             open_log.write_records(log, clock, session.records())
         })
         .await
@@ -151,8 +157,10 @@ impl<L: Log> LogStore<L> {
                 let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
                 (state.todos, state.files) = scan.fold.into_captured();
             }
+
             Ok(forked)
         });
+
         self.create(to, forked.await?).await
     }
 
@@ -173,6 +181,7 @@ impl<L: Log> LogStore<L> {
                     list.extend(shared.info(id, end, cancellation)?);
                 }
             }
+
             list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
             Ok(list)
         })
@@ -192,6 +201,7 @@ impl<L: Log> LogStore<L> {
                 Err(error) => return Err(error),
             }
         }
+
         first.map(|()| removed)
     }
 
@@ -204,6 +214,7 @@ impl<L: Log> LogStore<L> {
         if !is_old {
             return Ok(false);
         }
+
         let user = self.0.hold(id)?;
         self.writing(move || {
             // Lists read only the end of a log; before a removal, all of it is read. If it was
@@ -212,6 +223,7 @@ impl<L: Log> LogStore<L> {
             if !shared.is_older(id, older_than, &Cancellation::default())? {
                 return Ok(false);
             }
+
             let scan = scan_stored(&shared.log, &Cancellation::default(), LogFold::new(id), id);
             match scan {
                 Ok(Some(scan)) => user.remove(Some(scan.len)),
@@ -230,6 +242,7 @@ impl<L: Log> LogStore<L> {
         let token = lease.token();
         self.writing(move || {
             let mut slot = lock(&user.open);
+
             // Also refuses a write that is run only after the session was leased again.
             let open_log = slot
                 .as_mut()
@@ -311,6 +324,7 @@ impl<L: Log> Shared<L> {
                 }
                 Err(error) => return Err(error),
             };
+
             info.size = Some(size);
             let is_whole = bytes.len() as u64 >= size;
             match last_info(&bytes) {
@@ -325,10 +339,12 @@ impl<L: Log> Shared<L> {
                     } else {
                         self.read(id, cancellation, LogFold::new(id))
                     };
+
                     break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
                 }
             }
         };
+
         match summary {
             Ok(Some((summary, at))) => {
                 info.messages = summary.messages;
@@ -341,6 +357,7 @@ impl<L: Log> Shared<L> {
             Ok(None) => return Ok(None),
             Err(error) => info.problem = Some(error.to_string().into()),
         }
+
         Ok(Some(info))
     }
 }

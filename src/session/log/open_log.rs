@@ -88,6 +88,7 @@ impl<L: Log> OpenLog<L> {
         } else {
             snapshot::at_snapshot(log, id, &end, 0)?
         };
+
         // Removing an incomplete write requires the whole log.
         let mut scan = match at_snapshot.filter(|scan| scan.tail.is_none()) {
             Some(scan) => scan,
@@ -102,17 +103,21 @@ impl<L: Log> OpenLog<L> {
                         None => scan(id, &[])?,
                     },
                 };
+
                 if !scan.damage.is_empty() || scan.tail.is_some() {
                     log.heal(&mut writer, bytes, &mut scan)?;
                 }
+
                 scan
             }
         };
+
         let is_damaged = !scan.damage.is_empty();
         if is_damaged {
             // The snapshot may be damaged, or have another position after the repair.
             scan.fold.snapshot = None;
         }
+
         let damage = scan.kept().cloned().collect();
         scan.damage.clear();
         let mut open_log = Self {
@@ -124,9 +129,11 @@ impl<L: Log> OpenLog<L> {
             size,
             failed_at: 0,
         };
+
         if is_damaged {
             open_log.write(log, clock, vec![Entry::Checked])?;
         }
+
         Ok(open_log)
     }
 
@@ -167,8 +174,10 @@ impl<L: Log> OpenLog<L> {
         if self.fold.has_loss() || !self.sizes.is_due(size, base, len) {
             return;
         }
+
         let session = Box::new(self.fold.session().clone());
         let entries = vec![Entry::Snapshot(session), Entry::SnapshotEnd];
+
         // With the time of the last record, because a snapshot does not count as a use of the
         // session.
         if let Err(error) = self.append(log, self.fold.at, entries, Some(size)) {
@@ -198,6 +207,7 @@ impl<L: Log> OpenLog<L> {
             );
             Error::new(ErrorKind::Corrupt, text)
         })?;
+
         let seq = seq.saturating_add(1);
         let bytes = match (snapshot_at, entries.split_first()) {
             (Some(offset), Some((snapshot, marks))) => {
@@ -207,17 +217,20 @@ impl<L: Log> OpenLog<L> {
                     offset,
                     len: bytes.len() as u64,
                 });
+
                 let seq = seq.saturating_add(1);
                 bytes.extend(line::write(marks, seq, self.token, at, Some(&info))?);
                 bytes
             }
             _ => line::write(&entries, seq, self.token, at, Some(&info))?,
         };
+
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
         check_size(log, id, new_size).map_err(|error| {
             error.context("the write was refused, for the log would be too large")
         })?;
+
         let size = log.append(&mut self.writer, &bytes)?;
         self.size = size;
         let fold = &mut self.fold;
@@ -229,6 +242,7 @@ impl<L: Log> OpenLog<L> {
         for entry in entries {
             fold.apply(entry);
         }
+
         Ok(size)
     }
 }
@@ -349,6 +363,7 @@ mod tests {
             cancellation: Cancellation::default(),
             lines_read: AtomicUsize::new(0),
         };
+
         Test {
             log,
             opening,

@@ -104,17 +104,20 @@ fn log() -> Vec<u8> {
         cwd: None,
         snapshot: None,
     };
+
     for number in 0..6_u64 {
         let message = Message::human(format!("{number} é")).into();
         let record = Record::Message {
             message,
             input_id: None,
         };
+
         let entries = vec![Entry::Record(record); 1 + number as usize % 2];
         let seq = 1 + number + number / 2;
         let messages = (seq + number % 2) as usize;
         bytes.extend(line::write(&entries, seq, 1, 7, Some(&info(messages))).unwrap());
     }
+
     let session = Box::new(StoredSession::new(AgentState::new("a")));
     let snapshot = [Entry::Snapshot(session)];
     bytes.extend(line::write(&snapshot, 10, 1, 7, None).unwrap());
@@ -143,6 +146,7 @@ fn pieces_of_any_length_give_what_the_whole_gives() {
                 }
             }
         }
+
         let expected = scan("a", &bytes).map(|scan| outcome(&scan));
         let expected = expected.map_err(|error| error.to_string());
         let log = Pieces(bytes, rng.usize(1..200));

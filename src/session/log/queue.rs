@@ -54,6 +54,7 @@ impl Queue {
         let Ok(runtime) = Handle::try_current() else {
             return work();
         };
+
         let (sender, outcome) = oneshot::channel();
         let work = Box::new(move || {
             if !sender.is_closed() {
@@ -61,6 +62,7 @@ impl Queue {
                 drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
             }
         });
+
         let queued_at = Instant::now();
         self.push(&runtime, Job { queued_at, work });
         match outcome.await {
@@ -118,6 +120,7 @@ impl Drop for Worker {
         let Some(inner) = self.0.take() else {
             return;
         };
+
         let shared = inner.clone();
         let spawn_outcome = thread::Builder::new().spawn(move || shared.run_jobs());
         if spawn_outcome.is_err() {
@@ -125,6 +128,7 @@ impl Drop for Worker {
             jobs.has_worker = false;
             let abandoned_jobs = std::mem::take(&mut jobs.waiting);
             drop(jobs);
+
             // Dropping the jobs reports the failure to their callers.
             drop(abandoned_jobs);
         }
@@ -169,7 +173,9 @@ mod tests {
                 .build()
                 .unwrap()
         };
+
         let ended_runtime = runtime();
+
         // As if its threads had never started.
         lock(&queue.0.jobs).has_worker = true;
         let worker = Worker(Some(queue.0.clone()));

@@ -223,10 +223,12 @@ impl<'a> Scanner<'a> {
                 self.line_start += blank_len;
                 bytes = &bytes[blank_len..];
             }
+
             let Some(len) = memchr(b'\n', bytes) else {
                 self.extend(bytes);
                 return Ok(());
             };
+
             let (piece, remaining) = bytes.split_at(len + 1);
             bytes = remaining;
             if self.line_len == 0 && piece.len() <= MAX_LINE {
@@ -259,21 +261,25 @@ impl<'a> Scanner<'a> {
         } else {
             line.trim_ascii_end().len()
         };
+
         if trimmed_len == 0 {
             return Ok(());
         }
+
         self.check_cancelled()?;
         self.content_end = at + trimmed_len;
         if self.end() + self.tail_head.len() == at {
             let room = SNAPSHOT_HEAD.saturating_sub(self.tail_head.len());
             self.tail_head.extend(line.iter().take(room));
         }
+
         let (end, record) = (self.scan.end, strip(line));
         if line.is_empty() {
             self.damaged(at, next - at)
         } else {
             self.read(at, record, next)?
         }
+
         if self.scan.end != end {
             let head = line
                 .get(self.end().saturating_sub(at)..)
@@ -281,6 +287,7 @@ impl<'a> Scanner<'a> {
             self.tail_head = head[..head.len().min(SNAPSHOT_HEAD)].to_vec();
             self.scan.has_open_line = self.end() < next || !line.ends_with(b"\n");
         }
+
         Ok(())
     }
 
@@ -306,9 +313,11 @@ impl<'a> Scanner<'a> {
             if start < scanned_end {
                 continue;
             }
+
             let Some(remaining) = work.checked_sub(line.len() - start) else {
                 break;
             };
+
             self.check_cancelled()?;
             let end = start + object_len(&line[start..]);
             match Line::read(&line[start..end]) {
@@ -322,9 +331,11 @@ impl<'a> Scanner<'a> {
                 Err(Fault::Damaged) => work = remaining,
             }
         }
+
         if scanned_end < line.len() {
             self.damaged(at + scanned_end, next - at - scanned_end);
         }
+
         Ok(())
     }
 
@@ -332,6 +343,7 @@ impl<'a> Scanner<'a> {
         if line.seq <= self.seq || line.token < self.scan.fold.token {
             return self.note(DamageKind::Stale, at, next - at);
         }
+
         let (seq, token, time) = (line.seq, line.token, line.at);
         let info = line.info.as_ref();
         let (messages, snapshot) = (
@@ -342,14 +354,18 @@ impl<'a> Scanner<'a> {
             Ok(entry) => entry,
             Err(_) => return self.damaged(at, next - at),
         };
+
         let is_gap = seq > self.seq + 1;
+
         // The numbers of records that were lost at the end are used again.
         if is_gap || (self.gap_explained && !self.open.is_empty()) {
             self.hole.get_or_insert(self.open.len());
         }
+
         if is_gap && !self.gap_explained {
             self.note(DamageKind::Missing, at, 0);
         }
+
         self.gap_explained = false;
         self.seq = seq;
         let fold = &mut self.scan.fold;
@@ -357,6 +373,7 @@ impl<'a> Scanner<'a> {
         if fold.created == 0 {
             fold.created = time;
         }
+
         self.at = time;
         self.open.extend(entry);
         if messages.is_some() {
@@ -374,6 +391,7 @@ impl<'a> Scanner<'a> {
         if self.open.iter().any(is_check) {
             self.scan.damage.clear();
         }
+
         match (self.hole.take(), messages) {
             (None, Some(_)) => self.open.drain(..).for_each(|entry| fold.apply(entry)),
             (hole, _) => {
@@ -382,6 +400,7 @@ impl<'a> Scanner<'a> {
                 fold.apply_broken(entries, hole, messages);
             }
         }
+
         self.scan.end = end as u64;
     }
 
@@ -406,11 +425,13 @@ impl<'a> Scanner<'a> {
             let line = std::mem::take(&mut self.line);
             self.end_line(&line)?;
         }
+
         self.check_cancelled()?;
         let len = self.line_start;
         self.scan.len = len as u64;
         let last_damage = self.scan.damage.last().filter(|damage| damage.len > 0);
         let last_end = last_damage.map(|damage| damage.offset + damage.len);
+
         // A whole line that cannot be read is no torn one: it may have been acknowledged, and
         // with it what stands before it. Nor is what is longer than any record.
         let is_too_long = len - self.end() > MAX_LINE;
@@ -418,6 +439,7 @@ impl<'a> Scanner<'a> {
             self.commit(len, None);
             self.scan.has_open_line = !has_line_end;
         }
+
         let end = self.scan.end;
         self.scan.damage.retain(|damage| damage.offset < end);
         if self.content_end > self.end() {
@@ -425,6 +447,7 @@ impl<'a> Scanner<'a> {
             self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, tail_len));
             self.scan.is_snapshot = begins_snapshot(&self.tail_head);
         }
+
         Ok(self.scan)
     }
 }

@@ -99,9 +99,11 @@ impl<L: Log> Shared<L> {
             is_held: false,
             open: OpenSlot::<L>::default(),
         });
+
         if slot.is_held {
             return Err(busy(&id));
         }
+
         slot.is_held = true;
         slot.users += 1;
         Ok(self.user(&id, slot, true))
@@ -125,20 +127,25 @@ impl<L: Log> SlotUser<L> {
         let Some(slot) = slots.get_mut(&self.id) else {
             return Leaving::Done;
         };
+
         if std::mem::take(&mut self.is_holder) {
             slot.is_held = false;
         }
+
         let open_token = match slot.users {
             1 => lock(&self.open).as_ref().map(|log| log.token),
             _ => None,
         };
+
         if let Some(token) = open_token {
             return Leaving::Last(token);
         }
+
         slot.users -= 1;
         if slot.users == 0 {
             slots.remove(&self.id);
         }
+
         Leaving::Done
     }
 
@@ -311,6 +318,7 @@ mod tests {
             let _lease = lease;
             std::future::pending::<()>().await;
         });
+
         drop(runtime);
         close_receiver.recv().unwrap();
         gate_sender.send(()).unwrap();

@@ -52,14 +52,17 @@ pub(super) fn read<L: Log>(
         let Some(end) = log.tail(id, sizes.end)? else {
             return Ok(None);
         };
+
         if is_whole(&end) {
             return scan(id, &end.0).map(Some);
         }
+
         check_size(log, id, end.1)?;
         if let Some(scan) = at_snapshot(log, id, &end, sizes.end)? {
             return Ok(Some(scan));
         }
     }
+
     scan_stored(log, cancellation, LogFold::new(id), id)
 }
 
@@ -80,16 +83,20 @@ pub(super) fn at_snapshot<L: Log>(
     let Some((info, _)) = last_info(end) else {
         return Ok(None);
     };
+
     let Some(SnapshotPosition { offset, len }) = info.snapshot else {
         return Ok(None);
     };
+
     let wanted_len = size.saturating_sub(offset).saturating_add(more);
     if wanted_len > MAX_READ {
         return Ok(None);
     }
+
     let Some((bytes, size)) = log.tail(id, wanted_len)? else {
         return Ok(None);
     };
+
     let start = size.saturating_sub(bytes.len() as u64);
     let start_offset = offset.checked_sub(start);
     let part = start_offset.and_then(|start_offset| {
@@ -97,13 +104,17 @@ pub(super) fn at_snapshot<L: Log>(
         let end = start_offset.checked_add(usize::try_from(len).ok()?)?;
         Some((bytes.get(start_offset..end)?, bytes.get(end..)?))
     });
+
     let Some((line, behind)) = part else {
         return Ok(None);
     };
+
     let Some(mut fold) = read_snapshot(id, line) else {
         return Ok(None);
     };
+
     fold.created = info.created;
+
     // A version that is too new is reported by the scan of the whole log as well.
     let scan = scan_into(fold, id, behind).ok();
     Ok(scan.filter(|scan| scan.damage.is_empty() && scan.fold.snapshot.is_some()))

@@ -97,12 +97,14 @@ impl Log for MemoryLog {
         if self.refuses_snapshots && is_snapshot {
             return Err(Error::new(ErrorKind::Io, "the disk is full"));
         }
+
         std::thread::sleep(self.delay);
         let mut logs = lock(&self.logs);
         let log = logs.entry(writer.1.clone()).or_default();
         if log.last().is_some_and(|last| *last != b'\n') {
             log.push(b'\n');
         }
+
         log.extend_from_slice(bytes);
         Ok(log.len() as u64)
     }
@@ -169,8 +171,10 @@ fn snapshots(bytes: &[u8]) -> Vec<Range<usize>> {
         } else if contains_kind("\"kind\":\"mark\"") {
             ranges.last_mut().unwrap().end = offset + line.len();
         }
+
         offset += line.len();
     }
+
     ranges
 }
 
@@ -187,6 +191,7 @@ async fn snapshot_at_the_end() -> (Vec<u8>, Range<usize>) {
             return (bytes, last);
         }
     }
+
     unreachable!()
 }
 
@@ -211,6 +216,7 @@ async fn opening_reads_only_the_state_of_a_long_log() {
         end: 16 * 1024,
         snapshot_after: 64 * 1024,
     };
+
     let store = Store(LogStore::with_sizes(log.clone(), sizes));
     let lease = store.lease("a").await.unwrap();
     for number in 0..2_000 {
@@ -218,6 +224,7 @@ async fn opening_reads_only_the_state_of_a_long_log() {
         let records = vec![Record::Todos { todos }, said(&number.to_string())];
         store.append(&lease, records).await.unwrap();
     }
+
     let old_session = load(&store).await;
     let_go(lease);
     assert!(log.bytes().len() > 4_000_000);
@@ -228,6 +235,7 @@ async fn opening_reads_only_the_state_of_a_long_log() {
         let bytes = log.bytes_read.load(Ordering::Relaxed);
         assert!(bytes < 1_000_000, "{bytes}");
     }
+
     log.bytes_read.store(0, Ordering::Relaxed);
     let _lease = store.lease("a").await.unwrap();
     let bytes = log.bytes_read.load(Ordering::Relaxed);
@@ -263,11 +271,13 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
                 _ => say(&writer, &lease, &text).await,
             }
         }
+
         let_go(lease);
         let sizes = Sizes {
             end: u64::MAX,
             ..SMALL
         };
+
         let full_session = load(&Store(LogStore::with_sizes(log.clone(), sizes))).await;
         assert_eq!(json(&load(&store(log.clone())).await), json(&full_session));
         let holder = store(log.clone());
@@ -280,6 +290,7 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
         let_go(lease);
         assert!(full_session.damage.is_empty());
     }
+
     assert!(snapshots(&log.bytes()).len() > 3);
 }
 
@@ -303,6 +314,7 @@ async fn log_cut_inside_a_snapshot_keeps_all_records() {
             );
             assert!(lock(&log.aside).is_empty(), "cut at {cut}");
         }
+
         say(&store, &lease, "next").await;
         let_go(lease);
         let reopened_session = load(&self::store(log)).await;
@@ -349,11 +361,13 @@ async fn failed_snapshot_does_not_fail_the_append() {
         refuses_snapshots: true,
         ..MemoryLog::default()
     };
+
     let store = store(log.clone());
     let lease = store.lease("a").await.unwrap();
     for number in 0..50 {
         say(&store, &lease, &number.to_string()).await;
     }
+
     let_go(lease);
     assert!(snapshots(&log.bytes()).is_empty());
     assert_eq!(load(&self::store(log)).await.state.messages.len(), 50);

@@ -69,6 +69,7 @@ pub(super) fn of_record(record: &Record) -> Option<u64> {
         | Record::Pending { .. }
         | Record::Answered { .. } => return None,
     };
+
     Some(bytes as u64)
 }
 
@@ -120,6 +121,7 @@ fn of_value(value: &Value) -> usize {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+
     bytes
 }
 
@@ -151,6 +153,7 @@ mod tests {
             let bytes = of_message(&message);
             assert!((10_000..12_000).contains(&bytes), "{bytes}: {message:?}");
         }
+
         let mut state = AgentState::new("s");
         let empty = beside(&state);
         Arc::make_mut(&mut state.files).insert("a".into(), long_text.as_str().into());

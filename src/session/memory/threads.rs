@@ -126,6 +126,7 @@ impl Threads {
             Some((known, entry)) => (known.clone(), entry.exists, entry.bytes),
             None => (id.into(), false, 0),
         };
+
         self.clock += 1;
         let entry = self.entries.entry(id.clone());
         let entry = entry.or_insert_with(|| Box::new(Entry::new(id.clone())));
@@ -138,6 +139,7 @@ impl Threads {
         if entry.may_go() {
             self.idle.insert(self.clock, id);
         }
+
         self.make_room();
         result
     }
@@ -172,17 +174,21 @@ impl Threads {
         if self.get(id).is_none() {
             return;
         }
+
         let goes = self.with(id, |entry| {
             let is_newest = entry.token == token;
             if is_newest {
                 (entry.held, entry.deleted) = (false, false);
             }
+
             let is_left = is_newest && !is_kept && !entry.waits();
             !entry.held && (!entry.exists || is_left)
         });
+
         if goes {
             self.remove(id);
         }
+
         self.sweep_if_due();
     }
 
@@ -230,10 +236,12 @@ impl Threads {
             let Some((_, id)) = oldest_entry.filter(|(used, _)| **used < self.clock) else {
                 break;
             };
+
             let id = id.clone();
             self.remove(&id);
             dropped_count += 1;
         }
+
         if dropped_count > 0 {
             self.report(dropped_count);
         }
@@ -245,6 +253,7 @@ impl Threads {
         if self.warned_at.is_some_and(is_early) {
             return;
         }
+
         self.warned_at = Some(Instant::now());
         let Bounds { sessions, bytes } = self.bounds;
         tracing::warn!(
@@ -300,11 +309,14 @@ impl Entry {
             shared_len if shared_len == old_messages.len() => shared_len,
             _ => 0,
         };
+
         let is_empty = now.is_empty();
         if shared_len == 0 {
             self.message_bytes = 0;
         }
+
         self.message_bytes += size::of_messages(now, shared_len);
+
         // A title stays when the history is cut, unless its first input was removed.
         let first_text = self.session.first_text.take().filter(|_| !is_empty);
         session.first_text = first_text.or(session.first_text);
@@ -326,8 +338,10 @@ impl Entry {
             if is_cut {
                 self.message_bytes = size::of_messages(&self.session.state.messages, 0);
             }
+
             return self.measure();
         };
+
         let ended_count = self.session.ended.len();
         let mut freed = 0;
         match &record {
@@ -338,11 +352,13 @@ impl Entry {
             }
             _ => {}
         }
+
         self.session.apply(record);
         if self.session.ended.len() < ended_count {
             // The stored result of an ended call has become a message.
             freed = added_size;
         }
+
         self.bytes = (self.bytes + added_size).saturating_sub(freed);
     }
 

@@ -31,30 +31,36 @@ impl Address {
                  require, verify-ca or verify-full",
             )
         };
+
         if is_ambiguous(url) {
             return Err(make_error());
         }
+
         // The parser does not support the verifying modes; the server is always verified here.
         let outcome = url.parse().or_else(|_| {
             let verified = |text: String, mode| text.replace(mode, "sslmode=require");
             let modes = ["sslmode=verify-full", "sslmode=verify-ca"];
             modes.into_iter().fold(url.to_owned(), verified).parse()
         });
+
         let mut config: Config = outcome.map_err(|_| make_error())?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(refused(
                 "the address of the PostgreSQL database names no host",
             ));
         }
+
         if !is_even(&config) {
             return Err(refused(
                 "the address of the PostgreSQL database has not as many hosts as `hostaddr`s, or \
                  neither one port nor one for each host",
             ));
         }
+
         if config.get_channel_binding() == ChannelBinding::Require {
             return Err(refused("channel_binding=require is not supported"));
         }
+
         match config.get_target_session_attrs() {
             TargetSessionAttrs::ReadOnly => {
                 return Err(refused(
@@ -64,17 +70,21 @@ impl Address {
             // Without this, a standby would be used like the primary, with outdated data.
             _ => config.target_session_attrs(TargetSessionAttrs::ReadWrite),
         };
+
         if cfg!(not(feature = "tls")) && config.get_ssl_mode() == SslMode::Require {
             return Err(refused("sslmode=require needs the crate feature `tls`"));
         }
+
         let stays_here = config.get_hosts().iter().all(is_local)
             && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
         if config.get_ssl_mode() == SslMode::Prefer && stays_here {
             config.ssl_mode(SslMode::Disable);
         }
+
         if config.get_application_name().is_none() {
             config.application_name(env!("CARGO_PKG_NAME"));
         }
+
         let password = config.get_password().map(String::from_utf8_lossy);
         let redactor = match password {
             Some(password) => [Secret::new(password.into_owned()), Secret::new(url)]
@@ -82,6 +92,7 @@ impl Address {
                 .collect(),
             None => Redactor::default(),
         };
+
         let name = format!("PostgreSQL at {}", place(&config));
         Ok(Self {
             config,
@@ -147,6 +158,7 @@ fn place(config: &Config) -> String {
         let addresses = config.get_hostaddrs().iter().enumerate();
         hosts.extend(addresses.map(|(at, ip)| format!("{ip}:{}", port(at))));
     }
+
     let database = config.get_dbname().or(config.get_user());
     format!("{}/{}", hosts.join(","), database.unwrap_or_default())
 }

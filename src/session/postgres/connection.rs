@@ -50,10 +50,12 @@ impl Connection {
             let connecting = config.connect(tokio_postgres::NoTls);
             wait(&runtime, share, address, connecting)
         })?;
+
         runtime.spawn(async move {
             // The client's calls report the driver's errors.
             let _ = driver.await;
         });
+
         Ok(Self {
             runtime: Some(runtime),
             client,
@@ -116,8 +118,10 @@ impl Connection {
             if output.is_empty() {
                 size = told(&row);
             }
+
             output.push(row);
         }
+
         Ok(output)
     }
 
@@ -170,10 +174,12 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
     if let Some(code) = error.code() {
         return refused(code, make_error);
     }
+
     #[cfg(feature = "tls")]
     if cause::<super::tls::Distrust>(error).is_some() {
         return Failure::Refused(make_error(ErrorKind::Tls));
     }
+
     let text = error.to_string();
     match cause::<io::Error>(error) {
         // The password is missing, or the server could not prove that it has it.
@@ -226,6 +232,7 @@ fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} ({})", answer.message(), answer.code().code());
     }
+
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(error) = next {
@@ -233,7 +240,9 @@ fn describe(error: &tokio_postgres::Error) -> String {
         if !text.contains(&cause) {
             let _ = write!(text, ": {cause}");
         }
+
         next = error.source();
     }
+
     text
 }

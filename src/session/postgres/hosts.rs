@@ -48,9 +48,11 @@ pub(super) fn first<T>(
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
+
         if base.get_load_balance_hosts() == LoadBalanceHosts::Random {
             fastrand::shuffle(&mut reachable);
         }
+
         let count = u32::try_from(reachable.len() + unknown_hosts.len()).unwrap_or(u32::MAX);
         for (config, others) in reachable.iter().zip((1..=count).rev()) {
             let time_left = timeout.saturating_sub(start_time.elapsed());
@@ -63,8 +65,10 @@ pub(super) fn first<T>(
                 Err(error) => failure = Some(error),
             }
         }
+
         places = unknown_hosts;
     }
+
     Err(failure.unwrap_or_else(|| {
         let text = format!("no name of a host was found within {timeout:?}");
         Failure::Lost(Error::new(ErrorKind::Timeout, text))
@@ -80,6 +84,7 @@ fn places(base: &Config) -> Vec<Place> {
             (Some(host), _) => host.clone(),
             (None, ip) => Host::Tcp(ip?.to_string()),
         };
+
         let at_ip = |name: &str| ip.or_else(|| name.parse().ok()).map(At::Ip);
         Some(Place {
             at: match &host {
@@ -91,6 +96,7 @@ fn places(base: &Config) -> Vec<Place> {
             port: ports.get(at).or(ports.first()).copied().unwrap_or(5432),
         })
     };
+
     (0..hosts.len().max(ips.len())).filter_map(place).collect()
 }
 
@@ -104,12 +110,15 @@ impl Place {
                 #[cfg(unix)]
                 Host::Unix(folder) => config.host_path(folder),
             };
+
             if let Some(ip) = ip {
                 config.hostaddr(ip);
             }
+
             config.port(self.port);
             config
         };
+
         let host_configs = match &self.at {
             #[cfg(unix)]
             At::Socket => vec![make_config(None)],
@@ -122,6 +131,7 @@ impl Place {
                 None => return Ok(None),
             },
         };
+
         Ok(Some(host_configs))
     }
 }
@@ -139,27 +149,35 @@ fn without_hosts(base: &Config) -> Config {
     if let Some(user) = base.get_user() {
         config.user(user);
     }
+
     if let Some(password) = base.get_password() {
         config.password(password);
     }
+
     if let Some(name) = base.get_dbname() {
         config.dbname(name);
     }
+
     if let Some(options) = base.get_options() {
         config.options(options);
     }
+
     if let Some(name) = base.get_application_name() {
         config.application_name(name);
     }
+
     if let Some(time) = base.get_tcp_user_timeout() {
         config.tcp_user_timeout(*time);
     }
+
     if let Some(time) = base.get_keepalives_interval() {
         config.keepalives_interval(time);
     }
+
     if let Some(count) = base.get_keepalives_retries() {
         config.keepalives_retries(count);
     }
+
     config
 }
 
@@ -188,11 +206,13 @@ mod tests {
                 ([Host::Unix(folder)], []) => folder.display().to_string(),
                 other => panic!("{other:?}"),
             };
+
             let address = format!("{address} {:?}", config.get_ports());
             attempts.borrow_mut().push((address, share));
             callback.borrow_mut()();
             Err(Failure::Lost(Error::new(ErrorKind::Connect, "no")))
         });
+
         assert!(outcome.is_err());
         attempts.into_inner()
     }
@@ -248,6 +268,7 @@ mod tests {
                 .map(|ip| (ip, 0).into())
                 .into())
         });
+
         let mut sender = Some(sender);
         let attempts = tried("host=hosts.test,127.0.0.1 user=u", || sender = None);
         let places: Vec<_> = attempts.iter().map(|(at, _)| &**at).collect();

@@ -49,9 +49,11 @@ impl Statements {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
         let lock = fnv1a([prefix.as_bytes()]) as i64;
+
         // The first row of a tail may start long before it, so a prefix is removed.
         let prefix_len = "greatest(0, least(length(l.bytes), s.size - $2 - l.at))::int";
         let pause = pause.as_millis();
+
         // `clock_timestamp()` and not `now()`: the statement may have waited for locks.
         let expiry_sql =
             |number: u8| format!("clock_timestamp() + make_interval(secs => ${number})");
@@ -185,11 +187,13 @@ impl Statements {
             connection.batch(address, &self.create)?;
             version_row = connection.query_if_made(address, &self.version)?;
         }
+
         let rows = version_row.unwrap_or_default();
         let version: i32 = match rows.first() {
             Some(row) => column(row, 0)?,
             None => VERSION,
         };
+
         if version > VERSION {
             return Err(Error::new(
                 ErrorKind::VersionTooNew,
@@ -201,6 +205,7 @@ impl Statements {
             )
             .into());
         }
+
         connection.batch(address, &self.tidy)
     }
 }

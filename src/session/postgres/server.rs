@@ -54,6 +54,7 @@ impl Database {
         let Some(first) = rows.first() else {
             return Ok(None);
         };
+
         let end = unsigned(column(first, 0)?);
         let mut bytes = Vec::new();
         let mut next = from;
@@ -63,6 +64,7 @@ impl Database {
                 bytes.push(b'\n');
             }
         };
+
         for row in rows {
             let (Some(offset), Some(part)) = (
                 column::<Option<i64>>(row, 1)?.map(unsigned),
@@ -70,10 +72,12 @@ impl Database {
             ) else {
                 continue;
             };
+
             fill(&mut bytes, offset.saturating_sub(next.unwrap_or(offset)));
             bytes.extend_from_slice(part);
             next = Some(offset + part.len() as u64);
         }
+
         fill(&mut bytes, end.saturating_sub(next.unwrap_or(0)));
         Ok(Some(ServerLog { bytes, end }))
     }
@@ -128,6 +132,7 @@ impl Server for Database {
         } else {
             return Ok(());
         };
+
         let short_id = truncate(id, 60);
         Err(Error::new(
             ErrorKind::InvalidRequest,
@@ -186,6 +191,7 @@ impl Server for Database {
                 log_tails.insert(id, (bytes, size));
             }
         }
+
         Ok(ids.iter().map(|id| log_tails.remove(&**id)).collect())
     }
 
@@ -205,6 +211,7 @@ impl Server for Database {
         let Some(first) = leases.first() else {
             return Ok(());
         };
+
         let ids: Vec<&str> = leases.iter().map(|lease| &*lease.id).collect();
         let numbers: Vec<i64> = leases.iter().map(|lease| signed(lease.number)).collect();
         let values: &Values<'_> = &[
@@ -252,6 +259,7 @@ impl Server for Database {
         if connection.write(&self.address, &self.sql.append, &values, size)? > 0 {
             return Ok(true);
         }
+
         // The reply to an identical earlier write may have been lost.
         values.remove(5);
         let sql = &self.sql.is_appended;
@@ -323,6 +331,7 @@ impl Database {
         if connection.execute(&self.address, &self.sql.resize, &values)? == 0 {
             return Ok(false);
         }
+
         for part in repair.damaged {
             let offset = signed(part.at);
             let values = [
@@ -334,6 +343,7 @@ impl Database {
             let size = part.bytes.len();
             connection.write(&self.address, &self.sql.keep, &values, size)?;
         }
+
         if let Some(cut_bytes) = repair.cut {
             connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
             if !cut_bytes.is_empty() {
@@ -341,6 +351,7 @@ impl Database {
                 connection.write(&self.address, &self.sql.rewrite, &values, cut_bytes.len())?;
             }
         }
+
         Ok(true)
     }
 
@@ -358,6 +369,7 @@ impl Database {
                 return Ok(Removal::Changed);
             }
         }
+
         let number = signed(lease.number);
         let values = [text!(&&*lease.id), text!(&&*lease.owner), number!(&number)];
         let removed_rows = connection.query(&self.address, &self.sql.remove, &values)?;
@@ -365,6 +377,7 @@ impl Database {
             // Another owner took the lease in between.
             return Ok(Removal::Busy);
         }
+
         Ok(Removal::Done)
     }
 
@@ -378,6 +391,7 @@ impl Database {
         let Some(cut_bytes) = cut_bytes else {
             return Ok(false);
         };
+
         let (number, end) = (signed(lease.number), signed(cut_bytes.len() as u64));
         let values = [
             text!(&&*lease.id),

@@ -35,6 +35,7 @@ impl Address {
                 "rediss:// needs the crate feature `tls`",
             ));
         }
+
         // The parser's error may contain a part of the password.
         let make_error = || {
             Error::new(
@@ -44,9 +45,11 @@ impl Address {
                  password; redis:// is without TLS",
             )
         };
+
         if url.contains('#') {
             return Err(make_error());
         }
+
         let text = plain_url.as_deref().unwrap_or(url);
         let info: ConnectionInfo = text.into_connection_info().map_err(|_| make_error())?;
         let settings = info.redis_settings();
@@ -57,6 +60,7 @@ impl Address {
             ConnectionAddr::Unix(path) => format!("Redis at {}/{database}", path.display()),
             _ => return Err(make_error()),
         };
+
         Ok(Self {
             place: info.addr().clone(),
             #[cfg(feature = "tls")]

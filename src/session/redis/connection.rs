@@ -43,23 +43,28 @@ impl Connection {
             timeout,
             waits_for_disk: true,
         };
+
         let mut greeting = Vec::new();
         if let Some(password) = &address.password {
             let mut auth = cmd("AUTH");
             if let Some(user) = &address.user {
                 auth.arg(user);
             }
+
             auth.arg(password.expose());
             greeting.push(auth);
         }
+
         if address.database != 0 {
             let mut select = cmd("SELECT");
             select.arg(address.database);
             greeting.push(select);
         }
+
         for answer in connection.ask(address, &greeting)? {
             checked(address, answer)?;
         }
+
         Ok(connection)
     }
 
@@ -75,6 +80,7 @@ impl Connection {
         for command in commands {
             command.write_packed_command(&mut packed);
         }
+
         let outcome = self
             .stream
             .write_all(&packed)
@@ -85,10 +91,12 @@ impl Connection {
             // A part of the data may still be in transit.
             self.wait_for(timeout_for(self.timeout, packed.len()))?;
         }
+
         let answers = commands.iter().map(|_| self.answer(address)).collect();
         if is_large {
             self.wait_for(self.timeout)?;
         }
+
         answers
     }
 
@@ -160,6 +168,7 @@ impl Stream {
                     stream.set_write_timeout(limit)?;
                     io::Result::Ok(stream)
                 };
+
                 let stream =
                     with_timeout(timeout, open_stream).map_err(|error| connection_lost(&error))?;
                 Ok(Self::Local(stream))
@@ -176,6 +185,7 @@ impl Stream {
                     let stream = super::tls::secure(host, stream)?;
                     return Ok(Self::Secure(Box::new(stream)));
                 }
+
                 Ok(Self::Plain(stream))
             }
             _ => unreachable!("an address is one of these when it was read"),

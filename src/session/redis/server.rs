@@ -94,6 +94,7 @@ impl Keys {
         if !connection.waits_for_disk {
             return self.run(connection, command);
         }
+
         let mut wait_command = cmd("WAITAOF");
         let limit = u64::try_from(self.timeout.as_millis() / 2).unwrap_or(u64::MAX);
         wait_command.arg(1).arg(0).arg(limit);
@@ -119,6 +120,7 @@ impl Keys {
                         "what is acknowledged is as durable as the server's settings make it"
                     );
                 }
+
                 Ok(reply)
             }
             Some(Value::Array(counts)) if reply == 1 && counts.first() == Some(&Value::Int(0)) => {
@@ -156,6 +158,7 @@ impl Keys {
         let mut get = cmd("GET");
         get.arg(&key);
         let mut reply = connection.ask_one(&self.address, get.clone())?;
+
         // Set only if it is missing, because a server without free memory can still be read.
         if reply == Value::Nil {
             let mut set_command = cmd("SET");
@@ -163,10 +166,12 @@ impl Keys {
             connection.ask_one(&self.address, set_command)?;
             reply = connection.ask_one(&self.address, get)?;
         }
+
         let version = match &reply {
             Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|t| t.parse().ok()),
             _ => None,
         };
+
         let version: u64 = version.ok_or_else(|| self.unexpected_reply(&reply))?;
         if version > VERSION {
             let text = format!(
@@ -176,6 +181,7 @@ impl Keys {
             );
             return Err(Error::new(ErrorKind::VersionTooNew, text).into());
         }
+
         Ok(())
     }
 }
@@ -221,6 +227,7 @@ impl Server for Keys {
             Value::Array(names) => names,
             other => return Err(self.unexpected_reply(&other)),
         };
+
         let ids = names.into_iter().map(|name| match name {
             Value::BulkString(name) => match String::from_utf8(name) {
                 Ok(id) => Ok(Arc::from(id)),
@@ -228,6 +235,7 @@ impl Server for Keys {
             },
             other => Err(self.unexpected_reply(&other)),
         });
+
         ids.collect()
     }
 
@@ -238,6 +246,7 @@ impl Server for Keys {
         let Value::Array(mut parts) = reply else {
             return Err(self.unexpected_reply(&reply));
         };
+
         match (parts.pop(), parts.pop()) {
             (_, Some(Value::Int(size))) => Ok(Some(ServerLog {
                 bytes: Vec::new(),
@@ -271,6 +280,7 @@ impl Server for Keys {
             command.arg(len);
             command
         };
+
         let commands: Vec<_> = ids.iter().map(command).collect();
         let answers = connection.ask(&self.address, &commands)?;
         let tails = answers.into_iter().map(|answer| {
@@ -278,6 +288,7 @@ impl Server for Keys {
             let Value::Array(parts) = &reply else {
                 return Err(self.unexpected_reply(&reply));
             };
+
             match &parts[..] {
                 [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
                     Ok(Some((tail.clone(), size.unsigned_abs())))
@@ -287,6 +298,7 @@ impl Server for Keys {
                 _ => Err(self.unexpected_reply(&reply)),
             }
         });
+
         tails.collect()
     }
 

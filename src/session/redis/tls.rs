@@ -28,5 +28,6 @@ pub(super) fn secure(host: &str, mut stream: TcpStream) -> Outcome<Stream> {
             });
         }
     }
+
     Ok(StreamOwned::new(connection, stream))
 }

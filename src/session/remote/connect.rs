@@ -30,9 +30,11 @@ pub(in crate::session) fn connect_host(
             Failure::Lost(Error::new(ErrorKind::Timeout, text))
         })?,
     };
+
     for address in &mut addresses {
         address.set_port(port);
     }
+
     connect(&addresses, deadline).map_err(|error| connection_lost(&error))
 }
 

@@ -152,11 +152,13 @@ impl<S: Server> Worker<S> {
                             "leases were not renewed; they expire unless that succeeds"
                         );
                     }
+
                     let wait = if renewed.is_ok() {
                         interval
                     } else {
                         interval.min(RETRY_INTERVAL)
                     };
+
                     next = Instant::now() + wait;
                 }
                 Task::Release(held) => {
@@ -220,6 +222,7 @@ mod tests {
             owner: "o".into(),
             number,
         };
+
         let mut leases = Leases::default();
         assert_eq!(leases.next(true), Task::End);
         leases.held.insert("a".into(), lease("a", 1));
@@ -229,8 +232,10 @@ mod tests {
             let Task::Release(_) = leases.next(false) else {
                 panic!("it is given back")
             };
+
             assert_eq!(leases.released.len(), left);
         }
+
         assert_eq!(leases.next(false), Task::Wait);
         leases.held.clear();
         assert_eq!(leases.next(false), Task::End);

@@ -101,8 +101,10 @@ impl<S: Server> RemoteLog<S> {
             if start_time.elapsed() >= RELEASE_WAIT {
                 return Err(busy(id));
             }
+
             sleep(POLL_INTERVAL);
         }
+
         self.keeper.keep(lease)
     }
 }
@@ -152,12 +154,14 @@ impl<S: Server> Log for RemoteLog<S> {
             bytes: Vec::new(),
             end: 0,
         });
+
         let writer = Writer {
             lease,
             end,
             open_line: is_open(&bytes),
             is_outcome_unknown: false,
         };
+
         let size = bytes.len() as u64;
         Ok((writer, (bytes, size)))
     }
@@ -180,20 +184,24 @@ impl<S: Server> Log for RemoteLog<S> {
             damaged: &parts,
             cut: cut_bytes,
         };
+
         let is_done = self
             .pool
             .run(|server, connection| server.heal(connection, lease, writer.end, &repair))?;
         if !is_done {
             return Err(taken_over(&lease.id));
         }
+
         let place = self.server().damaged_place(&lease.id);
         for damage in scan.aside_mut() {
             damage.kept_in = Some(place.clone());
         }
+
         if let Some(cut_bytes) = cut_bytes {
             writer.end = cut_bytes.len() as u64;
             writer.open_line = scan.has_open_line;
         }
+
         Ok(())
     }
 
@@ -205,6 +213,7 @@ impl<S: Server> Log for RemoteLog<S> {
         } else {
             bytes
         };
+
         let (lease, end) = (writer.lease.key(), writer.end);
         let outcome = self
             .pool
@@ -240,6 +249,7 @@ impl<S: Server> Log for RemoteLog<S> {
             if size.is_some() && tail.as_ref().map(|(_, size)| *size) != size {
                 return Ok(false);
             }
+
             match self
                 .pool
                 .run(|server, connection| server.remove(connection, &lease, size))?

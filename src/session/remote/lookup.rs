@@ -53,10 +53,12 @@ impl Lookup {
         if let Some(lookup) = pending.get(&name) {
             return lookup.clone();
         }
+
         let lookup = Arc::<Self>::default();
         pending.insert(name.clone(), lookup.clone());
         drop(pending);
         let work = Work(name, lookup.clone());
+
         // If no thread can be started, the work is dropped at once.
         let _ = thread::Builder::new()
             .name("agentcore-names".into())
@@ -83,11 +85,13 @@ impl Lookup {
             Some(Ok(_)) => "it has no address",
             Some(Err(reason)) => reason,
         };
+
         let kind = if UNKNOWN.iter().any(|text| reason.contains(text)) {
             ErrorKind::Connect
         } else {
             ErrorKind::Dns
         };
+
         let text = format!("its name was not found: {reason}");
         Err(Failure::Lost(Error::new(kind, text)))
     }
@@ -138,6 +142,7 @@ mod tests {
             let Err(Failure::Lost(error)) = lookup.wait(soon()) else {
                 panic!("it is not found")
             };
+
             assert_eq!(error.kind(), kind, "{error}");
         }
     }

@@ -159,6 +159,7 @@ impl ServerOptions {
         } else {
             return Ok(());
         };
+
         Err(Error::new(ErrorKind::Config, problem))
     }
 }

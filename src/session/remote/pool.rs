@@ -74,18 +74,22 @@ impl<S: Server> Pool<S> {
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Lost(error)) => error,
             };
+
             if was_idle && tries == 1 {
                 // An idle connection may have been closed long ago.
                 continue;
             }
+
             // A name that does not exist is unlikely to appear during the retries.
             let is_hopeless = error.kind() == ErrorKind::Dns && tries > 1;
             if is_hopeless || start_time.elapsed() + wait >= self.options.max_retry_time {
                 return Err(self.gave_up(&error, tries, start_time.elapsed()));
             }
+
             sleep(wait);
             wait = (wait * 2).min(LONGEST_WAIT);
         }
+
         unreachable!("max_retry_time ends before the numbers do")
     }
 
@@ -98,6 +102,7 @@ impl<S: Server> Pool<S> {
             Some(connection) => connection,
             None => self.server.connect()?,
         };
+
         let outcome = call(&self.server, &mut connection);
         let mut connections = lock(&self.connections);
         match outcome {
@@ -108,6 +113,7 @@ impl<S: Server> Pool<S> {
             }
             _ => {}
         }
+
         outcome
     }
 
@@ -147,6 +153,7 @@ impl<S: Server> Pool<S> {
                 ),
             ));
         }
+
         connections.used += 1;
         Ok(Permit(self))
     }
@@ -156,6 +163,7 @@ impl<S: Server> Pool<S> {
             1 => "once".to_owned(),
             _ => format!("{tries} times"),
         };
+
         let (name, seconds) = (self.server.name(), after.as_secs_f64());
         Error::new(
             error.kind(),

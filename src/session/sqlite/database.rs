@@ -46,6 +46,7 @@ impl Database {
             // Checked before the folder of locks is created next to it.
             file::check_identity(&path)?;
         }
+
         let locks = file::with_suffix(&path, "-locks");
         let locks = make_folder(&locks, sync_folder)
             .map_err(|error| file_error("make the folder of", &locks, error))?;
@@ -53,6 +54,7 @@ impl Database {
             file::create(&path, &locks)?;
             file::check_identity(&path)?;
         }
+
         let identity = identity(&path)?;
         let make_connection =
             || connect(&path, busy_timeout).map_err(|error| database_error("open", &path, error));
@@ -66,6 +68,7 @@ impl Database {
                 ),
             ));
         }
+
         Ok(Self {
             locks,
             identity,
@@ -112,8 +115,10 @@ impl Database {
                 ),
             )));
         }
+
         let mut connection = lock(&self.writer);
         let make_error = |error| database_error(what, &self.path, error);
+
         // The time that was spent waiting in this process counts towards `busy_timeout`.
         let time_left = self
             .busy_timeout

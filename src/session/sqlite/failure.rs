@@ -62,6 +62,7 @@ pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) ->
         ),
         _ => (ErrorKind::Io, ""),
     };
+
     let path = path.display();
     let code = error.sqlite_error().map_or(0, |error| error.extended_code);
     let text = format!("could not {what} session database {path}: {error} ({code}){advice}");

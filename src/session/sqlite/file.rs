@@ -44,11 +44,13 @@ pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
         let text = format!("a session database cannot be {:?}: {why}", path.display());
         Error::new(ErrorKind::Config, text)
     };
+
     if path == ":memory:" || path.as_os_str().as_bytes().starts_with(b"file:") {
         return Err(make_error(
             "it must be the path of a file; `ThreadStore` keeps sessions in memory",
         ));
     }
+
     let name = path
         .file_name()
         .ok_or_else(|| make_error("it must be the path of a file"))?;
@@ -56,10 +58,12 @@ pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
     if let Ok(path) = fs::canonicalize(path) {
         return Ok(path);
     }
+
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+
     let folder = make_folder(folder, sync_folder)
         .map_err(|error| file_error("make the folder of", path, error))?;
     Ok(folder.join(name))
@@ -75,6 +79,7 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// Creates the database, atomically, unless another process does.
 pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     let failed_to = |what: &'static str| move |error| file_error(what, path, error);
+
     // One process at a time: the draft has a fixed name, so that a crash leaves at most one.
     let creation_lock = OpenOptions::new()
         .append(true)
@@ -87,6 +92,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     if exists(path)? {
         return Ok(());
     }
+
     for suffix in ["-wal", "-journal"] {
         let leftover = with_suffix(path, suffix);
         if exists(&leftover)? {
@@ -101,6 +107,7 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
             ));
         }
     }
+
     let folder = locks.join("draft");
     let draft = create_draft(&folder).map_err(failed_to("make"))?;
     create_tables(&draft).map_err(|error| database_error("make", path, error))?;
@@ -108,7 +115,9 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
         Some(parent) => sync_folder(parent),
         None => Ok(()),
     });
+
     outcome.map_err(failed_to("make"))?;
+
     // If this fails, the draft remains until the next creation.
     let _ = fs::remove_dir_all(&folder);
     Ok(())
@@ -157,11 +166,13 @@ pub(super) fn check_identity(path: &Path) -> Result<()> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let marks = || {
         let connection = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags)?;
+
         // Allows a file that is incomplete or being written: only its first bytes are read.
         connection.pragma_update(None, "writable_schema", true)?;
         let mark = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
         rusqlite::Result::Ok((mark("application_id")?, mark("user_version")?))
     };
+
     let displayed_path = path.display();
     let (kind, text) = match marks() {
         Ok((APPLICATION, version)) if version <= VERSION => return Ok(()),
@@ -181,6 +192,7 @@ pub(super) fn check_identity(path: &Path) -> Result<()> {
             ),
         ),
     };
+
     Err(Error::new(kind, text))
 }
 

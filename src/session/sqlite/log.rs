@@ -55,12 +55,15 @@ impl Database {
                 ),
             ));
         }
+
         let outcome = self.write(what, |connection| {
             if end(connection, &writer.id)? != writer.end {
                 return Ok(None);
             }
+
             work(connection, writer).map(Some)
         });
+
         match outcome {
             Ok(Some(outcome)) => Ok(outcome),
             Ok(None) => {
@@ -144,6 +147,7 @@ impl Log for Database {
         let ((bytes, size), end) = self.read("read", |connection| {
             Ok((tail(connection, id, len)?, end(connection, id)?))
         })?;
+
         let writer = Writer {
             _lock: lock,
             id: id.to_owned(),
@@ -151,6 +155,7 @@ impl Log for Database {
             open_line: is_open(&bytes),
             broken: false,
         };
+
         Ok((writer, (bytes, size)))
     }
 
@@ -162,21 +167,26 @@ impl Log for Database {
                     Some(bytes) => Cow::Borrowed(part_of(bytes, damage)),
                     None => Cow::Owned(part(connection, &writer.id, damage)?),
                 };
+
                 put_aside(connection, &writer.id, &part, damage)?;
             }
+
             if is_torn {
                 cut(connection, &writer.id, scan.end)
             } else {
                 Ok(writer.end)
             }
         })?;
+
         if is_torn {
             writer.open_line = scan.has_open_line;
         }
+
         let place = format!("the table `damaged` of {}", self.path().display());
         for damage in scan.aside_mut() {
             damage.kept_in = Some(place.clone());
         }
+
         Ok(())
     }
 
@@ -190,14 +200,17 @@ impl Log for Database {
             } else {
                 bytes
             };
+
             let mut insert =
                 connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;
             for row in bytes.chunks(ROW) {
                 insert.execute((&writer.id, end, row))?;
                 end = end.saturating_add(len(row));
             }
+
             Ok(end)
         })?;
+
         writer.open_line = false;
         Ok(writer.end.unsigned_abs())
     }
@@ -262,9 +275,11 @@ fn part(connection: &Connection, id: &str, damage: &Damage) -> rusqlite::Result<
             let place = place.saturating_sub(offset).min(len);
             usize::try_from(place).unwrap_or(bytes.len())
         };
+
         part.extend_from_slice(&bytes[within(damage.offset)..within(damage_end)]);
         (offset, after) = (offset + len, place);
     }
+
     Ok(part)
 }
 
@@ -278,23 +293,29 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
         if byte_count >= wanted {
             break false;
         }
+
         let Some(row) = rows.next()? else {
             break true;
         };
+
         let part = row.get_ref(1)?.as_blob()?;
         if parts.is_empty() {
             end = row.get::<_, i64>(0)?.saturating_add(len(part));
         }
+
         byte_count += part.len() as u64;
         parts.push(part.to_vec());
     };
+
     parts.reverse();
+
     // Missing rows are not waited for.
     let size = if is_all {
         byte_count
     } else {
         end.unsigned_abs()
     };
+
     Ok((parts.concat(), size))
 }
 
@@ -328,12 +349,15 @@ fn cut(connection: &Connection, id: &str, kept: u64) -> rusqlite::Result<i64> {
             connection.execute("DELETE FROM log WHERE rowid = ?1", [row])?;
             continue;
         }
+
         let kept_len = len.min(remaining);
         if kept_len < len {
             let sql = "UPDATE log SET bytes = substr(bytes, 1, ?2) WHERE rowid = ?1";
             connection.execute(sql, [row, kept_len])?;
         }
+
         (remaining, end) = (remaining - kept_len, at.saturating_add(kept_len));
     }
+
     Ok(end)
 }

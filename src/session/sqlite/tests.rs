@@ -72,6 +72,7 @@ async fn database_full_at_any_page_keeps_complete_writes() {
             let writer = store.database().writer();
             writer.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0))
         };
+
         let limit = page_count.unwrap() + pages;
         run(&store, &format!("PRAGMA max_page_count = {limit}"));
         let mut acknowledged_writes = Vec::new();
@@ -81,6 +82,7 @@ async fn database_full_at_any_page_keeps_complete_writes() {
                 Err(error) => break error,
             }
         };
+
         assert_eq!(error.kind(), ErrorKind::Io);
         let text = error.text();
         assert!(
@@ -88,6 +90,7 @@ async fn database_full_at_any_page_keeps_complete_writes() {
             "{text}"
         );
         check(&store, &acknowledged_writes, &format!("{pages} pages")).await;
+
         // The failed write left nothing, so a smaller one may fit.
         run(&store, "PRAGMA max_page_count = 100000");
         write(&store, 100, &lease).await.unwrap();
@@ -100,6 +103,7 @@ async fn database_full_at_any_page_keeps_complete_writes() {
         .await;
         failure_count += usize::from(acknowledged_writes.len() == 1);
     }
+
     assert!((5..60).contains(&failure_count), "{failure_count}");
 }
 
@@ -123,8 +127,10 @@ async fn write_failing_at_any_row_leaves_no_rows() {
                     Ok(()) => acknowledged_writes.push(number),
                     Err(error) => assert!(error.text().contains("no such luck"), "{error}"),
                 }
+
                 check(&store, &acknowledged_writes, &format!("{how} at {rows}")).await;
             }
+
             assert_eq!(acknowledged_writes.len(), rows / 3, "{how} at {rows}");
             run(&store, "DROP TRIGGER fault");
             write(&store, 4, &lease).await.unwrap();
@@ -173,6 +179,7 @@ async fn database_locked_by_another_writer_is_waited_for_and_then_an_error() {
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(error.text().contains("locked (5) for too long"), "{error}");
     }
+
     assert_eq!(names(&store).await, pairs(&[1]), "reading goes on");
     let waiting_store = SqliteStore::waiting(store.path(), Duration::from_secs(60)).unwrap();
     let patient = waiting_store.lease("patient").await.unwrap();
@@ -181,6 +188,7 @@ async fn database_locked_by_another_writer_is_waited_for_and_then_an_error() {
         tokio::task::yield_now().await;
         connection.execute_batch("COMMIT").unwrap();
     };
+
     futures::future::join(wait, commit).await.0.unwrap();
     write(&store, 3, &lease).await.unwrap();
     check(&store, &[1, 3], "unlocked").await;
@@ -224,6 +232,7 @@ async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
         let writer = store.database().writer();
         writer.query_row("SELECT count(*) FROM log", (), |row| row.get::<_, i64>(0))
     };
+
     let row_count = rows(&store).unwrap();
     for fault in ["INSERT ON damaged", "DELETE ON log"] {
         run(
@@ -237,6 +246,7 @@ async fn damage_that_cannot_be_set_aside_is_kept_in_the_log() {
         assert_eq!(rows(&store).unwrap(), row_count, "{fault}");
         run(&store, "DROP TRIGGER fault");
     }
+
     let lease = store.lease("s").await.unwrap();
     let session = store.load("s").await.unwrap().unwrap();
     assert_eq!(session.damage.len(), 1);
@@ -267,6 +277,7 @@ fn waiting_writers_use_one_thread() {
         for number in 0..8 {
             leases.push(store.lease(&number.to_string()).await.unwrap());
         }
+
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
         let appends = leases
@@ -279,11 +290,14 @@ fn waiting_writers_use_one_thread() {
                 assert!(store.load("nobody").await.unwrap().is_none());
                 assert!(store.list().await.unwrap().is_empty());
             }
+
             connection.execute_batch("COMMIT").unwrap();
         };
+
         for written in futures::future::join(appends, read_future).await.0 {
             written.unwrap();
         }
+
         assert_eq!(store.list().await.unwrap().len(), 8);
     });
 }
@@ -307,10 +321,12 @@ fn busy_timeout_is_counted_from_the_call() {
         for error in [first_outcome.unwrap_err(), second_outcome.unwrap_err()] {
             assert!(error.text().contains("for too long"), "{error}");
         }
+
         let time_left = {
             let writer = store.database().writer();
             writer.pragma_query_value(None, "busy_timeout", |row| row.get::<_, i64>(0))
         };
+
         assert_eq!(time_left.unwrap(), 0, "the second had none left");
         connection.execute_batch("COMMIT").unwrap();
         store.append(&second_lease, records()).await.unwrap();

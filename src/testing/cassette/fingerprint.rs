@@ -45,10 +45,12 @@ impl Fingerprint {
                 out.push(format!("{what} changed"));
             }
         }
+
         let pairs = self.messages.iter().zip(&recorded.messages);
         if let Some(index) = pairs.clone().position(|(own, other)| own != other) {
             out.push(format!("message[{index}] changed"));
         }
+
         if self.messages.len() != recorded.messages.len() {
             out.push(format!(
                 "there are {} messages, recorded were {}",
@@ -56,6 +58,7 @@ impl Fingerprint {
                 recorded.messages.len()
             ));
         }
+
         out.join(", ")
     }
 }
@@ -68,11 +71,13 @@ fn message(message: &Message) -> Value {
                 if let Some(call) = value.get_mut("call").and_then(Value::as_object_mut) {
                     call.remove("raw");
                 }
+
                 value
             }
             Err(error) => error.to_string().into(),
         }
     });
+
     let parts: Value = parts.collect();
     match message.as_tool_result() {
         Some(result) => json!({
@@ -94,16 +99,19 @@ fn settings(request: &ModelRequest) -> Value {
         ThinkingMode::Adaptive => json!("adaptive"),
         ThinkingMode::Effort(effort) => json!({"effort": &**effort}),
     });
+
     let choice = match &request.tool_choice {
         ToolChoice::Auto => json!("auto"),
         ToolChoice::None => json!("none"),
         ToolChoice::Required => json!("required"),
         ToolChoice::Tool(name) => json!({"tool": &**name}),
     };
+
     let format = request.response_format.as_ref().map(|format| match format {
         ResponseFormat::JsonObject => json!("object"),
         ResponseFormat::JsonSchema { name, schema } => json!([&**name, &**schema]),
     });
+
     json!({
         "model": request.model.as_deref(),
         "max_tokens": request.max_output_tokens,
@@ -140,6 +148,7 @@ fn canonical(value: &Value, out: &mut String) {
                 canonical(value, out);
                 out.push(',');
             }
+
             out.push('}');
         }
         Value::Array(items) => {
@@ -148,6 +157,7 @@ fn canonical(value: &Value, out: &mut String) {
                 canonical(item, out);
                 out.push(',');
             }
+
             out.push(']');
         }
         plain => out.push_str(&plain.to_string()),

@@ -33,6 +33,7 @@ impl Recorder {
             cassette: VERSION,
             model: ModelCard::new(model.id(), *model.profile()).into(),
         };
+
         write(&file, &header)?;
         Ok(Self {
             model: Box::new(model),
@@ -52,6 +53,7 @@ impl Recorder {
             refused: None,
             events: Vec::new(),
         };
+
         match self.model.stream(request).await {
             Ok(inner) => Ok(Tap {
                 inner,

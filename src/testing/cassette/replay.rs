@@ -39,9 +39,11 @@ impl Player {
                 ),
             ));
         }
+
         let mut exchanges: Vec<Exchange> = lines
             .map(|(line, text)| parse(text).map_err(|error| error.context(location(line))))
             .collect::<Result<_>>()?;
+
         // Lines are in the order in which the answers ended.
         exchanges.sort_by_key(|exchange| exchange.call);
         Ok(Self {
@@ -79,13 +81,16 @@ impl Player {
                     fingerprint.differences(&next.request)
                 ),
             };
+
             return Err(Error::new(ErrorKind::Other, text));
         };
+
         let exchange = exchanges.remove(index);
         drop(exchanges);
         if let Some(error) = &exchange.refused {
             return Err(error.into());
         }
+
         Ok(stream::iter(exchange.events)
             .map(|event| event.event())
             .boxed())

@@ -160,6 +160,7 @@ impl From<&Result<ModelEvent>> for WireEvent {
             Ok(event) => event.clone(),
             Err(error) => return Self::Error(error.into()),
         };
+
         match event {
             ModelEvent::Start(head) => Self::Start {
                 id: head.id,
@@ -348,12 +349,15 @@ impl From<&WireError> for Error {
         if let Some(wait) = wire.retry_after_ms {
             error = error.with_retry_after(Duration::from_millis(wait));
         }
+
         if let Some(id) = &wire.request_id {
             error = error.with_request_id(id.clone());
         }
+
         if let Some(status) = wire.status {
             error = error.with_status(status);
         }
+
         error
     }
 }

@@ -77,10 +77,12 @@ async fn round_trip(backend: &impl Backend) -> Result<()> {
         if backend.read("a/b/c.bin").await? != content {
             return Err(wrong("other bytes came back"));
         }
+
         let metadata = backend.stat("a/b/c.bin").await?;
         same("kind", &metadata.kind, &EntryKind::File)?;
         same("size", &metadata.size, &(content.len() as u64))?;
     }
+
     Ok(())
 }
 
@@ -97,6 +99,7 @@ async fn parts(backend: &impl Backend) -> Result<()> {
         let part = backend.read_range("a", offset, len).await?;
         same("part", &&part[..], &expected.as_bytes())?;
     }
+
     fails(
         "a part of nothing",
         backend.read_range("b", 0, 1).await,
@@ -117,10 +120,12 @@ async fn spellings(backend: &impl Backend) -> Result<()> {
     ] {
         same(path, &&backend.read(path).await?[..], &&b"1"[..])?;
     }
+
     backend.read("with space/\u{e4}\n'\"$.txt").await?;
     for path in ["", ".", backend.root()] {
         same(path, &backend.stat(path).await?.kind, &EntryKind::Dir)?;
     }
+
     Ok(())
 }
 
@@ -160,6 +165,7 @@ async fn escapes(backend: &impl Backend) -> Result<()> {
             )?;
         }
     }
+
     Ok(())
 }
 
@@ -232,13 +238,16 @@ async fn listing(backend: &impl Backend) -> Result<()> {
     for path in ["b/one", "b/two/three", "a.txt", "ba"] {
         backend.write(path, b"12").await?;
     }
+
     let mut entries = backend.list("").await?;
+
     // The size of a folder is not specified.
     for entry in &mut entries {
         if entry.kind == EntryKind::Dir {
             entry.size = 0;
         }
     }
+
     let expected = vec![
         DirEntry::new("a.txt", EntryKind::File, 2),
         DirEntry::new("b", EntryKind::Dir, 0),
@@ -281,6 +290,7 @@ mod search {
         ] {
             backend.write(path, content.as_bytes()).await?;
         }
+
         for (pattern, expected) in [
             ("**/*.rs", &["a/b/deep.rs", "lib.rs", "nul.rs"][..]),
             ("*.rs", &["lib.rs", "nul.rs"]),
@@ -294,6 +304,7 @@ mod search {
             let files: Vec<&str> = files.files.iter().map(String::as_str).collect();
             same(pattern, &&files[..], &expected)?;
         }
+
         let limited_matches = backend
             .glob(GlobQuery::new("**/*.rs").with_limit(1))
             .await?;
@@ -310,6 +321,7 @@ mod search {
             let kind = outcome.err().map(|error| error.kind());
             same(outside, &kind, &Some(ErrorKind::PermissionDenied))?;
         }
+
         contents(backend).await
     }
 
@@ -358,6 +370,7 @@ async fn commands(backend: &impl Backend) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::Config => return Ok(()),
         done => done?,
     };
+
     same("exit code", &output.exit_code, &Some(3))?;
     same(
         "standard output",

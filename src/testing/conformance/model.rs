@@ -59,6 +59,7 @@ fn well_formed(events: &[ModelEvent]) -> Result<()> {
             events.first()
         )));
     }
+
     let start_count = events
         .iter()
         .filter(|e| matches!(e, ModelEvent::Start(_)))
@@ -70,6 +71,7 @@ fn well_formed(events: &[ModelEvent]) -> Result<()> {
     if start_count > 1 + restarts {
         return Err(wrong(format!("{start_count} Start events")));
     }
+
     let stops = events
         .iter()
         .filter(|e| matches!(e, ModelEvent::Stop { .. }))
@@ -77,9 +79,11 @@ fn well_formed(events: &[ModelEvent]) -> Result<()> {
     if stops != 1 {
         return Err(wrong(format!("{stops} Stop events")));
     }
+
     if !matches!(events.last(), Some(ModelEvent::Stop { .. })) {
         return Err(wrong(format!("ends with {:?}, not Stop", events.last())));
     }
+
     usage(events)?;
     calls(events)
 }
@@ -109,12 +113,15 @@ fn calls(events: &[ModelEvent]) -> Result<()> {
             if call.id.is_empty() || call.name.is_empty() {
                 return Err(wrong(format!("a call without an id or a name: {call:?}")));
             }
+
             if ids.contains(&&call.id) {
                 return Err(wrong(format!("two calls with the id {:?}", call.id)));
             }
+
             ids.push(&call.id);
         }
     }
+
     Ok(())
 }
 
@@ -168,6 +175,7 @@ async fn concurrent<M: Model>(model: &M) -> Result<()> {
             }
         }
     }
+
     well_formed(&from_one)?;
     well_formed(&from_two)?;
     let (apple, pear) = (fold(from_one)?, fold(from_two)?);
@@ -179,6 +187,7 @@ async fn concurrent<M: Model>(model: &M) -> Result<()> {
             pear.text()
         )));
     }
+
     Ok(())
 }
 

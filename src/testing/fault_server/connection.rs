@@ -30,6 +30,7 @@ pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Shar
                 _ => return,
             }
         };
+
         let should_close = request.header("connection") == Some("close");
         let reply = shared.next(request);
         match answer(&mut socket, &reply, should_close).await {
@@ -53,6 +54,7 @@ async fn answer(socket: &mut TcpStream, reply: &Reply, close: bool) -> io::Resul
     if reply.head {
         socket.write_all(head(reply, close).as_bytes()).await?;
     }
+
     for action in &reply.actions {
         match action {
             Action::Send(bytes) => write(socket, reply, bytes).await?,
@@ -67,11 +69,13 @@ async fn answer(socket: &mut TcpStream, reply: &Reply, close: bool) -> io::Resul
             }
         }
     }
+
     match reply.framing {
         Framing::Chunked => socket.write_all(b"0\r\n\r\n").await?,
         Framing::ContentLength => {}
         Framing::UntilClose => return Ok(After::Close),
     }
+
     Ok(After::KeepAlive)
 }
 
@@ -94,6 +98,7 @@ fn head(reply: &Reply, close: bool) -> String {
     for (name, value) in &reply.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
+
     match reply.framing {
         Framing::Chunked => head.push_str("transfer-encoding: chunked\r\n"),
         Framing::ContentLength => {
@@ -101,9 +106,11 @@ fn head(reply: &Reply, close: bool) -> String {
         }
         Framing::UntilClose => {}
     }
+
     if close || reply.framing == Framing::UntilClose {
         head.push_str("connection: close\r\n");
     }
+
     head.push_str("\r\n");
     head
 }

@@ -50,6 +50,7 @@ impl Received {
             body: Bytes::new(),
             connection,
         };
+
         let remaining = &buffer[head_len..];
         let (body, wire_len) = if request.header("transfer-encoding") == Some("chunked") {
             dechunk(remaining)?
@@ -58,8 +59,10 @@ impl Received {
                 Some(len) => len.parse().ok()?,
                 None => 0,
             };
+
             (Bytes::copy_from_slice(remaining.get(..len)?), len)
         };
+
         request.body = body;
         buffer.advance(head_len + wire_len);
         Some(request)
@@ -80,6 +83,7 @@ fn dechunk(wire: &[u8]) -> Option<(Bytes, usize)> {
         if wire.len() < offset {
             return None;
         }
+
         if size == 0 {
             return Some((body.freeze(), offset));
         }

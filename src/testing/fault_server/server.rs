@@ -63,6 +63,7 @@ impl FaultServer {
             state: Mutex::default(),
             counts: watch::Sender::default(),
         });
+
         let task = tokio::spawn(accept(listener, shared.clone()));
         Ok(Self {
             addr,
@@ -194,6 +195,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                     number = counts.accepted;
                     counts.accepted += 1;
                 });
+
                 connections.spawn(connection::serve(socket, number, shared.clone()));
             }
             Some(_) = connections.join_next() => {}

@@ -102,13 +102,16 @@ impl Reply {
                 "model": "llama-test", "created_at": "2026-01-01T00:00:00Z",
                 "message": {"role": "assistant", "content": text}, "done": done,
             });
+
             if done {
                 line["done_reason"] = "stop".into();
                 line["prompt_eval_count"] = 10.into();
                 line["eval_count"] = 5.into();
             }
+
             line.to_string()
         };
+
         Self::ndjson(
             words(text)
                 .map(|word| line(&word, false))

@@ -46,6 +46,7 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
     if call.raw_args.as_deref().is_some_and(is_text_too_deep) {
         return too_deep(call);
     }
+
     let name = &call.name;
     let follow = follow(schema);
     let parsed_args = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
@@ -56,6 +57,7 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
                 0 => String::new(),
                 bytes => format!("... ({bytes} bytes left out)"),
             };
+
             return format!(
                 "the arguments for tool {name:?} are not valid JSON: {error}\nThey were: {head}{suffix}\n{follow}"
             );
@@ -63,6 +65,7 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
         (_, Some(Ok(value))) => type_name(value),
         _ => type_name(&call.args),
     };
+
     format!("invalid arguments for tool {name:?}:\n/: expected object, got {actual}\n{follow}")
 }
 
@@ -129,6 +132,7 @@ mod tests {
                 "{error}"
             );
         }
+
         let call = ToolCall::new("1", "weather", Value::Null);
         let error = parse_arguments(&call, &json!({})).expect_err("refused");
         assert!(error.contains("got null"), "{error}");

@@ -144,9 +144,11 @@ fn push_head(text: &mut String, value: &Value) {
                 if text.len() > LONGEST_QUOTE {
                     return;
                 }
+
                 text.push_str(if index == 0 { "" } else { "," });
                 push_head(text, item);
             }
+
             text.push(']');
         }
         Value::Object(members) => {
@@ -155,11 +157,13 @@ fn push_head(text: &mut String, value: &Value) {
                 if text.len() > LONGEST_QUOTE {
                     return;
                 }
+
                 text.push_str(if index == 0 { "" } else { "," });
                 push_string(text, key);
                 text.push(':');
                 push_head(text, member);
             }
+
             text.push('}');
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),

@@ -14,6 +14,7 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return text.into();
     }
+
     let mut bytes = Vec::with_capacity(text.len());
     let mut remaining = text.as_bytes();
     while let [first, tail @ ..] = remaining {
@@ -29,5 +30,6 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
             }
         }
     }
+
     String::from_utf8_lossy(&bytes).into_owned().into()
 }

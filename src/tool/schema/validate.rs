@@ -69,9 +69,11 @@ impl<'a> Validator<'a> {
             self.omitted = 0;
             self.fail(Kind::Other, text);
         }
+
         if self.failures.is_empty() {
             return Ok(());
         }
+
         Err(ArgumentError::new(self.failures, self.omitted))
     }
 
@@ -81,10 +83,12 @@ impl<'a> Validator<'a> {
         {
             self.steps = size(args).saturating_mul(STEPS_A_VALUE).min(MAX_STEPS);
         }
+
         if self.exhausted || self.depth >= DEEPEST || self.steps == 0 {
             self.exhausted = true;
             return;
         }
+
         self.steps -= 1;
         self.depth += 1;
         match schema {
@@ -92,6 +96,7 @@ impl<'a> Validator<'a> {
             Value::Object(keywords) => self.keywords(keywords, value),
             _ => {}
         }
+
         self.depth -= 1;
     }
 
@@ -99,15 +104,19 @@ impl<'a> Validator<'a> {
         if value.is_null() && schema.get("nullable") == Some(&Value::Bool(true)) {
             return;
         }
+
         if !self.right_type(schema, value) {
             return;
         }
+
         if is_plain(schema) {
             if let Value::Object(members) = value {
                 self.object(schema, members);
             }
+
             return;
         }
+
         self.fixed_values(schema, value);
         match value {
             Value::Object(members) => self.object(schema, members),
@@ -116,6 +125,7 @@ impl<'a> Validator<'a> {
             Value::Number(number) => self.number(schema, number),
             Value::Null | Value::Bool(_) => {}
         }
+
         self.combinations(schema, value);
         if let Some(Value::String(reference)) = schema.get("$ref") {
             self.reference(reference, value);
@@ -130,14 +140,17 @@ impl<'a> Validator<'a> {
                 if names.is_empty() || names.iter().any(|name| is_type(value, name)) {
                     return true;
                 }
+
                 names.join(" or ").into()
             }
             _ => return true,
         };
+
         let actual = match value {
             Value::Number(number) if expected == "integer" => number.to_string().into(),
             _ => Cow::Borrowed(type_name(value)),
         };
+
         self.fail(Kind::Type, format!("expected {expected}, got {actual}"));
         false
     }
@@ -150,6 +163,7 @@ impl<'a> Validator<'a> {
             let text = format!("expected {}, got {}", quote(constant), quote(value));
             self.fail(Kind::Tag, text);
         }
+
         if let Some(Value::Array(variants)) = schema.get("enum")
             && !variants.iter().any(|one| same(one, value))
         {
@@ -166,6 +180,7 @@ impl<'a> Validator<'a> {
                 });
             }
         }
+
         if let Some(Value::Object(dependents)) = schema.get("dependentRequired") {
             for (cause, names) in dependents {
                 for name in strings(Some(names)) {
@@ -176,6 +191,7 @@ impl<'a> Validator<'a> {
                 }
             }
         }
+
         self.count(
             schema,
             members.len(),
@@ -203,17 +219,20 @@ impl<'a> Validator<'a> {
 
     fn array(&mut self, schema: &'a Map<String, Value>, items: &'a [Value]) {
         self.count(schema, items.len(), ["minItems", "maxItems"], "items");
+
         // Before draft 2020-12 a list under `items` was what `prefixItems` is now.
         let (prefix, items_schema) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Value::Array(prefix)), items_schema) => (prefix.as_slice(), items_schema),
             (_, Some(Value::Array(prefix))) => (prefix.as_slice(), schema.get("additionalItems")),
             (_, items_schema) => (&[][..], items_schema),
         };
+
         for (index, item) in items.iter().enumerate() {
             if let Some(schema) = prefix.get(index).or(items_schema) {
                 self.inside(Step::Index(index), |v| v.apply(schema, item));
             }
         }
+
         if schema.get("uniqueItems") == Some(&Value::Bool(true))
             && let Some((first, repeat)) = first_repeat(items)
         {
@@ -246,6 +265,7 @@ impl<'a> Validator<'a> {
                 format!("expected at least {min} {what}, got {count}"),
             );
         }
+
         if let Some(max) = limit(max)
             && compare(&count, max) == Some(Ordering::Greater)
         {
@@ -274,6 +294,7 @@ impl<'a> Validator<'a> {
                 );
             }
         }
+
         if let Some(Value::Number(step)) = schema.get("multipleOf")
             && !is_multiple(number, step)
         {
@@ -290,12 +311,15 @@ impl<'a> Validator<'a> {
                 self.apply(one, value);
             }
         }
+
         if let Some(Value::Array(alternatives)) = schema.get("anyOf") {
             self.any_of(alternatives, value);
         }
+
         if let Some(Value::Array(alternatives)) = schema.get("oneOf") {
             self.one_of(alternatives, value);
         }
+
         if let Some(not_schema) = schema.get("not")
             && self.attempt(not_schema, value).is_empty()
         {
@@ -334,6 +358,7 @@ impl<'a> Validator<'a> {
         if misses.is_empty() {
             return;
         }
+
         let depth = self.path.len();
         let is_meant = |failures: &[Failure]| {
             !failures.iter().any(|failure| match failure.kind {
@@ -342,13 +367,16 @@ impl<'a> Validator<'a> {
                 Kind::Other => false,
             })
         };
+
         let mut candidates = (0..misses.len()).filter(|index| is_meant(&misses[*index]));
         if let (Some(index), None) = (candidates.next(), candidates.next()) {
             for failure in misses.swap_remove(index) {
                 self.record(failure);
             }
+
             return;
         }
+
         let own_pointer = self.pointer();
         let mut reasons: Vec<String> = Vec::new();
         for failure in misses.iter().filter_map(|failures| failures.first()) {
@@ -357,11 +385,14 @@ impl<'a> Validator<'a> {
             } else {
                 format!("{}: {}", failure.path, failure.text)
             };
+
             if !reasons.contains(&reason) && reasons.len() < 4 {
                 reasons.push(reason);
             }
         }
+
         let text = format!("matches none of the alternatives ({})", reasons.join("; "));
+
         // If all alternatives fail by type, this is a wrong type for an enclosing choice as well.
         let all_types = misses
             .iter()
@@ -383,13 +414,16 @@ impl<'a> Validator<'a> {
         let Some(target) = resolve(self.root, reference) else {
             return;
         };
+
         let is_same = |(schema, at): &(&'a Value, &'a Value)| {
             std::ptr::eq(*schema, target) && std::ptr::eq(*at, value)
         };
+
         // A schema that refers to itself for the same value adds nothing.
         if self.following.iter().any(is_same) {
             return;
         }
+
         self.following.push((target, value));
         self.apply(target, value);
         self.following.pop();

@@ -114,8 +114,10 @@ pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
         {
             return Some((*earlier_index, index));
         }
+
         alike.push(index);
     }
+
     None
 }
 
@@ -143,6 +145,7 @@ fn digest(value: &Value) -> u64 {
             .fold(0_u64, u64::wrapping_add)
             .hash(&mut hasher),
     }
+
     hasher.finish()
 }
 

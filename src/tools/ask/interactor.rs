@@ -91,6 +91,7 @@ impl Choice {
         } else {
             return Ok(());
         };
+
         let text = format!("the answer to {:?} is not valid: {reason}", self.question);
         Err(Error::new(ErrorKind::Other, text))
     }

@@ -88,6 +88,7 @@ fn parameters() -> Value {
         },
         "required": ["label"]
     });
+
     let question = json!({
         "type": "object",
         "properties": {
@@ -98,6 +99,7 @@ fn parameters() -> Value {
         },
         "required": ["question", "header", "options"]
     });
+
     json!({
         "type": "object",
         "properties": {
@@ -119,6 +121,7 @@ async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput,
             );
             ToolError::new(text)
         })?;
+
         choice.check(&selection)?;
         let picked_labels: Vec<&str> = labels(&choice, &selection).collect();
         let answer_texts = picked_labels
@@ -131,6 +134,7 @@ async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput,
             json!({"question": choice.question, "picked": picked_labels, "text": selection.text}),
         );
     }
+
     Ok(ToolOutput::new(lines.join("\n\n")).with_details(json!({"answers": answers})))
 }
 

@@ -109,14 +109,17 @@ fn format_choice(choice: &Choice) -> String {
     if let Some(header) = &choice.header {
         let _ = write!(text, "[{}] ", printable(header));
     }
+
     let _ = writeln!(text, "{}", lines(&choice.question));
     for (at, option) in choice.options.iter().enumerate() {
         let _ = write!(text, "  {}) {}", at + 1, printable(&option.label));
         if !option.description.is_empty() {
             let _ = write!(text, " - {}", printable(&option.description));
         }
+
         text.push('\n');
     }
+
     text.push_str(&prompt(choice));
     text
 }
@@ -147,11 +150,13 @@ fn parse(choice: &Choice, line: &str) -> Result<Chosen, String> {
     if line.is_empty() {
         return Err("nothing was typed".to_owned());
     }
+
     let items: Vec<&str> = if choice.multiple {
         line.split(',').map(str::trim).collect()
     } else {
         vec![line]
     };
+
     let indices: Option<Vec<usize>> = items.iter().map(|item| pick(choice, item)).collect();
     match indices {
         Some(mut indices) => {
@@ -170,6 +175,7 @@ fn pick(choice: &Choice, item: &str) -> Option<usize> {
             .checked_sub(1)
             .filter(|at| *at < choice.options.len());
     }
+
     let typed = item.to_lowercase();
     let is_match = |label: &str| label.to_lowercase().starts_with(&typed);
     let mut fitting = (0..choice.options.len()).filter(|at| is_match(&choice.options[*at].label));
@@ -188,10 +194,12 @@ fn terminal() -> io::Result<File> {
     {
         return Ok(tty);
     }
+
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return Err(absent("there is no terminal"));
     }
+
     let stdin = File::from(stdin.as_fd().try_clone_to_owned()?);
     if is_ours(&stdin) {
         Ok(stdin)
@@ -224,6 +232,7 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
                 "the input was closed",
             ));
         }
+
         line.extend_from_slice(&piece[..bytes_read]);
         if line.len() > MAX_LINE {
             return Err(io::Error::new(
@@ -232,6 +241,7 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
             ));
         }
     }
+
     let text = String::from_utf8_lossy(&line);
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
@@ -247,6 +257,7 @@ fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
                 "the question was withdrawn",
             ));
         }
+
         let mut watched = [PollFd::new(terminal, PollFlags::IN)];
         match poll(&mut watched, Some(&WATCH)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}

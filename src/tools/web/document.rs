@@ -37,14 +37,17 @@ pub(super) fn parse(html: &str, stop: &Cancellation) -> Document {
         while !remaining.is_char_boundary(end) {
             end -= 1;
         }
+
         let (step, tail) = remaining.split_at(end);
         tokenizer.sink.expect(step);
         if !is_full.get() {
             queue.push_back(StrTendril::from(step));
             feed(&tokenizer, &queue);
         }
+
         remaining = tail;
     }
+
     tokenizer.end();
     let root = tokenizer.sink.inner.sink.root();
     Document {
@@ -75,8 +78,10 @@ mod tests {
                 let lengths = attrs.borrow();
                 values += lengths.iter().map(|attr| attr.value.len()).sum::<usize>();
             }
+
             stack.extend(node.children.borrow().iter().cloned());
         }
+
         (elements, attributes, values)
     }
 

@@ -58,11 +58,13 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
         let Some(location) = location(&response)? else {
             return Ok(Fetched::Page(read(url, response, limits.bytes).await?));
         };
+
         let target = url.join(&location);
         let target = target.map_err(|error| {
             let location = text::truncate(&location, MAX_QUOTE);
             format!("{url} redirects to {location:?}: {error}")
         })?;
+
         let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
         let target = guard.policy.parse(target.as_str()).map_err(make_error)?;
         if http_client::stays(&url, &target) && followed < limits.redirects {
@@ -83,6 +85,7 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
             });
         }
     }
+
     let max_redirects = limits.redirects;
     Err(format!("{url}: redirected more than {max_redirects} times"))
 }
@@ -100,9 +103,11 @@ fn location(response: &Response) -> Result<Option<String>, String> {
     if !redirects.contains(&response.status()) {
         return Ok(None);
     }
+
     let Some(location) = response.headers().get(LOCATION) else {
         return Ok(None);
     };
+
     let text = std::str::from_utf8(location.as_bytes());
     let make_error = |_| "a redirect to a URL that cannot be read".to_owned();
     Ok(Some(text.map_err(make_error)?.to_owned()))
@@ -114,6 +119,7 @@ async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, Str
         let value = response.headers().get(name)?;
         value.to_str().ok().map(str::trim).map(str::to_owned)
     };
+
     let coding = header(CONTENT_ENCODING).filter(|coding| !coding.eq_ignore_ascii_case("identity"));
     if let Some(coding) = coding.filter(|coding| !coding.is_empty()) {
         return Err(format!(
@@ -121,6 +127,7 @@ async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, Str
             text::truncate(&coding, MAX_QUOTE)
         ));
     }
+
     let declared = header(CONTENT_TYPE).unwrap_or_default();
     let (content_type, charset) = kind::declared(&text::truncate(&declared, MAX_QUOTE));
     let Some(kind) = kind::of(&content_type) else {
@@ -128,10 +135,12 @@ async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, Str
             Some(length) => format!("{length} bytes"),
             None => "of unknown size".to_owned(),
         };
+
         return Err(format!(
             "{url} is {content_type} ({size}), which is not read; HTML, text, JSON and XML are"
         ));
     };
+
     let mut body = Vec::new();
     let mut is_cut = false;
     while !is_cut {
@@ -141,6 +150,7 @@ async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, Str
         is_cut = body.len() + chunk.len() > most;
         body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
     }
+
     Ok(Page {
         url,
         status,

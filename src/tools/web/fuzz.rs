@@ -119,6 +119,7 @@ fn page(rng: &mut Rng) -> String {
             _ => html.push_str(&format!("<{tag}>")),
         }
     }
+
     html
 }
 
@@ -127,6 +128,7 @@ fn random_pages_are_converted_without_panic() {
     let setting = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |value| value.parse().unwrap_or(default))
     };
+
     let rounds = setting("AGENTCORE_FUZZ_ROUNDS", 300);
     let first = setting("AGENTCORE_FUZZ_SEED", 1);
     let run = move || {
@@ -138,8 +140,10 @@ fn random_pages_are_converted_without_panic() {
             std::hint::black_box(convert(&html, &base, &Cancellation::default()).text.len());
             slowest = slowest.max((start_time.elapsed(), seed, html.len()));
         }
+
         slowest
     };
+
     // As in the tool: enough stack for the nesting that the limits allow.
     let thread = std::thread::Builder::new().stack_size(64 * 1024 * 1024);
     let outcome = thread.spawn(run).expect("a thread").join();

@@ -20,11 +20,13 @@ impl Kind {
         if self != Self::Unknown {
             return self;
         }
+
         let start = body.trim_ascii_start();
         let has_prefix = |mark: &[u8]| {
             let head = start.get(..mark.len());
             head.is_some_and(|head| head.eq_ignore_ascii_case(mark))
         };
+
         if has_prefix(b"<!doctype html") || has_prefix(b"<html") {
             Self::Html
         } else {
@@ -100,6 +102,7 @@ fn named_within(body: &[u8]) -> Option<&'static Encoding> {
         .position(|b| !is_label(b))
         .unwrap_or(remaining.len());
     let encoding = Encoding::for_label(&remaining[..end])?;
+
     // A declaration that could be read as ASCII is not in UTF-16.
     Some(encoding.output_encoding())
 }

@@ -43,6 +43,7 @@ pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) ->
         if visited.is_multiple_of(CHECK_EVERY) && stop.is_cancelled() {
             break;
         }
+
         if let NodeData::Element { name, attrs, .. } = &node.data {
             let mut attrs = attrs.borrow_mut();
             match &*name.local {
@@ -50,16 +51,19 @@ pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) ->
                 "base" => links.rebase(&attrs),
                 _ => {}
             }
+
             for attr in attrs.iter_mut() {
                 if matches!(&*attr.name.local, "href" | "src") {
                     links.complete(attr);
                 }
             }
         }
+
         if depth > MAX_DEPTH {
             output.is_cut |= !node.children.borrow().is_empty();
             node.children.borrow_mut().clear();
         }
+
         part(&node);
         let children = node.children.borrow();
         stack.extend(
@@ -69,6 +73,7 @@ pub(super) fn normalize(document: &Rc<Node>, page: &Url, stop: &Cancellation) ->
                 .map(|child| (child.clone(), depth + 1)),
         );
     }
+
     output
 }
 
@@ -78,14 +83,17 @@ fn part(node: &Rc<Node>) {
     if children.len() <= MAX_RUN {
         return;
     }
+
     let mut parted = Vec::with_capacity(children.len() + children.len() / MAX_RUN);
     for (at, child) in children.drain(..).enumerate() {
         if at > 0 && at.is_multiple_of(MAX_RUN) {
             let contents = StrTendril::new().into();
             parted.push(Node::new(NodeData::Text { contents }));
         }
+
         parted.push(child);
     }
+
     *children = parted;
 }
 
@@ -121,14 +129,17 @@ impl<'a> Links<'a> {
         let Ok(url) = self.base.join(attr.value.trim()) else {
             return;
         };
+
         if OWN_CONTENT.contains(&url.scheme()) {
             attr.value = StrTendril::from(format!("{}:", url.scheme()));
             return;
         }
+
         let growth = url.as_str().len().saturating_sub(attr.value.len());
         if url.as_str().len() > MAX_VALUE || self.growth + growth > MAX_GROWTH {
             return;
         }
+
         self.growth += growth;
         attr.value = StrTendril::from(url.as_str());
     }

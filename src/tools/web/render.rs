@@ -53,6 +53,7 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
         hr_style: HrStyle::Dashes,
         ..Options::default()
     };
+
     let bounds = Arc::new(Bounds::new(stop));
     let (plain_bounds, indented, table) = (bounds.clone(), bounds.clone(), bounds.clone());
     let converter = HtmlToMarkdown::builder()
@@ -111,23 +112,29 @@ impl Bounds {
         if self.stop.is_cancelled() {
             return None;
         }
+
         if visits > MAX_VISITS {
             self.is_cut.store(true, Relaxed);
             return None;
         }
+
         let mut result = convert()?;
+
         // Ends the conversion of the enclosing elements when the call was cancelled.
         if self.stop.is_cancelled() {
             return None;
         }
+
         if result.content.len() > MAX_CONTENT {
             self.is_cut.store(true, Relaxed);
             let mut end = MAX_CONTENT;
             while !result.content.is_char_boundary(end) {
                 end -= 1;
             }
+
             result.content.truncate(end);
         }
+
         Some(result)
     }
 
@@ -141,6 +148,7 @@ impl Bounds {
                 Some(handlers.walk_children(element.node))
             }
         });
+
         self.indent.fetch_sub(1, Relaxed);
         let length = result.as_ref().map_or(0, |result| result.content.len());
         self.grown.fetch_add(length, Relaxed);
@@ -154,6 +162,7 @@ impl Bounds {
         if is_aligned {
             self.grown.fetch_add(aligned, Relaxed);
         }
+
         self.visit(size.nodes, || {
             if is_aligned {
                 handlers.fallback(element)
@@ -189,6 +198,7 @@ impl Size {
                 }
             }
         }
+
         size
     }
 
@@ -221,8 +231,10 @@ impl Size {
                 }
                 _ => 0,
             };
+
             stack.extend(node.children.borrow().iter().cloned());
         }
+
         length
     }
 

@@ -134,6 +134,7 @@ pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
         },
         "required": ["query"]
     });
+
     let provider: Arc<dyn SearchProvider> = Arc::new(provider);
     let body = move |_cx: ToolContext, args| call(provider.clone(), args);
     FuncTool::new("internet_search", description, parameters, body)
@@ -154,10 +155,12 @@ async fn call(provider: Arc<dyn SearchProvider>, args: Value) -> Result<ToolOutp
     if query.is_empty() {
         return Err(ToolError::new("the query is empty").into());
     }
+
     if text::head(query, MAX_QUERY).1 > 0 {
         let text = format!("the query has more than {MAX_QUERY} characters");
         return Err(ToolError::new(text).into());
     }
+
     let limit = input.max_results.unwrap_or(DEFAULT_SOURCES);
     let limit = limit.clamp(1, MAX_SOURCES);
     let mut results = provider.search(query, limit).await?;
@@ -177,20 +180,24 @@ fn format_results(results: &SearchResults) -> String {
         let answer = text::truncate(answer, MAX_ANSWER);
         let _ = write!(out, "Answer: {answer}\n\n");
     }
+
     if results.sources.is_empty() {
         out.push_str(if answer.is_empty() {
             "Nothing was found."
         } else {
             "No sources."
         });
+
         return out;
     }
+
     out.push_str("Sources:\n");
     for page in &results.sources {
         let (title, url) = (line(&page.title), line(&page.url));
         let title = if title.is_empty() { &url } else { &title };
         let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&page.snippet));
     }
+
     out
 }
 

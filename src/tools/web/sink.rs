@@ -167,6 +167,7 @@ impl TreeSink for Sink {
         let Some((parent, index)) = place_of(sibling) else {
             return;
         };
+
         let child = match node {
             NodeOrText::AppendNode(child) => {
                 self.check_depth(&parent);
@@ -181,11 +182,14 @@ impl TreeSink for Sink {
                     contents.borrow_mut().push_tendril(&text);
                     return;
                 }
+
                 let contents = RefCell::new(text);
                 Node::new(NodeData::Text { contents })
             }
         };
+
         child.parent.set(Some(Rc::downgrade(&parent)));
+
         // Removing the child may have moved the sibling.
         let index = place_of(sibling).map_or(index, |(_, index)| index);
         parent.children.borrow_mut().insert(index, child);

@@ -89,13 +89,16 @@ impl Tavily {
                 "Tavily: the base URL is not http or https",
             )
         };
+
         let mut url = Url::parse(url).map_err(|_| error())?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(error());
         }
+
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().push("search");
         }
+
         self.redactor = self.redactor.with(http_secrets::of_url(&url));
         self.url = url;
         self.client = OnceLock::new();
@@ -115,6 +118,7 @@ impl Tavily {
             "include_answer": true,
             "search_depth": "basic",
         });
+
         let request = self.client()?.post(self.url.clone());
         let request = request
             .header(CONTENT_TYPE, "application/json")
@@ -125,19 +129,23 @@ impl Tavily {
         if !status.is_success() {
             return Err(refusal(response, &self.redactor).await);
         }
+
         let (body, is_cut) = read(response, MAX_REPLY).await?;
         if is_cut {
             return Err(format!("the reply is longer than {MAX_REPLY} bytes"));
         }
+
         if has_more_values(&body, MAX_VALUES) {
             return Err(format!("the reply has more than {MAX_VALUES} JSON values"));
         }
+
         let make_error = |error| format!("the reply cannot be read: {error}");
         let reply: Reply = serde_json::from_slice(&body).map_err(make_error)?;
         let sources = reply.results.into_iter().map(|page| {
             let title = page.title.unwrap_or_default();
             Source::new(title, page.url, page.content.unwrap_or_default())
         });
+
         let mut results = SearchResults::new(sources.collect());
         results.answer = reply.answer;
         Ok(results)
@@ -207,11 +215,13 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
         500.. => "the service has a fault; try again later".to_owned(),
         _ => "the search was refused".to_owned(),
     };
+
     // The detail is optional: without it, the hint is returned.
     let detail = match read(response, 4 * MAX_QUOTE).await {
         Ok((body, is_cut)) => error_detail(&body, is_cut, redactor),
         Err(_) => String::new(),
     };
+
     let code = status.as_u16();
     if detail.is_empty() {
         format!("status {code}: {hint}")
@@ -227,10 +237,12 @@ fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
         let detail = reply.get("detail").or(reply.get("error"))?;
         detail.get("error").unwrap_or(detail).as_str()
     });
+
     let mut body_text = String::from_utf8_lossy(body).into_owned();
     if is_cut {
         redact_cut(&mut body_text, Cut::End);
     }
+
     let text = redactor.text(text.unwrap_or(&body_text));
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_QUOTE).into_owned()

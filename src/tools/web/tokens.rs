@@ -54,6 +54,7 @@ impl<S> Tokens<S> {
         if self.is_past.replace(false) {
             self.names.set(0);
         }
+
         let mut start_count = 0;
         let mut is_after_separator = self.after_separator.get();
         for byte in piece.bytes() {
@@ -64,6 +65,7 @@ impl<S> Tokens<S> {
             start_count += usize::from(is_after_separator && !is_separator);
             is_after_separator = is_separator;
         }
+
         self.after_separator.set(is_after_separator);
         let names = self.names.get();
         self.names.set(names.saturating_add(start_count));
@@ -120,6 +122,7 @@ fn shorten(attr: &mut Attribute) {
     if attr.value.len() <= MAX_VALUE {
         return;
     }
+
     let is_link = matches!(&*attr.name.local, "href" | "src");
     let short_value = if is_link {
         let scheme = attr.value.trim_start().split_once(':');
@@ -131,8 +134,10 @@ fn shorten(attr: &mut Attribute) {
         while !attr.value.is_char_boundary(end) {
             end -= 1;
         }
+
         attr.value[..end].to_owned()
     };
+
     attr.value = StrTendril::from(short_value);
 }
 
@@ -174,6 +179,7 @@ mod tests {
         let make_attributes = |before: &str, after: &str| -> String {
             (0..600).map(|n| format!("{before}a{n}{after}")).collect()
         };
+
         let shapes = [
             make_attributes(" ", ""),
             make_attributes("\n \t", ""),

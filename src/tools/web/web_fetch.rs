@@ -103,6 +103,7 @@ impl WebFetch {
             },
             "required": ["url"]
         });
+
         Self {
             guard: Guard {
                 policy: AddressPolicy::new(),
@@ -255,10 +256,12 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     let permit = permit.map_err(|error| error.to_string())?;
     let work = move |stop: &Cancellation| {
         let page_text = page_text(&page, raw, stop);
+
         // Released by the thread, because an abandoned call does not wait for it.
         drop(permit);
         page_text
     };
+
     let page_text = on_own_thread(work).await;
     let page_text = page_text.map_err(|error| format!("{url}: {error}"))?;
     let page_text = page_text.ok_or_else(|| format!("{url} cannot be converted"))?;
@@ -266,6 +269,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
         let quote = text::truncate(&page_text.text, MAX_QUOTE);
         return Err(format!("{url} returned {status}: {quote}"));
     }
+
     let offset = input.offset.unwrap_or(0);
     let max_chars = input.max_chars.unwrap_or(MAX_CHARS).clamp(1, MAX_CHARS);
     let (prefix, _) = text::head(&page_text.text, offset);
@@ -274,6 +278,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     if let Some(title) = &page_text.title {
         out.push_str(&format!("Title: {title}\n"));
     }
+
     out.push_str(&format!("URL: {url}\nStatus: {status}\n\n{part}"));
     if page_text.text.is_empty() {
         out.push_str("(the page has no text)");
@@ -281,6 +286,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
         let length = prefix.chars().count();
         out.push_str(&format!("(the page has only {length} characters)"));
     }
+
     if remaining > 0 {
         let next = offset + part.chars().count();
         out.push_str(&format!(
@@ -289,6 +295,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     } else if page_text.is_cut {
         out.push_str("\n\n... (the page is larger than what is read; its rest is left out)");
     }
+
     let details = json!({
         "url": url.as_str(),
         "status": status.as_u16(),
@@ -297,6 +304,7 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
         "bytes": bytes,
         "truncated": remaining > 0 || page_text.is_cut,
     });
+
     Ok(ToolOutput::new(out).with_details(details))
 }
 
@@ -309,6 +317,7 @@ fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {
             is_cut: page.is_cut,
         };
     }
+
     let conversion = markdown::convert(&text, &page.url, stop);
     PageText {
         text: conversion.text,

@@ -62,11 +62,14 @@ impl Escape {
                 out.extend_from_slice(&unit.bytes[..unit.count]);
                 copied_end = offset + unit.len;
             }
+
             offset += unit.len;
         }
+
         if copied_end == 0 {
             return None;
         }
+
         out.extend_from_slice(&text[copied_end..]);
         Some(out)
     }
@@ -82,10 +85,12 @@ impl Escape {
             offset += unit.len;
             end_offsets.resize(end_offsets.len() + unit.count, offset);
         }
+
         let origin = |place: &Range<usize>| {
             let start = *start_offsets.get(place.start)?;
             Some(start..*end_offsets.get(place.end.checked_sub(1)?)?)
         };
+
         places.iter().filter_map(origin).collect()
     }
 

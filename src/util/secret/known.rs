@@ -113,10 +113,12 @@ pub(super) fn remove(secret: &str) {
     if !is_registered(secret) {
         return;
     }
+
     let mut secrets = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let Some(holders) = secrets.secrets.get_mut(secret) else {
         return;
     };
+
     *holders -= 1;
     if *holders == 0 {
         secrets.secrets.remove(secret);
@@ -130,6 +132,7 @@ pub(super) fn patterns() -> Option<Arc<Patterns>> {
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
     }
+
     if let Some(patterns) = &KNOWN
         .read()
         .unwrap_or_else(PoisonError::into_inner)
@@ -137,6 +140,7 @@ pub(super) fn patterns() -> Option<Arc<Patterns>> {
     {
         return Some(patterns.clone());
     }
+
     let mut known_secrets = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     let secrets = known_secrets.secrets.keys().cloned().collect();
     let patterns = known_secrets.patterns.get_or_insert_with(|| {
@@ -146,6 +150,7 @@ pub(super) fn patterns() -> Option<Arc<Patterns>> {
             all: OnceLock::new(),
         })
     });
+
     Some(patterns.clone())
 }
 

@@ -66,6 +66,7 @@ impl Matcher {
                 }
             }
         }
+
         end_hashes.sort_unstable();
         Self {
             needles,
@@ -87,6 +88,7 @@ impl Matcher {
                 last += usize::from(shift);
                 continue;
             }
+
             let start = last + 1 - self.window;
             let first = self
                 .ends
@@ -98,6 +100,7 @@ impl Matcher {
                     places.push(extended(needle, text, start));
                 }
             }
+
             last += 1;
         }
     }
@@ -137,16 +140,19 @@ fn extended(needle: &Needle, text: &[u8], start: usize) -> Range<usize> {
         let byte = text.get(at).copied().unwrap_or_default();
         byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte)
     };
+
     let mut place = start..start + needle.bytes.len();
     if needle.before && start > 0 && is_base64(start - 1) {
         place.start -= 1;
     }
+
     if needle.after && is_base64(place.end) {
         place.end += 1;
         while text.get(place.end) == Some(&b'=') {
             place.end += 1;
         }
     }
+
     place
 }
 
@@ -166,6 +172,7 @@ mod tests {
                 let len = rng.usize(least..most);
                 (0..len).map(|_| char::from(rng.u8(b'a'..b'd'))).collect()
             };
+
             let needles = [word(3, 9), word(3, 6), word(4, 5)];
             let text = word(0, 60);
             let needles: Vec<&str> = needles.iter().map(String::as_str).collect();
@@ -189,6 +196,7 @@ mod tests {
                     .iter()
                     .any(|needle| needle.len() > end.len() && needle.starts_with(end))
             });
+
             assert_eq!(
                 matcher.open_end(text.as_bytes()),
                 open_start.unwrap_or(text.len())

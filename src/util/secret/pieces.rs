@@ -99,8 +99,10 @@ impl Pieces {
                 self.is_replaced = false;
                 return piece;
             }
+
             return self.advance(&piece, places, end);
         }
+
         let mut text = std::mem::take(&mut self.open);
         text.push_str(&piece);
         matcher.find(text.as_bytes(), &mut places);
@@ -115,6 +117,7 @@ impl Pieces {
             if place.end <= self.passed {
                 continue;
             }
+
             if place.start >= self.passed {
                 out.push_str(&text[self.passed..place.start]);
                 out.push_str(REDACTED);
@@ -122,19 +125,23 @@ impl Pieces {
                 // Its first bytes were emitted with an earlier piece.
                 out.push_str(REDACTED);
             }
+
             self.passed = place.end;
             self.is_replaced = true;
         }
+
         let end_offset = if text.len() - end < MIN_HELD {
             text.len()
         } else {
             end
         };
+
         if end_offset > self.passed {
             out.push_str(&text[self.passed..end_offset]);
             self.passed = end_offset;
             self.is_replaced = false;
         }
+
         self.passed = self.passed.saturating_sub(end);
         self.open = text[end..].to_owned();
         out

@@ -75,6 +75,7 @@ pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<Str
             for member in members.values_mut() {
                 has_changed |= redact_with(member, change);
             }
+
             if members.keys().any(|name| change(name).is_some()) {
                 has_changed = true;
                 let old_members = std::mem::take(members).into_iter();
@@ -82,6 +83,7 @@ pub(super) fn redact_with(value: &mut Value, change: &dyn Fn(&str) -> Option<Str
                     .map(|(name, member)| (change(&name).unwrap_or(name), member))
                     .collect();
             }
+
             has_changed
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -118,26 +120,33 @@ fn part(matcher: &Matcher, text: &str, cut: Cut) -> Option<Range<usize>> {
             (Some(escape), Cut::End) => escape.without_torn(bytes),
             _ => bytes,
         };
+
         let unescaped = match escape {
             Some(escape) => escape.undo(text)?,
             None => text.to_vec(),
         };
+
         let place = match cut {
             Cut::End => matcher.open_end(&unescaped)..unescaped.len(),
             Cut::Start => 0..matcher.open_start(&unescaped),
         };
+
         if place.len() < MIN_PART {
             return None;
         }
+
         let mut place = match escape {
             Some(escape) => escape.origins(text, &[place]).pop()?,
             None => place,
         };
+
         if cut == Cut::End {
             place.end = bytes.len();
         }
+
         Some(place)
     });
+
     parts.into_iter().flatten().max_by_key(Range::len)
 }
 
@@ -148,16 +157,19 @@ fn search(matcher: &Matcher, text: &[u8], depth: usize, places: &mut Vec<Range<u
         let Some(unescaped) = escape.undo(text) else {
             return;
         };
+
         let mut inner = Vec::new();
         if escape == Escape::LineBreak {
             matcher.find(&unescaped, &mut inner);
         } else {
             search(matcher, &unescaped, depth, &mut inner);
         }
+
         if !inner.is_empty() {
             places.extend(escape.origins(text, &inner));
         }
     };
+
     search_inside(Escape::LineBreak, depth);
     if depth < MAX_DEPTH {
         search_inside(Escape::Percent, depth + 1);
@@ -183,6 +195,7 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
     if places.is_empty() {
         return None;
     }
+
     let mut out = String::with_capacity(text.len());
     let mut copied_end = 0;
     for place in merged(places) {
@@ -190,13 +203,16 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
         while !text.is_char_boundary(start) {
             start -= 1;
         }
+
         while !text.is_char_boundary(end) {
             end += 1;
         }
+
         out.push_str(&text[copied_end..start.max(copied_end)]);
         out.push_str(REDACTED);
         copied_end = end.max(copied_end);
     }
+
     out.push_str(&text[copied_end..]);
     Some(out)
 }

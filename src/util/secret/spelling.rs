@@ -28,11 +28,13 @@ pub(super) fn all(secret: &str) -> Vec<Needle> {
             [byte >> 4, byte & 15].map(|half| char::from(b"0123456789abcdef"[usize::from(half)])),
         );
     }
+
     needles.push(Needle::new(hex.to_ascii_uppercase()));
     needles.push(Needle::new(hex));
     for before in 0..3 {
         needles.extend(base64(secret, before));
     }
+
     needles
 }
 

@@ -56,6 +56,7 @@ fn model_responses_decode_without_panic() {
             ("{\"message\":{\"tool_calls\":[{\"function\":{", "}}]}}\n"),
         ],
     };
+
     fuzz("answers", |rng| {
         let text = FRAMES.text(rng, 64 * 1024);
         let body = || {
@@ -63,6 +64,7 @@ fn model_responses_decode_without_panic() {
             let chunks: Vec<_> = chunks.map(|chunk| Ok(chunk.to_vec().into())).collect();
             stream::iter(chunks)
         };
+
         for events in [
             anthropic::decode(body()),
             openai::decode(body()),
@@ -70,6 +72,7 @@ fn model_responses_decode_without_panic() {
         ] {
             std::hint::black_box(block_on(events.count()));
         }
+
         text.len()
     });
 }

@@ -37,13 +37,16 @@ impl Grammar {
         while text.len() < size {
             self.push(rng, &mut text, size);
         }
+
         if rng.u8(..8) == 0 {
             let mut end = rng.usize(..=text.len());
             while !text.is_char_boundary(end) {
                 end -= 1;
             }
+
             text.truncate(end);
         }
+
         text
     }
 
@@ -90,13 +93,16 @@ impl Grammar {
         for _ in 0..depth {
             pairs.iter().for_each(|(open, _)| text.push_str(open));
         }
+
         text.push_str(self.token(rng));
+
         // As often as not, something stays open.
         let closed = if rng.bool() {
             depth
         } else {
             rng.usize(..=depth)
         };
+
         for _ in 0..closed {
             pairs
                 .iter()

@@ -41,10 +41,12 @@ fn fuzz(parser: &str, mut round: impl FnMut(&mut Rng) -> usize + Send) {
             }
         }
     };
+
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         thread.spawn_scoped(scope, run).unwrap().join().unwrap();
     });
+
     let (seed, size) = worst;
     println!(
         "{parser}: {rounds} inputs, slowest {slowest:?} for {size} bytes (seed {seed}); peak of the \

@@ -28,8 +28,10 @@ fn damaged(rng: &mut Rng, log: &[u8]) -> Vec<u8> {
             }
             _ => {}
         }
+
         bytes.extend(line);
     }
+
     bytes
 }
 
@@ -47,6 +49,7 @@ fn damaged_session_files_load_without_panic() {
             agent.session("a").run(message).await.unwrap();
         }
     });
+
     let path = folder.path().join("a.jsonl");
     let log = std::fs::read(&path).unwrap();
     let store = open();

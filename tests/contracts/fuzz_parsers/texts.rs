@@ -177,6 +177,7 @@ fn permission_rules_are_matched_without_panic() {
             field,
         )
     });
+
     fuzz("permission rule", |rng| {
         let (tool, name, field) = &tools[rng.usize(..tools.len())];
         let specifier = RULES.text(rng, 4 * 1024);
@@ -184,6 +185,7 @@ fn permission_rules_are_matched_without_panic() {
             0 => specifier,
             _ => format!("{name}({specifier})"),
         };
+
         let behavior = [Behavior::Allow, Behavior::Deny, Behavior::Ask][rng.usize(..3)];
         let argument = RULES.text(rng, 4 * 1024);
         let argument = if rng.bool() {
@@ -191,11 +193,13 @@ fn permission_rules_are_matched_without_panic() {
         } else {
             format!("https://{argument}/")
         };
+
         let size = text.len() + argument.len();
         if let Ok(rule) = Rule::new(behavior, &text) {
             let call = ToolCall::new("c", *name, json!({ *field: argument }));
             std::hint::black_box(PermissionRules::new().rule(rule).explain(&call, tool));
         }
+
         size
     });
 }
@@ -284,6 +288,7 @@ fn value(rng: &mut Rng, words: &[&str], depth: usize) -> Value {
                 let key = words[rng.usize(..words.len())];
                 (key.to_owned(), value(rng, words, depth - 1))
             });
+
             Value::Object(members.collect())
         }
     }
@@ -334,6 +339,7 @@ fn arguments_are_checked_against_any_schema_without_panic() {
             ),
             _ => (schema, args),
         };
+
         std::hint::black_box(check_arguments(&schema, &args).is_ok());
         schema.to_string().len() + args.to_string().len()
     });
@@ -349,6 +355,7 @@ fn server_sent_events_decode_without_panic() {
         ],
         pairs: &[("data: ", "\n"), ("data: {\"a\":", "}\n\n")],
     };
+
     fuzz("server-sent events", |rng| {
         let text = EVENTS.text(rng, 64 * 1024);
         let mut decoder = agentcore::providers::sse::SseDecoder::new();
@@ -359,8 +366,10 @@ fn server_sent_events_decode_without_panic() {
             while let Ok(Some(event)) = decoder.next_event() {
                 std::hint::black_box(event.data.len());
             }
+
             rest = after;
         }
+
         std::hint::black_box(decoder.finish().is_ok());
         text.len()
     });

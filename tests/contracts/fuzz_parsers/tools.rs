@@ -175,10 +175,12 @@ fn edits_and_diffs_are_made_without_panic() {
                 .take(rng.usize(1..9))
                 .collect(),
         };
+
         let new = TEXTS.text(rng, 256);
         let args = json!({
             "file_path": "a", "old_string": old, "new_string": new, "replace_all": rng.bool(),
         });
+
         std::hint::black_box(block_on(tool.execute(ToolContext::detached(), args)).is_ok());
         text.len() + old.len() + new.len()
     });
@@ -200,6 +202,7 @@ fn expressions_are_calculated_without_panic() {
             ("abs (", ")!"),
         ],
     };
+
     let tool = agentcore::tools::calculate();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
@@ -221,6 +224,7 @@ fn skill_front_matter_is_read_without_panic() {
         block_on(backend.write("skills/own/SKILL.md", content)).unwrap();
         agentcore::hooks::SkillsHook::new(backend)
     };
+
     fuzz("front matter", |rng| {
         let content = format!("---\n{}\n---\n", super::texts::YAML.text(rng, 64 * 1024));
         std::hint::black_box(

@@ -63,6 +63,7 @@ async fn replayed_events_equal_the_recorded_ones() {
             .with_context_window(5)
             .with_prices(Prices::new(1.0, 2.0))
     };
+
     let model = FunctionModel::new(|_| rich())
         .with_profile(profile())
         .with_id("x:y");
@@ -73,6 +74,7 @@ async fn replayed_events_equal_the_recorded_ones() {
     assert_eq!(replayed.profile(), &profile());
     let second = plain(events(&replayed, ModelRequest::new("hi")).await);
     assert_eq!(first, second);
+
     // Equality of calls ignores the spelling, the cassette must not.
     assert_eq!(format!("{first:?}"), format!("{second:?}"));
     replayed.verify().unwrap();
@@ -88,6 +90,7 @@ async fn replayed_errors_keep_all_fields() {
             .with_status(429)
             .with_retryable(false)
     };
+
     let busy = || Error::new(ErrorKind::SessionBusy, "taken");
     let script = ScriptedModel::new()
         .fail(error())
@@ -110,6 +113,7 @@ async fn replayed_errors_keep_all_fields() {
         assert_eq!(format!("{replay:?}"), format!("{:?}", error()));
         assert!(!replay.is_retryable());
     }
+
     let replay = replayed.call(ModelRequest::new("hi")).await.unwrap_err();
     assert_eq!(replay.kind(), ErrorKind::SessionBusy);
 }
@@ -144,6 +148,7 @@ async fn different_request_is_an_error_that_names_the_difference() {
     ] {
         assert!(error.text().contains(part), "{error}");
     }
+
     assert!(!error.text().contains("the tools"), "{error}");
     assert!(replayed.verify().is_err());
 
@@ -175,6 +180,7 @@ fn malformed_cassette_file_is_an_error_that_names_the_line() {
         std::fs::write(&file.0, text).unwrap();
         Cassette::replay(&file.0).unwrap_err()
     };
+
     assert_eq!(kind("").kind(), ErrorKind::Corrupt);
     let header =
         r#"{"cassette":1,"model":"m","context_window":1,"max_output_tokens":1,"images":true}"#;

@@ -15,6 +15,7 @@ async fn function_model_adds_missing_start_and_stop_events() {
             Ok(ModelEvent::stop(StopReason::MaxTokens)),
         ]
     });
+
     assert_eq!(events(&own, ModelRequest::new("x")).await.len(), 2);
 
     let broken = FunctionModel::new(|_| vec![Err(Error::new(ErrorKind::Server, "500"))]);
@@ -29,10 +30,12 @@ async fn stream_function_may_await_and_return_an_error() {
         if request.messages.len() > 1 {
             return Err(Error::new(ErrorKind::InvalidRequest, "too many"));
         }
+
         let stream: ModelStream =
             futures::stream::iter([Ok(ModelEvent::stop(StopReason::EndTurn))]).boxed();
         Ok(stream)
     });
+
     assert!(model.call(ModelRequest::new("x")).await.is_ok());
     let two = Messages::new().human("a").ai("b");
     assert!(model.call(ModelRequest::new(two)).await.is_err());

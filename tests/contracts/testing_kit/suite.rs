@@ -24,6 +24,7 @@ async fn broken_models_fail_the_matching_check() {
     let exact = |events: fn() -> Vec<Result<ModelEvent>>| {
         FunctionModel::stream(move |_| async move { Ok(futures::stream::iter(events()).boxed()) })
     };
+
     type Events = fn() -> Vec<Result<ModelEvent>>;
     let cases: [(Events, &str); 5] = [
         (
@@ -70,12 +71,14 @@ async fn broken_models_fail_the_matching_check() {
         let report = conformance::model(|| exact(events)).await.unwrap_err();
         assert!(report.text().contains(expected), "{expected}: {report}");
     }
+
     let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let fickle = FunctionModel::text(move |_| {
         count
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed)
             .to_string()
     });
+
     let report = conformance::model(|| fickle.clone()).await.unwrap_err();
     assert!(
         report.text().starts_with("call() against stream()"),
@@ -85,6 +88,7 @@ async fn broken_models_fail_the_matching_check() {
         let apple = request.messages.last_content().contains("apple");
         if apple { "pear" } else { "apple" }.to_owned()
     });
+
     let report = conformance::model(|| mixed.clone()).await.unwrap_err();
     assert!(report.text().starts_with("two streams at once"), "{report}");
 }

@@ -72,11 +72,14 @@ pub fn after(plan: &Plan, at: usize, ending: Ending) -> TestCaseResult {
                     prop_assert_eq!(took, Duration::ZERO, "stopping takes its time");
                 }
             }
+
             kept(plan, reader.run)?;
         }
+
         session_goes_on(&world, plan, &reader.messages).await?;
         leaks_nothing(world, reader.handle)
     });
+
     outcome.map_err(|error| match error {
         TestCaseError::Fail(why) => {
             TestCaseError::fail(format!("{ending:?} after {at} polls: {why}"))
@@ -98,6 +101,7 @@ async fn end(reader: &mut Reader) -> TestCaseResult {
         let still = reader.read(polls + again).await;
         prop_assert_eq!(still, Ok(true), "the stream goes on after its end");
     }
+
     reader.polls = polls;
     Ok(())
 }
@@ -111,6 +115,7 @@ fn kept(plan: &Plan, run: Run) -> Checked<Option<RunOutput>> {
             None => return Err(TestCaseError::fail(format!("no output: {error}"))),
         },
     };
+
     let spoken = output.messages.iter().any(|m| m.role() != Role::System);
     if output.state.pending.is_empty() && spoken {
         let valid = output.messages.validate_for_model();
@@ -121,6 +126,7 @@ fn kept(plan: &Plan, run: Run) -> Checked<Option<RunOutput>> {
             plan.hooks
         );
     }
+
     Ok(Some(output))
 }
 
@@ -135,6 +141,7 @@ async fn session_goes_on(world: &World, plan: &Plan, seen: &[SdkMessage]) -> Tes
         Ok(output) => output,
         Err(error) => return Err(TestCaseError::fail(format!("it does not go on: {error}"))),
     };
+
     prop_assert_eq!(output.end, ExitReason::EndTurn);
     prop_assert_eq!(output.text.as_str(), "done.");
     let valid = output.messages.validate_for_model();
@@ -150,6 +157,7 @@ fn ran_once(world: &World, history: &Messages) -> TestCaseResult {
     for id in executed.iter() {
         *times.entry(id).or_default() += 1;
     }
+
     prop_assert!(
         times.values().all(|times| *times == 1),
         "ran twice: {times:?}"
@@ -159,6 +167,7 @@ fn ran_once(world: &World, history: &Messages) -> TestCaseResult {
         let text = result.content.text();
         prop_assert!(!ran || !text.contains("did not run"), "it ran: {result:?}");
     }
+
     Ok(())
 }
 
@@ -168,6 +177,7 @@ fn shown_is_kept(plan: &Plan, seen: &[SdkMessage], history: &Messages) -> TestCa
     if plan.hooks.iter().any(edits) {
         return Ok(());
     }
+
     for message in seen {
         match message {
             SdkMessage::Assistant(event) => {
@@ -185,12 +195,14 @@ fn shown_is_kept(plan: &Plan, seen: &[SdkMessage], history: &Messages) -> TestCa
                                 && kept.content == result.content
                         })
                     });
+
                     prop_assert!(is_there, "the result {result:?} is gone: {history}");
                 }
             }
             _ => {}
         }
     }
+
     Ok(())
 }
 
@@ -255,10 +267,12 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
             let Some(output) = kept(plan, reader.run)? else {
                 return Ok(false);
             };
+
             let pending = &output.state.pending;
             if pending.is_empty() {
                 return Ok(false);
             }
+
             let decisions: Vec<_> = pending
                 .iter()
                 .enumerate()
@@ -273,6 +287,7 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
             let ended = second.read(at).await.map_err(TestCaseError::fail)?;
             if ended {
                 let resumed = kept(plan, second.run)?;
+
                 // A run that failed before it came to the decisions has not used them up.
                 if resumed.is_some_and(|resumed| resumed.end != ExitReason::Error) {
                     let again = world.agent.session(SESSION).resume(decisions).await;
@@ -280,19 +295,23 @@ pub fn resumed(plan: &Plan) -> TestCaseResult {
                 }
             } else {
                 drop(second.run);
+
                 // A resume that died may be repeated; calls still run once.
                 let again = world.agent.session(SESSION).resume(decisions).await;
                 drop(again);
             }
+
             let mut seen = reader.messages;
             seen.append(&mut second.messages);
             session_goes_on(&world, plan, &seen).await?;
             leaks_nothing(world, (reader.handle, second.handle))?;
             Ok::<_, TestCaseError>(!ended)
         })?;
+
         if !more {
             return Ok(());
         }
+
         at += 1;
     }
 }

@@ -53,6 +53,7 @@ impl Reader {
                 if self.polls == limit {
                     return Poll::Ready(false);
                 }
+
                 self.polls += 1;
                 match self.run.poll_next_unpin(cx) {
                     Poll::Pending => return Poll::Pending,
@@ -62,11 +63,13 @@ impl Reader {
                             self.responder =
                                 answer(self.responder.take(), &request.id, self.replies.pop());
                         }
+
                         self.messages.push(message);
                     }
                 }
             }
         });
+
         timeout(Duration::from_secs(1_000_000), reading)
             .await
             .map_err(|_| "the run waits for ever".to_owned())

@@ -38,6 +38,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
         let calls = called.fetch_add(1, Ordering::Relaxed) + 1;
         calls.is_multiple_of(plan.every)
     };
+
     let does = plan.does;
     let name = format!("{does:?}");
     match does {
@@ -60,6 +61,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                             |_cx, _args| async { "here" },
                         )),
                     }
+
                     Ok(state)
                 }
             })
@@ -75,6 +77,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                         RequestFails => return Err(failed()),
                         _ => std::future::pending().await,
                     }
+
                     Ok(messages)
                 }
             })
@@ -96,6 +99,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                     ModelHangs => std::future::pending().await,
                     _ => yield_now().await,
                 }
+
                 next.run(request).await
             }
         }),
@@ -123,8 +127,10 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                             if for_ever {
                                 std::future::pending::<()>().await;
                             }
+
                             TaskOutcome::Completed(held.session_id().to_string())
                         });
+
                         ToolDecision::allow()
                     }
                     _ => unreachable!("no hook of this phase"),
@@ -146,6 +152,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                         ToolHangs => std::future::pending().await,
                         _ => yield_now().await,
                     }
+
                     next.run(call).await
                 }
             })
@@ -161,6 +168,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                         PostSpoils => result.content = spoiled(),
                         _ => return Err(failed()),
                     }
+
                     Ok(result)
                 }
             })
@@ -193,6 +201,7 @@ pub fn make(plan: HookPlan, token: Arc<()>) -> FnHook {
                     AfterPanics => panic_quietly(),
                     _ => state.messages.push(Message::ai_calling("", [stray_call()])),
                 }
+
                 Ok(state)
             }
         }),

@@ -294,6 +294,7 @@ fn step() -> impl Strategy<Value = Step> {
         use Failure::*;
         prop::sample::select(&[Overloaded, Truncated, Auth, TooLong, Refused][..])
     };
+
     let calls = prop_oneof![2 => Just(vec![]), 5 => vec(call(), 1..6)];
     prop_oneof![
         10 => (prop::bool::weighted(0.2), text(), calls, stop).prop_map(

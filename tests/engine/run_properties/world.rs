@@ -63,6 +63,7 @@ impl World {
                 .map(|covered| Compaction::new("before", covered));
             store.0.save(SESSION, state);
         }
+
         let executed = Arc::<Mutex<Vec<String>>>::default();
         let mut retry = RetryPolicy::default();
         retry.base = Duration::ZERO;
@@ -83,6 +84,7 @@ impl World {
         if let Some(quarters) = plan.compacts {
             builder = builder.compactor(Quarters(quarters));
         }
+
         for (name, effect) in [
             ("par", SideEffect::Mutating),
             ("par2", SideEffect::Network),
@@ -92,9 +94,11 @@ impl World {
         ] {
             builder = builder.tool(tool(name, effect, &executed, &token));
         }
+
         for hook in &plan.hooks {
             builder = builder.hook(hooks::make(*hook, token.clone()));
         }
+
         let plain = AgentBuilder::new(strict.clone()).store(store);
         Self {
             agent: builder.build().unwrap(),
@@ -127,12 +131,14 @@ pub fn message(said: &Said) -> Message {
             if *also_speaks {
                 content.push(Part::text("so"));
             }
+
             Message::ai(content)
         }
         Said::Calls(text, calls) => {
             let calls = calls.iter().map(|(id, name, readable)| {
                 ToolCall::from_raw(*id, *name, if *readable { "{}" } else { "{\"a" })
             });
+
             Message::ai_calling(*text, calls)
         }
         Said::Result(id, name, text) => Message::tool(*id, *name, *text),
@@ -167,6 +173,7 @@ fn play(turn: usize, step: Option<Step>) -> Result<ModelStream> {
         let words = text.split_inclusive(' ').map(str::to_owned);
         words.map(ModelEvent::Text).map(Ok).collect::<Vec<_>>()
     };
+
     let mut hangs = false;
     match step {
         None => {
@@ -184,10 +191,12 @@ fn play(turn: usize, step: Option<Step>) -> Result<ModelStream> {
                 events.push(Ok(ModelEvent::Thinking("hm".into())));
                 events.push(Ok(ModelEvent::Part(part)));
             }
+
             events.extend(say(text));
             for call in &calls {
                 events.push(Ok(ModelEvent::ToolCall(tool_call(call))));
             }
+
             events.push(Ok(ModelEvent::Usage(Usage::new(10, 5))));
             events.push(Ok(stop_event(stop, calls.is_empty())));
         }
@@ -208,15 +217,18 @@ fn play(turn: usize, step: Option<Step>) -> Result<ModelStream> {
             hangs = true;
         }
     }
+
     let events = stream::iter(events).then(|event| async {
         yield_now().await;
         event
     });
+
     // What an idle timeout of a provider makes of silence.
     let silence = stream::iter(hangs.then_some(())).then(|()| async {
         sleep(Duration::from_secs(300)).await;
         Err(Error::new(ErrorKind::Timeout, "nothing came"))
     });
+
     Ok(events.chain(silence).boxed())
 }
 
@@ -268,6 +280,7 @@ fn stop_event(stop: Stop, is_last: bool) -> ModelEvent {
             };
         }
     };
+
     ModelEvent::stop(reason)
 }
 
@@ -295,11 +308,13 @@ fn tool(
         if once {
             executed.lock().unwrap().push(cx.call_id().to_owned());
         }
+
         async move {
             let _token = token;
             execute(cx, args).await
         }
     };
+
     let tool = FuncTool::new(name, "a tool", json!({"type": "object"}), body).side_effect(effect);
     match name {
         "exc" => tool.exclusive(),
@@ -344,6 +359,7 @@ async fn execute(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         }),
         _ => {}
     }
+
     Ok(format!("did {}", cx.call_id()).into())
 }
 

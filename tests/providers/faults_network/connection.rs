@@ -16,6 +16,7 @@ async fn n01_refused_connection_and_early_reset_are_connect_errors() {
             assert_eq!(error.kind(), ErrorKind::Connect, "{api:?} {error}");
             assert!(error.is_retryable());
         }
+
         drop(server);
         let (_, refused) = outcome_at(api, &gone, PATIENCE).await;
         assert_eq!(refused.unwrap().kind(), ErrorKind::Connect, "{api:?}");
@@ -51,6 +52,7 @@ async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
             assert!(error.is_retryable());
             assert_eq!(!text(&shown).is_empty(), shown_before, "{api:?}");
         }
+
         server.all_closed().await;
 
         // In all longer than the idle timeout, with a byte well within each.
@@ -59,14 +61,17 @@ async fn n17_silence_is_a_timeout_and_any_byte_resets_it() {
         } else {
             "\n"
         };
+
         let mut slow = keep_frames(api, half);
         for _ in 0..6 {
             slow = slow.pause(idle / 4).send(filler);
         }
+
         let rest: Vec<_> = {
             let kept = frames(&keep_frames(api, half)).len();
             frames(&api.text("some words here")).split_off(kept)
         };
+
         server.reply(rest.into_iter().fold(slow, Reply::send));
         let (shown, error) = outcome_at(api, &server.url(), idle).await;
         assert!(error.is_none(), "{api:?} {error:?}");
@@ -85,6 +90,7 @@ async fn n18_slow_trickle_ends_at_max_duration() {
         let trickle = (0..1000).fold(keep_frames(api, half), |reply, _| {
             reply.pause(Duration::from_secs(10)).send(filler)
         });
+
         server.reply(trickle);
         let model = api.model(&server.url(), PATIENCE);
         let limit = Duration::from_secs(600);
@@ -119,6 +125,7 @@ async fn n26_redirect_is_not_followed() {
             );
             assert!(!error.is_retryable());
         }
+
         assert!(
             other.requests().is_empty() && other.connections() == 0,
             "{api:?}"
@@ -133,6 +140,7 @@ async fn n27_pooled_connection_closed_by_the_server_is_replaced() {
         let model = api.model(&server.url(), PATIENCE);
         server.reply(api.text("one"));
         assert_eq!(model.call(api.request()).await.unwrap().text(), "one");
+
         // The kept connection dies under the next request.
         server.reply(Reply::raw().close());
         server.reply(api.text("two"));

@@ -77,6 +77,7 @@ async fn run_alone(path: &str, variables: &[(&str, &str)]) {
             value => command.env(variable, value),
         };
     }
+
     let output = tokio::task::spawn_blocking(move || command.output());
     let output = output.await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -98,6 +99,7 @@ async fn outcome_at(api: Api, url: &str, idle: Duration) -> (Vec<ModelEvent>, Op
         Ok(stream) => stream,
         Err(error) => return (shown, Some(error)),
     };
+
     while let Some(event) = stream.next().await {
         match event {
             Ok(event) => shown.push(event),
@@ -110,6 +112,7 @@ async fn outcome_at(api: Api, url: &str, idle: Duration) -> (Vec<ModelEvent>, Op
             }
         }
     }
+
     (shown, None)
 }
 

@@ -11,13 +11,16 @@ async fn n29_proxy_from_the_environment_is_used() {
     if let Ok(url) = std::env::var(ADDRESS) {
         return in_child(&url).await;
     }
+
     let proxy = FaultServer::start().await.unwrap();
     for api in ALL {
         proxy.reply(api.text("through"));
     }
+
     for _ in ALL {
         proxy.reply(Reply::new(407).send("who are you?"));
     }
+
     let name = concat!(module_path!(), "::n29_proxy_from_the_environment_is_used");
     let url = proxy.url();
     let variables = [

@@ -8,6 +8,7 @@ async fn n04_to_n08_and_n10_to_n12_status_becomes_kind_request_id_and_text() {
     let body = |kind: &str, message: &str| {
         format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message} {KEY}"}}}}"#)
     };
+
     let cases = [
         (
             400,

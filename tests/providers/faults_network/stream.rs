@@ -16,6 +16,7 @@ async fn n14_error_in_the_stream_follows_the_earlier_text() {
             ),
             L => format!("\n{{\"error\":\"the runner stopped {KEY}\"}}\n"),
         };
+
         let reply = keep_frames(api, cut).send(frame);
         let (shown, error) = outcome(api, reply).await;
         let error = error.unwrap();
@@ -27,6 +28,7 @@ async fn n14_error_in_the_stream_follows_the_earlier_text() {
         } else {
             ErrorKind::Server
         };
+
         assert_eq!(error.kind(), kind, "{api:?} {error}");
         assert!(error.is_retryable());
     }
@@ -79,6 +81,7 @@ async fn n19_garbage_and_web_pages_are_protocol_errors_with_a_short_excerpt() {
             assert!(!error.is_retryable());
             assert!(error.text().chars().count() < 320, "{label} {error}");
         }
+
         // Many seeds: never a panic, never a success.
         for seed in 2..40 {
             let (shown, error) = outcome(api, Reply::new(200).garbage(500, seed)).await;
@@ -108,6 +111,7 @@ async fn n20_characters_split_at_any_byte_decode() {
                 "{api:?} cut at {at}"
             );
         }
+
         for framing in [
             Framing::Chunked,
             Framing::ContentLength,
@@ -174,6 +178,7 @@ async fn n23_unknown_events_and_fields_are_ignored() {
             }
             L => "{\"model\":\"m\",\"future\":{\"x\":[1]},\"done\":false}\n",
         };
+
         let all = frames(&api.text("some words"));
         let mut reply = api.text("").truncate(0);
         for (at, frame) in all.iter().enumerate() {
@@ -183,6 +188,7 @@ async fn n23_unknown_events_and_fields_are_ignored() {
                 reply = reply.send(unknown);
             }
         }
+
         let (shown, error) = outcome(api, reply).await;
         assert!(error.is_none(), "{api:?} {error:?}");
         assert_eq!(text(&shown), "some words", "{api:?}");
@@ -199,7 +205,9 @@ async fn n24_events_after_the_end_are_ignored() {
         assert_eq!(text(&shown), "some words", "{api:?}");
         assert!(matches!(shown.last(), Some(ModelEvent::Stop { .. })));
     }
+
     let all = frames(&A.text("some words"));
+
     // A delta before the message began.
     let early = Reply::sse(["", ""]).truncate(0).send(all[2].clone());
     let early = all.iter().cloned().fold(early, Reply::send);

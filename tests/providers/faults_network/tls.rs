@@ -62,6 +62,7 @@ impl Secure {
                 });
             }
         });
+
         Self { port, connections }
     }
 }
@@ -72,10 +73,12 @@ async fn n03_untrusted_certificate_is_not_retried() {
     if let Ok(ports) = std::env::var(PORTS) {
         return in_child(&ports).await;
     }
+
     let behind = FaultServer::start().await.unwrap();
     for api in ALL {
         behind.reply(api.text("in secret"));
     }
+
     let (known, unknown) = (issuer("known"), issuer("unknown"));
     let mut expired = named("localhost");
     expired.not_before = date_time_ymd(2001, 1, 1);
@@ -114,6 +117,7 @@ async fn n03_untrusted_certificate_is_not_retried() {
         let connections = server.connections.load(Ordering::SeqCst);
         assert_eq!(connections, ALL.len(), "each is asked once");
     }
+
     assert_eq!(behind.requests().len(), ALL.len(), "by whom it is trusted");
 }
 
@@ -126,6 +130,7 @@ async fn in_child(ports: &str) {
         let answer = api.model(&trusted, PATIENCE).call(api.request()).await;
         assert_eq!(answer.unwrap().text(), "in secret", "{api:?}");
     }
+
     let expected = [
         ("expired", "renewed"),
         ("UnknownIssuer", "add its issuer"),
@@ -142,6 +147,7 @@ async fn in_child(ports: &str) {
             for words in [&*url, reason, advice] {
                 assert!(error.text().contains(words), "{api:?}, {words}: {error}");
             }
+
             assert_no_key(&error);
         }
     }

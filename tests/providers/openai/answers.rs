@@ -171,6 +171,7 @@ fn lone_surrogate_does_not_end_an_answer() {
         answer(&frames).unwrap().text(),
         "a\u{FFFD}\u{FFFD}b\u{1F600}"
     );
+
     // What stands beside it is read once.
     let calls = r#"{"content":"hi","tool_calls":[
         {"index":0,"id":"x","function":{"name":"f","arguments":"{\"a\":1}"}},
@@ -225,11 +226,13 @@ fn answer_without_any_end_marker_is_truncated() {
         answer(&[&text, stop, usage]).unwrap().usage,
         Usage::new(1, 1)
     );
+
     // What comes behind the end is not looked at.
     assert!(answer(&[&text, stop, usage, "{garbage"]).is_ok());
     for torn in [&[&*text][..], &[], &[&*text, usage]] {
         assert_eq!(answer(torn).unwrap_err().kind(), ErrorKind::StreamTruncated);
     }
+
     // The tokens of a torn answer are paid for all the same.
     let reported = events(&[&text, usage]);
     assert!(matches!(reported[2], Ok(ModelEvent::Usage(usage)) if usage == Usage::new(1, 1)));
@@ -248,6 +251,7 @@ fn reasoning_is_emitted_and_kept_as_a_block() {
         let [Part::Thinking(block), Part::Text(_)] = response.content.parts() else {
             panic!("{:?}", response.content);
         };
+
         assert_eq!(block.raw.get(), format!(r#"{{"{field}":"hém"}}"#));
         assert_eq!(block.provider.as_deref(), Some("openai"));
     }

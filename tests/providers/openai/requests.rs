@@ -130,6 +130,7 @@ async fn settings_are_sent_as_fields_and_extra_overrides_them() {
         name: "n".into(),
         schema: json!({"type": "object", "properties": {"a": {"type": "string"}}}).into(),
     });
+
     request.extra = json!({"seed": 2, "stream_options": null, "logit_bias": {"1": 2}})
         .as_object()
         .unwrap()
@@ -162,12 +163,14 @@ async fn unset_fields_are_not_sent() {
         "model": "m", "stream": true, "stream_options": {"include_usage": true},
         "messages": [{"role": "user", "content": "hi"}],
     });
+
     assert_eq!(body, expected);
     let limited = |url| {
         local(url)
             .max_output_tokens(7)
             .max_tokens_field("max_completion_tokens")
     };
+
     let body = sent(limited, ModelRequest::new("hi")).await.json();
     assert_eq!(body["max_completion_tokens"], 7);
     let mut strict = ModelRequest::new("hi");
@@ -180,6 +183,7 @@ async fn unset_fields_are_not_sent() {
         })
         .into(),
     });
+
     let body = sent(local, strict).await.json();
     assert_eq!(body["response_format"]["json_schema"]["strict"], true);
     assert_eq!(body["model"], "other");
@@ -191,6 +195,7 @@ async fn strict_mode_is_set_only_for_supported_schemas() {
         json!({"type": "object", "properties": {"oneOf": field}, "required": ["oneOf"],
             "additionalProperties": false})
     };
+
     let cases = [
         (with(json!({"type": "string", "format": "date"})), true),
         (
@@ -215,6 +220,7 @@ async fn strict_mode_is_set_only_for_supported_schemas() {
             name: "n".into(),
             schema: schema.clone().into(),
         });
+
         let body = sent(local, request).await.json();
         let format = &body["response_format"]["json_schema"];
         assert_eq!(format["strict"], is_strict, "{schema}");
@@ -269,10 +275,12 @@ async fn growing_history_is_sent_with_the_bytes_of_a_new_request() {
             .unwrap();
         request.messages.push(step);
     }
+
     let bodies = server.requests();
     for pair in bodies.chunks(2) {
         assert_eq!(pair[0].body, pair[1].body);
     }
+
     assert_eq!(server.connections(), 1);
 }
 

@@ -78,6 +78,7 @@ async fn other_content_types_are_rejected_unread() {
         );
         assert!(error.contains("HTML, text, JSON and XML are"), "{error}");
     }
+
     let gzip = "content-type: text/html\r\ncontent-encoding: gzip\r\n";
     let site = Site::start(move |_| reply("200 OK", gzip, [0x1f, 0x8b])).await;
     let error = text(&site.tool(), &site.url("/")).await.unwrap_err();
@@ -116,6 +117,7 @@ async fn character_encodings_are_detected_as_in_browsers() {
         let found = text(&site.tool(), &site.url("/")).await.unwrap();
         assert!(found.ends_with("\n\ngröße"), "{content_type}: {found}");
     }
+
     let site = Site::start(|_| page("text/plain; charset=utf-16", b"\xff\xfea\0b\0")).await;
     assert!(
         text(&site.tool(), &site.url("/"))
@@ -142,6 +144,7 @@ async fn error_status_is_an_error_with_an_excerpt_of_the_body() {
         );
         assert_eq!(error.contains("Gone"), !body.is_empty(), "{error}");
     }
+
     let long = "x".repeat(100_000);
     let site = Site::start(move |_| reply("403 Forbidden", "", &long)).await;
     let error = text(&site.tool(), &site.url("/")).await.unwrap_err();
@@ -235,10 +238,12 @@ async fn long_text_is_returned_in_parts() {
             }
             None => (part, None),
         };
+
         assert!(part.len() <= 50_000);
         read.push_str(part);
         offset = next;
     }
+
     assert_eq!(read, whole);
     let args = json!({"url": url, "offset": 3, "max_chars": 4});
     let found = call(&tool, args).await.unwrap();
@@ -317,6 +322,7 @@ async fn web_fetch_checks_arguments_and_declares_accesses() {
     ] {
         assert!(tool.execute(ToolContext::detached(), args).await.is_err());
     }
+
     assert_eq!(tool.side_effect(), SideEffect::Network);
     assert!(tool.is_idempotent());
     assert_eq!(Tool::timeout(&tool), Some(Duration::from_secs(35)));

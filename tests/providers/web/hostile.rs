@@ -163,6 +163,7 @@ async fn no_thread_is_left_after_calls_that_timed_out() {
         assert!(text.contains("1 passed"), "{text}");
         return;
     }
+
     let spans = "<i>a</i><b>b</b>".repeat(20_000);
     for html in [
         format!("<p{}>", attributes(450_000, " ")),
@@ -178,7 +179,9 @@ async fn no_thread_is_left_after_calls_that_timed_out() {
             let _ = call(&tool, json!({"url": site.url("/")})).await;
         }
     }
+
     tokio::time::sleep(Duration::from_secs(5)).await;
+
     // The name of a thread has 15 bytes at most.
     assert_eq!(busy_threads("agentcore-compu"), 0);
 }

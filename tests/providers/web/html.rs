@@ -45,6 +45,7 @@ async fn visible_content_is_converted_to_markdown() {
         let plain = found.replace("\\<", "<").replace("\\>", ">");
         assert_eq!(plain, expected, "{html}");
     }
+
     let table = "<table><tr><th>a<th>b<tr><td>1<td>2</table>";
     let found = markdown(table.to_owned()).await.unwrap();
     assert!(found.contains("| a") && found.contains("| 1"), "{found}");
@@ -55,6 +56,7 @@ async fn deep_nesting_is_cut_and_never_overflows_the_stack() {
     let deep = |open: &str, close: &str| {
         format!("<p>start{}x{}", open.repeat(100_000), close.repeat(100_000))
     };
+
     for (open, close) in [
         ("<div>", "</div>"),
         ("<b>", ""),
@@ -105,6 +107,7 @@ async fn expensive_pages_are_cut() {
             "{piece}"
         );
     }
+
     // Much of what costs nothing is no reason to stop.
     let text = "word ".repeat(9_000);
     assert_eq!(markdown(text.clone()).await.as_deref(), Ok(text.trim()));

@@ -49,6 +49,7 @@ async fn answer_is_returned_with_its_sources() {
         "response_time": 1.2,
         "request_id": "r",
     });
+
     let (found, server) = search(
         reply(
             "200 OK",
@@ -152,6 +153,7 @@ async fn error_statuses_have_a_hint_and_no_key() {
             format!("Tavily: {expected}")
         );
     }
+
     let long = "z".repeat(1_000_000);
     assert!(error(reply("500 Oops", "", &long)).await.len() < 500);
 }
@@ -168,6 +170,7 @@ async fn malformed_search_replies_are_errors() {
         let error = error(reply("200 OK", "", body)).await;
         assert!(error.contains("the reply cannot be read"), "{error}");
     }
+
     let huge = format!("[{}]", " ".repeat(3 * 1024 * 1024));
     let error_text = error(reply("200 OK", "", &huge)).await;
     assert!(

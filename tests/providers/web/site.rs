@@ -74,6 +74,7 @@ async fn serve(
             return Ok(());
         }
     }
+
     let head = String::from_utf8(bytes).unwrap();
     let answer = answer(head.split(' ').nth(1).unwrap());
     log.lock().unwrap().push(head.to_lowercase());

@@ -35,6 +35,7 @@ async fn loopback_addresses_in_any_spelling_are_refused() {
             .unwrap_err();
         assert!(error.contains("not fetched"), "{error}");
     }
+
     assert!(site.heads().is_empty());
 }
 
@@ -61,6 +62,7 @@ async fn name_that_resolves_to_a_private_address_is_refused() {
         assert!(error.contains(ip.trim_start_matches("::ffff:")), "{error}");
         assert_eq!(names.asked(), ["public.test"]);
     }
+
     assert!(site.heads().is_empty());
 }
 
@@ -89,6 +91,7 @@ async fn rebound_name_connects_to_the_checked_address() {
         page("text/plain", "secret")
     })
     .await;
+
     // Allowed when it is checked, elsewhere when anybody asks again.
     let names = Names::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let tool = open.tool().resolver(names.clone());
@@ -96,6 +99,7 @@ async fn rebound_name_connects_to_the_checked_address() {
     let found = text(&tool, &url).await.unwrap();
     assert!(found.ends_with("\n\nopen"), "{found}");
     assert_eq!(names.asked().len(), 1);
+
     // The next call asks again, is told the other address, and keeps no connection to fall back on.
     let error = text(&tool, &url).await.unwrap_err();
     assert!(error.contains("127.0.0.2 is a loopback address"), "{error}");
@@ -133,6 +137,7 @@ async fn each_redirect_target_is_checked() {
         );
         assert!(!error.contains("user:pw"), "{error}");
     }
+
     assert!(hidden.heads().is_empty());
 }
 

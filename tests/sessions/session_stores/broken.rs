@@ -109,6 +109,7 @@ impl Broken {
         if self.fault == Fault::LosesTheLastRecord && records.len() > 1 {
             records.pop();
         }
+
         if self.fault == Fault::KnowsNoDirectory {
             for record in &mut records {
                 if let Record::About { cwd, .. } = record {
@@ -116,15 +117,18 @@ impl Broken {
                 }
             }
         }
+
         if self.fault == Fault::KeepsMessagesOnly {
             records.retain(|record| !matches!(record, Record::Todos { .. } | Record::File { .. }));
         }
+
         if self.fault == Fault::BeginsFromTheOld {
             let is_about = |record: &Record| matches!(record, Record::About { .. });
             let first = records.iter().position(is_about);
             let mut at = 0..;
             records.retain(|record| at.next() == first || !is_about(record));
         }
+
         if self.fault == Fault::BreaksLines {
             let is_line =
                 |message: &Message| !serde_json::to_string(message).unwrap().contains('\n');
@@ -133,17 +137,21 @@ impl Broken {
                 _ => true,
             });
         }
+
         for record in &mut records {
             let Record::Message { message, input_id } = record else {
                 continue;
             };
+
             if self.fault == Fault::LosesInputIds {
                 *input_id = None;
             }
+
             if self.fault == Fault::CutsLongTexts && message.text().len() > 100_000 {
                 *message = Arc::new(Message::human("too long"));
             }
         }
+
         records
     }
 
@@ -182,6 +190,7 @@ impl SessionStore for Broken {
         if self.fault == Fault::LoadsNoId && id.is_empty() {
             return Err(Error::new(ErrorKind::InvalidRequest, "no id"));
         }
+
         let mut found = self.inner.load(&self.id(id)).await?;
         if let (Some(found), Some(wrong)) = (&mut found, self.wrong.lock().unwrap().get(id)) {
             found.input_ids.extend(wrong.input_ids.iter().cloned());
@@ -190,6 +199,7 @@ impl SessionStore for Broken {
                 found.state.thread_id = wrong.state.thread_id.clone();
             }
         }
+
         Ok(found)
     }
 
@@ -199,6 +209,7 @@ impl SessionStore for Broken {
         if self.fault == Fault::ListsEmptyWrites && records.is_empty() {
             self.inner.load_or_create(&id);
         }
+
         for record in &records {
             match (self.fault, record) {
                 (Fault::TakesAnyEnd, Record::ToolEnded { result })
@@ -209,6 +220,7 @@ impl SessionStore for Broken {
                 _ => {}
             }
         }
+
         let records = self.spoil(records);
         let is_said = |record: &Record| matches!(record, Record::Message { .. });
         if self.fault == Fault::AcknowledgesTooSoon && records.iter().all(is_said) {
@@ -216,19 +228,23 @@ impl SessionStore for Broken {
             self.late.lock().unwrap().push((id, records));
             return Ok(());
         }
+
         let forks = self.forks.lock().unwrap().clone();
         for (from, to) in forks {
             if self.fault == Fault::SharesForks && *to == **lease.session_id() {
                 self.overwrite(&from, records.clone());
             }
         }
+
         if self.fault == Fault::WritesOneByOne {
             for record in records {
                 self.inner.append(lease, vec![record]).await?;
                 yield_now().await;
             }
+
             return Ok(());
         }
+
         match self.inner.append(lease, records.clone()).await {
             Err(error)
                 if self.fault == Fault::WritesWithStaleLeases
@@ -248,22 +264,27 @@ impl SessionStore for Broken {
         if self.fault == Fault::SavesNoFiles {
             state.files = Arc::default();
         }
+
         if self.fault == Fault::SavesNoQuestions {
             state.pending.clear();
         }
+
         if self.fault == Fault::SavesNoInputs {
             let mut json = serde_json::to_value(&state)?;
             json.as_object_mut().unwrap().remove("inputs");
             state = serde_json::from_value(json)?;
         }
+
         if self.fault == Fault::KeepsForeignIds {
             let foreign = state.thread_id.clone();
             self.wrong(&id, |wrong| wrong.state.thread_id = foreign);
         }
+
         if self.fault == Fault::KeepsInputIds {
             let known = self.inner.load(&id).await?.unwrap_or_default().input_ids;
             self.wrong(&id, |wrong| wrong.input_ids = known);
         }
+
         if self.fault == Fault::SavesInSteps {
             let mut half = state.clone();
             half.files = Arc::default();
@@ -271,10 +292,12 @@ impl SessionStore for Broken {
             SessionStore::save(&self.inner, lease, &half).await?;
             yield_now().await;
         }
+
         let started = match self.fault {
             Fault::KeepsWhatStarted => self.inner.load(lease.session_id()).await?,
             _ => None,
         };
+
         SessionStore::save(&self.inner, lease, &state).await?;
         let started = started.map(|found| found.started).unwrap_or_default();
         let records = started.into_iter();
@@ -288,12 +311,15 @@ impl SessionStore for Broken {
         if self.fault == Fault::ListsOneTooFew {
             list.pop();
         }
+
         if self.fault == Fault::CountsTooFew {
             list.iter_mut().for_each(|info| info.messages = 1);
         }
+
         if self.fault == Fault::ListsByName {
             list.sort_by_key(|info| info.id.clone());
         }
+
         if self.fault == Fault::RetitlesWhatIsCut {
             for info in &mut list {
                 let state = self.inner.get(&info.id).unwrap_or_default();
@@ -305,6 +331,7 @@ impl SessionStore for Broken {
                 info.title = state.title.or(first);
             }
         }
+
         Ok(list)
     }
 
@@ -312,18 +339,22 @@ impl SessionStore for Broken {
         if self.fault == Fault::DeletesWhatIsHeld {
             return Ok(self.inner.delete(id));
         }
+
         if self.fault == Fault::LeavesRests {
             let Some(mut rest) = self.inner.get(id) else {
                 return Ok(false);
             };
+
             rest.messages = Messages::default();
             let is_new = rest.files.is_empty();
             let deleted = SessionStore::delete(&self.inner, id).await?;
             if !is_new {
                 self.inner.save(id, rest);
             }
+
             return Ok(deleted);
         }
+
         SessionStore::delete(&self.inner, &self.id(id)).await
     }
 
@@ -334,19 +365,23 @@ impl SessionStore for Broken {
             let lease = self.inner.lease(&id).await?;
             return Ok(Lease::new(id, 1, || drop(lease)));
         }
+
         if self.fault == Fault::ListsLeased {
             self.inner.load_or_create(&id);
         }
+
         if self.fault == Fault::SharesLeases {
             let lease = self.inner.lease(&id).await;
             let token = lease.as_ref().map_or(1, Lease::token);
             return Ok(Lease::new(id, token, || drop(lease)));
         }
+
         if self.fault == Fault::ExcludesOnlyItself {
             let lease = self.inner.lease(&id).await;
             if lease.is_err() && self.held.load(Ordering::Relaxed) {
                 return lease;
             }
+
             let token = lease.as_ref().map_or(0, Lease::token);
             let held = self.held.clone();
             held.store(true, Ordering::Relaxed);
@@ -355,15 +390,18 @@ impl SessionStore for Broken {
                 drop(lease);
             }));
         }
+
         let lease = ManuallyDrop::new(self.inner.lease(&id).await?);
         if self.behind > 0 {
             let lease = ManuallyDrop::into_inner(lease);
             let token = lease.token() - self.behind;
             return Ok(Lease::new(id, token, || drop(lease)));
         }
+
         if self.fault == Fault::LeaksLeases {
             yield_now().await;
         }
+
         Ok(ManuallyDrop::into_inner(lease))
     }
 
@@ -395,6 +433,7 @@ impl SessionStore for Broken {
                 if self.inner.get(id).is_some() {
                     return Err(Error::new(ErrorKind::Conflict, "it exists"));
                 }
+
                 drop(self.inner.lease(id).await?);
                 yield_now().await;
                 self.inner.save(id, session.state);
@@ -469,12 +508,15 @@ async fn report(fault: Fault) -> String {
             Fault::ForgetsOnOpening => ThreadStore::new(),
             _ => store.inner,
         };
+
         let mut broken = Broken::on(inner, fault);
         if fault == Fault::CountsAnewWhenOpened {
             broken.behind = broken.inner.lease("newest").await.unwrap().token();
         }
+
         broken
     };
+
     match conformance::session_store(make, reopen).await {
         Ok(()) => String::new(),
         Err(error) => error.text().to_owned(),
@@ -554,8 +596,10 @@ async fn report_of_two(fault: Fault) -> String {
             drop(store.lease("first").await.unwrap());
             other.behind = 1;
         }
+
         (Broken::on(store, fault), other)
     };
+
     match conformance::shared_session_store(make).await {
         Ok(()) => String::new(),
         Err(error) => error.text().to_owned(),

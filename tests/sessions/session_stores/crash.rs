@@ -62,11 +62,13 @@ fn model(run: String) -> StrictModel<FunctionModel> {
         if last.role() == Role::Tool {
             return vec![Ok(ModelEvent::Text(format!("answer to {run}")))];
         }
+
         say(&format!("text {}", last.text()));
         let call = |number: u8| {
             let id = format!("{run} call {number}").replace(' ', "_");
             Ok(ModelEvent::ToolCall(ToolCall::new(id, "act", json!({}))))
         };
+
         vec![call(1), call(2)]
     }))
 }
@@ -127,19 +129,23 @@ fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
             said.push(what.to_owned());
         }
     };
+
     while said.len() < count {
         match lines.next() {
             Some(line) => note(line.unwrap(), &mut said),
             None => break,
         }
     }
+
     for _ in 0..wait {
         std::hint::spin_loop();
     }
+
     child.kill().unwrap();
     for line in lines {
         note(line.unwrap(), &mut said);
     }
+
     let status = child.wait().unwrap();
     let mut errors = String::new();
     child
@@ -180,6 +186,7 @@ impl Known {
                 outcome => break outcome.unwrap(),
             }
         };
+
         output.messages.validate_for_model().unwrap();
         let stored: HashSet<_> = output
             .messages
@@ -198,8 +205,10 @@ impl Known {
             if text.contains("did not run") {
                 assert!(!once.contains(id), "{id} ran");
             }
+
             self.open += usize::from(!text.starts_with("did "));
         }
+
         let reread = store.load("s").await.unwrap().unwrap().state.messages;
         assert_eq!(reread, output.messages);
     }
@@ -220,6 +229,7 @@ pub fn is_killed<P: Place>(test: &str) {
         runtime().block_on(work::<P>(Path::new(&folder)));
         return;
     }
+
     let rounds = std::env::var(ROUNDS).map_or(100, |rounds| rounds.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(11);
     let (mut acknowledged, mut open) = (0, 0);
@@ -232,9 +242,11 @@ pub fn is_killed<P: Place>(test: &str) {
             let said = kill_after(child(test, held.path()), count, random.u64(..200_000));
             runtime().block_on(known.check::<P>(held.path(), said));
         }
+
         acknowledged += known.acknowledged.len();
         open += known.open;
     }
+
     assert!(acknowledged > rounds, "{acknowledged}");
     assert!(open > 0, "some process was killed within a turn");
 }
@@ -244,10 +256,12 @@ fn holds<P: Place>(test: &str) {
         let store = P::open(Path::new(&folder));
         let _lease = runtime().block_on(store.lease("s")).unwrap();
         say("held");
+
         // Until the parent is gone, if it does not kill this process.
         let _ = std::io::stdin().read(&mut [0]);
         return;
     }
+
     let held = tempfile::tempdir().unwrap();
     let mut child = child(test, held.path());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

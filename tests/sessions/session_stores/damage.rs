@@ -48,6 +48,7 @@ async fn healed<P: Place>(held: &mut Held<P>, bytes: &[u8]) -> (Vec<Damage>, Vec
         let _lease = held.store.lease("a").await.unwrap();
         held.store.load("a").await.unwrap().unwrap_or_default()
     };
+
     let texts = found.state.messages.iter();
     let mut texts: Vec<_> = texts.map(|message| message.text().into_owned()).collect();
     held.reopen();
@@ -66,6 +67,7 @@ async fn log_cut_anywhere_keeps_complete_writes<P: Place>() {
     let all = ["one", "two", "three", "four"];
     for cut in (0..=bytes.len()).step_by(P::STEP) {
         let (damage, texts) = healed(&mut held, &bytes[..cut]).await;
+
         // A record is whole without its line's end.
         let (end, count) = *writes
             .iter()
@@ -76,9 +78,11 @@ async fn log_cut_anywhere_keeps_complete_writes<P: Place>() {
             assert!(damage.is_empty(), "cut at {cut}: {damage:?}");
             continue;
         }
+
         let [torn] = &damage[..] else {
             panic!("cut at {cut}: {damage:?}");
         };
+
         assert_eq!(torn.kind, DamageKind::TornTail);
         assert_eq!((torn.offset, torn.len), (end as u64, (cut - end) as u64));
         assert!(torn.to_string().contains(P::ASIDE), "{torn}");
@@ -103,11 +107,13 @@ async fn flipped_bit_loses_only_its_record<P: Place>() {
             assert!(texts.len() >= 3, "{at}: {texts:?}");
             continue;
         }
+
         let expected: Vec<_> = (0..4).filter(|n| *n != line).map(|n| all[n]).collect();
         assert_eq!(texts, expected, "flipped at {at}");
         let [corrupt] = &damage[..] else {
             panic!("flipped at {at}: {damage:?}");
         };
+
         assert_eq!(corrupt.kind, DamageKind::Corrupt, "flipped at {at}");
         assert_eq!(corrupt.offset, start as u64);
         assert_eq!(
@@ -137,6 +143,7 @@ async fn junk_between_records_loses_no_record<P: Place>() {
             assert_eq!(damage.len(), 1, "{shown:?}: {damage:?}");
         }
     }
+
     // Lines that lost their ends, and ends that an editor changed.
     let glued: Vec<u8> = bytes.iter().copied().filter(|b| *b != b'\n').collect();
     let text = String::from_utf8(bytes.clone()).unwrap();
@@ -154,10 +161,12 @@ async fn missing_and_repeated_lines_are_reported<P: Place>() {
         0 => &bytes[..ends[0]],
         number => &bytes[ends[number - 1]..ends[number]],
     };
+
     let lines = |numbers: &[usize]| {
         let lines: Vec<_> = numbers.iter().map(|number| line(*number)).collect();
         lines.concat()
     };
+
     for (numbers, kinds, texts) in [
         (
             &[0, 1, 3][..],
@@ -194,6 +203,7 @@ async fn missing_and_repeated_lines_are_reported<P: Place>() {
 
 async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
     let (held, bytes, ends) = three_writes::<P>().await;
+
     // As a later version would write it: with a right checksum.
     let body = br#""v":2,"seq":5,"what":"nobody knows"}"#;
     let crc = crc32fast::hash(body);
@@ -219,11 +229,13 @@ async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
         assert_eq!(held.store.log("a"), content);
         assert!(held.store.aside("a").is_empty());
     }
+
     held.say("c", &["Hi"]).await;
     let list = held.store.list().await.unwrap();
     assert_eq!(list.len(), 2, "the others are listed all the same");
     let problem = list.iter().find_map(|info| info.problem.as_deref());
     assert!(problem.unwrap().contains("newer program"), "{problem:?}");
+
     // A flipped bit makes no newer version of it.
     let mut flipped = bytes.clone();
     let at = bytes
@@ -267,10 +279,12 @@ async fn session_with_random_damage_can_be_continued<P: Place>() {
                 }
                 _ => damaged[at] = random.u8(..),
             }
+
             if damaged.is_empty() {
                 damaged.push(0);
             }
         }
+
         let (_, texts) = healed(&mut held, &damaged).await;
         let known = ["one", "two", "three", "four"];
         let mut order = texts
@@ -297,6 +311,7 @@ async fn load_of_a_damaged_log_does_not_change_it<P: Place>() {
         let found = held.store.load("a").await.unwrap().unwrap();
         assert_eq!((found.damage.len(), &found.damage[0].kept_in), (1, &None));
     }
+
     assert_eq!(held.store.log("a"), flipped);
     assert!(held.store.aside("a").is_empty());
 }
@@ -324,12 +339,14 @@ fn spoiled<P: Place>(store: &P, texts: &[&str]) -> Vec<u8> {
             );
             line.contains(&said) || line.contains(&kind)
         });
+
         if is_lost {
             line.replace("data", "dada")
         } else {
             line.to_owned()
         }
     });
+
     lines.collect::<String>().into_bytes()
 }
 
@@ -444,6 +461,7 @@ async fn damaged_session_never_returns_the_answer_to_another_input<P: Place>() {
             format!("answer to {}", last.text())
         }))
     };
+
     let build = |store: P| agent(model()).store(store).build().unwrap();
     for lost in [
         &["1", "answer to 1"][..],
@@ -486,6 +504,7 @@ async fn run_on_a_damaged_session_warns_once_and_continues<P: Place>() {
     state.messages.push(Message::tool("call_1", "act", "done"));
     held.store.save(&lease, &state).await.unwrap();
     let_go(lease);
+
     // The answer with the call is what is lost.
     let text = String::from_utf8(held.store.log("a")).unwrap();
     let text = text.replace("\"tool_calls\"", "\"tool_cails\"");

@@ -46,6 +46,7 @@ async fn database_files_are_readable_by_the_owner_only() {
     for suffix in ["", "-wal", "-shm"] {
         assert_eq!(mode(&beside(&store, suffix)), 0o600, "{suffix}");
     }
+
     let locks = beside(&store, "-locks");
     assert_eq!(mode(&locks), 0o700);
     assert_eq!(names(&locks), ["%41%2Fb.lock", "create"]);
@@ -68,6 +69,7 @@ async fn writes_append_rows_and_change_none() {
         let rows: Vec<(i64, Vec<u8>)> = rows.unwrap().map(Result::unwrap).collect();
         rows
     };
+
     held.say("a", &["one", "two"]).await;
     let before = rows(&held.store);
     assert_eq!(before.len(), 1);
@@ -76,6 +78,7 @@ async fn writes_append_rows_and_change_none() {
     assert_eq!(after[..1], before);
     let len = i64::try_from(before[0].1.len()).unwrap();
     assert_eq!((after.len(), after[1].0), (2, len));
+
     // A long one takes several, so that the end can be read alone.
     let long = "x".repeat(200_000);
     held.say("a", &[&long]).await;
@@ -90,6 +93,7 @@ async fn list_reads_only_the_ends_of_logs() {
         .await;
     held.say("a", &[&"y".repeat(100_000)]).await;
     let size = held.store.log("a").len() as u64;
+
     // Nobody looks here.
     let spoil = "UPDATE log SET bytes = zeroblob(length(bytes)) WHERE at = 0";
     tables(&held.store).execute(spoil, ()).unwrap();
@@ -98,6 +102,7 @@ async fn list_reads_only_the_ends_of_logs() {
     assert_eq!(list[0].title.as_deref(), Some("The first words"));
     assert_eq!((list[0].messages, list[0].size), (4, Some(size)));
     assert!(list[0].created_at < list[0].updated_at);
+
     // Neither where rows are missing, nor without an end of a record.
     for spoil in [
         "DELETE FROM log WHERE at = (SELECT at FROM log ORDER BY at LIMIT 1 OFFSET 2)",
@@ -140,6 +145,7 @@ async fn file_that_is_not_a_session_database_is_left_unchanged() {
         assert_eq!(fs::read(&path).unwrap(), content);
         assert_eq!(names(held.path()), ["sessions.db"]);
     }
+
     let (held, path) = file(b"a file");
     for (path, kind) in [
         (held.path(), ErrorKind::Io),
@@ -152,6 +158,7 @@ async fn file_that_is_not_a_session_database_is_left_unchanged() {
         let error = SqliteStore::open(path).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
     }
+
     assert_eq!(names(held.path()), ["sessions.db"]);
 }
 
@@ -174,6 +181,7 @@ async fn database_of_a_newer_version_is_left_unchanged() {
     assert!(error.text().contains("version 2"), "{error}");
     assert_eq!(fs::read(&newer).unwrap(), content);
     assert_eq!(names(copy.path()), ["sessions.db"]);
+
     // The same file, made older again, opens.
     let connection = Connection::open(&newer).unwrap();
     connection.pragma_update(None, "user_version", 1).unwrap();
@@ -230,6 +238,7 @@ async fn lease_excludes_other_stores_over_one_database() {
     ] {
         assert_eq!(kind, ErrorKind::SessionBusy);
     }
+
     held.store.append(&lease, vec![said("one")]).await.unwrap();
     assert_eq!(other.prune(Duration::ZERO).await.unwrap(), 0);
     let seen = other.load("a").await.unwrap().unwrap();
@@ -239,6 +248,7 @@ async fn lease_excludes_other_stores_over_one_database() {
     assert_eq!(lease.token(), 2, "it goes on where the other store was");
     other.append(&lease, vec![said("two")]).await.unwrap();
     drop(lease);
+
     // Closing one lets go of nothing the other holds.
     let lease = held.store.lease("a").await.unwrap();
     drop(other);
@@ -312,6 +322,7 @@ async fn deleted_sessions_leave_no_rows() {
         held.store.put(id, &[&content, &b"torn"[..]].concat());
         let_go(held.store.lease(id).await.unwrap());
     }
+
     assert_eq!(count(&held.store, "SELECT count(*) FROM damaged"), 2);
     assert!(held.store.delete("a").await.unwrap());
     assert!(!held.store.delete("a").await.unwrap());
@@ -329,6 +340,7 @@ async fn damaged_session_does_not_hide_other_sessions() {
     for id in ["a", "b"] {
         held.say(id, &["Hi"]).await;
     }
+
     // What an engine finds where a page is not as it was written.
     tables(&held.store)
         .execute_batch(
@@ -367,10 +379,12 @@ async fn session_ids_are_case_sensitive_and_unescaped() {
     for id in ids {
         held.say(id, &[id]).await;
     }
+
     held.reopen();
     for id in ids {
         assert_eq!(held.texts(id).await, [id]);
     }
+
     assert_eq!(held.store.list().await.unwrap().len(), ids.len());
     let long = held.store.lease(&"x".repeat(241)).await.unwrap_err();
     assert_eq!(long.kind(), ErrorKind::InvalidRequest);
@@ -387,8 +401,10 @@ async fn four_sessions() -> (TempDir, PathBuf, Vec<u8>) {
             let text = format!("{id} {number} {}", "x".repeat(number * 40));
             store.append(&lease, vec![said(&text)]).await.unwrap();
         }
+
         let_go(lease);
     }
+
     drop(store);
     let bytes = fs::read(&path).unwrap();
     (held, path, bytes)
@@ -403,6 +419,7 @@ async fn read_all(path: &Path) -> Result<usize, agentcore::Error> {
         let Some(found) = store.load(id).await? else {
             continue;
         };
+
         let messages = &found.state.messages;
         let numbers: Vec<usize> = messages
             .iter()
@@ -417,6 +434,7 @@ async fn read_all(path: &Path) -> Result<usize, agentcore::Error> {
         assert!(numbers.len() == 30 || !found.damage.is_empty());
         read += numbers.len();
     }
+
     Ok(read)
 }
 
@@ -433,6 +451,7 @@ async fn truncated_database_is_reported_as_corrupt() {
         assert_eq!(fs::read(&path).unwrap(), bytes[..len], "and left alone");
         told += 1;
     }
+
     assert!(told > 20, "{told}");
 }
 
@@ -453,6 +472,7 @@ async fn random_database_damage_is_reported_and_never_mixes_sessions() {
                 damaged[at..until].fill(0)
             }
         }
+
         fs::write(&path, &damaged).unwrap();
         match read_all(&path).await {
             Ok(120) => whole += 1,
@@ -460,6 +480,7 @@ async fn random_database_damage_is_reported_and_never_mixes_sessions() {
             Err(_) => refused += 1,
         }
     }
+
     assert!(
         whole > 0 && partly > 10 && refused > 0,
         "{whole} {partly} {refused}"

@@ -111,6 +111,7 @@ async fn record_too_deep_to_be_read_back_is_rejected() {
             message: Message::Tool(result).into(),
             input_id: None,
         };
+
         let before = files.store.load("a").await.unwrap().unwrap_or_default();
         match files.store.append(&lease, vec![record]).await {
             Ok(()) => assert_eq!(refused, 0, "{depth}"),
@@ -120,6 +121,7 @@ async fn record_too_deep_to_be_read_back_is_rejected() {
                 assert!(error.text().contains("read again"), "{error}");
             }
         }
+
         let other = JsonlStore::open(files.store.folder()).unwrap();
         let after = other.load("a").await.unwrap().unwrap_or_default();
         let added = usize::from(refused == 0);
@@ -129,6 +131,7 @@ async fn record_too_deep_to_be_read_back_is_rejected() {
         );
         assert!(after.damage.is_empty());
     }
+
     assert!((1..8).contains(&refused), "{refused}");
 }
 
@@ -139,6 +142,7 @@ async fn input_ids_are_listed_until_the_state_is_saved() {
         message: Message::human(id).into(),
         input_id: Some(id.into()),
     };
+
     let lease = files.store.lease("a").await.unwrap();
     let records = ["1", "2", "3"].map(input).into();
     files.store.append(&lease, records).await.unwrap();
@@ -147,6 +151,7 @@ async fn input_ids_are_listed_until_the_state_is_saved() {
         let ids = other.load("a").await.unwrap().unwrap().input_ids;
         ids.join(" ")
     };
+
     assert_eq!(known().await, "1 2 3");
     let mut state = files.store.load("a").await.unwrap().unwrap().state;
     state.messages.insert(0, Message::ai("in front"));
@@ -163,6 +168,7 @@ async fn repeated_input_in_another_process_returns_the_stored_answer() {
         let store = JsonlStore::open(files.store.folder()).unwrap();
         kit::agent(model).store(store).build().unwrap()
     };
+
     let first = agent(ScriptedModel::new().say("One.").say("Two."));
     let session = first.session("s");
     session.clone().input_id("in_1").run("1").await.unwrap();
@@ -187,6 +193,7 @@ async fn session_file_names_are_reversible_and_portable() {
         files.say(id, &[id]).await;
         assert!(files.path(name).is_file(), "{name}");
     }
+
     // None of these is a session's file.
     for name in [
         "%61.jsonl",
@@ -198,6 +205,7 @@ async fn session_file_names_are_reversible_and_portable() {
     ] {
         fs::write(files.path(name), "x").unwrap();
     }
+
     fs::create_dir(files.path("folder")).unwrap();
     files.reopen();
     let list = files.store.list().await.unwrap();
@@ -225,6 +233,7 @@ async fn path_that_is_not_a_regular_file_is_an_error() {
             "{error}"
         );
     }
+
     // The others are listed and continued all the same.
     let lease = files.store.lease("c").await.unwrap();
     files.store.append(&lease, vec![said("one")]).await.unwrap();
@@ -263,6 +272,7 @@ async fn symbolic_link_in_place_of_a_session_file_is_rejected() {
             assert!(error.text().contains("not a regular file"), "{error}");
         }
     }
+
     // Nor what is put aside.
     fs::write(files.path("c.jsonl"), "damaged\n").unwrap();
     symlink(&outside, files.path("c.damaged")).unwrap();
@@ -291,6 +301,7 @@ async fn lease_excludes_other_stores_over_one_folder() {
     ] {
         assert_eq!(kind, ErrorKind::SessionBusy);
     }
+
     files.store.append(&lease, vec![said("one")]).await.unwrap();
     assert_eq!(
         other.delete("a").await.unwrap_err().kind(),
@@ -340,11 +351,13 @@ async fn append_to_a_removed_or_replaced_file_is_an_error() {
     type Spoil = fn(&Path, &Path);
     let removed: Spoil = |path, _| fs::remove_file(path).unwrap();
     let renamed: Spoil = |path, to| fs::rename(path, to).unwrap();
+
     // As editors write: another file, of the same length.
     let replaced: Spoil = |path, to| {
         fs::copy(path, to).unwrap();
         fs::rename(to, path).unwrap();
     };
+
     for spoil in [removed, renamed, replaced] {
         files.store.delete("a").await.unwrap();
         let lease = files.store.lease("a").await.unwrap();
@@ -355,6 +368,7 @@ async fn append_to_a_removed_or_replaced_file_is_an_error() {
             let refused = files.store.append(&lease, vec![said("two")]).await;
             assert!(refused.is_err(), "nobody would find it");
         }
+
         assert_eq!(fs::read(&path).ok(), before);
         drop(lease);
         files.say("a", &["three"]).await;
@@ -368,9 +382,11 @@ async fn prune_removes_other_sessions_when_one_cannot_be_removed() {
     for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         files.say(id, &["Hi"]).await;
     }
+
     for id in ["c", "f"] {
         fs::create_dir(files.path(&format!("{id}.damaged"))).unwrap();
     }
+
     let hour = std::time::Duration::from_secs(3600);
     assert_eq!(files.store.prune(hour).await.unwrap(), 0);
     let error = files.store.prune(std::time::Duration::ZERO).await;

@@ -78,6 +78,7 @@ async fn assert_contract<S: SessionStore>(open: impl Fn(&Path) -> S, path: impl 
         let number = count.fetch_add(1, Ordering::Relaxed);
         open(&folder.path().join(number.to_string()))
     };
+
     let (open, path) = (&open, &path);
     let reopen = |store: S| async move { open(&path(&store)) };
     conformance::session_store(make, reopen).await.unwrap();
@@ -86,5 +87,6 @@ async fn assert_contract<S: SessionStore>(open: impl Fn(&Path) -> S, path: impl 
         let other = open(&path(&store));
         (store, other)
     };
+
     conformance::shared_session_store(make_two).await.unwrap();
 }

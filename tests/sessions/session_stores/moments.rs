@@ -44,6 +44,7 @@ async fn fork_has_todos_and_files_as_of_its_last_message<P: Place>() {
     let list = |title: &str| Record::Todos {
         todos: todos(title),
     };
+
     let lease = held.store.lease("a").await.unwrap();
     for records in [
         vec![said("one")],
@@ -54,10 +55,12 @@ async fn fork_has_todos_and_files_as_of_its_last_message<P: Place>() {
     ] {
         held.store.append(&lease, records).await.unwrap();
     }
+
     drop(lease);
     let owned = |(len, task, file): (usize, &str, Option<&str>)| {
         (len, task.to_owned(), file.map(str::to_owned))
     };
+
     for at in 0..2 {
         for (at, expected) in [
             (0, (0, "", None)),
@@ -68,10 +71,12 @@ async fn fork_has_todos_and_files_as_of_its_last_message<P: Place>() {
         ] {
             assert_eq!(cut(&held, at).await, owned(expected), "cut at {at}");
         }
+
         if at == 0 {
             held.reopen();
         }
     }
+
     // A history that was cut and went on another way.
     let lease = held.store.lease("a").await.unwrap();
     let mut state = held.store.load("a").await.unwrap().unwrap().state;
@@ -116,6 +121,7 @@ async fn fork_of_a_run_has_the_todo_list_as_of_its_last_message<P: Place>() {
     for at in 0..=10 {
         tasks.push(cut(&held, at).await.1);
     }
+
     // Between a call and its result there is no moment to cut at.
     let expected = [
         "", "", "first", "first", "first", "first", "second", "second", "third", "third", "third",
@@ -131,6 +137,7 @@ async fn todo_list_survives_a_dropped_run<P: Place>() {
         tell.notify_one();
         std::future::pending::<&str>()
     });
+
     let task = json!({"todos": [{"id": "1", "title": "go on", "status": "pending"}]});
     let model = ScriptedModel::new()
         .call("write_todos", task)
@@ -146,6 +153,7 @@ async fn todo_list_survives_a_dropped_run<P: Place>() {
         () = halted.notified() => {}
         () = async { while run.next().await.is_some() {} } => panic!("it ended"),
     }
+
     drop(run);
     held.reopen();
     let found = held.store.load("a").await.unwrap().unwrap();

@@ -128,6 +128,7 @@ async fn run_stores_each_step_before_acting_on_it() {
             _ => vec![Ok(ModelEvent::Text("Done.".into()))],
         }
     });
+
     let agent = agent(model)
         .tools([
             tool("act", &log).exclusive(),

@@ -102,8 +102,10 @@ impl Place for agentcore::session::JsonlStore {
                     .unwrap(),
                 other => panic!("{other:?}"),
             };
+
             (line["offset"].as_u64().unwrap(), bytes)
         });
+
         lines.collect()
     }
 

@@ -52,7 +52,9 @@ fn processes_share_one_database() {
         runtime().block_on(write_side_by_side(Path::new(&folder)));
         return;
     }
+
     let held = tempfile::tempdir().unwrap();
+
     // Not made yet: they also make it side by side.
     let children = [(); WRITERS].map(|()| {
         child(
@@ -60,6 +62,7 @@ fn processes_share_one_database() {
             &held.path().join("new"),
         )
     });
+
     let mut ids = Vec::new();
     for child in children {
         ids.push(child.id().to_string());
@@ -67,6 +70,7 @@ fn processes_share_one_database() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
     }
+
     runtime().block_on(async {
         let store = <SqliteStore as Place>::open(&held.path().join("new"));
         assert_eq!(store.list().await.unwrap().len(), WRITERS + 1);
@@ -94,6 +98,7 @@ fn killed_process_does_not_block_other_writers() {
             }
         });
     }
+
     let held = tempfile::tempdir().unwrap();
     let store = <SqliteStore as Place>::open(held.path());
     for round in 1..=10 {
@@ -106,6 +111,7 @@ fn killed_process_does_not_block_other_writers() {
         while !String::from_utf8_lossy(&seen).contains("@wrote") {
             assert!(out.read(&mut seen).unwrap() > 0);
         }
+
         // In the middle of a write as likely as not, and of what SQLite keeps for all of them.
         child.kill().unwrap();
         runtime().block_on(async {
@@ -113,6 +119,7 @@ fn killed_process_does_not_block_other_writers() {
             store.append(&lease, vec![said("next")]).await.unwrap();
             assert_eq!(texts(&store, "alive").await.len(), round);
         });
+
         child.wait().unwrap();
         drop(runtime().block_on(store.lease("killed")).unwrap());
     }
@@ -131,11 +138,13 @@ fn reopening_a_database_releases_no_lock() {
         say(if taken.is_ok() { "free" } else { "locked" });
         return;
     }
+
     let test = name!("reopening_a_database_releases_no_lock");
     let is_free = |folder: &Path| {
         let output = child(test, folder).wait_with_output().unwrap();
         String::from_utf8_lossy(&output.stdout).contains("@free")
     };
+
     let held = tempfile::tempdir().unwrap();
     let store = <SqliteStore as Place>::open(held.path());
     let lease = runtime().block_on(store.lease("s")).unwrap();
@@ -144,6 +153,7 @@ fn reopening_a_database_releases_no_lock() {
     assert!(!is_free(held.path()));
     drop(<SqliteStore as Place>::open(held.path()));
     assert!(!is_free(held.path()), "the locks are gone");
+
     // What must not happen above, and would be seen.
     drop(std::fs::File::open(store.path()).unwrap());
     assert!(is_free(held.path()));
@@ -187,6 +197,7 @@ async fn fail_at_any_byte(folder: &Path) {
                 failed += 1;
                 assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                 assert!(error.text().contains("sessions.db"), "{error}");
+
                 // Nobody knows what such a disk has kept, so it is read anew first.
                 if let Err(error) = store.append(&lease, vec![said("more")]).await {
                     refused += 1;
@@ -198,11 +209,14 @@ async fn fail_at_any_byte(folder: &Path) {
                 }
             }
         }
+
         assert_eq!(texts(&store, "s").await, acknowledged, "{number}");
     }
+
     for text in acknowledged.iter().map(name) {
         say(&format!("acknowledged {text}"));
     }
+
     assert!((10..80).contains(&failed), "{failed}");
     assert!(refused > 0, "{failed}");
     say("done");
@@ -215,6 +229,7 @@ fn failed_write_at_any_byte_loses_no_acknowledged_write() {
         runtime().block_on(fail_at_any_byte(Path::new(&folder)));
         return;
     }
+
     let test = name!("failed_write_at_any_byte_loses_no_acknowledged_write");
     let held = tempfile::tempdir().unwrap();
     let output = child(test, held.path()).wait_with_output().unwrap();
@@ -222,6 +237,7 @@ fn failed_write_at_any_byte_loses_no_acknowledged_write() {
     assert!(output.status.success(), "{errors}");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("@done"), "{said}");
+
     // What the process left is what it acknowledged, and none of it is damaged.
     let acknowledged: Vec<_> = said
         .lines()

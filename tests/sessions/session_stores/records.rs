@@ -33,6 +33,7 @@ fn one_of_each() -> Vec<Record> {
     let pending = json!({
         "id": "ask", "session_id": "s", "call": call, "question": "?", "args_hash": "0",
     });
+
     let inputs = json!({"kind": "inputs", "data": {"keep": 1, "then": [
         {"id": "in_2", "from": 4, "until": 5, "answer": 7}, {"id": "in_3", "until": 0},
     ]}});
@@ -98,6 +99,7 @@ fn record_of_an_unknown_kind_changes_nothing() {
         session.apply(record);
         assert_eq!(text(&session.state), text(&AgentState::new("s")));
     }
+
     for json in [
         r#"{"kind":"keep"}"#,
         r#"{"data":1}"#,
@@ -142,6 +144,7 @@ fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
         }
         _ => state.messages.insert(0, Message::human(number.to_string())),
     }
+
     state
 }
 
@@ -157,10 +160,12 @@ fn applied_difference_gives_the_target_state() {
             let call_id = number.to_string().into();
             session.apply(Record::ToolStarted { call_id });
         }
+
         let state = changed(&session.state, &mut random);
         for record in session.difference(&state) {
             session.apply(record);
         }
+
         assert_eq!(text(&session.state), text(&state), "step {number}");
         assert!(session.started.is_empty() && session.input_ids.is_empty());
         assert!(session.difference(&state).is_empty());
@@ -169,6 +174,7 @@ fn applied_difference_gives_the_target_state() {
         for record in session.records() {
             copy.apply(record);
         }
+
         assert_eq!(text(&copy.state), text(&session.state), "step {number}");
     }
 }
@@ -182,13 +188,16 @@ fn records_of_a_session_rebuild_it() {
             session.apply(record);
         }
     }
+
     session.apply(Record::ToolStarted {
         call_id: "later".into(),
     });
+
     let mut copy = StoredSession::new(AgentState::new("s"));
     for record in session.records() {
         copy.apply(record);
     }
+
     assert_eq!(text(&copy.state), text(&session.state));
     assert_eq!(copy.started, session.started);
     assert_eq!(copy.ended, session.ended);

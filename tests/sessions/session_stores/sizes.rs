@@ -77,8 +77,10 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<P: Limited>() {
             assert!(error.text().contains(part), "{part}: {error}");
         }
     }
+
     assert_eq!(held.store.log("a"), log);
     assert!(held.store.aside("a").is_empty());
+
     // Lists look at the ends alone.
     let list = held.store.list().await.unwrap();
     let messages: Vec<_> = list.iter().map(|info| info.messages).collect();
@@ -100,6 +102,7 @@ async fn a_write_over_the_limit_is_refused_and_what_was_written_stays<P: Limited
             Err(error) => break error,
         }
     };
+
     assert_eq!((stored, error.kind()), (3, ErrorKind::Io), "{error}");
     assert!(error.text().contains("the write was refused"), "{error}");
     assert!(error.text().contains(P::OPTION), "{error}");
@@ -157,6 +160,7 @@ async fn with_junk<P: Place>(junk: &[u8]) -> (Held<P>, Vec<agentcore::session::D
         let _lease = held.store.lease("a").await.unwrap();
         held.store.load("a").await.unwrap().unwrap()
     };
+
     assert!(
         session.damage.is_empty(),
         "reported once: {:?}",
@@ -172,6 +176,7 @@ async fn a_line_longer_than_any_record_is_damage_that_stays_where_it_is<P: Place
     let [damage] = &damage[..] else {
         panic!("{damage:?}");
     };
+
     assert_eq!(
         (damage.kind, damage.len),
         (DamageKind::Corrupt, junk.len() as u64)

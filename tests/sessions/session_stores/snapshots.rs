@@ -32,10 +32,12 @@ async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
     assert_eq!(held.texts("a").await, texts);
     held.say("a", &["next"]).await;
     let bytes = held.store.log("a");
+
     // A server has none: its logs are read as a whole.
     let Some(snapshot) = snapshot(&bytes) else {
         return;
     };
+
     assert!(snapshot > 1_000_000);
     let mut known = texts.clone();
     known.push("next".into());
@@ -55,6 +57,7 @@ async fn long_session_loads_equally_with_and_without_its_snapshot<P: Place>() {
         assert!(count >= kept && count <= kept + 2, "{count} of {kept}");
         assert_eq!(stored.state.messages.last_content(), "again");
     }
+
     let mut damaged = bytes.clone();
     damaged[snapshot + 50_000] ^= 1;
     held.store.put("a", &damaged);
@@ -72,6 +75,7 @@ async fn long_session_without_a_snapshot_gets_one_on_the_next_write<P: Place>() 
     let Some(first) = snapshot(&bytes) else {
         return;
     };
+
     // What was written before the first snapshot is what an earlier program wrote.
     let texts = &texts[..first / 60_000];
     held.store.put("a", &bytes[..first]);

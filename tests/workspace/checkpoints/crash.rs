@@ -59,6 +59,7 @@ fn agent(folder: &Path, random: u64) -> Agent {
         if random.u8(..3) == 0 {
             return vec![Ok(ModelEvent::Text("done".into()))];
         }
+
         let op = |random: &mut fastrand::Rng| {
             let name = random.u8(..6).to_string();
             match random.u8(..4) {
@@ -67,10 +68,12 @@ fn agent(folder: &Path, random: u64) -> Agent {
                 _ => json!(["write", name, "text".repeat(random.usize(..10_000))]),
             }
         };
+
         let id = format!("c{}_{}", request.messages.len(), random.u32(..));
         let args = json!({"ops": [op(&mut random)]});
         vec![Ok(ModelEvent::ToolCall(ToolCall::new(id, "change", args)))]
     });
+
     AgentBuilder::new(model)
         .tool(change())
         .hook(files.clone())
@@ -108,6 +111,7 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
         runtime().block_on(work(Path::new(&folder)));
         return;
     }
+
     let mut random = fastrand::Rng::with_seed(3);
     let mut undone = 0;
     for _ in 0..ROUNDS / KILLS_A_ROUND {
@@ -127,6 +131,7 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
             for _ in 0..random.u32(..400_000) {
                 std::hint::spin_loop();
             }
+
             child.kill().unwrap();
             child.wait().unwrap();
             let files = files(held.path());
@@ -134,6 +139,7 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
             let would = runtime().block_on(would).unwrap();
             assert!(!would.to_string().contains("else"), "{would}");
         }
+
         let files = files(held.path());
         let done = runtime()
             .block_on(files.rewind("s", 0, RewindMode::SkipChanged))
@@ -141,10 +147,12 @@ fn process_killed_at_any_moment_leaves_rewindable_files() {
         assert!(done.is_complete(), "{done}");
         undone += done.changes.len();
         let mut after = tree(&held.path().join("ws"));
+
         // Half-written files that no process finishes any more; the next write removes them.
         after.retain(|path, _| !path.display().to_string().contains("/.agentcore-"));
         assert!(after == before, "{done}");
     }
+
     assert!(undone > 10, "{undone}");
 }
 
@@ -171,6 +179,7 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
         println!("@{}", json!(texts(&output.unwrap().messages)));
         return;
     }
+
     let held = prepared();
     let before = tree(&held.path().join("ws"));
     let program = std::env::current_exe().unwrap();
@@ -197,6 +206,7 @@ fn full_disk_rejects_changes_that_cannot_be_kept() {
             "{texts:?}"
         );
     }
+
     assert_eq!(texts[1], "changed", "what fits is kept, and changed");
     let mut after = tree(&held.path().join("ws"));
     after.retain(|path, _| !path.ends_with("new"));

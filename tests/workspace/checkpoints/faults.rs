@@ -50,10 +50,12 @@ impl Spy {
                 None => is_over = true,
             }
         }
+
         let broken = || Err(Error::other("no space left"));
         if is_over && self.fails == Fails::Before {
             return broken();
         }
+
         change.await?;
         if let Ok(found) = self.inner.stat(path).await {
             let content = self.inner.read(path).await?;
@@ -61,6 +63,7 @@ impl Spy {
             let mode = found.mode.unwrap();
             self.seen.lock().unwrap().push((content, mode));
         }
+
         if is_over { broken() } else { Ok(()) }
     }
 }
@@ -122,6 +125,7 @@ async fn prepared() -> Place {
         place.put(name, format!("key of {name}"));
         set_mode(&place, name, mode);
     }
+
     place.put("plain", "plain");
     place.put("closed", "plain");
     let ops = json!([
@@ -152,6 +156,7 @@ async fn rewind_never_exposes_private_content_by_mode() {
         let shown = seen.iter().filter(|(content, _)| *content == text);
         shown.fold(0, |all, (_, mode)| all | mode) & 0o077
     };
+
     assert_eq!(others("gone"), 0, "{seen:?}");
     assert_eq!(others("seen"), 0, "{seen:?}");
     assert_eq!(others("group"), 0o040, "{seen:?}");
@@ -169,6 +174,7 @@ async fn interrupted_rewind_can_be_completed_by_the_next_one() {
                 place.put(name, format!("before: {name}"));
                 set_mode(&place, name, 0o600);
             }
+
             let before = tree(&place.root());
             let ops = json!([
                 ["remove", "gone"],
@@ -182,6 +188,7 @@ async fn interrupted_rewind_can_be_completed_by_the_next_one() {
             let spy = Spy::new(&place, left, fails);
             let files = FileCheckpoints::open(spy.clone(), place.folder()).unwrap();
             let broken = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+
             // Another process goes on.
             let done = place
                 .files()
@@ -197,6 +204,7 @@ async fn interrupted_rewind_can_be_completed_by_the_next_one() {
             }
         }
     }
+
     assert!(steps > 12, "{steps}");
 }
 
@@ -261,9 +269,11 @@ async fn lost_checkpoint_file_is_created_again_within_a_message() {
                 } else {
                     fs::write(&path, [b"?", &fs::read(&path)?[..]].concat())?
                 }
+
                 Ok::<_, BoxError>("lost")
             }
         });
+
         let write = |text: &str| json!({"ops": [["write", "a", text]]});
         let model = ScriptedModel::new()
             .call("change", write("1"))
@@ -294,12 +304,14 @@ async fn overwritten_user_change_is_no_conflict_afterwards() {
     for text in ["1", "2"] {
         place.changes(&files, json!([["write", "a", text]])).await;
     }
+
     place.put("a", "a person");
     assert_eq!(rewind(&files, 4).await, ["change a: conflict"]);
     let forced = files.rewind("s", 4, RewindMode::Overwrite).await.unwrap();
     assert!(forced.is_complete(), "{forced}");
     assert_eq!(rewind(&files, 0).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("0"));
+
     // What it overwrote first is kept.
     assert_eq!(rewind(&files, usize::MAX).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("a person"));

@@ -17,6 +17,7 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     for name in ["a", "b", "c", "d"] {
         place.put(name, "before");
     }
+
     let files = place.files();
     let ops = json!([
         ["write", "a", "agent"],
@@ -29,6 +30,7 @@ async fn conflicting_file_is_reported_and_overwritten_only_on_request() {
     place.changes(&files, ops).await;
     place.put("a", "a person");
     fs::remove_file(place.root().join("b")).unwrap();
+
     // Back by hand, as it was.
     place.put("c", "before");
     place.put("d", "a person");
@@ -80,6 +82,7 @@ async fn change_by_a_user_between_messages_is_a_conflict() {
         .await;
     assert_eq!(place.get("a").as_deref(), Some("a person and the agent"));
     assert_eq!(rewind(&files, first).await, ["change a: conflict"]);
+
     // To before the second message is what the person made of it.
     assert_eq!(rewind(&files, second).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("a person"));
@@ -143,6 +146,7 @@ async fn rewind_of_a_running_session_is_session_busy() {
     while place.get("a").as_deref() == Some("0") {
         run.next().await.unwrap();
     }
+
     let error = files
         .rewind("s", 0, RewindMode::SkipChanged)
         .await

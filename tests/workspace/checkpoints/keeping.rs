@@ -27,6 +27,7 @@ async fn fork_is_rewound_independently() {
     for text in ["1", "2", "3"] {
         place.changes(&files, json!([["write", "a", text]])).await;
     }
+
     // Conversation and files, to before the third message.
     rewind(&files, 8).await;
     place.store.fork_at("s", "t", 8).await.unwrap();
@@ -47,6 +48,7 @@ async fn fork_is_rewound_independently() {
     let places = |list: Vec<agentcore::hooks::Checkpoint>| -> Vec<usize> {
         list.iter().map(|one| one.message).collect()
     };
+
     assert_eq!(places(files.checkpoints("t").await.unwrap()), [0, 4, 8]);
     for (message, text) in [(8, "2"), (4, "1"), (0, "0")] {
         let done = files
@@ -56,6 +58,7 @@ async fn fork_is_rewound_independently() {
         assert!(done.is_complete(), "{done}");
         assert_eq!(place.get("a").as_deref(), Some(text));
     }
+
     // What the copy made of the file is not the original's to undo.
     place.put("a", "other");
     assert_eq!(rewind(&files, 0).await, ["change a: conflict"]);
@@ -96,6 +99,7 @@ async fn interrupted_fork_is_completed_on_retry() {
         fs::read(place.folder().join("s.files")).unwrap(),
         fs::read(place.folder().join("t.files")).unwrap()
     );
+
     // Broken off after all was done but this.
     let made = fs::read(place.folder().join("t.files")).unwrap();
     fs::hard_link(place.folder().join("t.files"), &left).unwrap();
@@ -151,9 +155,11 @@ fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
         if waiting.any(|line| line.contains(&inode)) {
             return true;
         }
+
         if is_over() {
             return false;
         }
+
         assert!(
             began.elapsed() < LONGEST,
             "nobody waits for the lock of {} after {LONGEST:?}:\n{locks}",
@@ -185,14 +191,17 @@ async fn change_during_removal_of_the_checkpoint_file_is_kept_in_a_new_one() {
                 let changing = async { place.changes(&place.files(), ops).await };
                 runtime.unwrap().block_on(changing)
             });
+
             assert!(await_waiter(&path, || changing.is_finished()));
             match gone {
                 "removed" => fs::remove_file(&path).unwrap(),
                 _ => fs::rename(&path, path.with_extension("damaged")).unwrap(),
             }
+
             drop(held);
             changing.join().unwrap()
         });
+
         assert_eq!(place.get("a"), Some(format!("{before}+")));
         assert_eq!(
             rewind(&place.files(), at).await,
@@ -221,6 +230,7 @@ async fn checkpoint_file_is_not_removed_while_it_is_locked() {
         drop(held);
         removing.join().unwrap().unwrap()
     });
+
     assert!(was_there && !path.exists());
 }
 
@@ -232,6 +242,7 @@ async fn damaged_copies_are_removed_with_their_session() {
     assert_eq!(files.sessions().await.unwrap(), [Arc::<str>::from("A")]);
     assert_eq!(files.prune(Duration::from_secs(3600)).await.unwrap(), 0);
     assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 1);
+
     // Both of them are one session, as old as the younger is.
     place.changes(&files, json!([["write", "a", "1"]])).await;
     let aside = place.folder().join("s.damaged");
@@ -261,6 +272,7 @@ async fn repeated_damage_is_set_aside_under_numbered_names() {
         fs::write(&path, [text.as_bytes(), &fs::read(&path).unwrap()].concat()).unwrap();
         broken.push(fs::read(&path).unwrap());
     }
+
     let files = place.files();
     place.changes(&files, json!([["write", "a", "4"]])).await;
     let names = ["s.damaged", "s.2.damaged", "s.3.damaged"];
@@ -271,6 +283,7 @@ async fn repeated_damage_is_set_aside_under_numbered_names() {
             "{name}"
         );
     }
+
     // Also without the first of them, which somebody has looked at and removed.
     fs::remove_file(place.folder().join(names[0])).unwrap();
     fs::remove_file(&path).unwrap();
@@ -302,6 +315,7 @@ async fn files_with_other_names_are_ignored() {
     for name in names {
         fs::write(place.folder().join(name), "not a session's").unwrap();
     }
+
     assert!(files.sessions().await.unwrap().is_empty());
     assert_eq!(files.prune(Duration::ZERO).await.unwrap(), 0);
     assert_eq!(tree(&place.folder()).len(), names.len());
@@ -340,6 +354,7 @@ async fn session_ids_of_any_form_have_separate_checkpoints() {
             .unwrap();
         agent.session(name).run("Go").await.unwrap();
     }
+
     let mut wanted = names.map(std::sync::Arc::<str>::from);
     wanted.sort_unstable();
     assert_eq!(place.files().sessions().await.unwrap(), wanted);
@@ -379,6 +394,7 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
         let error = files.rewind("s", 0, RewindMode::DryRun).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}");
     }
+
     // The content: it cannot be restored, and says so.
     let mut broken = whole.clone();
     let last = broken.len() - 2;
@@ -452,6 +468,7 @@ async fn change_that_cannot_be_kept_is_rejected() {
         let content = backend.read("a").await?;
         Ok::<_, agentcore::BoxError>(String::from_utf8_lossy(&content).into_owned())
     });
+
     let agent = AgentBuilder::new(model)
         .tool(change())
         .tool(look)

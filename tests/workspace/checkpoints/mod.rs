@@ -126,6 +126,7 @@ fn two_workspace_agent(
             Ok::<_, BoxError>("copied")
         }
     });
+
     AgentBuilder::new(ScriptedModel::new().call("copy", json!({})).say("done"))
         .tool(copy)
         .hook(here.clone())
@@ -161,6 +162,7 @@ async fn make(cx: &ToolContext, ops: &Value) -> Result<String, BoxError> {
             other => return Err(format!("unknown change {other}").into()),
         }
     }
+
     Ok("changed".to_owned())
 }
 
@@ -181,6 +183,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
             }
         }
     }
+
     tree
 }
 
@@ -196,8 +199,10 @@ fn told(rewind: &Rewind) -> Vec<String> {
             RewindOutcome::Failed(_) => "failed",
             _ => "unknown",
         };
+
         format!("{} {path}: {outcome}", change.action.as_str())
     });
+
     lines.collect()
 }
 

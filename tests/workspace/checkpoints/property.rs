@@ -61,11 +61,13 @@ fn hold(cases: u32, property: impl Fn(Vec<Step>)) {
         failure_persistence: None,
         ..Config::with_cases(cases)
     };
+
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let result = TestRunner::new_with_rng(config, rng).run(&steps(), |steps| {
         property(steps);
         Ok(())
     });
+
     if let Err(failure) = result {
         panic!("{failure}");
     }
@@ -115,6 +117,7 @@ fn folder_is_restored_at_any_message() {
                     Step::Rewind(_) => {}
                 }
             }
+
             for (message, before) in snapshots.iter().rev().chain(&snapshots) {
                 check(&place, &files, *message).await;
                 assert_eq!(&tree(&place.root()), before);
@@ -170,6 +173,7 @@ fn files_in_memory_are_restored_at_any_message() {
                     Step::Rewind(_) | Step::Restart => {}
                 }
             }
+
             for (message, before) in snapshots.iter().chain(snapshots.iter().rev()) {
                 files
                     .rewind("s", *message, RewindMode::SkipChanged)

@@ -30,11 +30,13 @@ async fn every_user_message_is_a_checkpoint() {
             .await;
         place.message(&files, vec![]).await;
     }
+
     let files = place.files();
     let listed = files.checkpoints("s").await.unwrap();
     let places: Vec<_> = listed.iter().map(|checkpoint| checkpoint.message).collect();
     assert_eq!(places, [0, 6, 12]);
     assert!(listed.iter().all(|checkpoint| checkpoint.files.len() == 2));
+
     // Also to a message after which nothing was changed, and to one that is still to come.
     for (message, text, files_left) in [
         (18, "3", 4),
@@ -47,11 +49,13 @@ async fn every_user_message_is_a_checkpoint() {
         assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
         assert_eq!(tree(&place.root()).len(), files_left);
     }
+
     // Forward again: to a message with changes, to one without, and to what was there at last.
     for (message, text) in [(12, "2"), (16, "3"), (0, "0"), (usize::MAX, "3")] {
         rewind(&files, message).await;
         assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
     }
+
     // What is said from now on comes after it was rewound.
     rewind(&files, 6).await;
     place.message(&files, vec![]).await;
@@ -63,8 +67,10 @@ async fn every_user_message_is_a_checkpoint() {
         rewind(&files, message).await;
         assert_eq!(place.get("a").as_deref(), Some("1"), "{message}");
     }
+
     rewind(&files, 16).await;
     assert_eq!(place.get("a").as_deref(), Some("3"));
+
     // Also of the first that comes after a rewind.
     place.changes(&files, json!([["write", "a", "more"]])).await;
     let listed = files.checkpoints("s").await.unwrap();
@@ -91,6 +97,7 @@ async fn steering_message_is_a_checkpoint() {
             assert!(handle.steer("Once more"));
         }
     }
+
     let listed = files.checkpoints("s").await.unwrap();
     let titles: Vec<_> = listed
         .iter()
@@ -121,6 +128,7 @@ async fn changes_by_subagents_belong_to_the_message_of_the_parent() {
         if hooked {
             child = child.hook(files.clone());
         }
+
         let child = child.build().unwrap();
         let delegate = FuncTool::new(
             "delegate",
@@ -157,6 +165,7 @@ async fn changes_by_parallel_calls_and_spawned_tasks_are_kept() {
     for number in 0..8 {
         place.put(&format!("{number}"), "before");
     }
+
     place.put("shared", "before");
     let before = tree(&place.root());
     let files = place.files();
@@ -165,11 +174,13 @@ async fn changes_by_parallel_calls_and_spawned_tasks_are_kept() {
         let name = args["name"].to_string();
         backend.write(&name, b"first").await?;
         backend.append("shared", name.as_bytes()).await?;
+
         // What the call's task does not do itself is still the run's.
         let own = tokio::spawn(async move { backend.write(&name, b"second").await });
         own.await??;
         Ok::<_, BoxError>("written")
     });
+
     let calls = (0..8).map(|name| ("touch", json!({"name": name})));
     let model = ScriptedModel::new().calls(calls).say("done");
     let agent = builder(&files, model).tool(touch).build().unwrap();
@@ -191,12 +202,14 @@ async fn concurrent_sessions_have_separate_checkpoints() {
         if last.as_tool_result().is_some() {
             return vec![Ok(agentcore::ModelEvent::Text("done".into()))];
         }
+
         let name = last.text().into_owned();
         let args = json!({"ops": [["write", name, "x"], ["append", name, "y"]]});
         vec![Ok(agentcore::ModelEvent::ToolCall(
             agentcore::ToolCall::new("c", "change", args),
         ))]
     });
+
     let agent = AgentBuilder::new(model)
         .tool(change())
         .hook(files.clone())
@@ -208,6 +221,7 @@ async fn concurrent_sessions_have_separate_checkpoints() {
         let session: Session = agent.session(name.as_str());
         async move { session.run(name.as_str()).await.unwrap() }
     });
+
     join_all(runs).await;
     for name in &names {
         let listed = files.checkpoints(name).await.unwrap();
@@ -216,6 +230,7 @@ async fn concurrent_sessions_have_separate_checkpoints() {
             [place.root().join(name).display().to_string()]
         );
     }
+
     files
         .rewind("s3", 0, RewindMode::SkipChanged)
         .await
@@ -249,10 +264,12 @@ async fn replaced_messages_start_new_checkpoints() {
         for _ in 0..4 {
             place.message(&files, vec![]).await;
         }
+
         let mut state = place.store.get("s").unwrap();
         let said = (0..left / 2).fold(Messages::from(vec![]), |said, number| {
             said.human(format!("Summary {number}")).ai("Yes.")
         });
+
         state.messages = said;
         place.store.save("s", state);
         let at = place
@@ -265,6 +282,7 @@ async fn replaced_messages_start_new_checkpoints() {
             rewind(&files, message).await;
             assert_eq!(place.get("a").as_deref(), Some("1"), "{left}: {message}");
         }
+
         rewind(&files, usize::MAX).await;
         assert_eq!(place.get("a").as_deref(), Some("2"), "{left}");
     }
@@ -282,9 +300,11 @@ async fn changes_before_rewind_to_can_still_be_rewound() {
                 .changes(&files, json!([["write", "a", text], ["write", text, ""]]))
                 .await;
         }
+
         if is_rewound {
             rewind(&files, 4).await;
         }
+
         let model = ScriptedModel::new()
             .call("change", json!({"ops": [["write", "a", "3"]]}))
             .say("done");
@@ -307,6 +327,7 @@ async fn changes_before_rewind_to_can_still_be_rewound() {
             rewind(&files, message).await;
             assert_eq!(place.get("a").as_deref(), Some(text), "{message}");
         }
+
         rewind(&files, 0).await;
         assert_eq!(
             tree(&place.root()).len(),
@@ -369,6 +390,7 @@ async fn two_workspaces_have_separate_checkpoints() {
     assert_eq!(here.checkpoints("s").await.unwrap()[0].files.len(), 1);
     assert_eq!(rewind(&there, 0).await, ["delete b: done"]);
     assert_eq!((one.get("a").as_deref(), two.get("b")), (Some("x"), None));
+
     // A backend without checkpoints is as good for reading what is there.
     let plain = LocalBackend::new(one.root()).unwrap();
     assert_eq!(

@@ -26,6 +26,7 @@ async fn writes_of_every_tool_are_undone() {
             .extend(more.as_object().unwrap().clone());
         args
     };
+
     let old = |name: &str| json!({format!("old_{name}"): "one", format!("new_{name}"): "two"});
     let presets: [(Preset, Vec<(&str, Value)>); 3] = [
         (
@@ -147,6 +148,7 @@ async fn file_modes_are_restored() {
         let path = place.root().join(path);
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
+
     mode("run.sh", 0o755);
     mode("secret", 0o600);
     let before = tree(&place.root());
@@ -157,6 +159,7 @@ async fn file_modes_are_restored() {
         ["mode", "secret", "644"]
     ]);
     let first = place.changes(&files, ops).await;
+
     // Only the mode differs now.
     place
         .changes(&files, json!([["mode", "secret", "640"]]))
@@ -235,9 +238,11 @@ async fn rewind_never_writes_outside_the_workspace() {
                 .all(|result| result.is_error)
         );
     }
+
     place
         .changes(&files, json!([["write", "d/secret", "x"]]))
         .await;
+
     // Somebody puts a link where the folder was: what lies behind it is not touched.
     fs::remove_dir_all(place.root().join("d")).unwrap();
     symlink(&out, place.root().join("d")).unwrap();
@@ -279,6 +284,7 @@ async fn files_that_were_not_kept_are_reported() {
         RewindOutcome::NotKept(why) => why.clone(),
         other => panic!("{other:?}"),
     };
+
     assert_eq!(why(0), "it had 11 bytes, more than the 10 that are kept");
     assert_eq!(why(1), "it was a symbolic link");
     assert_eq!(place.get("large").as_deref(), Some("x"));
@@ -307,6 +313,7 @@ async fn path_that_is_no_longer_a_file_fails_alone() {
     for name in ["a", "d/b", "e/c", "f"] {
         place.put(name, "before\r\n");
     }
+
     let files = place.files();
     let ops = json!([
         ["write", "a", "x"],
@@ -320,9 +327,11 @@ async fn path_that_is_no_longer_a_file_fails_alone() {
         fs::remove_file(place.root().join(file)).unwrap();
         place.put(&format!("{file}/within"), "a person's");
     }
+
     for folder in ["d", "e"] {
         fs::remove_dir_all(place.root().join(folder)).unwrap();
     }
+
     place.put("d", "a person's");
     let wanted = [
         "change a: failed",
@@ -416,6 +425,7 @@ async fn file_checkpoints_pass_the_backend_suite() {
                 futures::executor::block_on(begun).unwrap();
                 files
             };
+
             let memory = || hooked(FileCheckpoints::new(MemoryBackend::new()));
             conformance::backend(memory).await?;
             let count = AtomicUsize::new(0);
@@ -425,6 +435,7 @@ async fn file_checkpoints_pass_the_backend_suite() {
                 fs::create_dir(&root).unwrap();
                 hooked(FileCheckpoints::new(LocalBackend::new(root).unwrap()))
             };
+
             conformance::backend(local).await?;
             let files = memory();
             files.write("a", b"").await?;
@@ -432,6 +443,7 @@ async fn file_checkpoints_pass_the_backend_suite() {
             Ok(state)
         }
     });
+
     let model = ScriptedModel::new().say("done");
     let agent = AgentBuilder::new(model).hook(suite).build().unwrap();
     agent.session("s").run("Go").await.unwrap();

@@ -28,6 +28,7 @@ async fn rewind_changes_its_own_workspace_only() {
     let here = place.files();
     let first = json!([["write", "a", "1"], ["write", "b", "1"]]);
     place.changes(&here, first).await;
+
     // What is the same there as what the agent makes here is still not the agent's.
     fs::write(root.join("b"), "1").unwrap();
     let second = json!([["write", "a", "2"], ["write", "c", "2"]]);
@@ -56,6 +57,7 @@ async fn rewind_changes_its_own_workspace_only() {
             RewindMode::SkipChanged => &wanted,
             _ => &strange,
         };
+
         assert_eq!(&done.to_string(), wanted);
         assert!(!done.is_complete());
         assert_eq!(tree(&root), there_before);
@@ -63,6 +65,7 @@ async fn rewind_changes_its_own_workspace_only() {
         assert_eq!(place.get("b"), None);
         assert_eq!(place.get("c").as_deref(), Some("2"), "somebody else's");
     }
+
     assert_eq!(
         serde_json::to_value(&would).unwrap()[0]["outcome"],
         json!("elsewhere")
@@ -155,6 +158,7 @@ async fn checkpoints_without_a_workspace_apply_to_any() {
     assert_eq!(files.checkpoints("s").await.unwrap().len(), 2);
     assert_eq!(rewind(&files, 4).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("1"));
+
     // What is added now goes on where they ended.
     assert_eq!(rewind(&place.files(), 0).await, ["change a: done"]);
     assert_eq!(place.get("a").as_deref(), Some("0"));

@@ -48,7 +48,9 @@ async fn killed_docker_program_ends_the_command_in_the_container() {
         let backend = backend.clone();
         tokio::spawn(async move { backend.execute(Command::new(FAMILY)).await })
     };
+
     let pids = family(&engine.workdir()).await;
+
     // The one that speaks to the engine, not what runs inside.
     let mark = engine.base.join("docker").to_str().unwrap().to_owned();
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
@@ -57,6 +59,7 @@ async fn killed_docker_program_ends_the_command_in_the_container() {
         let line = String::from_utf8_lossy(&line).into_owned();
         line.split('\0').any(|word| word == mark)
     });
+
     let programs: Vec<_> = programs.map(|process| process.file_name()).collect();
     assert!(!programs.is_empty());
     let killed = std::process::Command::new("kill")
@@ -104,6 +107,7 @@ async fn background_command_ends_when_stopped_or_with_its_backend() {
     for name in ["one", "two", "three"] {
         std::fs::remove_file(engine.workdir().join(name)).unwrap();
     }
+
     backend.start(Command::new(FAMILY)).await.unwrap();
     let pids = family(&engine.workdir()).await;
     drop(backend);
@@ -125,6 +129,7 @@ async fn command_text_and_variables_are_passed_unchanged() {
     assert_eq!(text(&backend, command).await, odd);
     let command = Command::new("printf %s 'a'\"'\"'b'\nprintf %s \"\\\\\"\n");
     assert_eq!(text(&backend, command).await, "a'b\\");
+
     // What would end the script that brings it.
     let command = Command::new("cat <<'X'\nEND\nstop\nX\ncat; exit 0");
     assert_eq!(text(&backend, command).await, "END\nstop\n");

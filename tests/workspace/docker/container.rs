@@ -54,6 +54,7 @@ async fn options_become_quoted_arguments() {
     ] {
         assert!(call.contains(part), "{part} in {call}");
     }
+
     let log = || std::fs::read_to_string(engine.base.join("log")).unwrap();
     backend.execute(Command::new("true")).await.unwrap();
     let last = log().lines().last().unwrap().to_owned();
@@ -95,6 +96,7 @@ async fn invalid_options_are_rejected_before_the_engine_is_called() {
         let error = builder.start().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config, "{shown}");
     }
+
     let error = engine.builder().env("A B", "1").start().await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidRequest);
     assert!(engine.calls().is_empty());
@@ -135,6 +137,7 @@ async fn engine_errors_name_the_cause_and_a_remedy() {
         let text = error.to_string();
         assert!(text.contains("start the engine"), "{text}");
     }
+
     engine.clear("down");
     backend.write("x", b"1").await.unwrap();
 }
@@ -199,6 +202,7 @@ async fn container_can_be_stopped_and_restarted() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
+
     tokio::time::timeout(Duration::from_secs(30), ended)
         .await
         .unwrap();

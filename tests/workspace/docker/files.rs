@@ -27,6 +27,7 @@ async fn docker_backend_passes_the_suite() {
         let builder = engine.builder().workdir(workdir.to_str().unwrap());
         backends.push(builder.start().await.unwrap());
     }
+
     let next = AtomicUsize::new(0);
     let make = || backends[next.fetch_add(1, Ordering::Relaxed)].clone();
     conformance::backend(make).await.unwrap();
@@ -62,6 +63,7 @@ async fn links_cannot_leave_the_workspace() {
     ] {
         symlink(target, ws.join(name)).unwrap();
     }
+
     let denied = ErrorKind::PermissionDenied;
     for path in [
         "to_out/secret",
@@ -81,18 +83,22 @@ async fn links_cannot_leave_the_workspace() {
         );
         assert_eq!(kind_of(backend.stat(path)).await.0, denied, "{path}");
     }
+
     for path in ["to_out", "up", "to_out/"] {
         assert_eq!(kind_of(backend.list(path)).await.0, denied, "{path}");
     }
+
     assert_eq!(kind_of(backend.remove("to_out/secret")).await.0, denied);
     assert_eq!(kind_of(backend.read("loop")).await.0, ErrorKind::Io);
     for path in ["whole/in", "a/again", "whole/again", "back/in"] {
         assert_eq!(&backend.read(path).await.unwrap()[..], b"inside", "{path}");
     }
+
     let written = backend.write("whole/again", b"new").await;
     written.unwrap();
     assert!(ws.join("a/again").is_symlink());
     assert_eq!(std::fs::read(ws.join("a/in")).unwrap(), b"new");
+
     // The link itself, not what it leads to.
     backend.remove("file").await.unwrap();
     let secret = std::fs::read_to_string(out.join("secret")).unwrap();
@@ -132,8 +138,10 @@ async fn special_characters_in_names_are_not_interpreted() {
         backend.remove(&path).await.unwrap();
         assert!(!backend.exists(&path).await.unwrap());
     }
+
     assert!(!backend.exists("owned").await.unwrap());
     assert_eq!(backend.list("dir").await.unwrap().len(), 15);
+
     // A folder beside the root, whose name begins as the root's does.
     std::fs::create_dir(engine.base.join("ws\n")).unwrap();
     let denied = kind_of(backend.list("../ws\n")).await;
@@ -164,15 +172,18 @@ async fn dropped_write_changes_nothing() {
     let large = vec![b'n'; 8 << 20];
     for _ in 0..5 {
         let write = backend.write("x", &large);
+
         // It gets as far as it gets.
         let _ = tokio::time::timeout(std::time::Duration::from_millis(40), write).await;
         let content = backend.read("x").await.unwrap();
         assert!(content == "old" || content == large, "{}", content.len());
     }
+
     let only = || {
         let names = std::fs::read_dir(engine.workdir()).unwrap();
         names.count() == 1
     };
+
     until("a temporary file stays", only).await;
 }
 
@@ -230,12 +241,14 @@ async fn search_needs_few_engine_calls() {
             std::fs::write(path.join(format!("f{file}\n.txt")), content).unwrap();
         }
     }
+
     std::fs::write(engine.workdir().join("d1/e/large"), vec![b'x'; 4 << 20]).unwrap();
     symlink("/etc", engine.workdir().join("out")).unwrap();
     let calls = || {
         let log = std::fs::read_to_string(engine.base.join("log")).unwrap();
         log.lines().filter(|line| line.starts_with("exec ")).count()
     };
+
     let before = calls();
     let found = backend.glob(GlobQuery::new("**/f1*.txt")).await.unwrap();
     assert_eq!(found.files.len(), 5 * 11);

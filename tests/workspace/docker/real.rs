@@ -14,8 +14,10 @@ async fn real_docker() {
         eprintln!("skipped: set {IMAGE} to an image, such as debian:stable-slim, to run this test");
         return;
     };
+
     let backend = DockerBackend::run(&image).start().await.unwrap();
     let name = backend.container().to_owned();
+
     // One container serves as many workspaces as the suite asks for.
     let mut workspaces = Vec::new();
     for number in 0..16 {
@@ -27,6 +29,7 @@ async fn real_docker() {
         let attached = DockerBackend::attach(&name).workdir(workdir).start().await;
         workspaces.push(attached.unwrap());
     }
+
     let next = AtomicUsize::new(0);
     let make = || workspaces[next.fetch_add(1, Ordering::Relaxed)].clone();
     conformance::backend(make).await.unwrap();
@@ -42,9 +45,11 @@ async fn real_docker() {
                 .await
         }
     });
+
     while !backend.exists("up").await.unwrap() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+
     running.abort();
     let sleepers = "for p in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $p; echo; done | \
         grep -c '^sleep 30[01]'";
@@ -53,8 +58,10 @@ async fn real_docker() {
         if left.stdout.text() == "0\n" {
             break;
         }
+
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+
     let reached =
         Command::new("cat /sys/class/net/*/operstate").with_timeout(Duration::from_secs(9));
     let reached = backend.execute(reached).await.unwrap();

@@ -13,6 +13,7 @@ async fn files_outside_cannot_be_changed() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     let out = &confined.workspace.out;
     for command in [
@@ -35,6 +36,7 @@ async fn files_outside_cannot_be_changed() {
         let command = format!("OLD_TMP={temp:?}; {command}");
         confined.refused(&command).await;
     }
+
     let names: Vec<_> = std::fs::read_dir(out).unwrap().flatten().collect();
     assert_eq!(names.len(), 1, "{names:?}");
     let secret = std::fs::read_to_string(out.join("secret")).unwrap();
@@ -48,6 +50,7 @@ async fn files_outside_cannot_be_read() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     confined.workspace.link(&confined.workspace.out, "to_out");
     confined.workspace.link("../out/secret", "to_secret");
@@ -68,6 +71,7 @@ async fn files_outside_cannot_be_read() {
         assert!(!output.is_success(), "{command}");
         assert_eq!(output.stdout.text(), "", "{command}");
     }
+
     // The same without a sandbox, so that it is the sandbox which refuses.
     let backend = &confined.workspace.backend;
     let output = backend.execute(Command::new("cat ../out/secret")).await;
@@ -79,6 +83,7 @@ async fn files_inside_can_be_read_and_written() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     let command = "set -e; mkdir -p b/c; echo one > b/c/x; mv b/c/x a/y; ln a/y a/z; cat a/z; \
         printf '#!/bin/sh\\necho run\\n' > run.sh; chmod +x run.sh; ./run.sh; rm -r b; \
@@ -89,6 +94,7 @@ async fn files_inside_can_be_read_and_written() {
     assert_eq!(output.stdout.text(), "one\nrun\n3\ntwo\n");
     assert!(output.is_success());
     assert_eq!(confined.workspace.get("a/y"), b"");
+
     // The backend's own methods are as they were.
     confined.backend.write("w", b"1").await.unwrap();
     assert_eq!(&confined.backend.read("w").await.unwrap()[..], b"1");
@@ -99,6 +105,7 @@ async fn private_folder_is_separate_for_each_backend() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     let output = confined
         .run("set -e; echo 1 > \"$HOME/x\"; cat \"$(mktemp)\" \"$TMPDIR/x\"; echo \"$TMPDIR\"")
@@ -124,6 +131,7 @@ async fn additional_paths_can_be_allowed() {
     if !is_able() {
         return;
     }
+
     let workspace = Workspace::new();
     let (root, out) = (&workspace.root, &workspace.out);
     let backend = |sandbox: Sandbox| workspace.backend.clone().with_sandbox(sandbox);
@@ -131,6 +139,7 @@ async fn additional_paths_can_be_allowed() {
         let done = backend(sandbox).execute(Command::new(command)).await;
         done.unwrap().is_success()
     };
+
     let base = || Sandbox::workspace(root);
     assert!(run(base().read(out), "cat ../out/secret").await);
     assert!(!run(base().read(out), "echo x > ../out/new").await);
@@ -142,6 +151,7 @@ async fn additional_paths_can_be_allowed() {
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
     assert!(!run(base().read(out), "../out/run.sh").await);
     assert!(run(base().execute(out), "../out/run.sh").await);
+
     // A workspace that is read only.
     let mut read_only = Sandbox::new().read(root);
     for folder in ["/bin", "/usr", "/lib", "/lib64"] {
@@ -149,6 +159,7 @@ async fn additional_paths_can_be_allowed() {
             read_only = read_only.execute(folder);
         }
     }
+
     assert!(run(read_only.clone(), "cat a/in.txt").await);
     assert!(!run(read_only, "echo x > a/in.txt").await);
     assert_eq!(workspace.get("a/in.txt"), b"inside\n");
@@ -159,6 +170,7 @@ async fn missing_path_or_shell_permission_is_an_error() {
     if !is_able() {
         return;
     }
+
     let workspace = Workspace::new();
     let backend = LocalBackend::new(&workspace.root).unwrap();
     let missing = Sandbox::workspace(&workspace.root).read("/no/such/folder");
@@ -167,6 +179,7 @@ async fn missing_path_or_shell_permission_is_an_error() {
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("/no/such/folder"), "{error}");
+
     // Not even a shell.
     let backend = workspace.backend.clone().with_sandbox(Sandbox::new());
     let error = backend.execute(Command::new("touch ran")).await;

@@ -44,6 +44,7 @@ async fn only_allowed_ports_can_be_reached() {
     if !is_able() {
         return;
     }
+
     let ((allowed, port), (other, other_port)) = (listener(), listener());
     let confined = Confined::with(|sandbox| sandbox.tcp_connect([port]));
     assert!(confined.run(&connect(port)).await.is_success());
@@ -60,6 +61,7 @@ async fn udp_is_denied_unless_allowed() {
     if !is_able() {
         return;
     }
+
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -90,6 +92,7 @@ async fn unix_sockets_are_denied_unless_allowed() {
     if !is_able() || !has_perl() {
         return;
     }
+
     let connect = "perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or die \"$!\\n\"; \
         connect(S, sockaddr_un(\"socket\")) or die \"$!\\n\"'";
     let confined = Confined::new();
@@ -103,9 +106,11 @@ async fn unix_sockets_are_denied_unless_allowed() {
         workspace: confined.workspace,
         backend: open.with_sandbox(sandbox),
     };
+
     let output = open.run(connect).await;
     assert!(output.is_success(), "{}", output.stderr.text());
     assert!(listener.accept().is_ok());
+
     // Pairs within a command are no way out.
     let pair = "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die \"$!\\n\"'";
     assert!(Confined::new().run(pair).await.is_success());
@@ -116,9 +121,11 @@ async fn other_protocols_cannot_bypass_the_port_limit() {
     if !is_able() || !has_perl() {
         return;
     }
+
     let (listener, port) = listener();
     let (_allowed, allowed_port) = self::listener();
     let confined = Confined::with(|sandbox| sandbox.tcp_connect([allowed_port]));
+
     // Another protocol over TCP; a raw socket; connecting by sending; a port by itself.
     for (what, code) in [
         (
@@ -155,6 +162,7 @@ async fn other_protocols_cannot_bypass_the_port_limit() {
         let errors = output.stderr.text();
         assert_eq!(errors, "Permission denied\n", "{what}");
     }
+
     assert!(is_silent(&listener));
     let server = Confined::with(|sandbox| sandbox.tcp_bind([0]));
     let code = "socket(S, AF_INET, SOCK_STREAM, 0) or die \"$!\\n\"; \

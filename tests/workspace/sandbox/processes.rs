@@ -29,6 +29,7 @@ async fn daemons_stay_confined() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     for start in [
         "setsid sh -c 'WORK'",
@@ -51,6 +52,7 @@ async fn background_commands_are_confined() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     let command = "echo x > ../out/new; cat ../out/secret; echo end";
     let id = confined.backend.start(Command::new(command)).await.unwrap();
@@ -61,8 +63,10 @@ async fn background_commands_are_confined() {
         if !output.running {
             break;
         }
+
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+
     assert_eq!(text, "end\n");
     assert!(!confined.workspace.out.join("new").exists());
     let id = confined.backend.start(Command::new("sleep 600")).await;
@@ -75,6 +79,7 @@ async fn processes_outside_cannot_be_signalled() {
     if !is_able() {
         return;
     }
+
     let mut bystander = Bystander::new();
     let pid = bystander.0.id();
     let confined = Confined::new();
@@ -93,19 +98,23 @@ async fn host_environment_is_hidden() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::new();
     let read = "cat /proc/$PPID/environ | tr '\\0' '\\n' | grep -c '^PATH='";
+
     // It is there to be read without a sandbox.
     let plain = confined.workspace.backend.execute(Command::new(read)).await;
     assert_eq!(plain.unwrap().stdout.text(), "1\n");
     assert_eq!(confined.run(read).await.stdout.text(), "0\n");
     confined.refused("cat /proc/$PPID/cmdline").await;
     confined.refused("ls /proc").await;
+
     // Also where `/proc` may be read: the memory of others stays theirs.
     let open = Confined::with(|sandbox| sandbox.read("/proc"));
     assert!(open.run("cat /proc/$PPID/cmdline").await.is_success());
     assert!(open.run("cat /proc/self/environ").await.is_success());
     open.refused("cat /proc/$PPID/mem").await;
+
     // A privileged user may look at what is mapped, whatever the sandbox says.
     if open.run("id -u").await.stdout.text() != "0\n" {
         open.refused("cat /proc/$PPID/environ").await;

@@ -10,11 +10,13 @@ fn report_lists_enforced_limits() {
     if !is_able() {
         return;
     }
+
     let report = Sandbox::new().check();
     assert!(report.abi >= 6 && report.seccomp);
     assert!(report.enforced.contains(&SandboxLimit::Files));
     assert!(report.enforced.contains(&SandboxLimit::Tcp));
     assert!(report.to_string().contains("signals"), "{report}");
+
     // What is not asked for is neither kept nor missing.
     let report = Sandbox::new().any_network().signals().check();
     assert!(report.is_complete());
@@ -56,6 +58,7 @@ async fn command_is_a_config_error_when_limits_are_missing() {
             for limit in missing {
                 assert!(text.contains(&format!("{limit} (needs ")), "{abi}: {text}");
             }
+
             assert!(text.contains("best_effort(true)"), "{text}");
         }
         assert!(!confined.workspace.root.join("ran").exists());
@@ -67,12 +70,14 @@ async fn best_effort_runs_with_missing_limits() {
     if !is_able() {
         return;
     }
+
     let confined = Confined::with(|sandbox| sandbox.max_abi(3).best_effort(true));
     let report = confined.backend.sandbox_report().unwrap();
     assert_eq!(report.missing, [SandboxLimit::Signals]);
     assert!(confined.run("touch ran").await.is_success());
     confined.refused("cat ../out/secret").await;
     confined.refused("echo > /dev/tcp/127.0.0.1/9").await;
+
     // Without any Landlock the filter is still there.
     let confined = Confined::with(|sandbox| sandbox.max_abi(0).best_effort(true));
     assert!(confined.run("cat ../out/secret").await.is_success());

@@ -99,14 +99,17 @@ impl Evidence {
         if process.id == self.own || process.started < self.since {
             return Relation::Other;
         }
+
         if is_session_valid && self.is_member(process) {
             return Relation::Member;
         }
+
         // A child of this process is the leader itself, or unrelated to the command.
         let is_of_session = process.session == self.leader && process.parent != self.own;
         if is_session_valid && is_of_session || proc::holds(process.id, &self.pipes) {
             return Relation::Stray;
         }
+
         match proc::environment(process.id, &self.needle) {
             Environment::Marked => Relation::Stray,
             Environment::Other => Relation::Unknown,

@@ -45,17 +45,20 @@ pub(super) fn last_id() -> Option<i32> {
 /// A process of that id, unless it has ended. For the id of a thread, what is known of the thread.
 pub(super) fn read(id: i32) -> Option<Process> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
+
     // The program name, in parentheses, may contain any character.
     let after_name = memchr::memrchr(b')', &stat)? + 1;
     let text = std::str::from_utf8(&stat[after_name..]).ok()?;
     let fields: Vec<&str> = text.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
     let id_of = |field: usize| fields.get(field)?.parse::<i32>().ok();
+
     // A process whose first thread has ended has the state of a zombie.
     let has_ended = matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1;
     if has_ended || number(6)? & KERNEL_THREAD != 0 {
         return None;
     }
+
     Some(Process {
         id,
         parent: id_of(1)?,
@@ -77,6 +80,7 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
     let Ok(mut file) = File::open(format!("/proc/{id}/environ")) else {
         return Environment::Other;
     };
+
     let mut buffer = vec![0; 16 * 1024 + needle.len()];
     let (mut carried_len, mut total) = (0, 0);
     while total < MAX_ENVIRONMENT {
@@ -85,15 +89,18 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
             Ok(count) => count,
             Err(_) => return Environment::Other,
         };
+
         let end = carried_len + count;
         total += count;
         if memchr::memmem::find(&buffer[..end], needle).is_some() {
             return Environment::Marked;
         }
+
         // The needle may span two reads.
         carried_len = end.min(needle.len().saturating_sub(1));
         buffer.copy_within(end - carried_len..end, 0);
     }
+
     // A process with an empty environment still has arguments.
     let is_missing = total == 0
         && fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|arguments| arguments.is_empty());
@@ -111,6 +118,7 @@ pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
         let Ok(link) = fs::read_link(&path) else {
             return false;
         };
+
         let inode = link
             .to_str()
             .and_then(|link| link.strip_prefix("pipe:[")?.strip_suffix(']'))
@@ -118,6 +126,7 @@ pub(super) fn holds(id: i32, pipes: &[PipeEnd]) -> bool {
         let Some(pipe) = pipes.iter().find(|pipe| Some(pipe.inode) == inode) else {
             return false;
         };
+
         // The mode of the link is how the handle was opened. The other end belongs to this process,
         // and to its children until they execute another program.
         let open_for = if pipe.is_written { 0o200 } else { 0o400 };

@@ -88,14 +88,17 @@ impl Sweep {
                 self.wait_for_killed(deadline);
                 return true;
             }
+
             if Instant::now() >= deadline {
                 self.kill();
                 return false;
             }
+
             if scan.new == 0 {
                 sleep(pause);
                 pause = (pause * 2).min(MAX_PAUSE);
             }
+
             scan = self.scan(true);
         }
     }
@@ -131,6 +134,7 @@ impl Sweep {
             new: 0,
             is_complete: false,
         };
+
         self.is_session_valid &= !self.evidence.is_leader_replaced();
         self.members.clear();
         self.has_unclear = false;
@@ -138,10 +142,12 @@ impl Sweep {
         if is_stopping {
             scan.new += self.stop_seen();
         }
+
         let last_id = proc::last_id();
         let Ok(mut ids) = proc::ids() else {
             return scan;
         };
+
         // Newest first, also after process ids wrapped around: the processes of a fork loop are the
         // newest.
         let newest_id = proc::last_id().unwrap_or(i32::MAX);
@@ -160,6 +166,7 @@ impl Sweep {
             new,
             is_complete: false,
         };
+
         for _ in 0..ROUNDS {
             match proc::last_id() {
                 Some(last) if last == before => {
@@ -175,6 +182,7 @@ impl Sweep {
                 _ => return scan,
             }
         }
+
         scan
     }
 
@@ -186,9 +194,11 @@ impl Sweep {
             let Some(process) = proc::read(*id) else {
                 continue;
             };
+
             if self.is_known(&process) {
                 continue;
             }
+
             match self.evidence.relation(&process, self.is_session_valid) {
                 Relation::Stray => new += self.add(process, is_stopping),
                 Relation::Unknown => unknown_processes.push(process),
@@ -197,6 +207,7 @@ impl Sweep {
                 Relation::Other => {}
             }
         }
+
         let mut pause = PAUSE;
         while !unclear_processes.is_empty() && pause <= MAX_PAUSE {
             sleep(pause);
@@ -205,6 +216,7 @@ impl Sweep {
                 let Some(process) = again(&process) else {
                     continue;
                 };
+
                 match self.evidence.relation(&process, self.is_session_valid) {
                     Relation::Stray => new += self.add(process, is_stopping),
                     Relation::Unclear => unclear_processes.push(process),
@@ -212,6 +224,7 @@ impl Sweep {
                 }
             }
         }
+
         self.has_unclear |= !unclear_processes.is_empty();
         unknown_processes.append(&mut unclear_processes);
         new + self.add_children(unknown_processes, is_stopping)
@@ -228,9 +241,11 @@ impl Sweep {
             for child in children {
                 new += self.add(child, is_stopping);
             }
+
             if other_processes.is_empty() || other_processes.len() == old_count {
                 return new;
             }
+
             unknown = other_processes;
         }
     }
@@ -252,6 +267,7 @@ impl Sweep {
         if !proc::is_process(process.id) {
             return 0;
         }
+
         let state = if !is_stopping {
             State::Seen
         } else if proc::signal(&process, Signal::STOP) {
@@ -259,6 +275,7 @@ impl Sweep {
         } else {
             State::Ended
         };
+
         self.known.insert(process.id, Known { process, state });
         1
     }
@@ -272,9 +289,11 @@ impl Sweep {
                 } else {
                     State::Ended
                 };
+
                 count += 1;
             }
         }
+
         count
     }
 
@@ -288,9 +307,11 @@ impl Sweep {
                 } else {
                     State::Ended
                 };
+
                 is_any = true;
             }
         }
+
         is_any
     }
 }

@@ -107,6 +107,7 @@ impl Strays {
         if let Some(sweep) = self.sweep_without_cgroup() {
             sweep.scan(true);
         }
+
         self.kill_cgroup();
         end_group();
         if self
@@ -158,10 +159,12 @@ impl Sweeper {
             next: now,
             pause: PAUSE,
         });
+
         self.arrived.notify_one();
         if queue.is_running {
             return;
         }
+
         let sweeper = self.clone();
         let thread = std::thread::Builder::new().name("agentcore-strays".to_owned());
         match thread.spawn(move || sweeper.work()) {
@@ -176,11 +179,13 @@ impl Sweeper {
             if job.cleanup.run(Instant::now() + TURN) {
                 continue;
             }
+
             let now = Instant::now();
             if now >= job.until {
                 tracing::warn!("processes of a command that is over were not ended");
                 continue;
             }
+
             job.next = now + job.pause;
             job.pause = (job.pause * 2).min(MAX_PAUSE);
             lock(&self.queue).jobs.push_back(job);
@@ -195,11 +200,13 @@ impl Sweeper {
                 queue.is_running = false;
                 return None;
             };
+
             let now = Instant::now();
             if earliest_time <= now {
                 let index = queue.jobs.iter().position(|job| job.next <= now)?;
                 return queue.jobs.remove(index);
             }
+
             let result = self.arrived.wait_timeout(queue, earliest_time - now);
             queue = result.unwrap_or_else(PoisonError::into_inner).0;
         }

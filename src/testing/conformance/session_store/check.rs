@@ -18,6 +18,7 @@ pub(super) fn same_state(what: &str, actual: &AgentState, expected: &AgentState)
     if actual == expected {
         return Ok(());
     }
+
     let offset = actual.bytes().zip(expected.bytes());
     let offset = offset.take_while(|(a, b)| a == b).count();
     let part = |text: &str| String::from_utf8_lossy(&text.as_bytes()[offset..]).into_owned();

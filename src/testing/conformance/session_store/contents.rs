@@ -50,6 +50,7 @@ pub(super) fn full(id: &str) -> AgentState {
             state.infos.put(at, info());
         }
     }
+
     let call = ToolCall::new("call_1", "grep", json!({"pattern": "x"}));
     let mut pending = PendingCall::new("ask_1".into(), id.into(), call, "May it?\n".into());
     pending.expires_at_ms = Some(1);
@@ -101,6 +102,7 @@ pub(super) async fn appending(store: &impl SessionStore) -> Result<()> {
         expected.messages.push(message.clone());
         store.append(&lease, records(&chunk)).await?;
     }
+
     store.append(&lease, records(&history())).await?;
     expected.messages.extend(history().to_vec());
     let session = load(store, "a").await?;
@@ -126,6 +128,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
         message: Arc::new(answer.clone()),
         input_id: None,
     };
+
     store.append(&lease, vec![record, info_record]).await?;
     state.messages.push(answer);
     let mut aborted_info = MessageInfo::clone(&info());
@@ -133,6 +136,7 @@ pub(super) async fn saving(store: &impl SessionStore) -> Result<()> {
     let info_record = Record::MessageInfo {
         info: Arc::new(aborted_info.clone()),
     };
+
     store.append(&lease, vec![info_record]).await?;
     state.inform(Arc::new(aborted_info));
     let title: Option<Arc<str>> = Some("Named since".into());
@@ -195,6 +199,7 @@ pub(super) async fn blocks(store: &impl SessionStore) -> Result<()> {
         let raw = RawValue::from_string(json.to_owned())?;
         Ok(ProviderBlock::new("acme", raw))
     };
+
     let thought = block("{\n  \"type\": \"thinking\",\r\n\t\"signature\": \"a\\nb\"\n}")?;
     let opaque = block("{\"type\": \"search\",\n\n\"hits\": [\r1,\n2.50\n]}")?;
     let opaque_block = block("{\"type\":  \"odd\", \"n\": 1.50}")?;
@@ -261,12 +266,14 @@ pub(super) async fn ended(store: &impl SessionStore) -> Result<()> {
     let start = |call: &ToolCall| Record::ToolStarted {
         call_id: call.id.clone(),
     };
+
     let results = calls
         .each_ref()
         .map(|call| Message::Tool(ToolResult::ok(call, "done")));
     let end = |at: usize| Record::ToolEnded {
         result: Arc::new(results[at].clone()),
     };
+
     let lease = store.lease("a").await?;
     store.append(&lease, records(&history)).await?;
     store
@@ -299,6 +306,7 @@ pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
         title: title.map(Into::into),
         cwd: cwd.map(Into::into),
     };
+
     let lease = store.lease("a").await?;
     let records = vec![about(Some("u"), None, Some("/a")), message("Hi")];
     store.append(&lease, records).await?;
@@ -323,10 +331,12 @@ pub(super) async fn beside(store: &impl SessionStore) -> Result<()> {
     let todos = |texts: &[&str]| Record::Todos {
         todos: Arc::new(texts.iter().map(|text| Todo::new(*text, *text)).collect()),
     };
+
     let file = |path: &str, content: Option<&str>| Record::File {
         path: path.into(),
         content: content.map(Into::into),
     };
+
     let lease = store.lease("a").await?;
     let records = vec![message("Hi"), todos(&["1", "2"]), file("x", Some("one"))];
     store.append(&lease, records).await?;
@@ -394,9 +404,11 @@ pub(super) async fn odd_ids(store: &impl SessionStore) -> Result<()> {
     for id in ODD {
         say(store, id, &[id]).await?;
     }
+
     for id in ODD {
         same(id, &texts(store, id).await?, &vec![id.to_owned()])?;
     }
+
     let mut stored_ids = ids(store).await?;
     stored_ids.sort_unstable();
     let mut expected: Vec<String> = ODD.iter().map(|id| (*id).to_owned()).collect();

@@ -55,6 +55,7 @@ pub(super) async fn forking(store: &impl SessionStore) -> Result<()> {
 pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
     let state = write(store, "a").await?;
     let first = |len: usize| state.messages.as_slice()[..len].iter().cloned();
+
     // (cut at, messages kept, is the summary kept)
     for (cut, kept, has_summary) in [(0, 0, false), (1, 1, true), (2, 3, true), (3, 3, true)] {
         let id = format!("cut {cut}");
@@ -66,14 +67,17 @@ pub(super) async fn forking_at(store: &impl SessionStore) -> Result<()> {
         if !has_summary {
             expected.compaction = None;
         }
+
         if kept < 2 {
             expected.pending.clear();
         }
+
         expected.inputs = Inputs::default();
         let copy = load(store, &id).await?;
         same_state(&id, &copy.state, &expected)?;
         same(&id, &copy.started.len(), &0)?;
     }
+
     store.fork_at("a", "all", state.messages.len()).await?;
     let copy = load(store, "all").await?;
     same("all of it", &copy.state.messages, &state.messages)?;
@@ -133,6 +137,7 @@ pub(super) async fn exported(store: &impl SessionStore) -> Result<()> {
         let refusal = store.import("bad", bad.as_bytes()).await;
         fails(bad, refusal, ErrorKind::InvalidMessages)?;
     }
+
     same(
         "what was refused",
         &store.load("bad").await?.is_none(),
@@ -146,6 +151,7 @@ pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
         state.title = Some(text.into());
         StoredSession::new(state)
     };
+
     let lease = store.lease("a").await?;
     let outcome_while_leased = store.create("a", session("held".into())).await;
     fails(
@@ -169,11 +175,13 @@ pub(super) async fn creating(store: &impl SessionStore) -> Result<()> {
     let [winner] = winners[..] else {
         return Err(wrong(format!("{winners:?} of 8 made one session at once")));
     };
+
     for outcome in outcomes.into_iter().filter(Result::is_err) {
         if !matches!(&outcome, Err(error) if is_lost(error.kind())) {
             return Err(wrong(format!("made at once: {outcome:?}")));
         }
     }
+
     let mut expected = session(winner.to_string()).state;
     expected.thread_id = "b".into();
     same_state(

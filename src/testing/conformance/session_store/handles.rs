@@ -16,6 +16,7 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
         if is_written {
             one.append(&lease, vec![message("Hi")]).await?;
         }
+
         fails("a lease of the other", other.lease("a").await, busy)?;
         let session = StoredSession::new(full("a"));
         let outcome = other.create("a", session).await;
@@ -24,12 +25,15 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
         } else {
             fails("made by the other", outcome, busy)?
         }
+
         if is_written {
             fails("removed by the other", other.delete("a").await, busy)?;
         }
+
         drop(lease);
         drop(lease_soon(other, "a").await?);
     }
+
     same(
         "what is there",
         &texts(other, "a").await?,
@@ -57,6 +61,7 @@ pub(super) async fn turns(one: &impl SessionStore, other: &impl SessionStore) ->
         drop(lease);
         same("seen by the one", &texts(one, "a").await?, &expected)?;
     }
+
     say(one, "b", &["Hi"]).await?;
     same("seen by the other", &ids(other).await?.len(), &2)?;
     drop(lease_soon(other, "b").await?);

@@ -83,15 +83,18 @@ pub(super) async fn side_by_side(store: &impl SessionStore) -> Result<()> {
         let records = (0..4).map(|_| message(name)).collect();
         store.append(&lease, records)
     });
+
     for outcome in join_all(appends).await {
         outcome?;
     }
+
     let sessions = names
         .iter()
         .map(|name| async move { say(store, name, &[name]).await });
     for outcome in join_all(sessions).await {
         outcome?;
     }
+
     let stored_texts = texts(store, "a").await?;
     same("messages", &stored_texts.len(), &32)?;
     let is_together = |four: &[String]| four.iter().all(|text| *text == four[0]);
@@ -143,8 +146,10 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
                 leasing = Box::pin(store.lease("b"));
                 break;
             }
+
             tokio::task::yield_now().await;
         }
+
         drop(leasing);
         let lease = lease_soon(store, "a").await?;
         let records = vec![message("one"), message("two"), message("three")];
@@ -156,15 +161,18 @@ pub(super) async fn dropped(store: &impl SessionStore) -> Result<()> {
             Some(found) => found.state.messages.len(),
             None => 0,
         };
+
         if now != message_count + 3 && (is_acknowledged || now != message_count) {
             return Err(wrong(format!(
                 "{now} messages after {message_count} and a write of 3 that was dropped after {polls} polls"
             )));
         }
+
         store.append(&lease, vec![message("next")]).await?;
         message_count = load(store, "a").await?.state.messages.len();
         same("after the next write", &message_count, &(now + 1))?;
     }
+
     Ok(())
 }
 
@@ -188,6 +196,7 @@ pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
         if outcome.is_some() || state.title == next.title {
             now = next;
         }
+
         same_state("a save that was dropped", &state, &now)?;
         drop(lease);
 
@@ -201,6 +210,7 @@ pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
             None if forked.is_none() => continue,
             None => return Err(wrong("a fork that was acknowledged is gone")),
         }
+
         let deleted = given_up(store.delete(&id), polls).await?;
         drop(lease_soon(store, &id).await?);
         match store.load(&id).await? {
@@ -211,5 +221,6 @@ pub(super) async fn dropped_wholes(store: &impl SessionStore) -> Result<()> {
             None => {}
         }
     }
+
     Ok(())
 }

@@ -18,6 +18,7 @@ pub(super) async fn listing(store: &impl SessionStore) -> Result<()> {
     for id in ["a", "b", "c"] {
         say(store, id, &["  Hello\n there"]).await?;
     }
+
     same(
         "the last first",
         &ids(store).await?,
@@ -52,6 +53,7 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
         let listed_info = list.iter().find(|info| &*info.id == id);
         listed_info.ok_or_else(|| wrong(format!("session {id:?} is not in the list")))
     };
+
     let (a, b) = (find_info("a")?, find_info("b")?);
     same(
         "messages",
@@ -82,6 +84,7 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
             _ => {}
         }
     }
+
     Ok(())
 }
 
@@ -147,9 +150,11 @@ pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
     for id in ["a", "b", "c"] {
         say(store, id, &["Hi"]).await?;
     }
+
     let hour = Duration::from_secs(3600);
     same("too young", &store.prune(hour).await?, &0)?;
     same("too young", &ids(store).await?.len(), &3)?;
+
     // A coarse clock may return the same time twice.
     tokio::time::sleep(Duration::from_millis(5)).await;
     let lease = store.lease("b").await?;
@@ -170,10 +175,12 @@ pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
             title: None,
             cwd: Some(cwd.into()),
         };
+
         store
             .append(&lease, vec![began_record, message("Hi")])
             .await?;
     }
+
     say(store, "5", &["Hi"]).await?;
     let id = |info: Option<SessionInfo>| info.map(|info| info.id.to_string());
     same("of /a", &id(store.latest("/a").await?), &Some("2".into()))?;
@@ -217,6 +224,7 @@ impl Kept {
             order: Vec::new(),
             token: lease.token(),
         };
+
         drop(lease);
         expected.state.messages = expected.state.messages.human("Named");
         say(store, "gone", &["Hi"]).await?;
@@ -310,6 +318,7 @@ impl Last {
                 return same("removed last", &is_gone, &true);
             }
         };
+
         let session = load(store, id).await?;
         same_state(&format!("{self:?} as the last"), &session.state, &expected)
     }

@@ -102,10 +102,12 @@ where
     let expected = lists::Kept::write(&store).await?;
     let store = reopen(store).await;
     expected.check(&store).await?;
+
     // A session that was read must be writable like a new one.
     expected.go_on(&store).await?;
     let store = reopen(store).await;
     expected.check_gone_on(&store).await?;
+
     // Each operation is checked as the last one before reopening.
     let mut store = store;
     for last in lists::Last::ALL {
@@ -113,6 +115,7 @@ where
         store = reopen(store).await;
         last.check(&store).await?;
     }
+
     Ok(())
 }
 

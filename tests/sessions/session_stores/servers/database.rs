@@ -23,6 +23,7 @@ pub fn on<T: Send>(url: &str, work: impl AsyncFnOnce(&Client) -> T + Send) -> T 
                 done
             })
         });
+
         working.join().unwrap()
     })
 }
@@ -64,11 +65,13 @@ impl Kind for PostgresStore {
     /// In rows that end anywhere.
     fn put(url: &str, prefix: &str, id: &str, bytes: &[u8]) {
         let store = Self::with_options(url, ServerOptions::default().prefix(prefix)).unwrap();
+
         // The tables are made by the first who looks.
         std::thread::scope(|scope| {
             let looking = scope.spawn(|| futures::executor::block_on(store.list()));
             looking.join().unwrap().unwrap();
         });
+
         let size = i64::try_from(bytes.len()).unwrap();
         let sql = format!(
             "insert into {prefix}_sessions (id, size) values ($1, $2)
@@ -85,6 +88,7 @@ impl Kind for PostgresStore {
             at.push(i64::try_from(row * 97).unwrap());
             parts.push(part);
         }
+
         let sql = format!(
             "insert into {prefix}_log (session, at, bytes)
              select $1, * from unnest($2::bigint[], $3::bytea[])"
@@ -126,6 +130,7 @@ async fn real_postgres_reports_missing_rows_as_damage() {
     if !is_there::<PostgresStore>() {
         return;
     }
+
     let space = Space::<PostgresStore>::new();
     for (gone, kept) in [(0, ["b", "c"]), (1, ["a", "c"]), (2, ["a", "b"])] {
         let (store, id) = (space.store(), gone.to_string());
@@ -134,6 +139,7 @@ async fn real_postgres_reports_missing_rows_as_damage() {
             let records = vec![said(text)];
             store.append(&lease, records).await.unwrap();
         }
+
         drop(lease);
         let sql = format!(
             "delete from {0}_log where ctid = (
@@ -168,16 +174,19 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
     if !is_there::<PostgresStore>() {
         return;
     }
+
     let space = Space::<PostgresStore>::new();
     let store = space.store();
     let long = "long ".repeat(2_000);
     let texts = ["a", &long, &long, &long, "e"];
+
     // The end of a log is all of it, or a part.
     for (id, texts) in [("short", &["a", "b", "c"][..]), ("long", &texts[..])] {
         let lease = store.lease(id).await.unwrap();
         for text in texts {
             store.append(&lease, vec![said(text)]).await.unwrap();
         }
+
         drop(lease);
         let log = format!("{}_log", space.prefix);
         let copy = format!("create table {0}_kept as select * from {log}", space.prefix);
@@ -191,12 +200,14 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
             let listed = store.list().await.unwrap();
             let info = listed.iter().find(|info| &*info.id == id).unwrap();
             assert_eq!(info.problem, None, "{id} {gone}");
+
             // What the last record says, unless that is gone: then what can be read.
             let left = if gone + 1 == texts.len() {
                 gone
             } else {
                 texts.len()
             };
+
             assert_eq!(info.messages, left, "{id} {gone}");
             assert!(info.title.is_some() && info.size.is_some(), "{info:?}");
             let back = format!(
@@ -205,6 +216,7 @@ async fn real_postgres_lists_sessions_whose_rows_are_missing() {
             );
             query(&space.url, &back, &[]);
         }
+
         query(
             &space.url,
             &format!("delete from {log} where session = $1"),

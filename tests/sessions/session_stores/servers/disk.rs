@@ -17,6 +17,7 @@ fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
         from.read_line(&mut line).ok().filter(|len| *len > 0)?;
         line[1..].trim_end().parse::<usize>().ok()
     };
+
     let count = number(from)?;
     let mut words = Vec::new();
     for _ in 0..count {
@@ -25,6 +26,7 @@ fn command(from: &mut impl BufRead) -> Option<Vec<String>> {
         word.truncate(word.len() - 2);
         words.push(String::from_utf8_lossy(&word).into_owned());
     }
+
     Some(words)
 }
 
@@ -41,6 +43,7 @@ fn serve(stream: TcpStream, appended: &str, waited: &str, tell: &Sender<String>)
             "EVAL" if words[1].contains("return {") => ("read", "*2\r\n$-1\r\n:0\r\n"),
             _ => ("other", ":1\r\n"),
         };
+
         let _ = tell.send(what.to_owned());
         let _ = to.write_all(answer.as_bytes());
     }

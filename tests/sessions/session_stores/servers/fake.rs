@@ -75,6 +75,7 @@ fn repeat(stream: &mut TcpStream, kind: &str) {
         let _ = stream.write_all(format!("-WRONGPASS you said {heard}\r\n").as_bytes());
         return;
     }
+
     let _ = stream.write_all(b"R\0\0\0\x08\0\0\0\x03");
     let heard = read(stream);
     let heard = String::from_utf8_lossy(&heard[5..heard.len() - 1]).into_owned();
@@ -162,6 +163,7 @@ fn unsupported_postgres_address_is_a_config_error_with_a_hint() {
         assert_eq!(error.kind(), ErrorKind::Config, "{error}");
         assert!(error.text().contains(words), "{error}");
     }
+
     for url in [
         "postgres://user:p%40ss@host/db?options=-c%20a@b",
         "host=a,b hostaddr=127.0.0.1,127.0.0.2 port=1 user=u password=p@s@s",
@@ -179,9 +181,11 @@ async fn missing_password_is_an_auth_error() {
                 "redis" => b"-NOAUTH Authentication required.\r\n",
                 _ => b"R\0\0\0\x08\0\0\0\x03",
             };
+
             let _ = stream.write_all(asks);
             read(stream);
         });
+
         let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), hasty()).unwrap();
         let error = store.list().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Auth, "{kind}: {error}");
@@ -223,11 +227,13 @@ async fn waiting_too_long_for_a_connection_is_a_timeout() {
             .max_retry_time(patience)
             .max_connections(1);
         let store = open(&format!("{kind}://user@127.0.0.1:{port}/0"), options).unwrap();
+
         // Each has the connection for its timeout, so the last waits longer than it may.
         let calls = (0..6).map(|number| {
             let store = &store;
             async move { store.load(&number.to_string()).await.unwrap_err() }
         });
+
         let errors = futures::future::join_all(calls).await;
         let of = |text: &str| errors.iter().filter(|e| e.text().contains(text)).count();
         let waited = of("all 1 connections to");
@@ -236,6 +242,7 @@ async fn waiting_too_long_for_a_connection_is_a_timeout() {
         for error in &errors {
             assert_eq!(error.kind(), ErrorKind::Timeout, "{kind}: {error}");
         }
+
         // Nobody keeps the right to one.
         let again = store.load("again").await.unwrap_err();
         assert!(again.text().contains("does not answer"), "{again}");
@@ -315,6 +322,7 @@ async fn credentials_are_never_sent_without_required_tls() {
                 ("postgres", "?sslmode=verify-full", b"Snonsense"),
             ],
         };
+
         for (scheme, query, answer) in cases {
             let (heard, error) = first_words(scheme, open, answer, query).await;
             let kinds = [ErrorKind::Tls, ErrorKind::Connect];

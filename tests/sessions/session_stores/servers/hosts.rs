@@ -27,6 +27,7 @@ async fn real_postgres_is_reached_by_socket_and_address() {
     let Some(server) = Own::start::<PostgresStore>() else {
         return;
     };
+
     let (folder, port) = (server.folder().display().to_string(), server.port());
     for url in [
         format!("host={folder} port={port} user=kit dbname=postgres"),
@@ -48,7 +49,9 @@ async fn real_postgres_is_found_behind_a_standby() {
     let [Some(standby), Some(primary)] = servers else {
         return;
     };
+
     let url = PostgresStore::url_at(standby.port());
+
     // What a standby says of itself.
     on(&url, async |client| {
         for sql in [
@@ -57,6 +60,7 @@ async fn real_postgres_is_found_behind_a_standby() {
         ] {
             client.execute(sql, &[]).await.unwrap();
         }
+
         let is_set = "show default_transaction_read_only";
         while client
             .query_one(is_set, &[])
@@ -66,6 +70,7 @@ async fn real_postgres_is_found_behind_a_standby() {
             != "on"
         {}
     });
+
     let hasty = ServerOptions::default().max_retry_time(Duration::from_secs(1));
     for random in [
         "",
@@ -79,6 +84,7 @@ async fn real_postgres_is_found_behind_a_standby() {
         );
         is_used(&url, hasty.clone()).await;
     }
+
     let store = PostgresStore::with_options(&url, hasty).unwrap();
     let error = store.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
@@ -105,6 +111,7 @@ async fn real_postgres_makes_each_write_durable() {
     if !is_there::<PostgresStore>() {
         return;
     }
+
     let space = Space::<PostgresStore>::new();
     let (url, prefix, store) = (&space.url, &space.prefix, space.store());
     assert!(store.list().await.unwrap().is_empty());
@@ -114,11 +121,13 @@ async fn real_postgres_makes_each_write_durable() {
              deferrable initially deferred for each row execute function {prefix}_see();"
         )
     };
+
     let run = |sql: String| {
         on(url, async |client| {
             client.batch_execute(&sql).await.unwrap();
         });
     };
+
     // The lease turns it off for the connection; what a transaction ends with is seen.
     run([
         format!(
@@ -147,6 +156,7 @@ async fn real_postgres_makes_each_write_durable() {
             rows
         })
     };
+
     let on_disk = |names: &[&str]| -> Vec<(String, String)> {
         let name = |name: &&str| (name.replace(' ', &format!("{prefix}_")), "on".to_owned());
         names.iter().map(name).collect()

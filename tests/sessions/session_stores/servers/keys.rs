@@ -86,6 +86,7 @@ async fn real_redis_reports_an_evicted_log_as_corrupt() {
     if !is_there::<RedisStore>() {
         return;
     }
+
     let space = Space::<RedisStore>::new();
     let store = space.store();
     let lease = store.lease("a").await.unwrap();
@@ -104,6 +105,7 @@ async fn real_redis_reports_an_evicted_log_as_corrupt() {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.text().contains("evicted"), "{error}");
     }
+
     let list = store.list().await.unwrap();
     assert!(list[0].problem.is_some(), "{list:?}");
     assert!(store.delete("a").await.unwrap());
@@ -116,11 +118,13 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
     let Some(server) = Own::start::<RedisStore>() else {
         return;
     };
+
     let url = RedisStore::url_at(server.port());
     let allow = |bytes: u32| {
         let mut set = cmd("CONFIG");
         ask::<()>(&url, set.arg("SET").arg("maxmemory").arg(bytes));
     };
+
     let short = ServerOptions::default().lease_time(Duration::from_secs(1));
     let holder = RedisStore::with_options(&url, short).unwrap();
     let leases = ["a", "b", "c"].map(async |id| {
@@ -128,6 +132,7 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
         holder.append(&lease, vec![said("one")]).await.unwrap();
         lease
     });
+
     let [a, b, c] = futures::future::join_all(leases).await.try_into().unwrap();
     drop((a, b));
     allow(1);
@@ -137,11 +142,13 @@ async fn real_redis_without_memory_allows_reads_and_deletes() {
     assert_eq!(store.list().await.unwrap().len(), 3);
     let found = store.load("a").await.unwrap().unwrap();
     assert_eq!(found.state.messages.len(), 1);
+
     // Each waits for a fifth of a second, longer than the lease together.
     for _ in 0..8 {
         let busy = store.delete("c").await.unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::SessionBusy, "{busy}");
     }
+
     assert!(store.delete("a").await.unwrap());
     assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 1);
     allow(0);
@@ -163,6 +170,7 @@ async fn unix_socket_with_a_full_backlog_is_a_timeout() {
     while let Ok(stream) = tokio::net::UnixStream::connect(&path).await {
         waiting.push(stream);
     }
+
     let hasty = ServerOptions::default()
         .timeout(Duration::from_millis(200))
         .max_retry_time(Duration::from_millis(100));

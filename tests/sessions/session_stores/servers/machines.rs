@@ -71,11 +71,13 @@ async fn store_passes_the_suite<K: Kind>() {
         made.lock().unwrap().push(part);
         store
     };
+
     let reopen = |store: K| {
         drop(store);
         let part = made.lock().unwrap().last().unwrap().clone();
         async move { part.store() }
     };
+
     conformance::session_store(make, reopen).await.unwrap();
 }
 
@@ -93,6 +95,7 @@ async fn lease_excludes_other_machines<K: Kind>() {
     ] {
         assert_eq!(kind, ErrorKind::SessionBusy);
     }
+
     one.append(&lease, vec![said("one")]).await.unwrap();
     assert_eq!(two.prune(Duration::ZERO).await.unwrap(), 0);
     assert_eq!(texts(&two, "a").await, ["one"]);
@@ -102,6 +105,7 @@ async fn lease_excludes_other_machines<K: Kind>() {
         drop(one.lease("turns").await.unwrap());
         say_in(&two, "turns", &round.to_string()).await;
     }
+
     drop(lease);
     let lease = two.lease("a").await.unwrap();
     assert!(
@@ -123,12 +127,14 @@ async fn expired_lease_is_taken_over_and_its_writes_are_conflicts<K: Kind>() {
         let before = texts(&one, id).await;
         let paused = one.lease(id).await.unwrap();
         space.expire(id);
+
         // Whoever takes it shuts the other out, also without writing.
         drop(two.lease(id).await.unwrap());
         let writes = !before.is_empty();
         if !writes {
             say_in(&two, id, "two").await;
         }
+
         let late = one.append(&paused, vec![said("late")]).await.unwrap_err();
         assert_eq!(late.kind(), ErrorKind::Conflict, "{id}: {late}");
         let save = one.save(&paused, &Default::default()).await.unwrap_err();
@@ -143,6 +149,7 @@ async fn expired_lease_is_taken_over_and_its_writes_are_conflicts<K: Kind>() {
         say_in(&one, id, "next").await;
         assert_eq!(texts(&two, id).await.last().unwrap(), "next");
     }
+
     // Deleted and begun anew, just as long.
     say_in(&one, "again", "same").await;
     let paused = one.lease("again").await.unwrap();
@@ -194,6 +201,7 @@ async fn stores_with_different_prefixes_are_separate<K: Kind>() {
             say_in(&part.store(), id, &part.prefix).await;
         }
     }
+
     for part in &parts {
         let store = part.store();
         let list = store.list().await.unwrap();
@@ -202,6 +210,7 @@ async fn stores_with_different_prefixes_are_separate<K: Kind>() {
             assert_eq!(texts(&store, &info.id).await, [&*part.prefix]);
         }
     }
+
     let held = parts[0].store().lease("x").await.unwrap();
     drop(parts[1].store().lease("x").await.unwrap());
     assert_eq!(parts[1].store().prune(Duration::ZERO).await.unwrap(), 3);
@@ -238,6 +247,7 @@ async fn layout_of_a_newer_version_is_left_unchanged<K: Kind>() {
         assert_eq!(error.kind(), ErrorKind::VersionTooNew, "{error}");
         assert!(error.text().contains("version 2"), "{error}");
     }
+
     assert_eq!(K::log(&space.url, &space.prefix, "a"), before);
 }
 
@@ -263,6 +273,7 @@ async fn released_leases_and_deleted_sessions_leave_no_rows<K: Kind>() {
     assert!(store.load("b").await.unwrap().is_none());
     say_in(&store, "b", "one").await;
     assert!(store.delete("b").await.unwrap());
+
     // Dropping the store gives back what it holds.
     drop(store);
     assert_eq!(K::count(&space.url, &space.prefix), before);
@@ -284,6 +295,7 @@ async fn few_connections_serve_many_sessions<K: Kind>() {
             }
         }
     });
+
     futures::future::join_all(writes).await;
     for info in store.list().await.unwrap() {
         assert_eq!(texts(&store, &info.id).await, ["one", "two"]);
@@ -310,12 +322,14 @@ fn other_process<K: Kind>(test: &str, folder: &Path) -> Option<(Child, Lines)> {
         working.join().unwrap();
         return None;
     }
+
     let is_redis = K::VARIABLE.ends_with("REDIS");
     let module = if is_redis {
         "real_redis"
     } else {
         "real_postgres"
     };
+
     let mut child = child(&test.replace("KIND", module), folder);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().contains("@wrote")));
@@ -328,11 +342,13 @@ async fn write_of_a_resumed_process_with_an_expired_lease_is_a_conflict<K: Kind>
     let Some((mut child, lines)) = other_process::<K>(test, folder.path()) else {
         return;
     };
+
     let store = <Real<K> as Place>::open(folder.path());
     let signal = |name: &str| {
         let mut kill = std::process::Command::new("kill");
         kill.args([name, &child.id().to_string()]).status().unwrap();
     };
+
     signal("-STOP");
     let lease = lease_soon(&store, "s").await;
     store.append(&lease, vec![said("second")]).await.unwrap();
@@ -352,6 +368,7 @@ async fn lease_of_a_killed_process_expires<K: Kind>() {
     let Some((mut child, _lines)) = other_process::<K>(test, folder.path()) else {
         return;
     };
+
     let store = <Real<K> as Place>::open(folder.path());
     let busy = store.lease("s").await.unwrap_err();
     assert_eq!(busy.kind(), ErrorKind::SessionBusy);
@@ -401,6 +418,7 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<K: Kind>() {
             assert!(error.text().contains(part), "{part}: {error}");
         }
     }
+
     assert_eq!(K::log(&space.url, &space.prefix, "a"), log);
     let lease = small.lease("b").await.unwrap();
     let error = small.append(&lease, vec![said(&text)]).await.unwrap_err();

@@ -60,12 +60,14 @@ impl Own {
             eprintln!("skipped: the programs of the server or openssl are not on this machine");
             return None;
         };
+
         let path = folder.path().to_owned();
         let start: Start = Box::new(move |port| {
             let mut command = start(port);
             K::secure(&mut command, &path, port);
             command
         });
+
         Some(Self::with(folder, start))
     }
 
@@ -106,9 +108,11 @@ impl Own {
             {
                 *child = Some((self.0.start)(self.0.port).spawn().unwrap());
             }
+
             if TcpStream::connect(("127.0.0.1", self.0.port)).is_ok() {
                 return;
             }
+
             assert!(began.elapsed() < LONGEST, "the server does not start");
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -154,6 +158,7 @@ fn certify(folder: &Path) -> bool {
         command.args(arguments.split(' ')).current_dir(folder);
         command.status().is_ok_and(|status| status.success())
     };
+
     let new = "-newkey rsa:2048 -nodes -days 2";
     let is_made = openssl(&format!(
         "req -x509 {new} -keyout ca-key.pem -out ca.pem -subj /CN=tests"
@@ -229,12 +234,14 @@ impl Startable for agentcore::session::PostgresStore {
         folders.extend(path());
         let initdb = find("initdb", folders.clone())?;
         let program = find("postgres", folders)?;
+
         // It does not run as root, but as the user that its package made.
         let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
         let as_user = move |program: &Path| {
             if !is_root {
                 return Command::new(program);
             }
+
             let mut command = Command::new("setpriv");
             command
                 .args([
@@ -248,6 +255,7 @@ impl Startable for agentcore::session::PostgresStore {
                 .current_dir("/");
             command
         };
+
         if is_root {
             let owned = quiet(Command::new("chown"))
                 .arg("postgres")
@@ -257,6 +265,7 @@ impl Startable for agentcore::session::PostgresStore {
                 return None;
             }
         }
+
         let data = folder.join("data");
         let mut make = quiet(as_user(&initdb));
         make.arg("-D")

@@ -67,15 +67,18 @@ impl Proxy {
             told: Arc::default(),
             is_slow: Arc::default(),
         };
+
         let at = if user.is_empty() { "" } else { "@" };
         let url = format!("{head}://{user}{at}127.0.0.1:{}/{tail}", proxy.port);
         let (all, server) = (proxy.clone(), server.to_owned());
+
         // It ends with the process.
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 all.connect(client.unwrap(), TcpStream::connect(&server).unwrap());
             }
         });
+
         (proxy, url)
     }
 
@@ -114,16 +117,19 @@ impl Proxy {
                     },
                     None => {}
                 }
+
                 proxy.carry();
                 if to.write_all(&bytes[..len]).is_err() {
                     break;
                 }
             }
+
             let _ = from.shutdown(Shutdown::Both);
             if !is_lost.load(Ordering::SeqCst) {
                 let _ = to.shutdown(Shutdown::Both);
             }
         });
+
         let proxy = self.clone();
         std::thread::spawn(move || {
             let (mut from, mut to) = (server, client);
@@ -135,6 +141,7 @@ impl Proxy {
                     break;
                 }
             }
+
             let _ = from.shutdown(Shutdown::Both);
             let _ = to.shutdown(Shutdown::Both);
         });
@@ -174,6 +181,7 @@ async fn repeated_requests_write_nothing_twice<K: Kind>() {
             assert!(proxy.was_lost(), "{lost:?} {text}");
             store.append(&lease, vec![said("and on")]).await.unwrap();
         }
+
         drop(lease);
         let expected = [
             "first words",
@@ -187,6 +195,7 @@ async fn repeated_requests_write_nothing_twice<K: Kind>() {
         let mut torn = K::log(&space.url, &space.prefix, id);
         torn.extend_from_slice(b"torn words");
         K::put(&space.url, &space.prefix, id, &torn);
+
         // It is put aside with the same words.
         proxy.lose(lost, "torn words");
         drop(store.lease(id).await.unwrap());
@@ -210,8 +219,10 @@ async fn repeated_requests_set_damage_aside_once<K: Kind>() {
         for text in ["one", "two words", "three", "four words", "five"] {
             store.append(&lease, vec![said(text)]).await.unwrap();
         }
+
         drop(lease);
         let text = String::from_utf8(K::log(&space.url, &space.prefix, id)).unwrap();
+
         // As long as before, and twice of the same kind.
         let damaged = text.replace("two", "t*o").replace("four", "f*ur");
         K::put(&space.url, &space.prefix, id, damaged.as_bytes());
@@ -220,6 +231,7 @@ async fn repeated_requests_set_damage_aside_once<K: Kind>() {
         } else {
             "commit"
         };
+
         proxy.lose(lost, last);
         let lease = store.lease(id).await.unwrap();
         assert!(proxy.was_lost());
@@ -249,8 +261,10 @@ async fn writes_survive_lost_requests_and_responses<K: Kind>() {
             1 => proxy.lose(Lost::Answer, text),
             _ => {}
         }
+
         store.append(&lease, vec![said(text)]).await.unwrap();
     }
+
     drop(lease);
     assert_eq!(texts(&space.store(), "s").await, all);
 }
@@ -266,6 +280,7 @@ async fn list_reads_many_sessions_per_request<K: Kind>() {
         let lease = store.lease(&id).await.unwrap();
         store.append(&lease, vec![said(text)]).await.unwrap();
     }
+
     let before = proxy.heard.load(Ordering::SeqCst);
     let list = store.list().await.unwrap();
     let heard = proxy.heard.load(Ordering::SeqCst) - before;
@@ -275,6 +290,7 @@ async fn list_reads_many_sessions_per_request<K: Kind>() {
         assert_eq!((info.messages, &info.problem), (1, &None), "{info:?}");
         assert!(info.title.as_ref().unwrap().starts_with("words"));
     }
+
     assert!(heard < 60, "{heard} requests for 120 sessions");
 }
 
@@ -282,6 +298,7 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
     let space = Space::<K>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let store = K::open(&url, space.options()).unwrap();
+
     // As a fork writes it: all at once.
     let long = "long ".repeat(2_000);
     let mut records: Vec<_> = (0..300).map(|_| said(&long)).collect();
@@ -290,6 +307,7 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
         let lease = store.lease(id).await.unwrap();
         store.append(&lease, records.clone()).await.unwrap();
     }
+
     let before = proxy.told.load(Ordering::SeqCst);
     let list = store.list().await.unwrap();
     let told = proxy.told.load(Ordering::SeqCst) - before;
@@ -297,6 +315,7 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
         assert_eq!((info.messages, &info.problem), (301, &None), "{info:?}");
         assert!(info.size.unwrap() > 3_000_000, "{info:?}");
     }
+
     assert_eq!(list.len(), 3);
     assert!(told < 200_000, "{told} bytes for three ends");
 }
@@ -324,6 +343,7 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
     if !super::is_there::<PostgresStore>() {
         return;
     }
+
     let space = Space::<PostgresStore>::new();
     let (proxy, url) = Proxy::start(&space.url);
     let hasty = space
@@ -338,6 +358,7 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
     let mut torn = PostgresStore::log(&space.url, &space.prefix, "a");
     torn.extend_from_slice(b"torn words");
     PostgresStore::put(&space.url, &space.prefix, "a", &torn);
+
     // Said while the lock is held.
     proxy.lose(Lost::Machine, "torn words");
     let gone = store.lease("a").await.unwrap_err();
@@ -350,6 +371,7 @@ async fn real_postgres_releases_locks_of_a_lost_connection() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}"),
         }
     };
+
     other.append(&lease, vec![said("two")]).await.unwrap();
     drop(lease);
     assert_eq!(texts(&other, "a").await, ["one", "two"]);
@@ -363,6 +385,7 @@ async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
     let Some(server) = Own::start::<RedisStore>() else {
         return;
     };
+
     let direct = RedisStore::url_at(server.port());
     let (proxy, url) = Proxy::start(&direct);
     let store = RedisStore::open(url).unwrap();
@@ -373,6 +396,7 @@ async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
             .find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
         count.unwrap().trim().parse::<usize>().unwrap()
     };
+
     let is_leased = || ask::<bool>(&direct, redis::cmd("EXISTS").arg("agentcore:lease:a"));
     let mut counts = Vec::new();
     for lost in [None, Some("wanted")] {
@@ -384,11 +408,14 @@ async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
         if let Some(mark) = lost {
             proxy.lose(Lost::Answer, mark);
         }
+
         assert!(store.delete("a").await.unwrap());
         assert!(proxy.was_lost());
         counts.push(writes() - before);
     }
+
     assert!(counts[1] > counts[0], "{counts:?}");
+
     // All of it is cut off, and the answer is lost.
     counts.clear();
     for lost in [None, Some("cut == 0")] {
@@ -398,10 +425,12 @@ async fn real_redis_repeats_a_write_to_wait_for_the_disk() {
         if let Some(mark) = lost {
             proxy.lose(Lost::Answer, mark);
         }
+
         drop(store.lease("a").await.unwrap());
         assert!(proxy.was_lost());
         while is_leased() {}
         counts.push(writes() - before);
     }
+
     assert!(counts[1] > counts[0], "{counts:?}");
 }

@@ -47,6 +47,7 @@ fn model() -> StrictModel<FunctionModel> {
         if done == TURNS {
             return vec![Ok(ModelEvent::Text("Done.".into()))];
         }
+
         let id = format!("call_{done}");
         vec![Ok(ModelEvent::ToolCall(ToolCall::new(
             id,
@@ -60,6 +61,7 @@ async fn run_continues_when_its_server_is_killed_and_restarted<K: Startable>() {
     let Some(server) = Own::start::<K>() else {
         return;
     };
+
     let url = K::url_at(server.port());
     let patient = ServerOptions::default().max_retry_time(Duration::from_secs(120));
     let store = K::open(&url, patient.clone()).unwrap();
@@ -72,8 +74,10 @@ async fn run_continues_when_its_server_is_killed_and_restarted<K: Startable>() {
             let server = killed.clone();
             std::thread::spawn(move || server.restart());
         }
+
         async move { format!("did {number}") }
     });
+
     let agent = AgentBuilder::new(model())
         .tool(act)
         .store(store)
@@ -87,6 +91,7 @@ async fn run_continues_when_its_server_is_killed_and_restarted<K: Startable>() {
     assert!(stored.damage.is_empty(), "{:?}", stored.damage);
     assert_eq!(stored.state.messages, output.messages);
     assert_eq!(stored.state.messages.len(), 2 * TURNS + 2, "nothing twice");
+
     // Given back a moment later.
     while let Err(error) = other.lease("s").await {
         assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}");
@@ -97,6 +102,7 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
     let Some(server) = Own::start::<K>() else {
         return;
     };
+
     let url = K::url_at(server.port());
     let patient = ServerOptions::default().max_retry_time(Duration::from_secs(120));
     let other = K::open(&url, patient).unwrap();
@@ -112,6 +118,7 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::SessionBusy, "{error}"),
         }
     };
+
     server.kill();
     let mut expected = vec!["one"];
     for _ in 0..2 {
@@ -122,6 +129,7 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
                 Ok(()) => expected.push("two"),
             }
         };
+
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(error.is_retryable());
         let text = error.text();
@@ -131,13 +139,16 @@ async fn unreachable_server_is_an_error_and_loses_no_write<K: Startable>() {
         );
         assert!(text.contains("run the session again"), "{text}");
     }
+
     server.restart();
     let patience = Instant::now();
+
     // While it starts, and then: none of the writes that failed is there.
     while let Err(error) = store.append(&lease, vec![said("three")]).await {
         assert_eq!(error.kind(), ErrorKind::Connect, "{error}");
         assert!(patience.elapsed() < Duration::from_secs(60));
     }
+
     drop(lease);
     let found = other.load("s").await.unwrap().unwrap();
     let texts: Vec<_> = found.state.messages.iter().map(|m| m.text()).collect();

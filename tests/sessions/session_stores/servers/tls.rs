@@ -21,9 +21,11 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
             say(&format!("{} stored", found.state.messages.len()));
         });
     }
+
     let Some(server) = Own::start_secure::<K>() else {
         return;
     };
+
     let url = K::secure_url_at(server.port());
     let store = K::open(&url, ServerOptions::default()).unwrap();
     let distrusted = runtime().block_on(store.list()).unwrap_err();
@@ -43,8 +45,10 @@ fn is_trusted_by_its_certificate<K: Startable>(test: &str) {
             String::from_utf8_lossy(&told).into_owned(),
         )
     };
+
     let (is_fine, told) = run(&url);
     assert!(is_fine && told.contains("@1 stored"), "{told}");
+
     // The certificate is for another name.
     let (is_fine, told) = run(&url.replace("localhost", "127.0.0.1"));
     assert!(!is_fine && told.contains("[Tls]"), "{told}");
