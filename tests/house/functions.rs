@@ -31,11 +31,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "settings of a connection, one after the other",
     ),
     (
-        "src/session/postgres/schema.rs",
-        "new",
-        "the text of every SQL statement",
-    ),
-    (
         "src/session/record.rs",
         "deserialize",
         "a table of the kinds of a record",
