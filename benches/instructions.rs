@@ -349,9 +349,10 @@ enum Meter {
 }
 
 fn table(words: &[&str]) {
-    let meter = match words.contains(&"callgrind") {
-        true => Meter::Callgrind,
-        false => Meter::Cpu,
+    let meter = if words.contains(&"callgrind") {
+        Meter::Callgrind
+    } else {
+        Meter::Cpu
     };
 
     // `cargo bench` says `--bench`; without it this is a test that everything works.

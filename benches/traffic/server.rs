@@ -124,9 +124,10 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
             .unwrap_or_default()
             .parse()
             .map_err(io::Error::other)?;
-        let dialect = match path.ends_with("/messages") {
-            true => Dialect::Anthropic,
-            false => Dialect::OpenAi,
+        let dialect = if path.ends_with("/messages") {
+            Dialect::Anthropic
+        } else {
+            Dialect::OpenAi
         };
 
         answer(&mut stream, &shared, reply, dialect).await?;

@@ -63,7 +63,7 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
         if is_escaped(c) {
             let _ = write!(shown, "{}", c.escape_default());
         } else {
-            shown.push(c)
+            shown.push(c);
         }
     }
     shown

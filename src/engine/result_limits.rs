@@ -85,9 +85,9 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
         let len = part_len(part);
         if let Part::Text(text) = part {
             if is_cut {
-                *text = String::new()
+                *text = String::new();
             } else {
-                is_cut = cut_bytes(text, size, remaining, max_bytes)
+                is_cut = cut_bytes(text, size, remaining, max_bytes);
             }
         } else if is_cut || len > remaining {
             *part = Part::Text(left_out(part, max_bytes));

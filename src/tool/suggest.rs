@@ -118,7 +118,7 @@ fn common_words(a: &[String], b: &[String]) -> Option<usize> {
         _ => !shorter.is_empty() && shared_words.len() == shorter.len(),
     };
 
-    let is_near = if shared_words.iter().any(|word| is_significant(word)) {
+    let is_near = if shared_words.iter().any(is_significant) {
         is_majority || is_part()
     } else {
         shorter.len() == 1 && is_part()

@@ -191,9 +191,9 @@ fn lines(matches: &GrepMatches, numbers: bool, has_context: bool) -> String {
                 rows.push(format_args!(
                     "{path}{mark}{}{mark}{}",
                     line.number, line.text
-                ))
+                ));
             } else {
-                rows.push(format_args!("{path}{mark}{}", line.text))
+                rows.push(format_args!("{path}{mark}{}", line.text));
             }
         }
     }

@@ -151,9 +151,9 @@ impl Search {
 
     fn warn(&mut self, text: String) {
         if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(text)
+            self.warnings.push(text);
         } else {
-            self.suppressed_warnings += 1
+            self.suppressed_warnings += 1;
         }
     }
 

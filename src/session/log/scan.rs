@@ -246,9 +246,9 @@ impl<'a> Scanner<'a> {
     fn extend(&mut self, bytes: &[u8]) {
         self.line_len += bytes.len();
         if self.line_len <= MAX_LINE {
-            self.line.extend_from_slice(bytes)
+            self.line.extend_from_slice(bytes);
         } else {
-            self.line = Vec::new()
+            self.line = Vec::new();
         }
     }
 
@@ -275,9 +275,9 @@ impl<'a> Scanner<'a> {
 
         let (end, record) = (self.scan.end, strip(line));
         if line.is_empty() {
-            self.damaged(at, next - at)
+            self.damaged(at, next - at);
         } else {
-            self.read(at, record, next)?
+            self.read(at, record, next)?;
         }
 
         if self.scan.end != end {

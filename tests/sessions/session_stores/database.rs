@@ -467,9 +467,9 @@ async fn random_database_damage_is_reported_and_never_mixes_sessions() {
             let at = random.usize(100..damaged.len());
             let until = (at + random.usize(1..300)).min(damaged.len());
             if random.bool() {
-                damaged[at] ^= 1 << random.u8(..8)
+                damaged[at] ^= 1 << random.u8(..8);
             } else {
-                damaged[at..until].fill(0)
+                damaged[at..until].fill(0);
             }
         }
 

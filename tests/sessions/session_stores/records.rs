@@ -130,9 +130,9 @@ fn changed(before: &AgentState, random: &mut fastrand::Rng) -> AgentState {
             let files = Arc::make_mut(&mut state.files);
             let path = random.u8(..3).to_string();
             if random.bool() {
-                drop(files.insert(path.into(), number.to_string().into()))
+                drop(files.insert(path.into(), number.to_string().into()));
             } else {
-                drop(files.remove(&*path))
+                drop(files.remove(&*path));
             }
         }
         5 => state.title = random.bool().then(|| number.to_string().into()),

@@ -265,9 +265,9 @@ async fn lost_checkpoint_file_is_created_again_within_a_message() {
             let path = path.clone();
             async move {
                 if removed {
-                    fs::remove_file(path)?
+                    fs::remove_file(path)?;
                 } else {
-                    fs::write(&path, [b"?", &fs::read(&path)?[..]].concat())?
+                    fs::write(&path, [b"?", &fs::read(&path)?[..]].concat())?;
                 }
 
                 Ok::<_, BoxError>("lost")

@@ -21,9 +21,9 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
         let session = StoredSession::new(full("a"));
         let outcome = other.create("a", session).await;
         if is_written {
-            same("made by the other", &outcome.is_err(), &true)?
+            same("made by the other", &outcome.is_err(), &true)?;
         } else {
-            fails("made by the other", outcome, busy)?
+            fails("made by the other", outcome, busy)?;
         }
 
         if is_written {
