@@ -10,7 +10,7 @@ const DATED: &[(&str, &str)] = &[
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
     ("src/providers/status.rs", "`retry-after` may be a date"),
-    ("src/session/log/open.rs", "records have dates"),
+    ("src/session/log/open_log.rs", "records have dates"),
     (
         "src/session/session_store.rs",
         "the example of a store has dates",
