@@ -314,7 +314,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 32 MiB,
+    /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 16 MiB,
     /// 1,000 tool calls, 10,000 content blocks. A run whose model exceeds one ends with an error.
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
         self.settings.response_limits = limits;
@@ -328,10 +328,11 @@ impl AgentBuilder {
     }
 
     /// Sets the limit of a tool result in bytes, for its content, its display text and its details,
-    /// each on its own. Defaults to 16 MiB, and is at least 1 KiB.
+    /// each on its own. Defaults to 8 MiB, and is at least 1 KiB.
     ///
-    /// Text beyond it is cut with a note, media that does not fit is replaced by an error text, and
-    /// details are removed, before hooks see the result and again after them.
+    /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the limit
+    /// is cut with a note, media that does not fit is replaced by an error text, and details are
+    /// removed, before hooks see the result and again after them.
     ///
     /// The results of one answer's calls are kept until the last call ends: together they may have
     /// twice as much, in equal shares.
@@ -340,25 +341,21 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the limit of JSON values in a history: in the arguments of calls and in the details of
-    /// results. Defaults to 150,000.
+    /// Sets the limit of a history in bytes: of answers and results together. Defaults to 24 MiB.
     ///
-    /// A call has 2 to 20 values as a rule, the details of an edit 4, those of a search 4 for each
-    /// match. In memory a value takes 32 to 650 bytes. Counted are the messages that the run adds,
-    /// and those before it that no summary covers. An answer that exceeds the limit ends the run
-    /// with [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs.
-    /// Details take up to one half; what is over that is removed from results, with a warning. A
+    /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
+    /// control character up to six; JSON values in calls and details, and all that surrounds a text,
+    /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Inputs of
+    /// the caller do not count, nor do messages that a summary covers, unless this run added them.
+    ///
+    /// An answer that exceeds the limit ends the run with
+    /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its text
+    /// stays, up to one half of what was left. Results are cut before that, as by
+    /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
     /// compactor is asked for a summary when three quarters are used, a third of it before the run.
-    pub fn max_history_values(mut self, values: usize) -> Self {
-        self.limits.max_history_values = values;
-        self
-    }
-
-    /// Sets the limit of bytes in a history: of answers and results, counted as for
-    /// [`max_history_values`](Self::max_history_values). Defaults to 64 MiB.
     ///
-    /// An answer that exceeds it ends the run in the same way, and its text stays as far as it fits.
-    /// Results are cut as by [`max_result_bytes`](Self::max_result_bytes).
+    /// The runs within calls of this run share its limit, with their answers in progress; each is
+    /// held to that of its own agent as well.
     pub fn max_history_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_history_bytes = bytes;
         self

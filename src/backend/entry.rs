@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
+#[cfg(feature = "fs")]
+use std::io;
 use std::time::SystemTime;
 
 /// One thing in a folder.
@@ -150,8 +152,44 @@ impl ContentHash {
         }
     }
 
+    /// The fingerprint of the content that `reader` gives, read piece by piece.
+    #[cfg(feature = "fs")]
+    pub(super) fn of_reader(mut reader: impl io::Read) -> io::Result<Self> {
+        let mut hasher = DefaultHasher::new();
+        let mut len = 0;
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            match reader.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => {
+                    hasher.write(&piece[..read]);
+                    len += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+
+        let sum = hasher.finish();
+        Ok(Self { len, sum })
+    }
+
     /// The size of the content in bytes.
     pub fn size(&self) -> u64 {
         self.len
+    }
+}
+
+#[cfg(all(test, feature = "fs"))]
+mod tests {
+    use super::ContentHash;
+
+    #[test]
+    fn content_read_piece_by_piece_has_the_same_fingerprint() {
+        for len in [0, 1, 65_535, 65_536, 200_001] {
+            let content: Vec<u8> = (0..len).map(|n: u32| n as u8).collect();
+            let hash = ContentHash::of_reader(&content[..]).unwrap();
+            assert_eq!(hash, ContentHash::of(&content), "{len}");
+        }
     }
 }

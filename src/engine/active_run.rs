@@ -10,6 +10,7 @@ use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
     ExitReason, MAX_DEPTH, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop,
+    TreeLimits,
 };
 use crate::tool::{BackgroundTasks, check_name};
 use crate::util::sync::lock;
@@ -47,12 +48,11 @@ pub(crate) struct RunRequest {
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let tasks = BackgroundTasks::limited(request.config.limits.max_result_bytes);
-    let loads = request
-        .parent
-        .as_ref()
-        .map(|call| call.run().shared().loads.clone())
-        .unwrap_or_default();
-    let shared = Shared::new(request.session_id.clone(), call, tasks, loads);
+    let tree = match &request.parent {
+        Some(call) => call.run().shared().tree.clone(),
+        None => TreeLimits::new(request.config.limits.max_history_bytes),
+    };
+    let shared = Shared::new(request.session_id.clone(), call, tasks, tree);
     let shared = Arc::new(shared);
     // Boxed: each future that takes it by value would reserve its size.
     let driving = drive(Box::new(request), shared.clone());

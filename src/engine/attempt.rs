@@ -10,13 +10,15 @@ use crate::model::{
     Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter,
     Taps, truncated_stream,
 };
-use crate::run::{Reservation, RunContext};
+use crate::run::{PoolShare, Reservation, RunContext};
 use crate::util::Pace;
+use crate::util::json_size::{escaped_len, escaped_prefix};
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
 use super::answer_redactor::redacting;
 use super::attempt_view::AttemptView;
+use super::history_size::check_pool;
 use super::sanitize;
 use super::usage::record_partial_usage;
 
@@ -29,6 +31,8 @@ struct AttemptRecord<'a> {
     reservation: &'a Reservation,
     fold: ResponseFold,
     meter: ResponseMeter,
+    /// The memory of the answer so far.
+    share: PoolShare,
     is_begun: bool,
     /// True once the model of the current attempt has sent an event.
     has_events: bool,
@@ -49,7 +53,7 @@ impl AttemptRecord<'_> {
             return Ok(false);
         };
 
-        let outcome = self.meter.count(&mut event);
+        let outcome = self.count(&mut event);
 
         // Of a text that exceeds a limit, the part that fits is still folded below; any other event
         // is not.
@@ -83,6 +87,29 @@ impl AttemptRecord<'_> {
         }
 
         outcome.map(|()| !is_last)
+    }
+
+    /// Counts an event against the limits of the answer, and of what all answers and histories of
+    /// the run's tree take together. Answers to hooks, such as summaries, do not join a history, and
+    /// one may be what makes room.
+    fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
+        self.meter.count(event)?;
+        self.share.set(self.meter.memory());
+        if !self.request.is_visible() {
+            return Ok(());
+        }
+
+        let pool = self.share.pool();
+        let outcome = check_pool(pool, 0);
+        if outcome.is_err()
+            && let ModelEvent::Text(text) = event
+        {
+            let excess = pool.used().saturating_sub(pool.max_bytes());
+            let fitting_len = escaped_len(text).saturating_sub(excess);
+            text.truncate(escaped_prefix(text, fitting_len).len());
+        }
+
+        outcome
     }
 
     fn note_received(&mut self, event: &ModelEvent) {
@@ -175,6 +202,7 @@ pub(super) async fn attempt(
         reservation,
         fold: ResponseFold::new(),
         meter: ResponseMeter::new(request.response_limits()),
+        share: cx.shared().tree.histories.share(),
         is_begun: false,
         has_events: false,
         unfinished: 0,

@@ -66,9 +66,7 @@ pub(crate) struct Limits {
     pub(crate) max_turns: u32,
     pub(crate) parallel_tools: usize,
     pub(crate) max_result_bytes: usize,
-    /// In calls and in details of results.
-    pub(crate) max_history_values: usize,
-    /// In answers and results.
+    /// In answers and results, of a run and the runs within its calls.
     pub(crate) max_history_bytes: usize,
     pub(crate) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.
@@ -87,10 +85,8 @@ impl Default for Limits {
         Self {
             max_turns: 100,
             parallel_tools: 8,
-            max_result_bytes: 16 * 1024 * 1024,
-            // 650 bytes each at most, so 93 MiB.
-            max_history_values: 150_000,
-            max_history_bytes: 64 * 1024 * 1024,
+            max_result_bytes: 8 * 1024 * 1024,
+            max_history_bytes: 24 * 1024 * 1024,
             tool_timeout: Duration::from_secs(120),
             source_timeout: Duration::from_secs(30),
             unanswered: OnUnanswered::Deny,

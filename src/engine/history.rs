@@ -270,10 +270,9 @@ impl History {
         self.show_results(messages.collect(), program_data);
     }
 
-    /// Counts results that joined the history since it was counted.
-    pub(super) fn count(&mut self, results: &[ToolResult]) {
-        let messages = results.iter().cloned().map(Message::Tool).map(Arc::new);
-        let messages: Vec<_> = messages.collect();
+    /// Counts a result that joined the history since it was counted.
+    pub(super) fn count(&mut self, result: &ToolResult) {
+        let messages = [Arc::new(Message::Tool(result.clone()))];
         self.size.add(&**self.cx.token_counter(), &messages);
         self.memory.add(&messages);
     }

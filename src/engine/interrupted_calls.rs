@@ -32,9 +32,9 @@ impl ActiveRun {
         for open in open {
             let result = self.result_of(&open, &mut rerun.interrupted).await;
             self.replace_result(&open, &result);
+            self.history.count(&result);
             rerun.results.push(result);
         }
-        self.history.count(&rerun.results);
         rerun
     }
 

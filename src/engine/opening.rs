@@ -244,7 +244,8 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let compaction = state.compaction.as_ref();
     size.restart(counter, &state.messages, compaction);
     let covered = compaction.map_or(0, |made| made.through_message);
-    let memory = HistorySize::new(&config.limits, &state.messages, covered);
+    let pool = &cx.shared().tree.histories;
+    let memory = HistorySize::new(&config.limits, pool, &state.messages, covered);
     let call_ids = CallIds::of(&state.messages);
     cx.set_state(state);
     tools.build(config, cx);

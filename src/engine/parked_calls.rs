@@ -29,7 +29,6 @@ impl ActiveRun {
         let mut results = Vec::new();
         let outcome = self.decide(pending, decisions, &mut results).await;
         // Also after an error: these calls have run.
-        self.history.count(&results);
         self.history.show_earlier_results(results);
         let exit = outcome?;
         let has_pending = self.cx.state(|state| !state.pending.is_empty());
@@ -76,6 +75,7 @@ impl ActiveRun {
                 self.history.new_from += 1;
             }
 
+            self.history.count(&result);
             results.push(result);
         }
 

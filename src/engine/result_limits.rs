@@ -1,35 +1,17 @@
 //! The limits of what tools hand in: how deep it is nested, and how large it is.
 
-use serde_json::Value;
-
 use crate::message::{
-    Content, MAX_JSON_DEPTH, Media, MediaSource, Part, ToolCall, ToolResult, dismantle,
-    is_text_too_deep, is_too_deep,
+    Content, MAX_JSON_DEPTH, Part, ToolCall, ToolResult, dismantle, is_text_too_deep, is_too_deep,
+    text_part_len,
 };
-use crate::model::value_size;
-use crate::util::json::json_len;
-use crate::util::text::{cut_bytes, floor_char_boundary};
+use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
+use crate::util::text::cut_bytes;
 
 /// The smallest limit of a result's size: a note about a cut fits into it.
 pub(crate) const MIN_RESULT_BYTES: usize = 1024;
 
-/// The limits of one result.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ResultLimits {
-    /// Of its content, its display text and its details, each on its own.
-    pub(super) max_bytes: usize,
-    /// Of its details.
-    pub(super) max_values: usize,
-}
-
-/// Removes details with more values than that; returns `true` if it did.
-pub(super) fn limit_details(result: &mut ToolResult, max_values: usize) -> bool {
-    let is_over = |details: &mut Value| value_size(details).1 > max_values;
-    result.details.take_if(is_over).is_some()
-}
-
 /// Limits a result. `max_bytes` is for its content, its display text and its details, each on its
-/// own.
+/// own: texts as they stand in JSON, details as they are in memory.
 pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: usize) {
     if result.details.as_ref().is_some_and(is_too_deep) {
         if let Some(details) = result.details.take() {
@@ -45,20 +27,21 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
         (result.silent, result.is_async) = (is_silent, is_async);
     }
 
-    let size = result.details.as_ref().map_or(0, json_len);
+    let details = result.details.as_ref();
+    let size = details.map_or(0, |details| JsonSize::of(details).memory);
     if size > max_bytes {
         result.details = None;
         let note = format!(
             "\n... (the details of this result were removed: {size} bytes are more than the limit \
              of {max_bytes})"
         );
-        let room = max_bytes.saturating_sub(note.len());
+        let room = max_bytes.saturating_sub(escaped_len(&note));
         limit_content(&mut result.content, room, max_bytes);
         result.content.push_text(&note);
     }
 
     if let Some(display) = &mut result.display {
-        let len = display.len();
+        let len = escaped_len(display);
         cut_bytes(display, len, max_bytes, max_bytes);
     }
 
@@ -74,7 +57,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     };
 
     content.parts_mut().retain(|part| !is_deep(part));
-    let size: usize = content.parts().iter().map(part_len).sum();
+    let size: usize = content.parts().iter().map(text_part_len).sum();
     if size <= room {
         return;
     }
@@ -82,7 +65,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     let mut remaining = room;
     let mut is_cut = false;
     for part in content.parts_mut() {
-        let len = part_len(part);
+        let len = text_part_len(part);
         if let Part::Text(text) = part {
             if is_cut {
                 *text = String::new();
@@ -93,7 +76,7 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
             *part = Part::Text(left_out(part, max_bytes));
         }
 
-        remaining = remaining.saturating_sub(part_len(part));
+        remaining = remaining.saturating_sub(text_part_len(part));
     }
 
     content
@@ -105,8 +88,9 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
 pub(super) fn cut_text(content: &mut Content, mut room: usize) {
     for part in content.parts_mut() {
         if let Part::Text(text) = part {
-            text.truncate(floor_char_boundary(text, room));
-            room -= text.len();
+            let fitting = escaped_prefix(text, room);
+            room -= escaped_len(fitting);
+            text.truncate(fitting.len());
         }
     }
 }
@@ -120,25 +104,8 @@ fn left_out(part: &Part, max_bytes: usize) -> String {
     format!(
         "Error: the {kind} of {} bytes was left out: the limit of a tool result is {max_bytes} \
          bytes",
-        part_len(part)
+        text_part_len(part)
     )
-}
-
-/// The bytes that the content of a part takes.
-pub(super) fn part_len(part: &Part) -> usize {
-    match part {
-        Part::Text(text) => text.len(),
-        Part::Image(media) | Part::Document(media) => media_len(media),
-        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
-        // A tool result has no calls.
-        Part::ToolCall(_) => 0,
-    }
-}
-
-fn media_len(media: &Media) -> usize {
-    let (MediaSource::Base64(source) | MediaSource::Url(source)) = &media.source;
-    let name = media.name.as_ref().map_or(0, |name| name.len());
-    source.len() + media.media_type.len() + name
 }
 
 #[cfg(test)]
@@ -146,6 +113,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::message::Media;
 
     fn limited(mut result: ToolResult) -> ToolResult {
         let call = ToolCall::new("a", "f", json!({}));
@@ -159,7 +127,8 @@ mod tests {
         text.push_str(&"é".repeat(5_000));
         let limited_result = limited(ToolResult::new("a", "f", text));
         let text = limited_result.content.text();
-        assert!(text.len() <= MIN_RESULT_BYTES && text.len() > MIN_RESULT_BYTES - 2);
+        let len = escaped_len(&text);
+        assert!(len <= MIN_RESULT_BYTES && len > MIN_RESULT_BYTES - 2);
         assert!(text.ends_with("é\n... (cut: 10001 bytes are more than the limit of 1024)"));
         assert_eq!(limited(limited_result.clone()), limited_result);
     }
@@ -187,7 +156,7 @@ mod tests {
         assert!(
             result
                 .display
-                .is_some_and(|text| text.len() == MIN_RESULT_BYTES)
+                .is_some_and(|text| escaped_len(&text) == MIN_RESULT_BYTES)
         );
         assert!(result.content.text().starts_with("done\n... (the details"));
     }

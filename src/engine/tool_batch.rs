@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
-use crate::run::ExitReason;
+use crate::run::{ExitReason, PoolShare};
 use crate::session::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
 use crate::util::{Pace, panic};
@@ -27,6 +27,8 @@ struct Slot {
     call: ToolCall,
     started: AtomicBool,
     outcome: Option<CallOutcome>,
+    /// The memory of the result until it joins the history.
+    share: Option<PoolShare>,
 }
 
 impl ActiveRun {
@@ -42,6 +44,7 @@ impl ActiveRun {
         let FinishedBatch {
             mut results,
             parked: parked_calls,
+            shares,
             is_interrupted,
         } = batch.finish();
         let mut exit = is_interrupted.then_some(ExitReason::Interrupted);
@@ -52,6 +55,7 @@ impl ActiveRun {
 
         let loop_exit = self.note_repeats(&mut results);
         self.history.append_results(results).await?;
+        drop(shares);
         if !parked_calls.is_empty() {
             let state = cx.state(|state| {
                 state.pending.extend(parked_calls);
@@ -74,7 +78,7 @@ impl ActiveRun {
             cx: &self.cx,
             writer: &self.history.writer,
             memory: &self.history.memory,
-            limits: self.history.memory.result_limits(calls),
+            max_result_bytes: self.history.memory.max_result_bytes(calls),
             halt: Halt::default(),
         }
     }
@@ -118,6 +122,7 @@ struct ToolBatch<'a> {
 struct FinishedBatch {
     results: Vec<(ToolCall, ToolResult)>,
     parked: Vec<PendingCall>,
+    shares: Vec<PoolShare>,
     /// True if the permission gate requires the run to end.
     is_interrupted: bool,
 }
@@ -135,10 +140,12 @@ impl<'a> ToolBatch<'a> {
         let mut batch = FinishedBatch {
             results: Vec::with_capacity(self.slots.len()),
             parked: Vec::new(),
+            shares: Vec::new(),
             is_interrupted: self.runner.halt.is_interrupted(),
         };
 
         for slot in self.slots {
+            batch.shares.extend(slot.share);
             let result = match slot.outcome {
                 Some(CallOutcome::Done(result)) => result,
                 Some(CallOutcome::Parked(pending)) => {
@@ -277,10 +284,13 @@ impl CallRunner<'_> {
     /// Runs the slot's call and stores its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
         let call_future = panic::caught(self.run(slot.call.clone(), &slot.started));
-        let outcome = call_future.await.unwrap_or_else(|text| {
+        let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))
         });
+        if let Some(CallOutcome::Done(result)) = &mut outcome {
+            slot.share = Some(self.memory.hold_result(result, &slot.call));
+        }
         slot.outcome = outcome;
         slot
     }
@@ -292,6 +302,7 @@ impl Slot {
             call,
             started: AtomicBool::new(false),
             outcome: None,
+            share: None,
         }
     }
 }

@@ -16,7 +16,7 @@ use super::config::Config;
 use super::history_size::HistorySize;
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
-use super::result_limits::{ResultLimits, limit_details, limit_result};
+use super::result_limits::limit_result;
 use super::session_writer::SessionWriter;
 use super::tool_execution::{CallLimits, Execution};
 use super::tool_permission::{PermissionCheck, Permit};
@@ -33,8 +33,8 @@ pub(super) struct CallRunner<'a> {
     pub(super) cx: &'a RunContext,
     pub(super) writer: &'a SessionWriter,
     pub(super) memory: &'a HistorySize,
-    /// Those of each result.
-    pub(super) limits: ResultLimits,
+    /// The limit of each result.
+    pub(super) max_result_bytes: usize,
     pub(super) halt: Halt,
 }
 
@@ -100,7 +100,7 @@ impl CallRunner<'_> {
             }
         };
 
-        context.add_to(&mut result, self.limits.max_bytes);
+        context.add_to(&mut result, self.max_result_bytes);
         Some(CallOutcome::Done(result))
     }
 
@@ -129,13 +129,7 @@ impl CallRunner<'_> {
         let start_progress = clock.progress(self.cx, &call).with_data(start_data(&call));
         self.cx.shared().push(start_progress.into());
         let result = self.run_wrapped(tool, call.clone(), context, &clock).await;
-        let mut result = self.run_post_hooks(&call, result).await;
-        if limit_details(&mut result, self.limits.max_values)
-            && let Some(warning) = self.memory.warning(&call.name)
-        {
-            self.cx.warn(warning);
-        }
-
+        let result = self.run_post_hooks(&call, result).await;
         self.cx.report_result(&result);
         let end_progress = clock.progress(self.cx, &call).with_data(json!({
             "state": "done",
@@ -159,7 +153,7 @@ impl CallRunner<'_> {
         let limits = CallLimits {
             timeout: tool.timeout().unwrap_or(config.limits.tool_timeout),
             heartbeat: config.limits.heartbeat,
-            max_result_bytes: self.limits.max_bytes,
+            max_result_bytes: self.max_result_bytes,
         };
 
         let core = ToolCore {
@@ -190,7 +184,7 @@ impl CallRunner<'_> {
                 // A hook may return a result with another id; it answers this call.
                 result.tool_call_id = id;
                 result.name = name;
-                limit_result(&mut result, &call_copy, self.limits.max_bytes);
+                limit_result(&mut result, &call_copy, self.max_result_bytes);
                 result
             }
             Err(error) => ToolResult::failed(&call_copy, error.to_string()),
@@ -205,7 +199,7 @@ impl CallRunner<'_> {
             match guard(self.cx, &**hook, Phases::POST_TOOL_USE, future).await {
                 Ok(changed) => {
                     result = changed;
-                    limit_result(&mut result, call, self.limits.max_bytes);
+                    limit_result(&mut result, call, self.max_result_bytes);
                 }
                 Err(error) => return ToolResult::failed(call, error.to_string()),
             }

@@ -162,7 +162,7 @@ impl Turns<'_> {
         // Boxed, so that the future that waits for the model does not reserve its size.
         let is_fresh = !std::mem::take(&mut self.tries.dropped);
         let request = self.prepare(is_fresh).boxed().await?;
-        self.run.history.memory.check(None)?;
+        self.run.history.memory.check()?;
         let config = &*self.run.config;
         let chain = HookChain {
             hooks: config.hooks.wrap_model_call.clone(),
@@ -183,7 +183,7 @@ impl Turns<'_> {
             return Err(empty_response(self.run.cx.model().id()));
         }
 
-        if let Err(error) = self.run.history.memory.check(Some(&response)) {
+        if let Err(error) = self.run.history.memory.admit(&response) {
             // Its text stays, as that of an answer that is too large by itself.
             self.run.cx.keep_partial(response);
             return Err(error);
@@ -443,7 +443,8 @@ impl Turns<'_> {
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
-        cut_text(&mut partial.content, self.run.history.memory.room());
+        // The other half is for the answer of the next run.
+        cut_text(&mut partial.content, self.run.history.memory.room() / 2);
         if self.run.config.request.discard_interrupted || is_empty(&partial) {
             return;
         }

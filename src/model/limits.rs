@@ -5,6 +5,9 @@ use crate::util::json::count_values;
 #[cfg(feature = "http")]
 use crate::util::json::has_more_values;
 
+/// About the memory of a block without its content.
+const BLOCK: usize = 128;
+
 /// The most bytes of an id or a name that a model gives: they stand in every later request.
 const MAX_NAME: usize = 1_024;
 
@@ -18,14 +21,14 @@ const MAX_NAME: usize = 1_024;
 /// The ids and names that a model gives, those of its calls and of the answer itself, have 1,024
 /// bytes at most; a longer one ends the answer in the same way. That limit cannot be changed.
 ///
-/// [`AgentBuilder::max_history_values`](crate::AgentBuilder::max_history_values) and
-/// [`max_history_bytes`](crate::AgentBuilder::max_history_bytes) limit all answers of a session.
+/// [`AgentBuilder::max_history_bytes`](crate::AgentBuilder::max_history_bytes) limits all answers
+/// of a session.
 ///
 /// ```
 /// use agentcore::model::ResponseLimits;
 ///
 /// let limits = ResponseLimits::default();
-/// assert_eq!(limits.max_bytes, 32 * 1024 * 1024);
+/// assert_eq!(limits.max_bytes, 16 * 1024 * 1024);
 /// assert_eq!((limits.max_calls, limits.max_blocks), (1_000, 10_000));
 /// assert_eq!(limits.max_values, 50_000);
 /// let small = ResponseLimits::default().with_max_bytes(1024 * 1024).with_max_calls(50);
@@ -34,8 +37,9 @@ const MAX_NAME: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ResponseLimits {
-    /// The most bytes of text, of thinking, of calls (id, name and arguments as JSON) and of
-    /// provider blocks, together. 32 MiB by default.
+    /// The most bytes of text, of thinking, of calls (id, name and arguments) and of provider
+    /// blocks, together, as they stand in the JSON of a request: a quote is two bytes, a control
+    /// character up to six. 16 MiB by default.
     pub max_bytes: usize,
     /// The most tool calls. 1,000 by default.
     pub max_calls: usize,
@@ -51,10 +55,10 @@ pub struct ResponseLimits {
 }
 
 impl Default for ResponseLimits {
-    /// 32 MiB, 1,000 calls, 10,000 blocks and 50,000 values.
+    /// 16 MiB, 1,000 calls, 10,000 blocks and 50,000 values.
     fn default() -> Self {
         Self {
-            max_bytes: 32 * 1024 * 1024,
+            max_bytes: 16 * 1024 * 1024,
             max_calls: 1_000,
             max_blocks: 10_000,
             max_values: 50_000,
@@ -97,6 +101,7 @@ impl ResponseLimits {
 pub(crate) struct Used {
     limits: ResponseLimits,
     bytes: usize,
+    overhead: usize,
     calls: usize,
     blocks: usize,
     values: usize,
@@ -123,6 +128,16 @@ impl Used {
         self.limits.max_bytes.saturating_sub(self.bytes)
     }
 
+    /// About the bytes in memory: the counted ones and the overhead.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.saturating_add(self.overhead)
+    }
+
+    /// Adds memory that no limit of the answer counts.
+    pub(crate) fn add_overhead(&mut self, bytes: usize) {
+        self.overhead = self.overhead.saturating_add(bytes);
+    }
+
     pub(crate) fn add_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         self.bytes = self.bytes.saturating_add(bytes);
         let limit = self.limits.max_bytes;
@@ -137,6 +152,7 @@ impl Used {
 
     pub(crate) fn add_block(&mut self) -> Result<(), Error> {
         self.blocks += 1;
+        self.add_overhead(BLOCK);
         let limit = self.limits.max_blocks;
         check(self.blocks, limit, "content blocks", "max_blocks")
     }

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::error::Result;
-use crate::message::{Media, MediaSource, Part, ToolCall, dismantle_shared, is_too_deep};
+use crate::message::{Part, ToolCall, dismantle_shared, is_too_deep, text_part_len};
+use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
 
 use super::event::ModelEvent;
 use super::limits::{ResponseLimits, Used, check_call, check_name};
@@ -50,6 +49,11 @@ impl ResponseMeter {
         self.used.bytes()
     }
 
+    /// About the memory that the answer so far takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.used.memory()
+    }
+
     /// Counts the next event.
     ///
     /// # Errors
@@ -85,32 +89,33 @@ impl ResponseMeter {
                     return Err(error);
                 }
 
-                let (len, room) = (text.len(), self.used.room());
+                let (len, room) = (escaped_len(text), self.used.room());
                 if len > room {
-                    let end = (0..=room).rev().find(|at| text.is_char_boundary(*at));
-                    text.truncate(end.unwrap_or_default());
+                    text.truncate(escaped_prefix(text, room).len());
                 }
 
                 self.used.add_bytes(len)?;
             }
             ModelEvent::Thinking(text) => {
                 self.open(Open::Thinking)?;
-                self.used.add_bytes(text.len())?;
-                self.thinking = self.thinking.saturating_add(text.len());
+                let len = escaped_len(text);
+                self.used.add_bytes(len)?;
+                self.thinking = self.thinking.saturating_add(len);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
                 check_call(id, name)?;
                 self.begin_call()?;
-                let bytes = id.len() + name.len();
+                let bytes = escaped_len(id) + escaped_len(name);
                 self.used.add_bytes(bytes)?;
                 self.begun.insert(id.clone(), bytes);
                 self.ids.insert(*index, id.clone());
             }
             ModelEvent::ToolCallDelta { index, json } => {
-                self.used.add_bytes(json.len())?;
+                let len = escaped_len(json);
+                self.used.add_bytes(len)?;
                 let id = self.ids.get(index);
                 if let Some(bytes) = id.and_then(|id| self.begun.get_mut(id)) {
-                    *bytes = bytes.saturating_add(json.len());
+                    *bytes = bytes.saturating_add(len);
                 }
             }
             ModelEvent::ToolCall(call) => self.call(call)?,
@@ -160,25 +165,26 @@ impl ResponseMeter {
 
     /// The bytes of a whole call, after its values were counted.
     fn call_size(&mut self, call: &ToolCall) -> Result<usize> {
+        let size = JsonSize::of(&call.args);
         let args = match &call.raw_args {
             Some(raw) => {
                 self.used.add_json(raw)?;
-                raw.len()
+                self.used.add_overhead(size.memory);
+                escaped_len(raw)
             }
             None => {
-                let (len, values) = value_size(&call.args);
-
                 // Calls with arguments that are nested too deeply are answered with an error and
                 // not counted.
                 if !is_too_deep(&call.args) {
-                    self.used.add_values(values)?;
+                    self.used.add_values(size.values)?;
                 }
 
-                len
+                self.used.add_overhead(size.memory - size.text);
+                size.text
             }
         };
 
-        Ok((call.id.len() + call.name.len()).saturating_add(args))
+        Ok((escaped_len(&call.id) + escaped_len(&call.name)).saturating_add(args))
     }
 
     fn part(&mut self, part: &Part) -> Result<()> {
@@ -192,8 +198,7 @@ impl ResponseMeter {
 
         self.open = Open::None;
         let size = match part {
-            Part::Text(text) => text.len(),
-            Part::Image(media) | Part::Document(media) => media_len(media),
+            Part::Text(_) | Part::Image(_) | Part::Document(_) => text_part_len(part),
             Part::Thinking(block) | Part::Opaque(block) => {
                 self.used.add_json(block.raw.get())?;
                 block.raw.get().len()
@@ -209,40 +214,9 @@ impl ResponseMeter {
     }
 }
 
-fn media_len(media: &Media) -> usize {
-    match &media.source {
-        MediaSource::Base64(data) => data.len(),
-        MediaSource::Url(url) => url.len(),
-    }
-}
-
-/// About how long a value's JSON is, and how many values are in it. With a stack of its own: a
-/// value that a program built may nest deeper than any thread's stack.
-pub(crate) fn value_size(value: &Value) -> (usize, usize) {
-    let (mut len, mut values) = (0_usize, 0);
-    let mut stack = vec![value];
-    while let Some(value) = stack.pop() {
-        values += 1;
-        len = len.saturating_add(match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 4,
-            Value::String(text) => text.len() + 2,
-            Value::Array(items) => {
-                stack.extend(items);
-                items.len() + 1
-            }
-            Value::Object(fields) => {
-                stack.extend(fields.values());
-                fields.keys().map(|name| name.len() + 4).sum::<usize>() + 1
-            }
-        });
-    }
-
-    (len, values)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::error::ErrorKind;
@@ -292,9 +266,9 @@ mod tests {
         }
 
         let thinking = r#"{"thinking":"Hmm"}"#.len();
-        let whole_call = "1f".len() + r#"{"a":1}"#.len();
+        let whole_call = "1f".len() + r#"{\"a\":1}"#.len();
         assert_eq!(meter.bytes(), thinking + whole_call);
-        assert_eq!((meter.used.room(), meter.begun.len()), (73, 0));
+        assert_eq!((meter.used.room(), meter.begun.len()), (71, 0));
     }
 
     #[test]

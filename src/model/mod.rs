@@ -48,7 +48,7 @@ pub(crate) use fold::truncated_stream;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
 pub(crate) use limits::{Used, check_call};
-pub(crate) use meter::{ResponseMeter, value_size};
+pub(crate) use meter::ResponseMeter;
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
 pub use profile::{LongPrices, ModelProfile, Prices};

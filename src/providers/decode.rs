@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn largest_document_follows_the_limit_of_an_answer() {
         let most = |bytes| max_document(ResponseLimits::default().with_max_bytes(bytes));
-        assert_eq!(max_document(ResponseLimits::default()), 64 << 20);
+        assert_eq!(max_document(ResponseLimits::default()), 32 << 20);
         assert_eq!(most(100 << 20), 200 << 20);
         assert_eq!((most(10), most(usize::MAX)), (1 << 20, usize::MAX));
         assert!(check_document(10, 10).is_ok());

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::tool::{FinishedTask, TaskOutcome};
+use crate::util::json_size::escaped_len;
 use crate::util::sync::lock;
 use crate::util::{secret, text as texts};
 
@@ -235,7 +236,7 @@ impl FinishedTask {
         // Redacted before the cut, which could leave a part of a key.
         secret::redact_text(&mut text);
         if let Some(max_bytes) = max_bytes {
-            let size = text.len();
+            let size = escaped_len(&text);
             texts::cut_bytes(&mut text, size, max_bytes, max_bytes);
         }
 

@@ -209,7 +209,7 @@ impl ToolHost for RunningCall {
     fn load_turn(&self) -> BoxFuture<'_, LoadTurn> {
         async move {
             let _paused = PausedClock::begin(&self.clock);
-            self.run.shared().loads.next().await
+            self.run.shared().tree.loads.next().await
         }
         .boxed()
     }

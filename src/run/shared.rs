@@ -13,7 +13,7 @@ use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage};
 use crate::session::AgentState;
-use crate::tool::{BackgroundTasks, LoadTurns, PermissionMode};
+use crate::tool::{BackgroundTasks, PermissionMode};
 use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
@@ -22,6 +22,7 @@ use super::queue::Queue;
 use super::responder::OpenQuestions;
 use super::stats::RunStats;
 use super::stop::{Stop, StopSignal, UnlessStopped};
+use super::tree_limits::TreeLimits;
 
 /// The form an answer must have.
 #[derive(Clone, Debug)]
@@ -48,8 +49,7 @@ pub(crate) struct Shared {
     session_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
     pub(crate) tasks: BackgroundTasks,
-    /// Shared with the runs within its calls.
-    pub(crate) loads: LoadTurns,
+    pub(crate) tree: TreeLimits,
     pub(crate) clock: Arc<PollClock>,
     queue: Queue,
     stop_signal: StopSignal,
@@ -66,13 +66,13 @@ impl Shared {
         session_id: Arc<str>,
         parent_tool_use_id: Option<Arc<str>>,
         tasks: BackgroundTasks,
-        loads: LoadTurns,
+        tree: TreeLimits,
     ) -> Self {
         Self {
             session_id,
             parent_tool_use_id,
             tasks,
-            loads,
+            tree,
             clock: Arc::default(),
             queue: Queue::default(),
             stop_signal: StopSignal::default(),

@@ -9,7 +9,7 @@ use crate::backend::{Backend, ContentHash};
 use crate::error::BoxError;
 use crate::tool::{ToolError, ToolOutput};
 use crate::util::blocking::blocking;
-use crate::util::text;
+use crate::util::{large, text};
 
 use super::diff;
 
@@ -119,7 +119,7 @@ fn replace(
         return Err(ToolError::new(text));
     };
 
-    let mut edited = Vec::with_capacity(size);
+    let mut edited = large::buffer(size);
     let mut copied_end = 0;
     for place in finder.find_iter(content).take(replacement_count) {
         edited.extend_from_slice(&content[copied_end..place]);

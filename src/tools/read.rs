@@ -25,7 +25,7 @@ const CHUNK: usize = 256 * 1024;
 const SNIFF: usize = 8 * 1024;
 /// The prefix of a file that is not text.
 const BASE64: &str = "base64:";
-/// A file of this many bytes is read whole by few calls at once. Backends read as much in one piece.
+/// The bytes of a file that are read before its size is asked for. Backends read as much in one piece.
 const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
@@ -68,24 +68,44 @@ pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOut
     let (path, max_bytes) = (args.text(&PATH)?, args.max_result_bytes());
     let start = backend.read_range(path, 0, PIECE).await?;
     if start.len() < PIECE {
-        return Ok(whole(&start, max_bytes));
+        let size = start.len() as u64;
+        return Ok(whole(&start, size, max_bytes));
     }
 
-    let _turn = args.load_turn().await;
-    Ok(whole(&backend.read(path).await?, max_bytes))
+    let size = backend.stat(path).await?.size;
+    if size <= max_bytes as u64 {
+        return Ok(whole(&backend.read(path).await?, size, max_bytes));
+    }
+
+    // The rest would be cut off. The last character of these bytes may be incomplete.
+    let start = backend.read_range(path, 0, max_bytes + 4).await?;
+    Ok(whole(&start, size, max_bytes))
 }
 
-/// A file as it is, in a copy that is no longer than a result.
-fn whole(content: &[u8], max_bytes: usize) -> ToolOutput {
-    ToolOutput::new(match std::str::from_utf8(content) {
-        Ok(text) => text::copy_cut(text, text.len(), max_bytes),
-        Err(_) => {
-            let size = BASE64.len() + content.len().div_ceil(3).saturating_mul(4);
-            let start = &content[..content.len().min(max_bytes)];
+/// A file as it is, in a copy that is no longer than a result. `start` is all of it, or more than fits.
+fn whole(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    ToolOutput::new(match valid_text(start, size) {
+        Some(text) => text::copy_cut(text, size, max_bytes),
+        None => {
+            let size = BASE64.len() + size.div_ceil(3).saturating_mul(4);
+            let start = &start[..start.len().min(max_bytes)];
             let text = format!("{BASE64}{}", STANDARD.encode(start));
             text::copy_cut(&text, size, max_bytes)
         }
     })
+}
+
+/// The text of the start of a file of `size` bytes; `None` if it is no UTF-8. The last character of a
+/// start may be incomplete.
+fn valid_text(start: &[u8], size: usize) -> Option<&str> {
+    match std::str::from_utf8(start) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() && start.len() < size => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    }
 }
 
 /// Lines of a file.

@@ -11,6 +11,9 @@ pub(crate) mod http_client;
 #[cfg(feature = "http")]
 pub(crate) mod http_secrets;
 pub(crate) mod json;
+pub(crate) mod json_size;
+#[cfg(feature = "fs")]
+pub(crate) mod large;
 pub(crate) mod lenient;
 pub(crate) mod numbered;
 mod pace;

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use super::json_size::{escaped_len, escaped_prefix};
+
 /// The first `max_chars` characters of `text`, and how many follow them.
 ///
 /// ```
@@ -97,14 +99,17 @@ pub(crate) fn is_hidden(c: char) -> bool {
 }
 
 /// Cuts `text` to `room` bytes, the note about it included, and gives its memory back. `size` is
-/// that of all of the result, and `max_bytes` the limit that the note names. Whether it was cut.
+/// that of all of the result, and `max_bytes` the limit that the note names. Bytes are those in
+/// JSON. Returns `true` if it was cut.
 pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: usize) -> bool {
-    if text.len() <= room {
+    let len = escaped_len(text);
+    if len <= room {
         return false;
     }
+    let size = size.max(len);
     let note = format!("\n... (cut: {size} bytes are more than the limit of {max_bytes})");
-    let max_len = room.saturating_sub(note.len());
-    text.truncate(floor_char_boundary(text, max_len));
+    let max_len = room.saturating_sub(escaped_len(&note));
+    text.truncate(escaped_prefix(text, max_len).len());
     text.push_str(&note);
     text.shrink_to_fit();
     true

@@ -1,29 +1,29 @@
 //! Histories that would outgrow memory although each answer and each result is within its limit.
 
 use agentcore::hooks::SummarizationHook;
+use agentcore::model::ResponseLimits;
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, AgentBuilder, ErrorKind, FuncTool, Message, Messages, Model, ModelEvent, Part,
-    StopReason, ToolCall, ToolOutput,
+    StopReason, ToolCall, ToolContext, ToolOutput,
 };
+use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, logged, roles, stored, warnings, watch};
+use crate::kit::{Log, agent, any_object, logged, roles, sleep, stored};
 
-/// A list that has `values` values, itself among them.
-fn list(values: usize) -> Value {
-    Value::from(vec![0; values - 1])
+/// The limit of most tests.
+const LIMIT: usize = 100_000;
+
+/// Arguments that take about so many bytes in memory, and far fewer tokens.
+fn args(bytes: usize) -> Value {
+    json!({"a": vec![0; bytes / 37]})
 }
 
-/// Arguments of so many values.
-fn args(values: usize) -> Value {
-    json!({"a": list(values - 1)})
-}
-
-/// A model that says `I act.` and calls `act` with so many values each time it is asked.
-fn calling(values: usize) -> FunctionModel {
+/// A model that says `I act.` and calls `act` with so many bytes each time it is asked.
+fn calling(bytes: usize) -> FunctionModel {
     FunctionModel::new(move |request| {
-        let call = ToolCall::new(format!("c{}", request.messages.len()), "act", args(values));
+        let call = ToolCall::new(format!("c{}", request.messages.len()), "act", args(bytes));
         vec![
             Ok(ModelEvent::Text("I act.".into())),
             Ok(ModelEvent::ToolCall(call)),
@@ -35,12 +35,12 @@ fn calling(values: usize) -> FunctionModel {
 fn limited(model: impl Model, log: &Log) -> AgentBuilder {
     agent(model)
         .tool(logged("act", log))
-        .max_history_values(100)
+        .max_history_bytes(LIMIT)
 }
 
-/// A history of one turn that made a call of so many values.
-fn turn(values: usize) -> Messages {
-    let call = ToolCall::new("old", "act", args(values));
+/// A history of one turn that made a call of so many bytes.
+fn turn(bytes: usize) -> Messages {
+    let call = ToolCall::new("old", "act", args(bytes));
     Messages::new()
         .human("Hi")
         .ai_calling("I act.", [call])
@@ -57,15 +57,15 @@ async fn store(agent: &Agent, messages: Messages) {
 }
 
 #[tokio::test]
-async fn calls_that_take_the_history_over_its_values_end_the_run() {
+async fn calls_that_take_the_history_over_its_limit_end_the_run() {
     let log = Log::default();
-    let agent = limited(calling(30), &log).build().unwrap();
+    let agent = limited(calling(28_000), &log).build().unwrap();
     let error = agent.session("s").run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
     for part in [
-        "120 JSON values",
-        "100",
-        "max_history_values",
+        "bytes in answers and results",
+        "at most 100000 are allowed",
+        "max_history_bytes",
         "compact",
         "another session",
     ] {
@@ -95,23 +95,23 @@ async fn calls_that_take_the_history_over_its_values_end_the_run() {
 }
 
 #[tokio::test]
-async fn loaded_values_count_and_are_never_refused_by_themselves() {
+async fn loaded_messages_count_and_are_never_refused_by_themselves() {
     let log = Log::default();
-    let model = ScriptedModel::new().call("act", args(30));
+    let model = ScriptedModel::new().call("act", args(30_000));
     let agent = limited(model, &log).build().unwrap();
-    store(&agent, turn(80)).await;
+    store(&agent, turn(80_000)).await;
     let error = agent.session("s").run("Go").await.unwrap_err();
-    assert!(error.text().contains("110 JSON values"), "{error}");
+    assert!(error.text().contains("would have 11"), "{error}");
     assert_eq!(log.len(), 0);
     assert_eq!(stored(&agent, "s").await.len(), 5, "the input stays");
 
     let model = ScriptedModel::new().say("Hello.");
     let agent = limited(model.clone(), &log).build().unwrap();
-    store(&agent, turn(101)).await;
+    store(&agent, turn(101_000)).await;
     let error = agent.session("s").run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
     assert!(
-        error.text().contains("the history of the session has 101"),
+        error.text().contains("the history of the session has 10"),
         "{error}"
     );
     assert_eq!(model.requests().len(), 0, "no call is paid for");
@@ -123,13 +123,13 @@ async fn loaded_values_count_and_are_never_refused_by_themselves() {
 #[tokio::test]
 async fn a_session_over_the_limit_goes_on_once_it_is_compacted() {
     let log = Log::default();
-    let model = ScriptedModel::new().call("act", args(60)).say("Done.");
+    let model = ScriptedModel::new().call("act", args(60_000)).say("Done.");
     let summarizer = ScriptedModel::new().say("They acted.");
     let hook = SummarizationHook::new()
         .with_model(summarizer)
         .with_context_window(1_000_000);
     let agent = limited(model, &log).hook(hook).build().unwrap();
-    store(&agent, turn(101)).await;
+    store(&agent, turn(101_000)).await;
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(output.text, "Done.");
     assert_eq!(log.len(), 1);
@@ -150,58 +150,54 @@ async fn a_run_cannot_make_room_for_its_own_calls() {
     let hook = SummarizationHook::new()
         .with_model(summarizer)
         .with_context_window(100);
-    let agent = limited(calling(30), &log).hook(hook).build().unwrap();
+    let agent = limited(calling(28_000), &log).hook(hook).build().unwrap();
     let error = agent.session("s").run("Go").await.unwrap_err();
-    assert!(error.text().contains("max_history_values"), "{error}");
+    assert!(error.text().contains("max_history_bytes"), "{error}");
     assert_eq!(log.len(), 3);
 }
 
 #[tokio::test]
-async fn details_over_one_half_of_the_values_are_removed_with_a_warning() {
+async fn details_that_take_too_much_memory_are_removed_with_a_note() {
     let tool = FuncTool::new(
         "detailed",
         "Has details",
         any_object(),
         |_cx, args| async move {
             let values = args["n"].as_u64().unwrap_or(1) as usize;
-            ToolOutput::new("done").with_details(list(values))
+            ToolOutput::new("done").with_details(vec![json!({"a": 0}); values])
         },
     );
     let model = ScriptedModel::new()
         .call("detailed", json!({"n": 40}))
-        .call("detailed", json!({"n": 11}))
-        .call("detailed", json!({"n": 12}))
-        .call("detailed", json!({"n": 10}))
+        .call("detailed", json!({"n": 150}))
+        .call("detailed", json!({"n": 30}))
         .say("Done.");
     let agent = agent(model)
         .tool(tool)
-        .max_history_values(100)
+        .max_history_bytes(LIMIT)
         .build()
         .unwrap();
-    let (messages, output) = watch(agent.session("s").run("Go")).await;
-    let history = output.unwrap().messages;
-    let details = history.tool_messages().map(|message| {
+    let history = agent.session("s").run("Go").await.unwrap().messages;
+    let results = history.tool_messages().map(|message| {
         let result = message.as_tool_result().unwrap();
-        assert_eq!(result.content.text(), "done");
-        result.details.is_some()
+        let text = result.content.text();
+        (
+            result.details.is_some(),
+            text.contains("details of this result were removed"),
+        )
     });
 
-    assert_eq!(details.collect::<Vec<_>>(), [true, false, false, true]);
-    let warnings = warnings(&messages);
-    let [warning] = &warnings[..] else {
-        panic!("{warnings:?}");
-    };
-
-    assert!(warning.contains("max_history_values"), "{warning}");
+    let expected = [(true, false), (false, true), (true, false)];
+    assert_eq!(results.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
-async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_as_far_as_they_fit() {
+async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_up_to_half_of_what_is_left() {
     let log = Log::default();
     let model = FunctionModel::new(|request| {
         let id = format!("c{}", request.messages.len());
         vec![
-            Ok(ModelEvent::Text("é".repeat(200))),
+            Ok(ModelEvent::Text("é".repeat(20_000))),
             Ok(ModelEvent::ToolCall(ToolCall::new(id, "act", json!({})))),
             Ok(ModelEvent::stop(StopReason::ToolUse)),
         ]
@@ -209,7 +205,7 @@ async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_as_far_as_they
 
     let agent = agent(model)
         .tool(logged("act", &log))
-        .max_history_bytes(1_000);
+        .max_history_bytes(LIMIT);
     let agent = agent.build().unwrap();
     let error = agent.session("s").run("Go").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
@@ -219,15 +215,16 @@ async fn texts_over_the_bytes_of_the_history_end_the_run_and_stay_as_far_as_they
     history.validate_for_model().unwrap();
     let last = history.last_content();
     assert!(
-        last.len() < 200 && last.len() > 150 && last.starts_with("éé"),
-        "{last}"
+        last.len() < 9_500 && last.len() > 7_000 && last.starts_with("éé"),
+        "{}",
+        last.len()
     );
 }
 
 #[tokio::test]
 async fn blocks_of_providers_count_as_bytes() {
     let model = FunctionModel::new(|_| {
-        let raw = serde_json::value::to_raw_value(&list(300)).unwrap();
+        let raw = serde_json::value::to_raw_value(&vec![0; 300]).unwrap();
         let block = agentcore::message::ProviderBlock::new("function", raw);
         vec![
             Ok(ModelEvent::Part(Part::Opaque(block))),
@@ -253,7 +250,7 @@ async fn results_share_what_an_answer_may_bring() {
         (1, 1 << 20, 10_000),
         (2, 1 << 20, 10_000),
         (8, 1 << 20, 2_500),
-        (4, 20_000, 5_000),
+        (4, 30_000, 5_050),
     ] {
         let events = (0..calls).map(|n| ToolCall::new(format!("c{n}"), "long", json!({})));
         let events = events.map(ModelEvent::ToolCall);
@@ -284,7 +281,130 @@ async fn results_share_what_an_answer_may_bring() {
 #[tokio::test]
 async fn inputs_of_the_caller_do_not_count() {
     let model = ScriptedModel::new().say("Long.");
-    let agent = agent(model).max_history_bytes(100).build().unwrap();
+    let agent = agent(model).max_history_bytes(1_000).build().unwrap();
     let input = Message::human("x".repeat(10_000));
     assert_eq!(agent.run(input).await.unwrap().text, "Long.");
+}
+
+#[tokio::test]
+async fn text_counts_as_it_stands_in_a_request() {
+    let text = || ScriptedModel::new().say("\u{1}".repeat(LIMIT / 5));
+    let agent = agent(text()).max_history_bytes(LIMIT).build().unwrap();
+    let error = agent.session("s").run("Go").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+    let history = stored(&agent, "s").await;
+    let len = history.last_content().len();
+    assert!(len <= LIMIT / 12 && len > LIMIT / 14, "{len}");
+
+    let limits = ResponseLimits::default().with_max_bytes(6_000);
+    let agent = crate::kit::agent(text())
+        .response_limits(limits)
+        .build()
+        .unwrap();
+    let error = agent.session("s").run("Go").await.unwrap_err();
+    assert!(error.text().contains("max_bytes"), "{error}");
+    assert_eq!(stored(&agent, "s").await.last_content().len(), 1_000);
+}
+
+fn slow() -> FuncTool {
+    FuncTool::new("act", "Acts", any_object(), |_cx, _: Value| async {
+        sleep(1_000).await;
+        "done"
+    })
+}
+
+/// A tool that runs so many children at once, each of which makes one slow call of so many bytes and
+/// says `ok`. Its result has the text of each, or its error.
+fn delegating(children: usize, bytes: usize) -> FuncTool {
+    FuncTool::new(
+        "delegate",
+        "Runs children",
+        any_object(),
+        move |cx: ToolContext, _: Value| async move {
+            let child = |number: usize| {
+                let cx = &cx;
+                async move {
+                    let model = FunctionModel::new(move |request| {
+                        let end = match request.messages.len() {
+                            1 => ModelEvent::ToolCall(ToolCall::new("c", "act", args(bytes))),
+                            _ => ModelEvent::Text("ok".into()),
+                        };
+                        vec![Ok(end), Ok(ModelEvent::stop(StopReason::EndTurn))]
+                    });
+                    let child = agent(model).tool(slow()).build().unwrap();
+                    match child
+                        .session(format!("child{number}"))
+                        .run_as_child(cx, "Go")
+                        .await
+                    {
+                        Ok(output) => output.text,
+                        Err(error) => error.to_string(),
+                    }
+                }
+            };
+
+            join_all((0..children).map(child)).await.join("\n")
+        },
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn histories_of_children_share_the_limit_of_their_root() {
+    for (children, bytes, expected) in [(4, 15_000, 4), (4, 40_000, 2), (1, 110_000, 0)] {
+        let model = ScriptedModel::new()
+            .call("delegate", json!({}))
+            .say("Done.");
+        let agent = agent(model)
+            .tool(delegating(children, bytes))
+            .max_history_bytes(LIMIT);
+        let output = agent.build().unwrap().run("Go").await.unwrap();
+        assert_eq!(output.text, "Done.");
+        let texts = output.messages.get(2).unwrap().text().into_owned();
+        let ends: Vec<_> = texts.lines().collect();
+        let successes = ends.iter().filter(|text| **text == "ok").count();
+        assert_eq!((ends.len(), successes), (children, expected), "{texts}");
+        for text in ends.iter().filter(|text| **text != "ok") {
+            assert!(text.contains("those of runs within its calls"), "{text}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_one_after_another_return_their_share() {
+    let model = ScriptedModel::new()
+        .call("delegate", json!({"n": 1}))
+        .call("delegate", json!({"n": 2}))
+        .call("delegate", json!({"n": 3}))
+        .say("Done.");
+    let agent = agent(model)
+        .tool(delegating(1, 80_000))
+        .max_history_bytes(LIMIT);
+    let output = agent.build().unwrap().run("Go").await.unwrap();
+    let results = output.messages.tool_messages().map(|result| result.text());
+    let results: Vec<_> = results.collect();
+    assert!(results.iter().all(|text| text == "ok"), "{results:?}");
+}
+
+#[tokio::test]
+async fn session_full_of_results_still_answers() {
+    let long = FuncTool::new("long", "Is long", any_object(), |_cx, _args| async {
+        "x".repeat(LIMIT)
+    });
+    let model = ScriptedModel::new()
+        .call("long", json!({"n": 1}))
+        .call("long", json!({"n": 2}))
+        .call("long", json!({"n": 3}))
+        .say("Done.")
+        .say("Hello.");
+    let agent = agent(model).tool(long).max_history_bytes(LIMIT);
+    let agent = agent.build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    let lens: Vec<_> = output
+        .messages
+        .tool_messages()
+        .map(|result| result.text().len())
+        .collect();
+    assert!(lens[0] > 70_000, "{lens:?}");
+    assert_eq!(lens[1..], [1_023, 1_023]);
+    assert_eq!(agent.session("s").run("Hi").await.unwrap().text, "Hello.");
 }

@@ -470,7 +470,8 @@ async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
             100 => text.clone(),
             _ => {
                 let note = format!("\n... (cut: {len} bytes are more than the limit of 1500)");
-                let room = (1_500 - note.len()) / 2;
+                // The line end of the note takes two bytes in JSON.
+                let room = (1_500 - note.len() - 1) / 2;
                 format!("{}{note}", "é".repeat(room))
             }
         };
@@ -483,7 +484,7 @@ async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
             0..=1_500 => full,
             size => {
                 let note = format!("\n... (cut: {size} bytes are more than the limit of 1500)");
-                format!("{}{note}", &full[..1_500 - note.len()])
+                format!("{}{note}", &full[..1_500 - note.len() - 1])
             }
         };
 

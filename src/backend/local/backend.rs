@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::Result;
-use crate::util::Cancellation;
 use crate::util::blocking::blocking;
+use crate::util::{Cancellation, large};
 
 use super::super::backend::Backend;
 #[cfg(feature = "process")]
@@ -226,7 +226,7 @@ impl Backend for LocalBackend {
     }
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        let content = content.to_vec();
+        let content = large::copy(content);
         self.on_root(path, move |root, path| root.write(path, None, &content))
             .await
     }
@@ -237,7 +237,7 @@ impl Backend for LocalBackend {
         expected: ContentHash,
         content: &[u8],
     ) -> Result<()> {
-        let content = content.to_vec();
+        let content = large::copy(content);
         self.on_root(path, move |root, path| {
             root.write(path, Some(expected), &content)
         })
@@ -245,7 +245,7 @@ impl Backend for LocalBackend {
     }
 
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
-        let content = content.to_vec();
+        let content = large::copy(content);
         self.on_root(path, move |root, path| root.append(path, &content))
             .await
     }

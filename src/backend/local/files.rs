@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, RawMode, Stat};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::Cancellation;
+use crate::util::{Cancellation, large};
 
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 use super::super::failure;
@@ -16,6 +16,9 @@ use super::root::{Root, not_a_file};
 
 /// The number of entries of one folder that are listed at most.
 const MAX_ENTRIES: usize = 200_000;
+
+/// The number of bytes that their names have at most together, as they are shown.
+const MAX_NAME_BYTES: usize = 32 * 1024 * 1024;
 
 /// The permission bits of a mode: without the kind of file, and without the set-user-id and
 /// set-group-id bits.
@@ -37,7 +40,7 @@ impl Root {
             return Err(too_large(size));
         }
 
-        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        let mut content = large::buffer(usize::try_from(size).unwrap_or(0));
 
         // The file may grow during the read.
         let result = file.take(max.saturating_add(1)).read_to_end(&mut content);
@@ -58,7 +61,7 @@ impl Root {
         }
 
         let expected = usize::try_from(remaining).unwrap_or(usize::MAX).min(len);
-        let mut content = Vec::with_capacity(expected);
+        let mut content = large::buffer(expected);
         let result = file
             .seek(SeekFrom::Start(offset))
             .and_then(|_| file.take(len as u64).read_to_end(&mut content));
@@ -112,7 +115,13 @@ impl Root {
     fn entries(&self, path: &str, sizes: bool, over: &Cancellation) -> Result<Vec<DirEntry>> {
         let folder = self.open_folder(path)?;
         let make_error = |error: rustix::io::Errno| self.error(path, error.into());
+        let too_large = |text: &str| {
+            let kind = std::io::ErrorKind::FileTooLarge;
+            failure::path_error(kind, path, text)
+        };
+
         let mut entries = Vec::new();
+        let mut name_bytes = 0;
         for entry in Dir::read_from(&folder).map_err(make_error)? {
             if over.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "the call is over"));
@@ -125,12 +134,7 @@ impl Root {
             }
 
             if entries.len() == MAX_ENTRIES {
-                let text = format!("has more than {MAX_ENTRIES} entries");
-                return Err(failure::path_error(
-                    std::io::ErrorKind::FileTooLarge,
-                    path,
-                    &text,
-                ));
+                return Err(too_large(&format!("has more than {MAX_ENTRIES} entries")));
             }
 
             let mut kind = entry.file_type();
@@ -147,7 +151,14 @@ impl Root {
 
             let kind = kind_of(kind);
             let size = if kind == EntryKind::File { size } else { 0 };
-            entries.push(DirEntry::new(escape_name(name.to_bytes()), kind, size));
+            let name = escape_name(name.to_bytes());
+            name_bytes += name.len();
+            if name_bytes > MAX_NAME_BYTES {
+                let text = format!("has more than {MAX_NAME_BYTES} bytes of names");
+                return Err(too_large(&text));
+            }
+
+            entries.push(DirEntry::new(name, kind, size));
         }
 
         entries.sort();

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -76,8 +76,8 @@ impl Root {
                 return Err(failure::conflict(path));
             }
 
-            let now = read_all(folder.as_fd(), &name).map_err(|e| self.error(path, e))?;
-            if ContentHash::of(&now) != expected {
+            let now = hash_of(folder.as_fd(), &name).map_err(|e| self.error(path, e))?;
+            if now != expected {
                 return Err(failure::conflict(path));
             }
         }
@@ -170,12 +170,10 @@ fn lock_path(folder: &OwnedFd, name: &OsStr) -> rustix::io::Result<MutexGuard<'s
     Ok(lock(&LOCKS[(hash % LOCKS.len() as u64) as usize]))
 }
 
-fn read_all(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<Vec<u8>> {
+fn hash_of(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<ContentHash> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(fs::openat(folder, name, flags, Mode::empty())?);
-    let mut content = Vec::new();
-    file.read_to_end(&mut content)?;
-    Ok(content)
+    let file = File::from(fs::openat(folder, name, flags, Mode::empty())?);
+    ContentHash::of_reader(file)
 }
 
 fn replace(

@@ -2,9 +2,7 @@
 
 use std::mem::size_of;
 
-use serde_json::Value;
-
-use crate::message::{Media, MediaSource, Message, Messages, Part, Todo};
+use crate::message::{Message, Messages, Todo, message_size};
 
 use crate::session::agent_state::{AgentState, PendingCall};
 use crate::session::message_info::MessageInfo;
@@ -19,22 +17,15 @@ const PLACE: usize = 24;
 /// The size of a message's metadata.
 const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
 
-/// The bytes of one message: itself and all that it points to.
-pub(super) fn of_message(message: &Message) -> u64 {
-    let parts = message.content().parts().iter().map(of_part);
-    let mut bytes = size_of::<Message>() + SHARED + parts.sum::<usize>();
-    if let Some(result) = message.as_tool_result() {
-        bytes += result.tool_call_id.len() + result.name.len() + 2 * SHARED;
-        bytes += result.details.as_ref().map_or(0, of_value);
-        bytes += result.display.as_ref().map_or(0, String::len);
-    }
-    bytes as u64
-}
-
 /// The bytes of these messages.
 pub(super) fn of_messages(messages: &Messages, from: usize) -> u64 {
     let messages = messages.iter().skip(from);
     messages.map(of_message).sum()
+}
+
+/// The bytes of one message: itself and all that it points to.
+pub(super) fn of_message(message: &Message) -> u64 {
+    message_size(message) as u64
 }
 
 /// The bytes of a state without its messages.
@@ -86,45 +77,6 @@ fn of_todos(todos: &[Todo]) -> usize {
     todos.map(|todo| size_of_val(todo) + todo.title.len()).sum()
 }
 
-fn of_part(part: &Part) -> usize {
-    let inner = match part {
-        Part::Text(text) => text.len(),
-        Part::Image(media) | Part::Document(media) => of_media(media),
-        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len() + SHARED,
-        Part::ToolCall(call) => {
-            let raw = call.raw_args.as_ref().map_or(0, |raw| raw.len() + SHARED);
-            call.id.len() + call.name.len() + raw + of_value(&call.args) + 3 * SHARED
-        }
-    };
-    size_of::<Part>() + inner
-}
-
-fn of_media(media: &Media) -> usize {
-    let (MediaSource::Base64(text) | MediaSource::Url(text)) = &media.source;
-    text.len() + SHARED
-}
-
-/// The bytes of a value, however deep it is.
-fn of_value(value: &Value) -> usize {
-    let mut bytes = 0;
-    let mut queue = vec![value];
-    while let Some(value) = queue.pop() {
-        bytes += size_of::<Value>();
-        match value {
-            Value::String(text) => bytes += text.len(),
-            Value::Array(values) => queue.extend(values),
-            Value::Object(fields) => {
-                let keys = fields.keys().map(|key| key.len() + PLACE);
-                bytes += keys.sum::<usize>();
-                queue.extend(fields.values());
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -132,7 +84,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::{ToolCall, ToolResult};
+    use crate::message::{Media, Part, ToolCall, ToolResult};
 
     #[test]
     fn size_counts_every_long_field() {

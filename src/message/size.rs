@@ -1,0 +1,69 @@
+//! The size of messages, in memory and in requests.
+
+use std::mem::size_of;
+
+use crate::util::json_size::{JsonSize, escaped_len};
+
+use super::message::Message;
+use super::part::{Media, MediaSource, Part};
+use super::result::ToolResult;
+
+/// The overhead of an allocation that is shared or has a capacity, and of the field in JSON.
+const FIELD: usize = 32;
+
+const MESSAGE: usize = size_of::<Message>() + 2 * FIELD;
+
+/// About the bytes that a message takes in memory, its texts counted as long as in the JSON of a
+/// request.
+pub(crate) fn message_size(message: &Message) -> usize {
+    match message.as_tool_result() {
+        Some(result) => result_size(result),
+        None => MESSAGE.saturating_add(parts_size(message.content().parts())),
+    }
+}
+
+/// About the bytes that the message of a result takes, as for [`message_size`].
+pub(crate) fn result_size(result: &ToolResult) -> usize {
+    let details = result.details.as_ref();
+    let details = details.map_or(0, |details| JsonSize::of(details).memory);
+    let display = result.display.as_deref().map_or(0, escaped_len);
+    let names = escaped_len(&result.tool_call_id) + escaped_len(&result.name) + 2 * FIELD;
+    let extra = details.saturating_add(display).saturating_add(names);
+    MESSAGE
+        .saturating_add(parts_size(result.content.parts()))
+        .saturating_add(extra)
+}
+
+/// About the bytes that parts take, as for [`message_size`].
+pub(crate) fn parts_size(parts: &[Part]) -> usize {
+    parts.iter().map(part_size).fold(0, usize::saturating_add)
+}
+
+/// About the bytes that a part takes, as for [`message_size`].
+fn part_size(part: &Part) -> usize {
+    let call_size = match part {
+        Part::ToolCall(call) => {
+            let raw = call.raw_args.as_deref().map_or(0, escaped_len);
+            let names = escaped_len(&call.id) + escaped_len(&call.name) + 3 * FIELD;
+            raw + names + JsonSize::of(&call.args).memory
+        }
+        _ => text_part_len(part),
+    };
+    size_of::<Part>() + FIELD + call_size
+}
+
+/// The bytes of a part's content in JSON. A call has none.
+pub(crate) fn text_part_len(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => escaped_len(text),
+        Part::Image(media) | Part::Document(media) => media_len(media),
+        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
+        Part::ToolCall(_) => 0,
+    }
+}
+
+fn media_len(media: &Media) -> usize {
+    let (MediaSource::Base64(source) | MediaSource::Url(source)) = &media.source;
+    let name = media.name.as_deref().map_or(0, escaped_len);
+    escaped_len(source) + escaped_len(&media.media_type) + name
+}

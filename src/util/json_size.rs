@@ -1,0 +1,143 @@
+//! Sizes that texts and values have in JSON and in memory, computed without making the JSON.
+
+use serde_json::Value;
+
+/// The memory of a value in its array or object, and of the pointer to its text or list.
+const VALUE: usize = 32;
+
+/// The least memory of a list or text of its own.
+const ALLOCATION: usize = 64;
+
+/// The memory of one node of an object's tree, which has at least [`NODE_FIELDS`] fields unless it
+/// is the only one.
+const NODE: usize = 640;
+const NODE_FIELDS: usize = 5;
+
+/// The number of bytes that `text` takes inside a string of JSON, where quotes, backslashes and
+/// control characters are escaped.
+pub(crate) fn escaped_len(text: &str) -> usize {
+    // Counted first, which is vectorised: most texts have line ends only.
+    let escapes = text.bytes().filter(|byte| is_escaped(*byte)).count();
+    if escapes == 0 {
+        return text.len();
+    }
+    text.bytes().map(escaped_byte_len).sum()
+}
+
+/// The longest start of `text` that takes at most `len` bytes inside a string of JSON.
+pub(crate) fn escaped_prefix(text: &str, len: usize) -> &str {
+    let mut remaining = len;
+    for (at, c) in text.char_indices() {
+        let char_len = match c {
+            '\0'..='\x7f' => escaped_byte_len(c as u8),
+            c => c.len_utf8(),
+        };
+        match remaining.checked_sub(char_len) {
+            Some(room) => remaining = room,
+            None => return &text[..at],
+        }
+    }
+    text
+}
+
+fn is_escaped(byte: u8) -> bool {
+    byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+fn escaped_byte_len(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..b' ' => 6,
+        _ => 1,
+    }
+}
+
+/// The size of a JSON value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct JsonSize {
+    /// About the bytes of its text.
+    pub(crate) text: usize,
+    /// About the bytes that it takes in memory, its texts counted as JSON.
+    pub(crate) memory: usize,
+    /// The values in it, itself included.
+    pub(crate) values: usize,
+}
+
+impl JsonSize {
+    /// Measures a value, which may be nested more deeply than any thread's stack.
+    pub(crate) fn of(value: &Value) -> Self {
+        let mut size = Self::default();
+        let mut stack = vec![value];
+        while let Some(value) = stack.pop() {
+            let (text, allocated) = match value {
+                Value::Null | Value::Bool(_) | Value::Number(_) => (4, 0),
+                Value::String(text) => (escaped_len(text) + 2, ALLOCATION),
+                Value::Array(items) => {
+                    stack.extend(items);
+                    (items.len() + 1, ALLOCATION)
+                }
+                Value::Object(fields) => {
+                    stack.extend(fields.values());
+                    let names = fields.keys().map(|name| escaped_len(name) + 4);
+                    let nodes = fields.len().div_ceil(NODE_FIELDS);
+                    (names.sum::<usize>() + 1, nodes * NODE)
+                }
+            };
+
+            size.values += 1;
+            size.text = size.text.saturating_add(text);
+            size.memory = size.memory.saturating_add(text + VALUE + allocated);
+        }
+
+        size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn json_len(text: &str) -> usize {
+        serde_json::to_string(text).unwrap().len() - 2
+    }
+
+    proptest! {
+        #[test]
+        fn escaped_length_is_that_of_the_serializer(text in "(?s).{0,40}") {
+            prop_assert_eq!(escaped_len(&text), json_len(&text));
+        }
+
+        #[test]
+        fn escaped_prefix_is_the_longest_that_fits(text in "(?s)[\"\\\\\\x00-\\x1fé𝄞a-c]{0,12}", len in 0_usize..40) {
+            let prefix = escaped_prefix(&text, len);
+            prop_assert!(json_len(prefix) <= len);
+            prop_assert!(text.starts_with(prefix));
+            if let Some(next) = text[prefix.len()..].chars().next() {
+                let longer = [prefix, next.encode_utf8(&mut [0; 4])].concat();
+                prop_assert!(json_len(&longer) > len);
+            }
+        }
+    }
+
+    #[test]
+    fn size_of_a_value_counts_text_values_and_memory() {
+        let size = JsonSize::of(&json!({"a": ["\u{1}\"", 1, null]}));
+        assert_eq!((size.text, size.values), (6 + 4 + 10 + 4 + 4, 5));
+        assert_eq!(size.memory, size.text + 5 * VALUE + NODE + 2 * ALLOCATION);
+    }
+
+    #[test]
+    fn deeply_nested_value_is_measured_without_recursion() {
+        let mut value = Value::Null;
+        for _ in 0..200_000 {
+            value = Value::Array(vec![value]);
+        }
+        assert_eq!(JsonSize::of(&value).values, 200_001);
+        while let Value::Array(mut items) = value {
+            value = items.pop().unwrap();
+        }
+    }
+}
