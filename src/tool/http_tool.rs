@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::net::{AddressPolicy, AddressRefused, Checked, Resolver, SystemResolver};
+use crate::util::http_body::{Body, read_body};
 use crate::util::http_client::{self, Clients};
-use crate::util::json::{MAX_VALUES, has_more_values};
+use crate::util::json::has_more_values;
 use crate::util::secret::{Cut, Redactor, redact_cut};
 use crate::util::{Secret, http_secrets};
 
@@ -30,6 +31,9 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// The most bytes read of a reply.
 const LONGEST_REPLY: usize = 4 * 1024 * 1024;
+
+/// The most JSON values in a reply. As objects of one field they take 35 MB.
+const MAX_VALUES: usize = 50_000;
 
 /// The most bytes of a failed reply that are quoted.
 const LONGEST_QUOTE: usize = 2_000;
@@ -251,7 +255,7 @@ impl HttpTool {
         Err(self.failed(format_args!("redirected more than {MOST_REDIRECTS} times")))
     }
 
-    async fn read(&self, mut response: Response) -> Result<String, String> {
+    async fn read(&self, response: Response) -> Result<String, String> {
         let status = response.status();
         let max_len = if status == StatusCode::OK {
             LONGEST_REPLY
@@ -259,21 +263,11 @@ impl HttpTool {
             LONGEST_QUOTE
         };
 
-        let mut body = Vec::new();
-        let mut is_cut = false;
-        while !is_cut {
-            let chunk = response.chunk().await;
-            let Some(chunk) = chunk.map_err(|error| self.failed(http_client::describe(error)))?
-            else {
-                break;
-            };
-
-            is_cut = body.len() + chunk.len() > max_len;
-            body.extend_from_slice(&chunk[..chunk.len().min(max_len - body.len())]);
-        }
-
+        let body = read_body(response, max_len).await;
+        let Body { bytes, is_cut } =
+            body.map_err(|error| self.failed(http_client::describe(error)))?;
         if status != StatusCode::OK {
-            let mut text = String::from_utf8_lossy(&body).into_owned();
+            let mut text = String::from_utf8_lossy(&bytes).into_owned();
             if is_cut {
                 redact_cut(&mut text, Cut::End);
             }
@@ -293,14 +287,14 @@ impl HttpTool {
             )));
         }
 
-        if has_more_values(&body, MAX_VALUES) {
+        if has_more_values(&bytes, MAX_VALUES) {
             return Err(self.failed(format_args!(
                 "the reply has more than {MAX_VALUES} JSON values; return a large result as a string"
             )));
         }
 
-        let mut reply: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
-            let text = String::from_utf8_lossy(&body);
+        let mut reply: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+            let text = String::from_utf8_lossy(&bytes);
             let head: String = self
                 .redactor
                 .text(&text)

@@ -16,6 +16,7 @@ pub(crate) fn buffer(size: usize) -> Vec<u8> {
 }
 
 /// A copy of `content` in such a buffer.
+#[cfg(feature = "fs")]
 pub(crate) fn copy(content: &[u8]) -> Vec<u8> {
     let mut copy = buffer(content.len());
     copy.extend_from_slice(content);

@@ -7,12 +7,14 @@ pub(crate) mod folder;
 mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]
+pub(crate) mod http_body;
+#[cfg(feature = "http")]
 pub(crate) mod http_client;
 #[cfg(feature = "http")]
 pub(crate) mod http_secrets;
 pub(crate) mod json;
 pub(crate) mod json_size;
-#[cfg(feature = "fs")]
+#[cfg(any(feature = "fs", feature = "http"))]
 pub(crate) mod large;
 pub(crate) mod lenient;
 pub(crate) mod numbered;

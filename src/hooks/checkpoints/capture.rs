@@ -17,6 +17,7 @@ use super::active_runs::{ActiveRun, Position};
 use super::file_checkpoints::{FileCheckpoints, Inner, SharedIndex};
 use super::index::SessionIndex;
 use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origin, PriorState};
+use super::storage::MAX_MEMORY;
 
 /// The size in bytes of the chunks in which a file is read.
 const CHUNK: usize = 1024 * 1024;
@@ -223,6 +224,14 @@ impl FileCheckpoints {
             let (size, max_size) = (metadata.size, self.max_file_size);
             return reject(format!(
                 "it had {size} bytes, more than the {max_size} that are kept"
+            ));
+        }
+
+        if !self.inner.storage.has_room(metadata.size) {
+            let size = metadata.size;
+            return reject(format!(
+                "it had {size} bytes, and checkpoints in memory take at most {MAX_MEMORY}; \
+                 FileCheckpoints::open keeps them in a folder"
             ));
         }
 

@@ -157,7 +157,8 @@ pub(super) struct Inner {
 pub(super) type SharedIndex = Arc<Mutex<Option<SessionIndex>>>;
 
 impl FileCheckpoints {
-    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget).
+    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take at
+    /// most 32 MiB; files that would make them more are not kept.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))

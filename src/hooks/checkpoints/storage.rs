@@ -13,6 +13,12 @@ use super::folder::Folder;
 use super::index::SessionIndex;
 use super::record::{self, ChangeRecord, Fault, ReadRecord, scan};
 
+/// The most bytes of records in memory, of all sessions together.
+pub(super) const MAX_MEMORY: usize = 32 * 1024 * 1024;
+
+/// A larger record does not double the memory of those before it.
+const LARGE: usize = 1024 * 1024;
+
 /// Every method may block.
 pub(super) enum Storage {
     Memory(Mutex<BTreeMap<String, Vec<u8>>>),
@@ -39,6 +45,18 @@ impl Storage {
         }
     }
 
+    /// Returns `true` if content of `size` bytes may be added.
+    pub(super) fn has_room(&self, size: u64) -> bool {
+        match self {
+            Self::Memory(logs) => {
+                let used = lock(logs).values().map(Vec::len).sum::<usize>();
+                size.saturating_add(used as u64) <= MAX_MEMORY as u64
+            }
+            #[cfg(unix)]
+            Self::Folder(_) => true,
+        }
+    }
+
     /// Adds a record, durably if `durable` is set, or returns an error.
     pub(super) fn write(
         &self,
@@ -53,6 +71,10 @@ impl Storage {
             Self::Memory(logs) => {
                 let mut logs = lock(logs);
                 let log = logs.entry(session.to_owned()).or_default();
+                if bytes.len() > LARGE {
+                    log.reserve_exact(bytes.len());
+                }
+
                 log.extend_from_slice(&bytes);
                 (log.len() - bytes.len()) as u64
             }

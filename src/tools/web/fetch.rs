@@ -4,6 +4,7 @@ use encoding_rs::Encoding;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Response, StatusCode, Url};
 
+use crate::util::http_body::{Body, read_body};
 use crate::util::{http_client, text};
 
 use super::guard::Guard;
@@ -113,7 +114,7 @@ fn location(response: &Response) -> Result<Option<String>, String> {
     Ok(Some(text.map_err(make_error)?.to_owned()))
 }
 
-async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, String> {
+async fn read(url: Url, response: Response, most: usize) -> Result<Page, String> {
     let status = response.status();
     let header = |name| {
         let value = response.headers().get(name)?;
@@ -141,23 +142,16 @@ async fn read(url: Url, mut response: Response, most: usize) -> Result<Page, Str
         ));
     };
 
-    let mut body = Vec::new();
-    let mut is_cut = false;
-    while !is_cut {
-        let chunk = response.chunk().await;
-        let chunk = chunk.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
-        let Some(chunk) = chunk else { break };
-        is_cut = body.len() + chunk.len() > most;
-        body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
-    }
-
+    let body = read_body(response, most).await;
+    let Body { bytes, is_cut } =
+        body.map_err(|error| format!("{url}: {}", http_client::describe(error)))?;
     Ok(Page {
         url,
         status,
-        kind: kind.or_of_content(&body),
+        kind: kind.or_of_content(&bytes),
         content_type,
         charset,
-        body,
+        body: bytes,
         is_cut,
     })
 }

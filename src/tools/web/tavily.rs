@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::tool::ToolError;
+use crate::util::http_body::{Body, read_body};
 use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, Redactor, redact_cut};
 use crate::util::{Secret, http_client, http_secrets, text};
@@ -130,17 +131,18 @@ impl Tavily {
             return Err(refusal(response, &self.redactor).await);
         }
 
-        let (body, is_cut) = read(response, MAX_REPLY).await?;
+        let body = read_body(response, MAX_REPLY).await;
+        let Body { bytes, is_cut } = body.map_err(http_client::describe)?;
         if is_cut {
             return Err(format!("the reply is longer than {MAX_REPLY} bytes"));
         }
 
-        if has_more_values(&body, MAX_VALUES) {
+        if has_more_values(&bytes, MAX_VALUES) {
             return Err(format!("the reply has more than {MAX_VALUES} JSON values"));
         }
 
         let make_error = |error| format!("the reply cannot be read: {error}");
-        let reply: Reply = serde_json::from_slice(&body).map_err(make_error)?;
+        let reply: Reply = serde_json::from_slice(&bytes).map_err(make_error)?;
         let sources = reply.results.into_iter().map(|page| {
             let title = page.title.unwrap_or_default();
             Source::new(title, page.url, page.content.unwrap_or_default())
@@ -217,8 +219,8 @@ async fn refusal(response: Response, redactor: &Redactor) -> String {
     };
 
     // The detail is optional: without it, the hint is returned.
-    let detail = match read(response, 4 * MAX_QUOTE).await {
-        Ok((body, is_cut)) => error_detail(&body, is_cut, redactor),
+    let detail = match read_body(response, 4 * MAX_QUOTE).await {
+        Ok(body) => error_detail(&body.bytes, body.is_cut, redactor),
         Err(_) => String::new(),
     };
 
@@ -246,18 +248,4 @@ fn error_detail(body: &[u8], is_cut: bool, redactor: &Redactor) -> String {
     let text = redactor.text(text.unwrap_or(&body_text));
     let words: Vec<&str> = text.split_whitespace().collect();
     text::truncate(&words.join(" "), MAX_QUOTE).into_owned()
-}
-
-/// The start of a body, and whether there was more.
-async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, bool), String> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(http_client::describe)? {
-        let room = most - body.len();
-        if chunk.len() > room {
-            body.extend_from_slice(&chunk[..room]);
-            return Ok((body, true));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok((body, false))
 }

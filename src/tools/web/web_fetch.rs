@@ -1,9 +1,7 @@
 //! `web_fetch`.
 
 use std::fmt;
-use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
-use std::thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,12 +30,9 @@ const MAX_CHARS: usize = 50_000;
 /// The length to which an error page is quoted, in characters.
 const MAX_QUOTE: usize = 1_000;
 
-/// Pages are converted concurrently on as many threads as there are processors, in all calls of the
-/// program together; the others wait, as part of their time.
-static CONVERTING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    Arc::new(Semaphore::new(processors))
-});
+/// Two pages are converted at once, in all calls of the program together: each takes up to 30 MB. The
+/// others wait, as part of their time.
+static CONVERTING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
 /// `web_fetch`: a page of the internet as text, HTML as Markdown.
 ///

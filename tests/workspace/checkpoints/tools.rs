@@ -291,6 +291,30 @@ async fn files_that_were_not_kept_are_reported() {
     assert_eq!(place.get("small").as_deref(), Some("0123456789"));
 }
 
+#[tokio::test]
+async fn checkpoints_in_memory_are_bounded() {
+    let place = Place::new();
+    let large = "line\n".repeat(4_000_000);
+    place.put("a", &large);
+    place.put("b", &large);
+    place.put("small", "before");
+    let files = FileCheckpoints::new(LocalBackend::new(place.root()).unwrap());
+    let ops = json!([
+        ["write", "a", "x"],
+        ["write", "b", "x"],
+        ["write", "small", "x"]
+    ]);
+    place.changes(&files, ops).await;
+    let done = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap();
+    let expected = ["change a: done", "change b: not kept", "change small: done"];
+    assert_eq!(told(&done), expected);
+    let RewindOutcome::NotKept(why) = &done.changes[1].outcome else {
+        panic!("{:?}", done.changes[1].outcome);
+    };
+
+    assert!(why.contains("in memory take at most 33554432"), "{why}");
+}
+
 /// How much a backend reads at once says nothing of what is kept.
 #[tokio::test]
 async fn file_over_the_read_limit_is_kept_in_pieces() {
