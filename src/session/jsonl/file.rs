@@ -1,14 +1,13 @@
 //! The file of a session that this process may write.
 
-use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, check_session_file, file_error, is_same_file};
-use crate::session::log::Each;
+use crate::session::log::{Each, LogTail};
 use crate::session::taken_over;
 
 use super::disk::Disk;
@@ -25,8 +24,6 @@ pub(super) struct SessionFile {
     len: u64,
     /// True if the file's name is durable, according to this lease's own writes.
     named: bool,
-    /// True if the last line has no end.
-    open_line: bool,
     /// True if the contents of the file are no longer certain.
     broken: bool,
 }
@@ -38,45 +35,35 @@ impl SessionFile {
         path: &Path,
         id: &str,
         len: u64,
-    ) -> Result<(Self, (Vec<u8>, u64))> {
+    ) -> Result<(Self, LogTail)> {
         let mut lock = LockFile::take(path, id, |options, path| disk.open(options, path))?;
-        let (bytes, size) = read_end(&*disk, &mut lock.file, len)
+        let tail = read_end(&*disk, &mut lock.file, len)
             .map_err(|error| file_error("read", &lock.path, error))?;
-        lock.has_content = !bytes.is_empty();
+        lock.has_content = tail.size > 0;
         let log_file = Self {
             disk,
             lock,
             id: id.to_owned(),
-            len: size,
+            len: tail.size,
             named: false,
-            open_line: bytes.last().is_some_and(|last| *last != b'\n'),
             broken: false,
         };
 
-        Ok((log_file, (bytes, size)))
+        Ok((log_file, tail))
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.lock.path
     }
 
-    /// The content, which may have been read: `bytes`.
-    pub(super) fn source<'a>(&'a self, bytes: Option<&'a [u8]>) -> Source<'a> {
-        match bytes {
-            Some(bytes) => Source::Read(bytes),
-            None => Source::Stored(&self.lock.file),
-        }
-    }
-
-    /// Cuts off what stands behind `end`, before which there is a line with or without an end.
-    pub(super) fn cut(&mut self, end: u64, has_open_line: bool) -> Result<()> {
+    /// Truncates the file to this length.
+    pub(super) fn truncate(&mut self, end: u64) -> Result<()> {
         self.check()?;
         let outcome = self.disk.cut(&self.lock.file, end);
         outcome
             .and_then(|()| self.disk.sync(&self.lock.file))
             .map_err(|error| file_error("repair", &self.lock.path, error))?;
         self.len = end;
-        self.open_line = has_open_line;
         Ok(())
     }
 
@@ -94,11 +81,7 @@ impl SessionFile {
         }
 
         self.check()?;
-        let end: &[u8] = if self.open_line { b"\n" } else { b"" };
-        let (disk, file) = (&self.disk, &mut self.lock.file);
-        let outcome = disk.write_all(file, end);
-        let outcome = outcome.and_then(|()| disk.write_all(file, bytes));
-        if let Err(error) = outcome {
+        if let Err(error) = self.disk.write_all(&mut self.lock.file, bytes) {
             self.undo();
             return Err(file_error("write", &self.lock.path, error));
         }
@@ -121,8 +104,7 @@ impl SessionFile {
             return Err(file_error("write", &self.lock.path, error));
         }
 
-        self.len += (end.len() + bytes.len()) as u64;
-        self.open_line = false;
+        self.len += bytes.len() as u64;
         self.named = true;
         self.lock.has_content = true;
         Ok(self.len)
@@ -156,33 +138,7 @@ impl SessionFile {
     }
 }
 
-/// The content of a session's file.
-pub(super) enum Source<'a> {
-    Read(&'a [u8]),
-    Stored(&'a File),
-}
-
-impl Source<'_> {
-    /// Some of the bytes; fewer where the file ends.
-    pub(super) fn part(&self, offset: u64, len: usize) -> io::Result<Cow<'_, [u8]>> {
-        match self {
-            Self::Read(bytes) => {
-                let start = usize::try_from(offset).map_or(bytes.len(), |at| at.min(bytes.len()));
-                let end = start.saturating_add(len).min(bytes.len());
-                Ok(Cow::Borrowed(&bytes[start..end]))
-            }
-            Self::Stored(file) => {
-                let mut file: &File = file;
-                let mut bytes = Vec::new();
-                file.seek(SeekFrom::Start(offset))?;
-                file.take(len as u64).read_to_end(&mut bytes)?;
-                Ok(Cow::Owned(bytes))
-            }
-        }
-    }
-}
-
-/// Removes the file; false when there was none, or not of this `size`.
+/// Removes the file; false when there was none, or not of this size.
 pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) -> Result<bool> {
     let Some(lock) = LockFile::find(path, id, |options, path| disk.open(options, path))? else {
         return Ok(false);
@@ -203,13 +159,8 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path, id: &str, size: Option<u64>) 
     }
 }
 
-/// The whole file; `None` when there is none, or nothing in it.
-pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
-    Ok(tail(disk, path, u64::MAX)?.map(|(bytes, _)| bytes))
-}
-
 /// Reads the file to `each` piece by piece; returns `false` when there is none or it is empty.
-pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool> {
+pub(super) fn read(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<bool> {
     check_session_file(path)?;
     let mut file = match disk.open(OpenOptions::new().read(true), path) {
         Ok(file) => file,
@@ -232,28 +183,28 @@ pub(super) fn stream(disk: &dyn Disk, path: &Path, each: Each<'_>) -> Result<boo
     }
 }
 
-/// The last `len` bytes of the file and its size; `None` when there is none or it is empty.
-pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+/// The last `len` bytes of the file; `None` when there is none or it is empty.
+pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<LogTail>> {
     check_session_file(path)?;
     let read_tail = || {
         let mut file = disk.open(OpenOptions::new().read(true), path)?;
         read_end(disk, &mut file, len)
     };
     match read_tail() {
-        Ok((bytes, _)) if bytes.is_empty() => Ok(None),
-        Ok(found) => Ok(Some(found)),
+        Ok(tail) if tail.bytes.is_empty() => Ok(None),
+        Ok(tail) => Ok(Some(tail)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(file_error("read", path, error)),
     }
 }
 
-/// The last `len` bytes of an open file, and where they end.
-fn read_end(disk: &dyn Disk, file: &mut File, len: u64) -> io::Result<(Vec<u8>, u64)> {
+/// The last `len` bytes of an open file.
+fn read_end(disk: &dyn Disk, file: &mut File, len: u64) -> io::Result<LogTail> {
     let size = file.metadata()?.len();
     let start = file.seek(SeekFrom::Start(size.saturating_sub(len)))?;
     let mut bytes = Vec::new();
     disk.read(file, &mut bytes)?;
     // A writer may have appended to the file since then.
     let size = start + bytes.len() as u64;
-    Ok((bytes, size))
+    Ok(LogTail::new(bytes, size))
 }

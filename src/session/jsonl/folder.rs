@@ -4,13 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{file_error, file_name};
-use crate::session::log::{Each, Log, MAX_LOG, Scan, SizeLimit};
+use crate::session::log::{Each, Log, LogTail, Repair};
 use crate::util::folder::make_folder;
 
 use super::disk::Disk;
@@ -24,7 +23,6 @@ const EXTENSION: &str = ".jsonl";
 pub(super) struct Folder {
     path: PathBuf,
     disk: Arc<dyn Disk>,
-    pub(super) max_session_bytes: AtomicU64,
 }
 
 impl Folder {
@@ -32,11 +30,7 @@ impl Folder {
     pub(super) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
         let outcome = make_folder(path, |parent| disk.sync_folder(parent));
         let path = outcome.map_err(|error| file_error("make the folder of", path, error))?;
-        Ok(Self {
-            path,
-            disk,
-            max_session_bytes: AtomicU64::new(MAX_LOG),
-        })
+        Ok(Self { path, disk })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,64 +57,35 @@ impl Log for Folder {
         list().map_err(|error| file_error("list the folder of", &self.path, error))
     }
 
-    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        file::read(&*self.disk, &self.file(id)?)
-    }
-
-    fn stream(&self, id: &str, each: Each<'_>) -> Result<bool> {
-        file::stream(&*self.disk, &self.file(id)?, each)
-    }
-
-    fn size_limit(&self, id: &str) -> Option<SizeLimit> {
-        let path = self.file(id).ok()?;
-        Some(SizeLimit {
-            max_bytes: self.max_session_bytes.load(Ordering::Relaxed),
-            place: path.display().to_string(),
-            option: "JsonlStore::with_max_session_bytes",
-        })
-    }
-
-    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
+    fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
         file::tail(&*self.disk, &self.file(id)?, len)
     }
 
-    /// Each log is a file, with rights and a place on the disk of its own.
-    fn is_of_one(error: &Error) -> bool {
-        matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
-    }
-
-    fn open(&self, id: &str, len: u64) -> Result<(SessionFile, (Vec<u8>, u64))> {
+    fn open(&self, id: &str, len: u64) -> Result<(SessionFile, LogTail)> {
         SessionFile::open(self.disk.clone(), &self.file(id)?, id, len)
     }
 
-    fn heal(&self, writer: &mut SessionFile, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
+    fn repair(&self, writer: &mut SessionFile, repair: &Repair<'_>) -> Result<Option<String>> {
         let place = sidecar::path_of(writer.path());
-        if scan.aside().next().is_some() {
-            let source = writer.source(bytes);
-            sidecar::keep(&*self.disk, &place, &source, scan.aside())
-                .map_err(|error| file_error("keep the damaged part of", &place, error))?;
+        if repair.has_parts() {
+            sidecar::keep(&*self.disk, &place, repair)?;
         }
 
-        let path = place.display().to_string();
-        for damage in scan.aside_mut() {
-            damage.kept_in = Some(path.clone());
+        if let Some(end) = repair.truncate_to() {
+            writer.truncate(end)?;
         }
 
-        if scan.tail.is_some() {
-            writer.cut(scan.end, scan.has_open_line)?;
-        }
-
-        Ok(())
+        Ok(Some(place.display().to_string()))
     }
 
     fn append(&self, writer: &mut SessionFile, bytes: &[u8]) -> Result<u64> {
         writer.append(bytes)
     }
 
-    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
+    fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool> {
         let path = self.file(id)?;
-        let had_log = file::remove(&*self.disk, &path, id, size)?;
-        if size.is_some() && !had_log {
+        let had_log = file::remove(&*self.disk, &path, id, expected_size)?;
+        if expected_size.is_some() && !had_log {
             return Ok(false);
         }
 
@@ -138,6 +103,20 @@ impl Log for Folder {
         }
 
         Ok(removed)
+    }
+
+    fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
+        file::read(&*self.disk, &self.file(id)?, each)
+    }
+
+    fn place(&self, id: &str) -> Option<String> {
+        let path = self.file(id).ok()?;
+        Some(path.display().to_string())
+    }
+
+    /// Each log is a file, with rights and a place on the disk of its own.
+    fn concerns_one_log(&self, error: &Error) -> bool {
+        matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
     }
 }
 

@@ -9,11 +9,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::error::{Error, Result};
 use crate::session::Damage;
-use crate::session::files::check_regular_file;
+use crate::session::files::{check_regular_file, file_error};
+use crate::session::log::Repair;
 
 use super::disk::Disk;
-use super::file::Source;
 
 /// The sidecar of a session's file.
 pub(super) fn path_of(session: &Path) -> PathBuf {
@@ -35,15 +36,29 @@ const PIECE: usize = 8 * 1024 * 1024;
 /// The most bytes of a sidecar that are searched for what is already there.
 const SEARCHED: u64 = 64 * 1024 * 1024;
 
-/// Adds the bytes of `damage` to the sidecar, one line of JSON each or several where there are many,
-/// unless they are already there: the step after it may have failed before. They are durable when this
-/// returns.
-pub(super) fn keep<'a>(
-    disk: &dyn Disk,
-    path: &Path,
-    source: &Source<'_>,
-    damage: impl Iterator<Item = &'a Damage>,
-) -> io::Result<()> {
+/// Adds the damaged parts to the sidecar, one line of JSON each or several where there are many
+/// bytes, unless they are already there: the step after it may have failed before. They are durable
+/// when this returns.
+pub(super) fn keep(disk: &dyn Disk, path: &Path, repair: &Repair<'_>) -> Result<()> {
+    let make_error = |error| file_error("keep the damaged part of", path, error);
+    let (mut file, content) = open(disk, path).map_err(make_error)?;
+    let size = file.metadata().map_err(make_error)?.len();
+    let mut outcome = add(disk, &mut file, &content, repair, make_error);
+    outcome = outcome.and_then(|()| disk.sync(&file).map_err(make_error));
+    if let Err(error) = outcome {
+        // If this fails as well, an incomplete line remains.
+        let _ = disk.cut(&file, size);
+        return Err(error);
+    }
+
+    match path.parent() {
+        Some(folder) => disk.sync_folder(folder).map_err(make_error),
+        None => Ok(()),
+    }
+}
+
+/// Opens the sidecar, and reads the end of it that is searched.
+fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Vec<u8>)> {
     check_regular_file(path)?;
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
@@ -52,39 +67,28 @@ pub(super) fn keep<'a>(
     file.seek(SeekFrom::Start(size.saturating_sub(SEARCHED)))?;
     let mut content = Vec::new();
     disk.read(&mut file, &mut content)?;
-    let outcome = add(disk, &mut file, &content, source, damage);
-    if let Err(error) = outcome.and_then(|()| disk.sync(&file)) {
-        // If this fails as well, an incomplete line remains.
-        let _ = disk.cut(&file, size);
-        return Err(error);
-    }
-
-    match path.parent() {
-        Some(folder) => disk.sync_folder(folder),
-        None => Ok(()),
-    }
+    Ok((file, content))
 }
 
 /// Adds lines behind the `content` of the file.
-fn add<'a>(
+fn add(
     disk: &dyn Disk,
     file: &mut File,
     content: &[u8],
-    source: &Source<'_>,
-    damage: impl Iterator<Item = &'a Damage>,
-) -> io::Result<()> {
+    repair: &Repair<'_>,
+    make_error: impl Fn(io::Error) -> Error,
+) -> Result<()> {
     let mut lines = Vec::new();
     if content.last().is_some_and(|last| *last != b'\n') {
         // Ends an incomplete line that a crash left.
         lines.push(b'\n');
     }
 
-    for damage in damage {
-        let end = damage.offset.saturating_add(damage.len);
-        let mut offset = damage.offset;
+    repair.for_each_part(|damage, part| {
+        let mut offset = 0;
         loop {
-            let len = usize::try_from(end - offset).map_or(PIECE, |len| len.min(PIECE));
-            let line = line(damage, offset, &source.part(offset, len)?)?;
+            let end = part.len().min(offset + PIECE);
+            let line = line(damage, damage.offset + offset as u64, &part[offset..end])?;
             let mut old_lines = content.split(|byte| *byte == b'\n');
             if !old_lines.any(|old_line| *old_line == line) {
                 lines.extend(line);
@@ -92,21 +96,21 @@ fn add<'a>(
             }
 
             if lines.len() >= PIECE {
-                disk.write_all(file, &lines)?;
+                disk.write_all(file, &lines).map_err(&make_error)?;
                 lines.clear();
             }
 
-            offset += len as u64;
-            if offset >= end {
-                break;
+            offset = end;
+            if offset == part.len() {
+                return Ok(());
             }
         }
-    }
+    })?;
 
-    disk.write_all(file, &lines)
+    disk.write_all(file, &lines).map_err(&make_error)
 }
 
-fn line(damage: &Damage, offset: u64, part: &[u8]) -> io::Result<Vec<u8>> {
+fn line(damage: &Damage, offset: u64, part: &[u8]) -> serde_json::Result<Vec<u8>> {
     let text = std::str::from_utf8(part).ok();
     let entry = Kept {
         offset,
@@ -114,5 +118,5 @@ fn line(damage: &Damage, offset: u64, part: &[u8]) -> io::Result<Vec<u8>> {
         text,
         base64: text.is_none().then(|| STANDARD.encode(part)),
     };
-    Ok(serde_json::to_vec(&entry)?)
+    serde_json::to_vec(&entry)
 }

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::log::{LogStore, session_store_of_log};
+use crate::session::log::{LogStore, Queues, session_store_of_log};
 use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::disk::{Disk, System};
@@ -68,7 +67,9 @@ impl JsonlStore {
     }
 
     pub(super) fn on(folder: &Path, disk: Arc<dyn Disk>) -> Result<Self> {
-        Ok(Self(LogStore::new(Folder::open(folder, disk)?)))
+        let folder = Folder::open(folder, disk)?;
+        let option = "JsonlStore::with_max_session_bytes";
+        Ok(Self(LogStore::named(folder, option, Queues::default())))
     }
 
     /// Sets the most bytes of one session's file, for all clones of this store; 1 GiB by default.
@@ -79,8 +80,7 @@ impl JsonlStore {
     /// write of one is refused, and a longer line is damage.
     #[must_use]
     pub fn with_max_session_bytes(self, bytes: u64) -> Self {
-        let max_session_bytes = &self.0.log().max_session_bytes;
-        max_session_bytes.store(bytes, Ordering::Relaxed);
+        self.0.set_max_session_bytes(bytes);
         self
     }
 

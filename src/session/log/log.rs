@@ -4,133 +4,122 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::queue::Queue;
-use super::scan::Scan;
-
-/// The last bytes of a log, and how many bytes it has.
-pub(in crate::session) type Tail = (Vec<u8>, u64);
-
-/// The default of the most bytes of a log that is read piece by piece.
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-pub(in crate::session) const MAX_LOG: u64 = 1024 * 1024 * 1024;
+use super::repair::Repair;
 
 /// Receives the pieces of a log.
 pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// The limit on the size of a log that is read or written.
-pub(in crate::session) struct SizeLimit {
-    pub(in crate::session) max_bytes: u64,
-    /// The place of the log, for errors.
-    pub(in crate::session) place: String,
-    /// The option that sets the limit.
-    pub(in crate::session) option: &'static str,
-}
-
-/// Checks the size of a log before it is read or written.
-///
-/// # Errors
-///
-/// [`ErrorKind::Io`] when it is larger than the storage allows.
-pub(super) fn check_size<L: Log>(log: &L, id: &str, size: u64) -> Result<()> {
-    match log.size_limit(id) {
-        Some(limit) if size > limit.max_bytes => Err(limit.exceeded(id, size)),
-        _ => Ok(()),
-    }
-}
-
-impl SizeLimit {
-    pub(in crate::session) fn exceeded(&self, id: &str, size: u64) -> Error {
-        let Self {
-            max_bytes,
-            place,
-            option,
-        } = self;
-        let text = format!(
-            "session {id:?} in {place} has {size} bytes, more than the {max_bytes} that are read; \
-             it was left untouched, raise {option} or begin another session"
-        );
-        Error::new(ErrorKind::Io, text)
-    }
-}
-
-/// A place for the logs of sessions: all that differs between durable stores.
+/// A storage of logs: one sequence of bytes for each session, which is only appended to.
 ///
 /// Every method may block; they are called on threads for blocking work.
 pub(in crate::session) trait Log: Send + Sync + 'static {
-    /// The exclusive right to write a session's log, in this process or another. Dropping it gives
-    /// the right back.
+    /// The exclusive right to write one log, in this process and all others. Dropping it releases
+    /// the right.
     type Writer: Send + 'static;
 
-    /// The queue in which readers take turns, where not all can read at once.
-    fn readers(&self) -> Option<&Queue> {
-        None
-    }
-
-    /// The queue in which writers take turns, like [`readers`](Log::readers).
-    fn writers(&self) -> Option<&Queue> {
-        None
-    }
-
-    /// The ids of all sessions, in any order.
+    /// The ids of all logs, in any order. Logs without bytes may be left out.
     fn ids(&self) -> Result<Vec<Arc<str>>>;
 
-    /// The whole log; `None` when there is none. A write that is under way may be there in part.
-    fn read(&self, id: &str) -> Result<Option<Vec<u8>>>;
+    /// Reads the end of a log: at least its last `len` bytes, or all of it. `None` for a log
+    /// without bytes.
+    ///
+    /// A write in progress may be included in part.
+    fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>>;
 
-    /// The whole log, to `each` piece by piece; returns `false` when there is none. Pieces are as
-    /// large as the storage has them.
-    fn stream(&self, id: &str, each: Each<'_>) -> Result<bool> {
-        match self.read(id)? {
-            Some(bytes) => each(&bytes).map(|()| true),
+    /// Takes the right to write a log, which need not exist, and reads its end as
+    /// [`tail`](Self::tail) does.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionBusy`] while another writer has it.
+    fn open(&self, id: &str, len: u64) -> Result<(Self::Writer, LogTail)>;
+
+    /// Appends `bytes` and returns the size of the log.
+    ///
+    /// When it returns `Ok`, they are durable. When it fails, either none of them is stored, or the
+    /// outcome is unknown and this writer refuses every further append.
+    fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
+
+    /// Sets the damaged parts of a log aside, then truncates it, if it is torn. Returns the
+    /// place of the parts, or `None` if they were not kept.
+    ///
+    /// It may be repeated after a failure, and must then not set a part aside twice.
+    fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
+
+    /// Removes a log and the parts that were set aside of it; `false` if there was none. With
+    /// `expected_size`, only while it has that size.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SessionBusy`] while a writer has it.
+    fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool>;
+
+    /// Passes a whole log to `each`, piece by piece and in order; returns `false` for a log without
+    /// bytes. The provided method passes what [`tail`](Self::tail) reads.
+    fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
+        match self.tail(id, u64::MAX)? {
+            Some(tail) => each(&tail.bytes).map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// The limit on the size of this log; none by default.
-    fn size_limit(&self, _id: &str) -> Option<SizeLimit> {
-        None
-    }
-
-    /// The end of the log: `len` bytes at least, or all.
-    fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>>;
-
-    /// The ends of these logs, each by itself or why it cannot be read.
-    fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<Tail>>>> {
+    /// Reads the ends of several logs, for lists. An inner error concerns that log only. The
+    /// provided method calls [`tail`](Self::tail) for each.
+    fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<LogTail>>>> {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
     }
 
-    /// Returns `true` if the error concerns one log only, and not the others.
-    fn is_of_one(error: &Error) -> bool {
+    /// The place of a log, for errors; unknown by default.
+    fn place(&self, _id: &str) -> Option<String> {
+        None
+    }
+
+    /// Returns `true` if `error` concerns one log, so that lists and `prune` continue with the
+    /// others. The provided method is true for [`ErrorKind::Corrupt`].
+    fn concerns_one_log(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Corrupt
     }
 
-    /// Returns `true` if opening may read the end of a log alone, so that snapshots are of use.
-    fn has_snapshots(&self) -> bool {
-        true
+    /// The time at which snapshots are written. The provided method returns
+    /// [`Snapshots::OnAppend`] after 1 MiB.
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::OnAppend { after: 1024 * 1024 }
+    }
+}
+
+/// The end of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::session) struct LogTail {
+    /// The last bytes.
+    pub(in crate::session) bytes: Vec<u8>,
+    /// The size of the whole log, in bytes.
+    pub(in crate::session) size: u64,
+}
+
+impl LogTail {
+    /// The end of a log of `size` bytes.
+    pub(in crate::session) fn new(bytes: impl Into<Vec<u8>>, size: u64) -> Self {
+        Self {
+            bytes: bytes.into(),
+            size,
+        }
     }
 
-    /// Takes the right to write a log, which need not exist, and reads its last `len` bytes at
-    /// least, or all.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while it is taken elsewhere.
-    fn open(&self, id: &str, len: u64) -> Result<(Self::Writer, Tail)>;
+    /// Returns `true` if the bytes are the whole log.
+    pub(in crate::session) fn is_whole(&self) -> bool {
+        self.bytes.len() as u64 >= self.size
+    }
+}
 
-    /// Puts the unreadable parts aside that are [to be kept](Scan::aside) and cuts off a torn tail.
-    /// `bytes` is the whole log, if it was read at once, and `scan` its scan; the damage is then
-    /// marked with the place it is kept in.
-    fn heal(&self, writer: &mut Self::Writer, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()>;
-
-    /// Adds `bytes`, whole lines, at the end. When it returns `Ok` they are durable; when it fails,
-    /// none of them is stored, or the writer refuses every further append. Returns the log's size.
-    fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
-
-    /// Removes the log and what was put aside of it; false when there was none. With a `size`, only
-    /// while it has that many bytes, under a lock.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while it is open for writing elsewhere.
-    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool>;
+/// The time at which a log gets a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::session) enum Snapshots {
+    /// Never: an opening reads the whole log.
+    #[cfg(any(feature = "postgres", feature = "redis"))]
+    Never,
+    /// With the append by which it becomes due.
+    OnAppend {
+        /// The bytes since the last snapshot, below which none is written.
+        after: u64,
+    },
 }

@@ -1,6 +1,7 @@
 //! A session store over a log for each session.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -14,9 +15,9 @@ use crate::util::sync::lock;
 
 use super::fold::LogFold;
 use super::line::{LogSummary, MAX_LINE};
-use super::log::{Log, Tail, check_size};
+use super::log::{Log, LogTail};
 use super::open_log::{OpenLog, stored_session, system_time};
-use super::queue::Queue;
+use super::queue::{Queue, Queues};
 use super::scan::{Scan, last_info, scan, scan_stored};
 use super::shared::Shared;
 use super::snapshot;
@@ -30,15 +31,35 @@ const AT_ONCE: usize = 100;
 pub(in crate::session) struct LogStore<L: Log>(Arc<Shared<L>>);
 
 impl<L: Log> LogStore<L> {
+    #[cfg(test)]
     pub(in crate::session) fn new(log: L) -> Self {
         Self(Arc::new(Shared::new(log)))
     }
 
-    #[cfg(test)]
-    pub(super) fn with_sizes(log: L, sizes: snapshot::Sizes) -> Self {
+    /// A store of which errors name `size_option` as what sets the most bytes of a log.
+    #[cfg(any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ))]
+    pub(in crate::session) fn named(log: L, size_option: &'static str, queues: Queues) -> Self {
         let mut shared = Shared::new(log);
-        shared.sizes = sizes;
+        shared.size_option = size_option;
+        shared.queues = queues;
         Self(Arc::new(shared))
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_end_len(log: L, end_len: u64) -> Self {
+        let mut shared = Shared::new(log);
+        shared.end_len = end_len;
+        Self(Arc::new(shared))
+    }
+
+    /// Sets the most bytes of one session's log, for all clones of this store.
+    pub(in crate::session) fn set_max_session_bytes(&self, bytes: u64) {
+        self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
     }
 
     pub(in crate::session) fn log(&self) -> &L {
@@ -60,7 +81,7 @@ impl<L: Log> LogStore<L> {
             }
 
             // An incomplete tail may be a write in progress; the next lease decides.
-            let scan = snapshot::read(&shared.log, shared.sizes, &id, cancellation)?;
+            let scan = snapshot::read(&shared, &id, cancellation)?;
             Ok(scan.and_then(|scan| stored_session(&scan.fold, scan.damage)))
         })
         .await
@@ -105,8 +126,7 @@ impl<L: Log> LogStore<L> {
 
             // A write of the previous lease may have been in progress until now.
             *slot = None;
-            let open_log =
-                OpenLog::new(&shared.log, &shared.clock, shared.sizes, &id, &cancellation)?;
+            let open_log = OpenLog::new(&shared, &id, &cancellation)?;
             Ok(slot.insert(open_log).token)
         });
 
@@ -122,17 +142,14 @@ impl<L: Log> LogStore<L> {
         session.state.thread_id = id.into();
         let user = self.0.hold(id)?;
         self.writing(move || {
-            let Shared {
-                log, clock, sizes, ..
-            } = &*user.shared;
             *lock(&user.open) = None;
-            let mut open_log =
-                OpenLog::new(log, clock, *sizes, &user.id, &Cancellation::default())?;
+            let shared = &*user.shared;
+            let mut open_log = OpenLog::new(shared, &user.id, &Cancellation::default())?;
             if open_log.fold.exists() {
                 return Err(already_exists(&user.id));
             }
 
-            open_log.write_records(log, clock, session.records())
+            open_log.write_records(shared, session.records())
         })
         .await
     }
@@ -197,7 +214,7 @@ impl<L: Log> LogStore<L> {
             match self.prune_one(&id, older_than).await {
                 Ok(gone) => removed += usize::from(gone),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
-                Err(error) if L::is_of_one(&error) => first = first.and(Err(error)),
+                Err(error) if self.0.log.concerns_one_log(&error) => first = first.and(Err(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -249,7 +266,7 @@ impl<L: Log> LogStore<L> {
                 .filter(|log| log.token == token)
                 .ok_or_else(|| taken_over(&user.id))?;
             let records = records(&open_log.fold);
-            open_log.write_records(&user.shared.log, &user.shared.clock, records)
+            open_log.write_records(&user.shared, records)
         })
         .await
     }
@@ -261,7 +278,7 @@ impl<L: Log> LogStore<L> {
     {
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
-        in_turn(self.0.log.readers(), move || work(&cancellation)).await
+        in_turn(self.0.queues.readers.as_ref(), move || work(&cancellation)).await
     }
 
     async fn writing<T, F>(&self, work: F) -> Result<T>
@@ -269,7 +286,7 @@ impl<L: Log> LogStore<L> {
         T: Send + 'static,
         F: FnOnce() -> Result<T> + Send + 'static,
     {
-        in_turn(self.0.log.writers(), work).await
+        in_turn(self.0.queues.writers.as_ref(), work).await
     }
 }
 
@@ -292,8 +309,8 @@ impl<L: Log> Shared<L> {
         if id.is_empty() {
             return Ok(None);
         }
-        if let Some((_, size)) = self.log.tail(id, 1)? {
-            check_size(&self.log, id, size)?;
+        if let Some(tail) = self.log.tail(id, 1)? {
+            self.check_size(id, tail.size)?;
         }
         scan_stored(&self.log, cancellation, fold, id)
     }
@@ -308,34 +325,33 @@ impl<L: Log> Shared<L> {
     fn info(
         &self,
         id: &str,
-        mut end: Result<Option<Tail>>,
+        mut end: Result<Option<LogTail>>,
         cancellation: &Cancellation,
     ) -> Result<Option<SessionInfo>> {
         let mut info = SessionInfo::new(id, 0);
         let mut len = TAIL;
         let summary = loop {
-            let (bytes, size) = match end {
+            let tail = match end {
                 Ok(Some(tail)) => tail,
                 Ok(None) => return Ok(None),
                 // A session that cannot be read does not end the list.
-                Err(error) if L::is_of_one(&error) => {
+                Err(error) if self.log.concerns_one_log(&error) => {
                     info.problem = Some(error.to_string().into());
                     return Ok(Some(info));
                 }
                 Err(error) => return Err(error),
             };
 
-            info.size = Some(size);
-            let is_whole = bytes.len() as u64 >= size;
-            match last_info(&bytes) {
+            info.size = Some(tail.size);
+            match last_info(&tail.bytes) {
                 Some(summary) => break Ok(Some(summary)),
-                None if !is_whole && len < MAX_LINE as u64 => {
+                None if !tail.is_whole() && len < MAX_LINE as u64 => {
                     len = len.saturating_mul(16);
                     end = self.log.tail(id, len);
                 }
                 None => {
-                    let scan = if is_whole {
-                        scan(id, &bytes).map(Some)
+                    let scan = if tail.is_whole() {
+                        scan(id, &tail.bytes).map(Some)
                     } else {
                         self.read(id, cancellation, LogFold::new(id))
                     };
@@ -431,54 +447,29 @@ pub(in crate::session) use session_store_of_log;
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory_log::{MemoryLog, Step};
     use super::*;
 
-    /// Two logs whose ends cannot be read.
-    struct Unread(ErrorKind);
-
-    impl Log for Unread {
-        type Writer = ();
-
-        fn ids(&self) -> Result<Vec<Arc<str>>> {
-            Ok(vec!["a".into(), "b".into()])
-        }
-
-        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
-            Err(Error::new(self.0, "not now"))
-        }
-
-        fn tail(&self, id: &str, _: u64) -> Result<Option<Tail>> {
-            self.read(id).map(|_| None)
-        }
-
-        fn open(&self, id: &str, _: u64) -> Result<((), Tail)> {
-            Err(busy(id))
-        }
-
-        fn heal(&self, (): &mut (), _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
-            Ok(())
-        }
-
-        fn append(&self, (): &mut (), _: &[u8]) -> Result<u64> {
-            Ok(0)
-        }
-
-        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
-            Ok(true)
-        }
+    /// Logs whose ends cannot be read.
+    fn unreadable(kind: ErrorKind) -> LogStore<MemoryLog> {
+        let log = MemoryLog::of(b"junk\n").on_step(move |step| match step {
+            Step::Tail(_) => Err(Error::new(kind, "not now")),
+            _ => Ok(()),
+        });
+        LogStore::new(log)
     }
 
     #[tokio::test]
     async fn list_of_an_unreachable_store_is_an_error() {
         for kind in [ErrorKind::Io, ErrorKind::Connect, ErrorKind::Timeout] {
-            let store = LogStore::new(Unread(kind));
+            let store = unreadable(kind);
             assert_eq!(store.list().await.unwrap_err().kind(), kind);
             let pruned = store.prune(Duration::ZERO).await;
             assert_eq!(pruned.unwrap_err().kind(), kind);
         }
-        let store = LogStore::new(Unread(ErrorKind::Corrupt));
+        let store = unreadable(ErrorKind::Corrupt);
         let list = store.list().await.unwrap();
-        assert!(list.len() == 2 && list.iter().all(|info| info.problem.is_some()));
+        assert!(list.len() == 1 && list.iter().all(|info| info.problem.is_some()));
         assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
     }
 }

@@ -32,25 +32,31 @@ mod line;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
 mod log_store;
+#[cfg(test)]
+mod memory_log;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
 #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
 mod queue;
+mod repair;
 mod scan;
 mod shared;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-#[cfg(any(feature = "postgres", feature = "redis"))]
-pub(super) use log::Tail;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-pub(super) use log::{Each, MAX_LOG};
-pub(super) use log::{Log, SizeLimit};
+pub(super) use log::{Each, Log, LogTail, Snapshots};
 pub(super) use log_store::{LogStore, session_store_of_log};
 #[cfg(all(feature = "sqlite", unix))]
 pub(super) use queue::Queue;
-pub(super) use scan::Scan;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
-pub(super) use scan::part_of;
+#[cfg(any(
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
+pub(super) use queue::Queues;
+pub(super) use repair::Repair;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(super) use shared::too_large;

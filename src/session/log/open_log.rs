@@ -10,9 +10,11 @@ use crate::util::Cancellation;
 
 use super::fold::LogFold;
 use super::line::{self, Entry, SnapshotPosition};
-use super::log::{Log, check_size};
-use super::scan::{scan, scan_stored, scan_until};
-use super::snapshot::{self, Sizes};
+use super::log::{Each, Log, LogTail, Snapshots};
+use super::repair::Content;
+use super::scan::{Scan, scan, scan_stored, scan_until};
+use super::shared::Shared;
+use super::snapshot;
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -56,9 +58,10 @@ pub(super) struct OpenLog<L: Log> {
     pub(super) fold: LogFold,
     pub(super) token: u64,
     damage: Vec<Damage>,
-    sizes: Sizes,
     /// The size of the log.
     size: u64,
+    /// True if the last line has no end.
+    needs_newline: bool,
     /// The size of the log when a snapshot of it failed last.
     failed_at: u64,
 }
@@ -73,65 +76,46 @@ impl<L: Log> OpenLog<L> {
     /// # Errors
     ///
     /// [`ErrorKind::SessionBusy`] then, and while another writer has the session.
-    pub(super) fn new(
-        log: &L,
-        clock: &Clock,
-        sizes: Sizes,
-        id: &str,
-        cancellation: &Cancellation,
-    ) -> Result<Self> {
-        let (mut writer, end) = log.open(id, sizes.end)?;
-        let size = end.1;
-        check_size(log, id, size)?;
-        let at_snapshot = if snapshot::is_whole(&end) {
-            None
-        } else {
-            snapshot::at_snapshot(log, id, &end, 0)?
-        };
+    pub(super) fn new(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
+        let (mut writer, end) = shared.log.open(id, shared.end_len)?;
+        shared.check_size(id, end.size)?;
+        let mut scan = read_opened(shared, id, &end, cancellation)?;
+        let mut needs_newline = end.bytes.last().is_some_and(|last| *last != b'\n');
+        let mut place = None;
+        if scan.needs_repair() {
+            let read_again = |each: Each<'_>| shared.log.read(id, each);
+            let content = if end.is_whole() {
+                Content::Whole(&end.bytes)
+            } else {
+                Content::Stored(&read_again)
+            };
 
-        // Removing an incomplete write requires the whole log.
-        let mut scan = match at_snapshot.filter(|scan| scan.tail.is_none()) {
-            Some(scan) => scan,
-            None => {
-                let bytes = Some(&end).filter(|end| snapshot::is_whole(end));
-                let bytes = bytes.map(|(bytes, _)| &bytes[..]);
-                let fold = LogFold::new(id);
-                let mut scan = match bytes {
-                    Some(bytes) => scan_until(cancellation, fold, id, bytes)?,
-                    None => match scan_stored(log, cancellation, fold, id)? {
-                        Some(scan) => scan,
-                        None => scan(id, &[])?,
-                    },
-                };
-
-                if !scan.damage.is_empty() || scan.tail.is_some() {
-                    log.heal(&mut writer, bytes, &mut scan)?;
-                }
-
-                scan
+            place = shared.log.repair(&mut writer, &scan.repair(content))?;
+            if scan.tail.is_some() {
+                needs_newline = scan.has_open_line;
             }
-        };
+        }
 
+        let damage = scan.repaired(place.as_deref());
         let is_damaged = !scan.damage.is_empty();
         if is_damaged {
             // The snapshot may be damaged, or have another position after the repair.
             scan.fold.snapshot = None;
         }
 
-        let damage = scan.kept().cloned().collect();
-        scan.damage.clear();
+        let size = scan.tail.as_ref().map_or(end.size, |_| scan.end);
         let mut open_log = Self {
             writer,
-            token: clock.token(scan.fold.token),
+            token: shared.clock.token(scan.fold.token),
             fold: scan.fold,
             damage,
-            sizes,
             size,
+            needs_newline,
             failed_at: 0,
         };
 
         if is_damaged {
-            open_log.write(log, clock, vec![Entry::Checked])?;
+            open_log.write(shared, vec![Entry::Checked])?;
         }
 
         Ok(open_log)
@@ -143,44 +127,38 @@ impl<L: Log> OpenLog<L> {
     }
 
     /// As [`write`](Self::write), records of the session.
-    pub(super) fn write_records(
-        &mut self,
-        log: &L,
-        clock: &Clock,
-        records: Vec<Record>,
-    ) -> Result<()> {
+    pub(super) fn write_records(&mut self, shared: &Shared<L>, records: Vec<Record>) -> Result<()> {
         let entries = records.into_iter().map(Entry::Record);
-        self.write(log, clock, entries.collect())
+        self.write(shared, entries.collect())
     }
 
     /// Appends entries to the log, then applies them to the fold.
-    fn write(&mut self, log: &L, clock: &Clock, entries: Vec<Entry>) -> Result<()> {
+    fn write(&mut self, shared: &Shared<L>, entries: Vec<Entry>) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
-        let at = clock.now(self.fold.at);
-        let size = self.append(log, at, entries, None)?;
-        if log.has_snapshots() {
-            self.write_snapshot(log, size);
+        let at = shared.clock.now(self.fold.at);
+        self.append(shared, at, entries)?;
+        if let Snapshots::OnAppend { after } = shared.log.snapshots() {
+            self.write_snapshot(shared, after);
         }
         Ok(())
     }
 
-    /// Writes a snapshot where the log has doubled. All records are durable already: a failure
-    /// only makes it longer to open.
-    fn write_snapshot(&mut self, log: &L, size: u64) {
-        let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
-        let base = offset.saturating_add(len).max(self.failed_at);
-        if self.fold.has_loss() || !self.sizes.is_due(size, base, len) {
+    /// Writes a snapshot if one is due. All records are durable already: a failure only makes it
+    /// longer to open.
+    fn write_snapshot(&mut self, shared: &Shared<L>, after: u64) {
+        if !self.is_snapshot_due(after) {
             return;
         }
 
         let session = Box::new(self.fold.session().clone());
         let entries = vec![Entry::Snapshot(session), Entry::SnapshotEnd];
+        let size = self.size;
 
         // With the time of the last record, because a snapshot does not count as a use of the
         // session.
-        if let Err(error) = self.append(log, self.fold.at, entries, Some(size)) {
+        if let Err(error) = self.append(shared, self.fold.at, entries) {
             self.failed_at = size;
             tracing::warn!(
                 session = &*self.fold.session().state.thread_id,
@@ -189,15 +167,16 @@ impl<L: Log> OpenLog<L> {
         }
     }
 
-    /// Adds to the log, then to what is known of it, and returns the log's size. The first entry is
-    /// a snapshot that goes to the offset `snapshot_at`, if that is given.
-    fn append(
-        &mut self,
-        log: &L,
-        at: u64,
-        entries: Vec<Entry>,
-        snapshot_at: Option<u64>,
-    ) -> Result<u64> {
+    /// Returns `true` if the log has doubled since its newest snapshot, and grown by `after` bytes.
+    fn is_snapshot_due(&self, after: u64) -> bool {
+        let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
+        let base = offset.saturating_add(len).max(self.failed_at);
+        !self.fold.has_loss() && self.size.saturating_sub(base) >= len.max(after)
+    }
+
+    /// Adds to the log, then to what is known of it. If the first entry is a snapshot, its position
+    /// is noted.
+    fn append(&mut self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<()> {
         let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;
         let last = seq.checked_add(entries.len() as u64).ok_or_else(|| {
@@ -208,31 +187,34 @@ impl<L: Log> OpenLog<L> {
             Error::new(ErrorKind::Corrupt, text)
         })?;
 
-        let seq = seq.saturating_add(1);
-        let bytes = match (snapshot_at, entries.split_first()) {
-            (Some(offset), Some((snapshot, marks))) => {
-                let snapshot = slice::from_ref(snapshot);
-                let mut bytes = line::write(snapshot, seq, self.token, at, None)?;
-                info.snapshot = Some(SnapshotPosition {
-                    offset,
-                    len: bytes.len() as u64,
-                });
+        let mut seq = seq.saturating_add(1);
+        let mut bytes = Vec::new();
+        if self.needs_newline {
+            bytes.push(b'\n');
+        }
 
-                let seq = seq.saturating_add(1);
-                bytes.extend(line::write(marks, seq, self.token, at, Some(&info))?);
-                bytes
-            }
-            _ => line::write(&entries, seq, self.token, at, Some(&info))?,
-        };
+        let mut remaining = &entries[..];
+        if let Some((snapshot @ Entry::Snapshot(_), marks)) = remaining.split_first() {
+            let line = line::write(slice::from_ref(snapshot), seq, self.token, at, None)?;
+            info.snapshot = Some(SnapshotPosition {
+                offset: self.size.saturating_add(bytes.len() as u64),
+                len: line.len() as u64,
+            });
 
+            bytes.extend(line);
+            seq = seq.saturating_add(1);
+            remaining = marks;
+        }
+
+        bytes.extend(line::write(remaining, seq, self.token, at, Some(&info))?);
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
-        check_size(log, id, new_size).map_err(|error| {
+        shared.check_size(id, new_size).map_err(|error| {
             error.context("the write was refused, for the log would be too large")
         })?;
 
-        let size = log.append(&mut self.writer, &bytes)?;
-        self.size = size;
+        self.size = shared.log.append(&mut self.writer, &bytes)?;
+        self.needs_newline = false;
         let fold = &mut self.fold;
         fold.seq = last;
         fold.created = info.created;
@@ -243,7 +225,32 @@ impl<L: Log> OpenLog<L> {
             fold.apply(entry);
         }
 
-        Ok(size)
+        Ok(())
+    }
+}
+
+/// Reads a log that was opened and ends with `end`: at its newest snapshot if it is sound there,
+/// else from its beginning.
+fn read_opened<L: Log>(
+    shared: &Shared<L>,
+    id: &str,
+    end: &LogTail,
+    cancellation: &Cancellation,
+) -> Result<Scan> {
+    let fold = LogFold::new(id);
+    if end.is_whole() {
+        return scan_until(cancellation, fold, id, &end.bytes);
+    }
+
+    // Removing an incomplete write requires the whole log.
+    let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0)?;
+    if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
+        return Ok(scan);
+    }
+
+    match scan_stored(&shared.log, cancellation, fold, id)? {
+        Some(scan) => Ok(scan),
+        None => scan(id, &[]),
     }
 }
 
@@ -259,117 +266,66 @@ pub(super) fn stored_session(fold: &LogFold, damage: Vec<Damage>) -> Option<Stor
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicUsize};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::sync::{Arc, Mutex};
 
-    use super::super::log::{Each, Tail};
     use super::super::log_store::LogStore;
-    use super::super::scan::Scan;
+    use super::super::memory_log::{Gate, MemoryLog, Step};
     use super::*;
-    use crate::util::sync::lock;
 
     const LINE: &[u8] = b"junk\n";
     const LINES: usize = 1_000;
 
     /// A damaged log whose opening waits for the test.
-    struct Damaged {
-        opens: Sender<()>,
-        gate: Mutex<Receiver<()>>,
-        closed: Sender<()>,
-        is_healed: Arc<AtomicBool>,
-        /// True if the log is not read at once.
-        is_long: bool,
-        /// Cancelled when half of a long log has been read.
-        cancellation: Cancellation,
-        lines_read: AtomicUsize,
-    }
-
-    struct Writer(Sender<()>);
-
-    impl Drop for Writer {
-        fn drop(&mut self) {
-            let _ = self.0.send(());
-        }
-    }
-
-    impl Log for Damaged {
-        type Writer = Writer;
-
-        fn ids(&self) -> Result<Vec<Arc<str>>> {
-            Ok(Vec::new())
-        }
-
-        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
-            Ok(None)
-        }
-
-        fn tail(&self, _: &str, _: u64) -> Result<Option<Tail>> {
-            Ok(None)
-        }
-
-        fn stream(&self, _: &str, each: Each<'_>) -> Result<bool> {
-            for number in 0..LINES {
-                if number == LINES / 2 {
-                    self.cancellation.cancel();
-                }
-                each(LINE)?;
-                self.lines_read.fetch_add(1, Ordering::Relaxed);
-            }
-            Ok(true)
-        }
-
-        fn open(&self, _: &str, _: u64) -> Result<(Writer, Tail)> {
-            let _ = self.opens.send(());
-            let _ = lock(&self.gate).recv();
-            let bytes = LINE.repeat(if self.is_long { 1 } else { LINES });
-            let size = (LINE.len() * LINES) as u64;
-            Ok((Writer(self.closed.clone()), (bytes, size)))
-        }
-
-        fn heal(&self, _: &mut Writer, _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
-            self.is_healed.store(true, Ordering::Release);
-            Ok(())
-        }
-
-        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<u64> {
-            Ok(0)
-        }
-
-        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
-            Ok(false)
-        }
-    }
-
     struct Test {
-        log: Damaged,
-        opening: Receiver<()>,
+        log: MemoryLog,
+        opening: Receiver<std::thread::ThreadId>,
         open: Sender<()>,
         closed: Receiver<()>,
-        is_healed: Arc<AtomicBool>,
+        is_repaired: Arc<AtomicBool>,
+        /// Cancelled when half of the log has been read piece by piece.
+        cancellation: Cancellation,
+        lines_read: Arc<AtomicUsize>,
     }
 
     fn damaged() -> Test {
-        let (opens, opening) = channel();
-        let (open, gate) = channel();
+        let (gate, open, opening) = Gate::new();
         let (closes, closed) = channel();
-        let is_healed = Arc::<AtomicBool>::default();
-        let log = Damaged {
-            opens,
-            gate: Mutex::new(gate),
-            closed: closes,
-            is_healed: is_healed.clone(),
-            is_long: false,
-            cancellation: Cancellation::default(),
-            lines_read: AtomicUsize::new(0),
+        let is_repaired = Arc::<AtomicBool>::default();
+        let lines_read = Arc::<AtomicUsize>::default();
+        let cancellation = Cancellation::default();
+        let (repaired, lines, cancelled) = (
+            is_repaired.clone(),
+            lines_read.clone(),
+            cancellation.clone(),
+        );
+        let log = MemoryLog {
+            piece_len: LINE.len(),
+            ..MemoryLog::of(&LINE.repeat(LINES))
         };
+
+        let log = log.on_step(move |step| {
+            match step {
+                Step::Open => gate.pass(),
+                Step::Close => drop(closes.send(())),
+                Step::Repair => repaired.store(true, Ordering::Release),
+                Step::Piece(_) if lines.fetch_add(1, Ordering::Relaxed) + 1 == LINES / 2 => {
+                    cancelled.cancel();
+                }
+                _ => {}
+            }
+            Ok(())
+        });
 
         Test {
             log,
             opening,
             open,
             closed,
-            is_healed,
+            is_repaired,
+            cancellation,
+            lines_read,
         }
     }
 
@@ -377,26 +333,25 @@ mod tests {
     async fn lease_dropped_while_opening_releases_the_session_unread() {
         let test = damaged();
         let store = LogStore::new(test.log);
-        let mut leasing = Box::pin(store.lease("s"));
+        let mut leasing = Box::pin(store.lease("a"));
         assert!(futures::poll!(&mut leasing).is_pending());
         test.opening.recv().unwrap();
         drop(leasing);
         test.open.send(()).unwrap();
         test.closed.recv().unwrap();
-        assert!(!test.is_healed.load(Ordering::Acquire));
+        assert!(!test.is_repaired.load(Ordering::Acquire));
     }
 
     #[test]
     fn reading_ends_at_the_line_at_which_it_is_cancelled() {
-        let mut test = damaged();
+        let test = damaged();
         test.open.send(()).unwrap();
-        test.log.is_long = true;
-        let log = &test.log;
-        let (clock, sizes) = (Clock::default(), Sizes::default());
-        let error = OpenLog::new(log, &clock, sizes, "s", &log.cancellation).err();
+        let mut shared = Shared::new(test.log);
+        shared.end_len = LINE.len() as u64;
+        let error = OpenLog::new(&shared, "a", &test.cancellation).err();
         assert_eq!(error.unwrap().kind(), ErrorKind::SessionBusy);
-        assert_eq!(log.lines_read.load(Ordering::Relaxed), LINES / 2);
+        assert_eq!(test.lines_read.load(Ordering::Relaxed), LINES / 2);
         test.closed.recv().unwrap();
-        assert!(!test.is_healed.load(Ordering::Acquire));
+        assert!(!test.is_repaired.load(Ordering::Acquire));
     }
 }

@@ -1,83 +1,25 @@
 //! Logs that are read piece by piece.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::channel;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::ErrorKind;
 use crate::message::Message;
-use crate::session::{AgentState, Record, StoredSession, busy};
+use crate::session::{AgentState, Record, StoredSession};
 use crate::util::Cancellation;
-use crate::util::sync::lock;
 
 use super::fold::LogFold;
 use super::line::{self, Entry, LogSummary};
-use super::log::{Each, Log, Tail};
+use super::log::{Each, Log};
 use super::log_store::LogStore;
+use super::memory_log::{MemoryLog, Step};
+use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored};
 
 /// A log that is read in pieces of this length.
-struct Pieces(Vec<u8>, usize);
-
-/// A log without an end, of which reading reports how it ended.
-struct Endless(Mutex<Sender<ErrorKind>>);
-
-macro_rules! unwritten {
-    () => {
-        type Writer = ();
-
-        fn ids(&self) -> Result<Vec<Arc<str>>> {
-            Ok(Vec::new())
-        }
-
-        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
-            Ok(None)
-        }
-
-        fn open(&self, id: &str, _: u64) -> Result<((), Tail)> {
-            Err(busy(id))
-        }
-
-        fn heal(&self, (): &mut (), _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
-            Ok(())
-        }
-
-        fn append(&self, (): &mut (), _: &[u8]) -> Result<u64> {
-            Ok(0)
-        }
-
-        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
-            Ok(false)
-        }
-    };
-}
-
-impl Log for Pieces {
-    unwritten!();
-
-    fn tail(&self, _: &str, _: u64) -> Result<Option<Tail>> {
-        Ok(None)
-    }
-
-    fn stream(&self, _: &str, each: Each<'_>) -> Result<bool> {
-        self.0.chunks(self.1).try_for_each(each)?;
-        Ok(true)
-    }
-}
-
-impl Log for Endless {
-    unwritten!();
-
-    fn tail(&self, _: &str, _: u64) -> Result<Option<Tail>> {
-        Ok(Some((b"junk\n".to_vec(), u64::MAX)))
-    }
-
-    fn stream(&self, _: &str, each: Each<'_>) -> Result<bool> {
-        loop {
-            if let Err(error) = each(b"junk\n") {
-                let _ = lock(&self.0).send(error.kind());
-                return Err(error);
-            }
-        }
+fn in_pieces(bytes: &[u8], piece_len: usize) -> MemoryLog {
+    MemoryLog {
+        piece_len,
+        ..MemoryLog::of(bytes)
     }
 }
 
@@ -85,12 +27,25 @@ impl Log for Endless {
 fn outcome(scan: &Scan) -> String {
     let session = scan.fold.session();
     let state = serde_json::to_string(&session.state).unwrap();
-    let reported: Vec<_> = scan.kept().collect();
+    let reported: Vec<_> = scan.reported().collect();
     let (fold, end, is_open) = (&scan.fold, scan.end, scan.has_open_line);
     format!(
         "{state} {:?} {:?} {:?} {reported:?} {end} {is_open} {} {} {:?}",
         session.started, scan.damage, scan.tail, fold.seq, fold.at, scan.len,
     )
+}
+
+/// The parts that a repair sets aside.
+fn parts(scan: &Scan, content: Content<'_>) -> Vec<(u64, Vec<u8>)> {
+    let mut parts = Vec::new();
+    let repair = scan.repair(content);
+    let outcome = repair.for_each_part(|damage, part| {
+        parts.push((damage.offset, part.to_vec()));
+        Ok(())
+    });
+    outcome.unwrap();
+    assert_eq!(parts.is_empty(), !repair.has_parts());
+    parts
 }
 
 /// A log of some writes, the last of them a snapshot.
@@ -147,21 +102,46 @@ fn pieces_of_any_length_give_what_the_whole_gives() {
             }
         }
 
-        let expected = scan("a", &bytes).map(|scan| outcome(&scan));
-        let expected = expected.map_err(|error| error.to_string());
-        let log = Pieces(bytes, rng.usize(1..200));
+        let log = in_pieces(&bytes, rng.usize(1..200));
+        let whole_scan = scan("a", &bytes);
         let pieces = scan_stored(&log, &Cancellation::default(), LogFold::new("a"), "a");
+        let text = String::from_utf8_lossy(&bytes);
+        if let (Ok(whole_scan), Ok(Some(pieces))) = (&whole_scan, &pieces) {
+            let read = |each: Each<'_>| log.read("a", each);
+            let parts = parts(pieces, Content::Stored(&read));
+            assert_eq!(
+                parts,
+                self::parts(whole_scan, Content::Whole(&bytes)),
+                "{round}: {text}"
+            );
+        }
+
+        let expected = whole_scan.map(|scan| outcome(&scan));
+        let expected = expected.map_err(|error| error.to_string());
         let pieces = pieces.map(|scan| outcome(&scan.unwrap()));
         let pieces = pieces.map_err(|error| error.to_string());
-        let bytes = String::from_utf8_lossy(&log.0);
-        assert_eq!(pieces, expected, "{round}: {bytes}");
+        assert_eq!(pieces, expected, "{round}: {text}");
     }
 }
 
 #[tokio::test]
 async fn reading_ends_when_nobody_waits_for_it() {
-    let (sender, ended): (_, Receiver<ErrorKind>) = channel();
-    let store = LogStore::new(Endless(Mutex::new(sender)));
+    let (sender, ended) = channel();
+    let log = MemoryLog {
+        is_endless: true,
+        piece_len: 5,
+        ..MemoryLog::of(b"junk\n")
+    };
+
+    let log = log.on_step(move |step| {
+        if let Step::End(Err(error)) = step {
+            let _ = sender.send(error.kind());
+        }
+        Ok(())
+    });
+
+    let store = LogStore::new(log);
+    store.set_max_session_bytes(u64::MAX);
     let mut loading = Box::pin(store.load("a"));
     assert!(futures::poll!(&mut loading).is_pending());
     drop(loading);

@@ -20,6 +20,13 @@ use crate::util::sync::lock;
 #[derive(Clone, Default)]
 pub(in crate::session) struct Queue(Arc<Inner>);
 
+/// The queues in which the calls of a store take turns, where not all can work at once.
+#[derive(Default)]
+pub(in crate::session) struct Queues {
+    pub(in crate::session) readers: Option<Queue>,
+    pub(in crate::session) writers: Option<Queue>,
+}
+
 #[derive(Default)]
 struct Inner {
     jobs: Mutex<Jobs>,

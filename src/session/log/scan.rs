@@ -12,6 +12,7 @@ use super::line::{
     Entry, Fault, LINE_PREFIX, Line, LogSummary, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
 use super::log::Log;
+use super::repair::{Content, Repair};
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.
@@ -22,52 +23,70 @@ const MAX_WORK: usize = 4 * MAX_LINE;
 
 /// The result of reading a log.
 #[derive(Debug)]
-pub(in crate::session) struct Scan {
+pub(super) struct Scan {
     pub(super) fold: LogFold,
     /// The damage before `end` that has not been reported before.
-    pub(in crate::session) damage: Vec<Damage>,
+    pub(super) damage: Vec<Damage>,
     /// The bytes after the last complete write.
-    pub(in crate::session) tail: Option<Damage>,
+    pub(super) tail: Option<Damage>,
     /// The end of the last complete write.
-    pub(in crate::session) end: u64,
+    pub(super) end: u64,
     /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
     is_snapshot: bool,
     /// The number of bytes that were read.
     pub(super) len: u64,
     /// True if no end of a line stands before `end`.
-    pub(in crate::session) has_open_line: bool,
+    pub(super) has_open_line: bool,
 }
 
 impl Scan {
     /// The damage that is reported.
-    pub(in crate::session) fn kept(&self) -> impl Iterator<Item = &Damage> {
+    pub(super) fn reported(&self) -> impl Iterator<Item = &Damage> {
         let tail = self.tail.iter().filter(|_| !self.is_snapshot);
         self.damage.iter().chain(tail)
     }
 
-    /// The damage whose bytes are put aside. Others stay where they are: they are longer than any
-    /// record.
-    pub(in crate::session) fn aside(&self) -> impl Iterator<Item = &Damage> {
-        let is_small = |damage: &&Damage| damage.len <= MAX_LINE as u64;
-        let tail = self.tail.iter().filter(|_| !self.is_snapshot);
-        self.damage.iter().filter(is_small).chain(tail)
+    /// Returns `true` if the log is not as it was written.
+    pub(super) fn needs_repair(&self) -> bool {
+        !self.damage.is_empty() || self.tail.is_some()
     }
 
-    /// As [`aside`](Self::aside), to note where it is.
-    pub(in crate::session) fn aside_mut(&mut self) -> impl Iterator<Item = &mut Damage> {
-        let is_small = |damage: &&mut Damage| damage.len <= MAX_LINE as u64;
-        let tail = self.tail.iter_mut().filter(|_| !self.is_snapshot);
-        self.damage.iter_mut().filter(is_small).chain(tail)
+    /// The repair of the log, of which this is the scan. Damage that is longer than any record stays
+    /// where it is.
+    pub(super) fn repair<'a>(&'a self, content: Content<'a>) -> Repair<'a> {
+        let parts = self.reported().filter(|damage| is_set_aside(damage));
+        Repair::new(
+            content,
+            parts.collect(),
+            self.tail.as_ref().map(|_| self.end),
+        )
+    }
+
+    /// The damage that is reported, once the log has been repaired and its parts are kept in this
+    /// `place`.
+    pub(super) fn repaired(&self, place: Option<&str>) -> Vec<Damage> {
+        let reported = self.reported().map(|damage| {
+            let mut damage = damage.clone();
+            if is_set_aside(&damage) {
+                damage.kept_in = place.map(str::to_owned);
+            }
+            damage
+        });
+        reported.collect()
     }
 }
 
+fn is_set_aside(damage: &Damage) -> bool {
+    damage.len <= MAX_LINE as u64 || damage.kind == DamageKind::TornTail
+}
+
 /// Reads a whole log. Every readable record is used, also between damaged parts.
-pub(in crate::session) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
+pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_into(LogFold::new(id), id, bytes)
 }
 
 /// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin.
-pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
+pub(super) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_until(&Cancellation::default(), fold, id, bytes)
 }
 
@@ -76,7 +95,7 @@ pub(in crate::session) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Re
 /// # Errors
 ///
 /// Also [`ErrorKind::SessionBusy`] once it is cancelled.
-pub(in crate::session) fn scan_until(
+pub(super) fn scan_until(
     cancellation: &Cancellation,
     fold: LogFold,
     id: &str,
@@ -96,7 +115,7 @@ pub(super) fn scan_stored<L: Log>(
     id: &str,
 ) -> Result<Option<Scan>> {
     let mut scanner = Scanner::new(cancellation, fold, id);
-    if log.stream(id, &mut |bytes| scanner.push(bytes))? {
+    if log.read(id, &mut |bytes| scanner.push(bytes))? {
         scanner.finish().map(Some)
     } else {
         Ok(None)
@@ -105,22 +124,14 @@ pub(super) fn scan_stored<L: Log>(
 
 /// The info for lists: the `info` of the last record in the end of a log. `None` when the last line
 /// is no whole record, or begins before these bytes.
-pub(in crate::session) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
+pub(super) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
     let line = Line::read(&tail[start..]).ok()?;
     line.info.map(|info| (info, line.at))
 }
 
-/// The damaged bytes of a log.
-#[cfg(any(test, feature = "sqlite", feature = "postgres", feature = "redis"))]
-pub(in crate::session) fn part_of<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
-    let to_index = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
-    let end = to_index(damage.offset.saturating_add(damage.len)).min(bytes.len());
-    &bytes[to_index(damage.offset).min(end)..end]
-}
-
-pub(in crate::session) fn too_new(id: &str, version: u32) -> Error {
+pub(super) fn too_new(id: &str, version: u32) -> Error {
     Error::new(
         ErrorKind::VersionTooNew,
         format!(

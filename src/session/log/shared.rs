@@ -1,23 +1,35 @@
 //! The sessions in use by a store.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::runtime::Handle;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::session::{busy, check_id};
 use crate::util::sync::lock;
 
 use super::log::Log;
 use super::open_log::{Clock, OpenLog};
-use super::snapshot::Sizes;
+use super::queue::Queues;
+
+/// The number of bytes of a log's end that are read first when it is opened.
+const END: u64 = 64 * 1024;
+
+/// The default of the most bytes of a log.
+const MAX_LOG: u64 = 1024 * 1024 * 1024;
 
 /// The state shared by all users of a store.
 pub(super) struct Shared<L: Log> {
     pub(super) log: L,
     pub(super) clock: Clock,
-    pub(super) sizes: Sizes,
+    /// The number of bytes of a log's end that are read first when it is opened.
+    pub(super) end_len: u64,
+    pub(super) max_session_bytes: AtomicU64,
+    /// The name of the option that sets them, for errors.
+    pub(super) size_option: &'static str,
+    pub(super) queues: Queues,
     slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
 }
 
@@ -70,9 +82,28 @@ impl<L: Log> Shared<L> {
         Self {
             log,
             clock: Clock::default(),
-            sizes: Sizes::default(),
+            end_len: END,
+            max_session_bytes: AtomicU64::new(MAX_LOG),
+            size_option: "LogStore::with_max_session_bytes",
+            queues: Queues::default(),
             slots: Mutex::default(),
         }
+    }
+
+    /// Checks the size of a log before it is read or written.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] when it is larger than the store allows.
+    pub(super) fn check_size(&self, id: &str, size: u64) -> Result<()> {
+        let max = self.max_session_bytes.load(Ordering::Relaxed);
+        if size <= max {
+            return Ok(());
+        }
+
+        let place = self.log.place(id);
+        let option = self.size_option;
+        Err(too_large(id, place.as_deref(), size, max, option))
     }
 
     /// Adds a user to the slot of the session, if it has one.
@@ -118,6 +149,22 @@ impl<L: Log> Shared<L> {
             is_async: false,
         }
     }
+}
+
+/// The error for a log that has more than `max` bytes.
+pub(in crate::session) fn too_large(
+    id: &str,
+    place: Option<&str>,
+    size: u64,
+    max: u64,
+    option: &str,
+) -> Error {
+    let place = place.map_or(String::new(), |place| format!(" in {place}"));
+    let text = format!(
+        "session {id:?}{place} has {size} bytes, more than the {max} that are read; it was left \
+         untouched, raise {option} or begin another session"
+    );
+    Error::new(ErrorKind::Io, text)
 }
 
 impl<L: Log> SlotUser<L> {
@@ -186,86 +233,24 @@ impl<L: Log> SlotUser<L> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread::{self, ThreadId};
 
-    use super::*;
-    use crate::session::log::log::Tail;
     use crate::session::log::log_store::LogStore;
-    use crate::session::log::scan::Scan;
+    use crate::session::log::memory_log::{Gate, MemoryLog, Step};
 
-    /// A log that takes its time to be closed.
-    struct Slow {
-        is_open: Arc<AtomicBool>,
-        closed: Sender<ThreadId>,
-        /// Receives the permission to close.
-        gate: Arc<Mutex<Receiver<()>>>,
-    }
-
-    struct Writer {
-        is_open: Arc<AtomicBool>,
-        closed: Sender<ThreadId>,
-        gate: Arc<Mutex<Receiver<()>>>,
-    }
-
-    impl Drop for Writer {
-        fn drop(&mut self) {
-            let _ = lock(&self.gate).recv();
-            self.is_open.store(false, Ordering::Release);
-            let _ = self.closed.send(thread::current().id());
-        }
-    }
-
-    impl Log for Slow {
-        type Writer = Writer;
-
-        fn ids(&self) -> Result<Vec<Arc<str>>> {
-            Ok(Vec::new())
-        }
-
-        fn read(&self, _: &str) -> Result<Option<Vec<u8>>> {
-            Ok(None)
-        }
-
-        fn tail(&self, _: &str, _: u64) -> Result<Option<Tail>> {
-            Ok(None)
-        }
-
-        fn open(&self, id: &str, _: u64) -> Result<(Writer, Tail)> {
-            if self.is_open.swap(true, Ordering::AcqRel) {
-                return Err(busy(id));
+    /// A store that needs permission to close a log, and reports where it was closed.
+    fn slow() -> (LogStore<MemoryLog>, Sender<()>, Receiver<ThreadId>) {
+        let (gate, permits, _) = Gate::new();
+        let (closes, closed) = channel();
+        let log = MemoryLog::default().on_step(move |step| {
+            if let Step::Close = step {
+                gate.pass();
+                let _ = closes.send(thread::current().id());
             }
-            let writer = Writer {
-                is_open: self.is_open.clone(),
-                closed: self.closed.clone(),
-                gate: self.gate.clone(),
-            };
-            Ok((writer, Tail::default()))
-        }
-
-        fn heal(&self, _: &mut Writer, _: Option<&[u8]>, _: &mut Scan) -> Result<()> {
             Ok(())
-        }
-
-        fn append(&self, _: &mut Writer, _: &[u8]) -> Result<u64> {
-            Ok(0)
-        }
-
-        fn remove(&self, _: &str, _: Option<u64>) -> Result<bool> {
-            Ok(false)
-        }
-    }
-
-    fn slow() -> (LogStore<Slow>, Sender<()>, Receiver<ThreadId>) {
-        let (sender, receiver) = channel();
-        let (gate_sender, gate) = channel();
-        let log = Slow {
-            is_open: Arc::default(),
-            closed: sender,
-            gate: Arc::new(Mutex::new(gate)),
-        };
-        (LogStore::new(log), gate_sender, receiver)
+        });
+        (LogStore::new(log), permits, closed)
     }
 
     #[tokio::test]

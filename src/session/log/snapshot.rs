@@ -9,66 +9,33 @@ use crate::util::Cancellation;
 
 use super::fold::LogFold;
 use super::line::{MAX_LINE, SnapshotPosition, read_snapshot};
-use super::log::{Log, Tail, check_size};
+use super::log::{Log, LogTail};
 use super::scan::{Scan, last_info, scan, scan_into, scan_stored};
+use super::shared::Shared;
 
 /// The most bytes that are read at once, from a snapshot on: it, and as much again before the next.
 const MAX_READ: u64 = 3 * MAX_LINE as u64;
 
-/// The sizes in bytes at which logs are read in part and snapshots are written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    /// The length of a log's end that is read first.
-    pub(super) end: u64,
-    /// The number of bytes since the last snapshot, below which none is written.
-    pub(super) snapshot_after: u64,
-}
-
-impl Default for Sizes {
-    fn default() -> Self {
-        Self {
-            end: 64 * 1024,
-            snapshot_after: 1024 * 1024,
-        }
-    }
-}
-
-impl Sizes {
-    /// Returns `true` if a log of this size has doubled since its newest snapshot, which ends at
-    /// `base` with this length.
-    pub(super) fn is_due(self, size: u64, base: u64, len: u64) -> bool {
-        size.saturating_sub(base) >= len.max(self.snapshot_after)
-    }
-}
-
 /// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
 pub(super) fn read<L: Log>(
-    log: &L,
-    sizes: Sizes,
+    shared: &Shared<L>,
     id: &str,
     cancellation: &Cancellation,
 ) -> Result<Option<Scan>> {
-    if log.has_snapshots() {
-        let Some(end) = log.tail(id, sizes.end)? else {
-            return Ok(None);
-        };
+    let Some(end) = shared.log.tail(id, shared.end_len)? else {
+        return Ok(None);
+    };
 
-        if is_whole(&end) {
-            return scan(id, &end.0).map(Some);
-        }
-
-        check_size(log, id, end.1)?;
-        if let Some(scan) = at_snapshot(log, id, &end, sizes.end)? {
-            return Ok(Some(scan));
-        }
+    shared.check_size(id, end.size)?;
+    if end.is_whole() {
+        return scan(id, &end.bytes).map(Some);
     }
 
-    scan_stored(log, cancellation, LogFold::new(id), id)
-}
+    if let Some(scan) = at_snapshot(&shared.log, id, &end, shared.end_len)? {
+        return Ok(Some(scan));
+    }
 
-/// Returns `true` if these bytes are the whole log.
-pub(super) fn is_whole((bytes, size): &Tail) -> bool {
-    bytes.len() as u64 >= *size
+    scan_stored(&shared.log, cancellation, LogFold::new(id), id)
 }
 
 /// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
@@ -77,10 +44,10 @@ pub(super) fn is_whole((bytes, size): &Tail) -> bool {
 pub(super) fn at_snapshot<L: Log>(
     log: &L,
     id: &str,
-    (end, size): &Tail,
+    end: &LogTail,
     more: u64,
 ) -> Result<Option<Scan>> {
-    let Some((info, _)) = last_info(end) else {
+    let Some((info, _)) = last_info(&end.bytes) else {
         return Ok(None);
     };
 
@@ -88,12 +55,12 @@ pub(super) fn at_snapshot<L: Log>(
         return Ok(None);
     };
 
-    let wanted_len = size.saturating_sub(offset).saturating_add(more);
+    let wanted_len = end.size.saturating_sub(offset).saturating_add(more);
     if wanted_len > MAX_READ {
         return Ok(None);
     }
 
-    let Some((bytes, size)) = log.tail(id, wanted_len)? else {
+    let Some(LogTail { bytes, size }) = log.tail(id, wanted_len)? else {
         return Ok(None);
     };
 

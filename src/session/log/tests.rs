@@ -1,137 +1,40 @@
 //! Snapshots, over a log in memory.
 
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Todo};
-use crate::session::{AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession, busy};
+use crate::session::{AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession};
 #[cfg(test)]
 use crate::testing::conformance;
 use crate::util::sync::lock;
 
-use super::log::{Log, Tail};
+use super::log::Snapshots;
 use super::log_store::{LogStore, session_store_of_log};
-use super::scan::{Scan, part_of};
-use super::snapshot::Sizes;
-
-/// Logs in memory, which count the bytes that are read of them.
-#[derive(Clone, Default)]
-struct MemoryLog {
-    logs: Arc<Mutex<HashMap<Arc<str>, Vec<u8>>>>,
-    held: Arc<Mutex<HashSet<Arc<str>>>>,
-    bytes_read: Arc<AtomicUsize>,
-    /// True if a write with a snapshot fails.
-    refuses_snapshots: bool,
-    aside: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// The duration of a write.
-    delay: Duration,
-}
-
-struct Writer(MemoryLog, Arc<str>);
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        lock(&self.0.held).remove(&self.1);
-    }
-}
-
-impl MemoryLog {
-    fn of(bytes: &[u8]) -> Self {
-        let log = Self::default();
-        lock(&log.logs).insert("a".into(), bytes.to_vec());
-        log
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        lock(&self.logs)["a"].clone()
-    }
-}
-
-impl Log for MemoryLog {
-    type Writer = Writer;
-
-    fn ids(&self) -> Result<Vec<Arc<str>>> {
-        Ok(lock(&self.logs).keys().cloned().collect())
-    }
-
-    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        Ok(self.tail(id, u64::MAX)?.map(|(bytes, _)| bytes))
-    }
-
-    fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>> {
-        let logs = lock(&self.logs);
-        let log = logs.get(id).filter(|log| !log.is_empty());
-        Ok(log.map(|log| {
-            let len = usize::try_from(len).unwrap_or(usize::MAX).min(log.len());
-            self.bytes_read.fetch_add(len, Ordering::Relaxed);
-            (log[log.len() - len..].to_vec(), log.len() as u64)
-        }))
-    }
-
-    fn open(&self, id: &str, len: u64) -> Result<(Writer, Tail)> {
-        if !lock(&self.held).insert(id.into()) {
-            return Err(busy(id));
-        }
-        let writer = Writer(self.clone(), id.into());
-        Ok((writer, self.tail(id, len)?.unwrap_or_default()))
-    }
-
-    fn heal(&self, writer: &mut Writer, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
-        let stored_bytes = self.bytes();
-        let bytes = bytes.unwrap_or(&stored_bytes);
-        let parts = scan.aside().map(|damage| part_of(bytes, damage).to_vec());
-        lock(&self.aside).extend(parts);
-        if scan.tail.is_some() {
-            let end = usize::try_from(scan.end).unwrap();
-            lock(&self.logs).insert(writer.1.clone(), bytes[..end].to_vec());
-        }
-        Ok(())
-    }
-
-    fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
-        let is_snapshot = memchr::memmem::find(bytes, b"\"kind\":\"snapshot\"").is_some();
-        if self.refuses_snapshots && is_snapshot {
-            return Err(Error::new(ErrorKind::Io, "the disk is full"));
-        }
-
-        std::thread::sleep(self.delay);
-        let mut logs = lock(&self.logs);
-        let log = logs.entry(writer.1.clone()).or_default();
-        if log.last().is_some_and(|last| *last != b'\n') {
-            log.push(b'\n');
-        }
-
-        log.extend_from_slice(bytes);
-        Ok(log.len() as u64)
-    }
-
-    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
-        let mut logs = lock(&self.logs);
-        let len = logs.get(id).map(|log| log.len() as u64);
-        if size.is_some() && size != len {
-            return Ok(false);
-        }
-        Ok(logs.remove(id).is_some_and(|log| !log.is_empty()))
-    }
-}
+use super::memory_log::{MemoryLog, Step};
 
 #[derive(Clone)]
 struct Store(LogStore<MemoryLog>);
 
 session_store_of_log!(Store);
 
-/// Many snapshots, and openings that use them.
-const SMALL: Sizes = Sizes {
-    end: 300,
-    snapshot_after: 1,
-};
+/// The number of bytes of a log's end that are read first: openings use the snapshots.
+const SMALL: u64 = 300;
 
+/// A store that writes many snapshots, and opens logs at them.
 fn store(log: MemoryLog) -> Store {
-    Store(LogStore::with_sizes(log, SMALL))
+    let snapshots = Snapshots::OnAppend { after: 1 };
+    Store(LogStore::with_end_len(
+        MemoryLog { snapshots, ..log },
+        SMALL,
+    ))
+}
+
+fn has_snapshot(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"\"kind\":\"snapshot\"").is_some()
 }
 
 fn said(text: &str) -> Record {
@@ -198,9 +101,13 @@ async fn snapshot_at_the_end() -> (Vec<u8>, Range<usize>) {
 #[tokio::test]
 async fn store_with_many_snapshots_passes_the_suite() {
     // Times have millisecond resolution, also after the store is reopened.
-    let log = || MemoryLog {
-        delay: Duration::from_millis(2),
-        ..MemoryLog::default()
+    let log = || {
+        MemoryLog::default().on_step(|step| {
+            if let Step::Append(_) = step {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Ok(())
+        })
     };
     let make_store = || async { store(log()) };
     let reopen = |old: Store| async move { store(old.0.log().clone()) };
@@ -211,13 +118,18 @@ async fn store_with_many_snapshots_passes_the_suite() {
 
 #[tokio::test]
 async fn opening_reads_only_the_state_of_a_long_log() {
-    let log = MemoryLog::default();
-    let sizes = Sizes {
-        end: 16 * 1024,
-        snapshot_after: 64 * 1024,
-    };
-
-    let store = Store(LogStore::with_sizes(log.clone(), sizes));
+    let bytes_read = Arc::<AtomicUsize>::default();
+    let counter = bytes_read.clone();
+    let snapshots = Snapshots::OnAppend { after: 64 * 1024 };
+    let log = MemoryLog::default().on_step(move |step| {
+        if let Step::Tail(bytes) | Step::Piece(bytes) = step {
+            counter.fetch_add(bytes.len(), Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    let log = MemoryLog { snapshots, ..log };
+    let open = || Store(LogStore::with_end_len(log.clone(), 16 * 1024));
+    let store = open();
     let lease = store.lease("a").await.unwrap();
     for number in 0..2_000 {
         let todos = Arc::new(vec![Todo::new("1", "x".repeat(2_000))]);
@@ -228,22 +140,22 @@ async fn opening_reads_only_the_state_of_a_long_log() {
     let old_session = load(&store).await;
     let_go(lease);
     assert!(log.bytes().len() > 4_000_000);
-    let store = Store(LogStore::with_sizes(log.clone(), sizes));
+    let store = open();
     for _ in 0..2 {
-        log.bytes_read.store(0, Ordering::Relaxed);
+        bytes_read.store(0, Ordering::Relaxed);
         assert_eq!(json(&load(&store).await), json(&old_session));
-        let bytes = log.bytes_read.load(Ordering::Relaxed);
+        let bytes = bytes_read.load(Ordering::Relaxed);
         assert!(bytes < 1_000_000, "{bytes}");
     }
 
-    log.bytes_read.store(0, Ordering::Relaxed);
+    bytes_read.store(0, Ordering::Relaxed);
     let _lease = store.lease("a").await.unwrap();
-    let bytes = log.bytes_read.load(Ordering::Relaxed);
+    let bytes = bytes_read.load(Ordering::Relaxed);
     assert!(bytes < 1_000_000, "{bytes}");
     assert_eq!(json(&load(&store).await), json(&old_session));
-    log.bytes_read.store(0, Ordering::Relaxed);
+    bytes_read.store(0, Ordering::Relaxed);
     assert_eq!(store.list().await.unwrap()[0].messages, 2_000);
-    assert!(log.bytes_read.load(Ordering::Relaxed) <= 16 * 1024);
+    assert!(bytes_read.load(Ordering::Relaxed) <= 16 * 1024);
 }
 
 #[tokio::test]
@@ -273,12 +185,8 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
         }
 
         let_go(lease);
-        let sizes = Sizes {
-            end: u64::MAX,
-            ..SMALL
-        };
-
-        let full_session = load(&Store(LogStore::with_sizes(log.clone(), sizes))).await;
+        let reader = Store(LogStore::with_end_len(log.clone(), u64::MAX));
+        let full_session = load(&reader).await;
         assert_eq!(json(&load(&store(log.clone())).await), json(&full_session));
         let holder = store(log.clone());
         let lease = holder.lease("a").await.unwrap();
@@ -357,10 +265,12 @@ async fn flipped_bit_in_a_snapshot_loses_no_record() {
 
 #[tokio::test]
 async fn failed_snapshot_does_not_fail_the_append() {
-    let log = MemoryLog {
-        refuses_snapshots: true,
-        ..MemoryLog::default()
-    };
+    let log = MemoryLog::default().on_step(|step| match step {
+        Step::Append(bytes) if has_snapshot(bytes) => {
+            Err(Error::new(ErrorKind::Io, "the disk is full"))
+        }
+        _ => Ok(()),
+    });
 
     let store = store(log.clone());
     let lease = store.lease("a").await.unwrap();

@@ -9,8 +9,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::Tail;
-use crate::session::remote::{Failure, LeaseKey, Outcome, Removal, Repair, Server, ServerLog};
+use crate::session::log::LogTail;
+use crate::session::remote::{
+    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair,
+};
 use crate::util::text::truncate;
 
 use super::address::Address;
@@ -168,7 +170,7 @@ impl Server for Database {
         connection: &mut Connection,
         ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Vec<Option<Tail>>> {
+    ) -> Outcome<Vec<Result<Option<LogTail>>>> {
         let wanted_len = signed(len);
         let names: Vec<&str> = ids.iter().map(|id| &**id).collect();
         let values: &Values<'_> = &[(&names, Type::TEXT_ARRAY), number!(&wanted_len)];
@@ -184,15 +186,16 @@ impl Server for Database {
                 .unwrap_or(remaining_rows.len());
             let (own_rows, other_rows) = remaining_rows.split_at(count.max(1));
             remaining_rows = other_rows;
-            if let Some(ServerLog { bytes, end }) = Self::contents(own_rows, None)? {
+            let is_all = len >= unsigned(column(first, 0)?);
+            if let Some(ServerLog { bytes, end }) = Self::contents(own_rows, is_all.then_some(0))? {
                 // Missing rows are not waited for.
-                let is_all = len >= end;
                 let size = if is_all { bytes.len() as u64 } else { end };
-                log_tails.insert(id, (bytes, size));
+                log_tails.insert(id, LogTail::new(bytes, size));
             }
         }
 
-        Ok(ids.iter().map(|id| log_tails.remove(&**id)).collect())
+        let tails = ids.iter().map(|id| Ok(log_tails.remove(&**id)));
+        Ok(tails.collect())
     }
 
     fn claim(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<bool> {
@@ -272,7 +275,7 @@ impl Server for Database {
         connection: &mut Connection,
         lease: &LeaseKey,
         end: u64,
-        repair: &Repair<'_>,
+        repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
         let healed = connection
             .batch(&self.address, &self.sql.begin)
@@ -315,7 +318,7 @@ impl Database {
         connection: &mut Connection,
         lease: &LeaseKey,
         end: u64,
-        repair: &Repair<'_>,
+        repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
         let number = signed(lease.number);
         let new_end = signed(repair.cut.map_or(end, |cut| cut.len() as u64));

@@ -7,8 +7,10 @@ use std::time::Duration;
 use redis::{Cmd, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::Tail;
-use crate::session::remote::{Failure, LeaseKey, Outcome, Removal, Repair, Server, ServerLog};
+use crate::session::log::LogTail;
+use crate::session::remote::{
+    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair,
+};
 
 use super::address::Address;
 use super::connection::{Connection, checked};
@@ -18,9 +20,6 @@ use super::scripts::{
 
 /// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
-
-/// The answer in lists for a session whose log is gone: a line that is no record.
-const MISSING_LOG: &[u8] = b"\0\n";
 
 pub(super) struct Keys {
     address: Address,
@@ -152,6 +151,15 @@ impl Keys {
         Failure::Refused(Error::new(ErrorKind::Protocol, text))
     }
 
+    fn evicted(&self, id: &str) -> Error {
+        let name = &self.address.name;
+        let text = format!(
+            "the log of session {id:?} is gone from {name}, perhaps evicted for want of memory; \
+             restore it, or delete the session"
+        );
+        Error::new(ErrorKind::Corrupt, text)
+    }
+
     /// Checks that no later version of this crate has arranged the keys.
     fn check_version(&self, connection: &mut Connection) -> Outcome<()> {
         let key = self.version();
@@ -257,14 +265,7 @@ impl Server for Keys {
                 Ok((end > 0).then_some(ServerLog { bytes, end }))
             }
             (Some(Value::Int(0)), _) => Ok(None),
-            _ => {
-                let name = &self.address.name;
-                let text = format!(
-                    "the log of session {id:?} is gone from {name}, perhaps evicted for want of \
-                     memory; restore it, or delete the session"
-                );
-                Err(Error::new(ErrorKind::Corrupt, text).into())
-            }
+            _ => Err(self.evicted(id).into()),
         }
     }
 
@@ -273,7 +274,7 @@ impl Server for Keys {
         connection: &mut Connection,
         ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Vec<Option<Tail>>> {
+    ) -> Outcome<Vec<Result<Option<LogTail>>>> {
         let len = len.min(i64::MAX as u64);
         let command = |id: &Arc<str>| {
             let mut command = self.script(&[TAIL], id);
@@ -283,7 +284,7 @@ impl Server for Keys {
 
         let commands: Vec<_> = ids.iter().map(command).collect();
         let answers = connection.ask(&self.address, &commands)?;
-        let tails = answers.into_iter().map(|answer| {
+        let tails = answers.into_iter().zip(ids).map(|(answer, id)| {
             let reply = checked(&self.address, answer)?;
             let Value::Array(parts) = &reply else {
                 return Err(self.unexpected_reply(&reply));
@@ -291,10 +292,10 @@ impl Server for Keys {
 
             match &parts[..] {
                 [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
-                    Ok(Some((tail.clone(), size.unsigned_abs())))
+                    Ok(Ok(Some(LogTail::new(tail.clone(), size.unsigned_abs()))))
                 }
-                [_, Value::Int(0), Value::Int(0)] => Ok(None),
-                [_, Value::Int(0), _] => Ok(Some((MISSING_LOG.to_vec(), MISSING_LOG.len() as u64))),
+                [_, Value::Int(0), Value::Int(0)] => Ok(Ok(None)),
+                [_, Value::Int(0), _] => Ok(Err(self.evicted(id))),
                 _ => Err(self.unexpected_reply(&reply)),
             }
         });
@@ -341,7 +342,7 @@ impl Server for Keys {
         connection: &mut Connection,
         lease: &LeaseKey,
         end: u64,
-        repair: &Repair<'_>,
+        repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
         let mut command = self.script_of(&[CHECK_HELD, DEFINE_TOUCH, HEAL], lease);
         let cut_len = repair
@@ -350,7 +351,7 @@ impl Server for Keys {
         command.arg(end).arg(cut_len);
         for part in repair.damaged {
             let head = format!("{} {}\n", part.at, part.what);
-            command.arg([head.as_bytes(), part.bytes].concat());
+            command.arg([head.as_bytes(), &part.bytes].concat());
         }
         Ok(self.run_durably(connection, command)? == 1)
     }

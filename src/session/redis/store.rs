@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::log::{LogStore, session_store_of_log};
-use crate::session::remote::{RemoteLog, Server as _, ServerOptions};
+use crate::session::log::{LogStore, Queues, session_store_of_log};
+use crate::session::remote::{RemoteLog, SIZE_OPTION, Server as _, ServerOptions};
 use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::address::Address;
@@ -87,7 +87,11 @@ impl RedisStore {
         let address = Address::read(url.as_ref())?;
         let (timeout, lease_time) = (options.timeout, options.lease_time);
         let keys = Keys::new(address, &options.prefix, timeout, lease_time);
-        Ok(Self(LogStore::new(RemoteLog::new(keys, options))))
+        let max_session_bytes = options.max_session_bytes;
+        let log = RemoteLog::new(keys, options);
+        let store = LogStore::named(log, SIZE_OPTION, Queues::default());
+        store.set_max_session_bytes(max_session_bytes);
+        Ok(Self(store))
     }
 }
 

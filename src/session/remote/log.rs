@@ -8,17 +8,20 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::{Log, Scan, SizeLimit, Tail, part_of};
+use crate::session::log::{Each, Log, LogTail, Repair, Snapshots, too_large};
 use crate::session::{busy, taken_over};
 
 use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
-use super::server::{DamagedPart, LeaseKey, Removal, Repair, Server, ServerLog};
+use super::server::{DamagedPart, LeaseKey, Removal, Server, ServerLog, ServerRepair};
 
 /// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The name of the option for the most bytes of a log.
+pub(in crate::session) const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
 
 /// Logs on a server.
 pub(in crate::session) struct RemoteLog<S: Server> {
@@ -35,8 +38,6 @@ pub(in crate::session) struct Writer<S: Server> {
     lease: HeldLease<S>,
     /// The end of the log.
     end: u64,
-    /// True if the last line has no end.
-    open_line: bool,
     /// True if the outcome of a write is unknown.
     is_outcome_unknown: bool,
 }
@@ -71,22 +72,16 @@ impl<S: Server> RemoteLog<S> {
 
     /// The whole log, unless it is too large.
     fn contents(&self, id: &str) -> Result<Option<ServerLog>> {
-        let limit = self.limit();
-        let max = limit.max_bytes;
+        let max = self.options().max_session_bytes;
         let contents = self
             .pool
             .run(|server, connection| server.read(connection, id, max))?;
         match contents {
-            Some(contents) if contents.end > max => Err(limit.exceeded(id, contents.end)),
+            Some(contents) if contents.end > max => {
+                let place = Some(self.server().name());
+                Err(too_large(id, place, contents.end, max, SIZE_OPTION))
+            }
             contents => Ok(contents),
-        }
-    }
-
-    fn limit(&self) -> SizeLimit {
-        SizeLimit {
-            max_bytes: self.options().max_session_bytes,
-            place: self.server().name().to_owned(),
-            option: "ServerOptions::max_session_bytes",
         }
     }
 
@@ -116,104 +111,31 @@ impl<S: Server> Log for RemoteLog<S> {
         self.pool.run(S::ids)
     }
 
-    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        self.server().check_id(id)?;
-        let contents = self.contents(id)?;
-        Ok(contents.map(|contents| contents.bytes))
-    }
-
-    fn tail(&self, id: &str, len: u64) -> Result<Option<Tail>> {
+    fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
         self.server().check_id(id)?;
         let ids = [Arc::from(id)];
         let mut tails = self
             .pool
             .run(|server, connection| server.tails(connection, &ids, len))?;
-        Ok(tails.pop().flatten())
+        tails.pop().unwrap_or(Ok(None))
     }
 
-    fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<Tail>>>> {
-        let log_tails = self
-            .pool
-            .run(|server, connection| server.tails(connection, ids, len))?;
-        Ok(log_tails.into_iter().map(Ok).collect())
-    }
-
-    fn size_limit(&self, _: &str) -> Option<SizeLimit> {
-        Some(self.limit())
-    }
-
-    /// A log on a server is read as a whole: that takes one answer, as its end does.
-    fn has_snapshots(&self) -> bool {
-        false
-    }
-
-    fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, Tail)> {
+    fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, LogTail)> {
         let lease = self.claim(id)?;
         let contents = self.contents(id)?;
-        let ServerLog { bytes, end } = contents.unwrap_or(ServerLog {
-            bytes: Vec::new(),
-            end: 0,
-        });
-
+        let end = contents.as_ref().map_or(0, |contents| contents.end);
+        let bytes = contents.map_or(Vec::new(), |contents| contents.bytes);
+        let size = bytes.len() as u64;
         let writer = Writer {
             lease,
             end,
-            open_line: is_open(&bytes),
             is_outcome_unknown: false,
         };
 
-        let size = bytes.len() as u64;
-        Ok((writer, (bytes, size)))
-    }
-
-    fn heal(&self, writer: &mut Writer<S>, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
-        // Always read at once.
-        let bytes = bytes.unwrap_or_default();
-        let parts: Vec<_> = scan
-            .aside()
-            .map(|damage| DamagedPart {
-                at: damage.offset,
-                what: damage.to_string(),
-                bytes: part_of(bytes, damage),
-            })
-            .collect();
-        let end = usize::try_from(scan.end).map_or(bytes.len(), |end| end.min(bytes.len()));
-        let cut_bytes = scan.tail.is_some().then(|| &bytes[..end]);
-        let lease = writer.lease.key();
-        let repair = Repair {
-            damaged: &parts,
-            cut: cut_bytes,
-        };
-
-        let is_done = self
-            .pool
-            .run(|server, connection| server.heal(connection, lease, writer.end, &repair))?;
-        if !is_done {
-            return Err(taken_over(&lease.id));
-        }
-
-        let place = self.server().damaged_place(&lease.id);
-        for damage in scan.aside_mut() {
-            damage.kept_in = Some(place.clone());
-        }
-
-        if let Some(cut_bytes) = cut_bytes {
-            writer.end = cut_bytes.len() as u64;
-            writer.open_line = scan.has_open_line;
-        }
-
-        Ok(())
+        Ok((writer, LogTail::new(bytes, size)))
     }
 
     fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<u64> {
-        let glued;
-        let bytes = if writer.open_line {
-            glued = [b"\n", bytes].concat();
-            &glued
-        } else {
-            bytes
-        };
-
         let (lease, end) = (writer.lease.key(), writer.end);
         let outcome = self
             .pool
@@ -221,7 +143,6 @@ impl<S: Server> Log for RemoteLog<S> {
         match outcome {
             Ok(true) => {
                 writer.end += bytes.len() as u64;
-                writer.open_line = false;
                 Ok(writer.end)
             }
             // A write without a reply may have been stored; nothing is appended after it.
@@ -241,28 +162,90 @@ impl<S: Server> Log for RemoteLog<S> {
         }
     }
 
-    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
+    fn repair(&self, writer: &mut Writer<S>, repair: &Repair<'_>) -> Result<Option<String>> {
+        let mut damaged = Vec::new();
+        repair.for_each_part(|damage, part| {
+            damaged.push(DamagedPart {
+                at: damage.offset,
+                what: damage.to_string(),
+                bytes: part.to_vec(),
+            });
+            Ok(())
+        })?;
+
+        let lease = writer.lease.key();
+        let mut new_bytes = None;
+        if let Some(end) = repair.truncate_to() {
+            let contents = self.contents(&lease.id)?;
+            let mut bytes = contents.map_or(Vec::new(), |contents| contents.bytes);
+            bytes.truncate(usize::try_from(end).unwrap_or(usize::MAX));
+            new_bytes = Some(bytes);
+        }
+
+        let repair = ServerRepair {
+            damaged: &damaged,
+            cut: new_bytes.as_deref(),
+        };
+        let is_done = self
+            .pool
+            .run(|server, connection| server.heal(connection, lease, writer.end, &repair))?;
+        if !is_done {
+            return Err(taken_over(&lease.id));
+        }
+
+        if let Some(bytes) = repair.cut {
+            writer.end = bytes.len() as u64;
+        }
+
+        Ok(Some(self.server().damaged_place(&lease.id)))
+    }
+
+    fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool> {
         let lease = self.new_lease(id);
         let start_time = Instant::now();
         loop {
-            let tail = self.tail(id, 1)?;
-            if size.is_some() && tail.as_ref().map(|(_, size)| *size) != size {
+            let (exists, size) = match self.tail(id, 1) {
+                Ok(tail) => (tail.is_some(), tail.map(|tail| tail.size)),
+                // There is one that cannot be read.
+                Err(error) if error.kind() == ErrorKind::Corrupt => (true, None),
+                Err(error) => return Err(error),
+            };
+
+            if expected_size.is_some() && size != expected_size {
                 return Ok(false);
             }
 
             match self
                 .pool
-                .run(|server, connection| server.remove(connection, &lease, size))?
+                .run(|server, connection| server.remove(connection, &lease, expected_size))?
             {
-                Removal::Done => return Ok(tail.is_some()),
+                Removal::Done => return Ok(exists),
                 Removal::Changed => return Ok(false),
                 Removal::Busy if start_time.elapsed() >= RELEASE_WAIT => return Err(busy(id)),
                 Removal::Busy => sleep(POLL_INTERVAL),
             }
         }
     }
-}
 
-fn is_open(bytes: &[u8]) -> bool {
-    bytes.last().is_some_and(|last| *last != b'\n')
+    fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
+        self.server().check_id(id)?;
+        match self.contents(id)? {
+            Some(contents) => each(&contents.bytes).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<LogTail>>>> {
+        self.pool
+            .run(|server, connection| server.tails(connection, ids, len))
+    }
+
+    fn place(&self, _: &str) -> Option<String> {
+        Some(self.server().name().to_owned())
+    }
+
+    /// A log on a server is read as a whole: that takes one answer, as its end does.
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::Never
+    }
 }

@@ -14,10 +14,10 @@ mod server;
 pub(super) use connect::with_timeout;
 #[cfg(feature = "redis")]
 pub(super) use connect::{connect_host, connection_lost};
-pub(super) use log::RemoteLog;
+pub(super) use log::{RemoteLog, SIZE_OPTION};
 #[cfg(feature = "postgres")]
 pub(super) use lookup::Lookup;
 pub use options::ServerOptions;
 pub(super) use server::{
-    Failure, LeaseKey, Outcome, Removal, Repair, Server, ServerLog, timeout_for,
+    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, timeout_for,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::session::log::Tail;
+use crate::session::log::LogTail;
 
 /// The reason a call failed.
 #[derive(Debug)]
@@ -64,17 +64,17 @@ pub(in crate::session) struct ServerLog {
 
 /// An unreadable part that is put aside.
 #[derive(Debug)]
-pub(in crate::session) struct DamagedPart<'a> {
+pub(in crate::session) struct DamagedPart {
     pub(in crate::session) at: u64,
     pub(in crate::session) what: String,
-    pub(in crate::session) bytes: &'a [u8],
+    pub(in crate::session) bytes: Vec<u8>,
 }
 
 /// A change of a damaged log.
 #[derive(Debug)]
-pub(in crate::session) struct Repair<'a> {
+pub(in crate::session) struct ServerRepair<'a> {
     /// The parts to put aside.
-    pub(in crate::session) damaged: &'a [DamagedPart<'a>],
+    pub(in crate::session) damaged: &'a [DamagedPart],
     /// The bytes that become the whole log; `None` if it stays.
     pub(in crate::session) cut: Option<&'a [u8]>,
 }
@@ -107,13 +107,13 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         max: u64,
     ) -> Outcome<Option<ServerLog>>;
 
-    /// The end of each of these logs, all asked for at once.
+    /// The end of each of these logs, all asked for at once. An inner error concerns that log only.
     fn tails(
         &self,
         connection: &mut Self::Connection,
         ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Vec<Option<Tail>>>;
+    ) -> Outcome<Vec<Result<Option<LogTail>>>>;
 
     /// Leases a session; false while another store has it. A lease of the same owner is replaced.
     fn claim(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<bool>;
@@ -140,7 +140,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         connection: &mut Self::Connection,
         lease: &LeaseKey,
         end: u64,
-        repair: &Repair<'_>,
+        repair: &ServerRepair<'_>,
     ) -> Outcome<bool>;
 
     /// Removes all there is of a session that no other store has leased, and leaves no lease. With

@@ -4,14 +4,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::file_error;
-use crate::session::log::{MAX_LOG, Queue};
+use crate::session::log::Queue;
 use crate::util::folder::{make_folder, sync_folder};
 use crate::util::sync::lock;
 
@@ -30,16 +29,15 @@ pub(super) struct Database {
     identity: (u64, u64),
     reader: Mutex<Connection>,
     writer: Mutex<Connection>,
-    /// The queue in which they are waited for, so that one thread at a time waits for each.
-    pub(super) readers: Queue,
+    /// The queue in which writers wait.
     pub(super) writers: Queue,
     busy_timeout: Duration,
-    pub(super) max_session_bytes: AtomicU64,
 }
 
 impl Database {
-    /// The database, made if need be, for its owner alone.
-    pub(super) fn open(path: &Path, busy_timeout: Duration) -> Result<Self> {
+    /// The database, made if need be, for its owner alone. A write waits `busy_timeout` at most for
+    /// others, of which some passes in the queue `writers`.
+    pub(super) fn open(path: &Path, busy_timeout: Duration, writers: Queue) -> Result<Self> {
         let path = file::resolve_path(path)?;
         let is_there = file::exists(&path)?;
         if is_there {
@@ -74,10 +72,8 @@ impl Database {
             identity,
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
-            readers: Queue::default(),
-            writers: Queue::default(),
+            writers,
             busy_timeout,
-            max_session_bytes: AtomicU64::new(MAX_LOG),
             path,
         })
     }

@@ -1,21 +1,21 @@
 //! The log of a session, in rows.
 
-use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
-use crate::session::log::{Each, Log, Queue, Scan, SizeLimit, part_of};
-use crate::session::{Damage, taken_over};
+use crate::session::log::{Each, Log, LogTail, Repair};
+use crate::session::taken_over;
 
 use super::database::Database;
 use super::failure::Unwritten;
 
 /// The most bytes of a row: the end of a log is read without what stands before it.
 const ROW: usize = 64 * 1024;
+/// The number of bytes from which on damaged parts are put aside at once.
+const PARTS: usize = 8 * 1024 * 1024;
 /// The number of rows that are read at once.
 const ROWS: i64 = 16;
 
@@ -26,8 +26,6 @@ pub(super) struct Writer {
     id: String,
     /// The end of the log.
     end: i64,
-    /// True if the last line has no end.
-    open_line: bool,
     /// True if the contents of the log are no longer certain.
     broken: bool,
 }
@@ -78,18 +76,31 @@ impl Database {
             }
         }
     }
+
+    /// Keeps damaged parts for later inspection: their offsets, their descriptions, their bytes.
+    fn put_aside(&self, writer: &mut Writer, parts: &[(i64, String, Vec<u8>)]) -> Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+
+        self.change(writer, "repair", |connection, writer| {
+            // The row may exist already if a later step of an earlier repair failed.
+            let mut insert = connection.prepare(
+                "INSERT INTO damaged (session, at, what, bytes) SELECT ?1, ?2, ?3, ?4
+                 WHERE NOT EXISTS (SELECT 1 FROM damaged
+                     WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)",
+            )?;
+            for (offset, what, part) in parts {
+                insert.execute((&writer.id, offset, what, part))?;
+            }
+
+            Ok(())
+        })
+    }
 }
 
 impl Log for Database {
     type Writer = Writer;
-
-    fn readers(&self) -> Option<&Queue> {
-        Some(&self.readers)
-    }
-
-    fn writers(&self) -> Option<&Queue> {
-        Some(&self.writers)
-    }
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
         self.read("list", |connection| {
@@ -107,17 +118,85 @@ impl Log for Database {
         })
     }
 
-    fn read(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        let exists = self.stream(id, &mut |piece| {
-            bytes.extend_from_slice(piece);
+    fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
+        let tail = self.read("read", |connection| tail(connection, id, len))?;
+        Ok(Some(tail).filter(|tail| !tail.bytes.is_empty()))
+    }
+
+    fn open(&self, id: &str, len: u64) -> Result<(Writer, LogTail)> {
+        let lock = self.lock(id)?;
+        let (tail, end) = self.read("read", |connection| {
+            Ok((tail(connection, id, len)?, end(connection, id)?))
+        })?;
+
+        let writer = Writer {
+            _lock: lock,
+            id: id.to_owned(),
+            end,
+            broken: false,
+        };
+
+        Ok((writer, tail))
+    }
+
+    fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
+        writer.end = self.change(writer, "write", |connection, writer| {
+            let mut end = writer.end;
+            let mut insert =
+                connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;
+            for row in bytes.chunks(ROW) {
+                insert.execute((&writer.id, end, row))?;
+                end = end.saturating_add(len(row));
+            }
+
+            Ok(end)
+        })?;
+
+        Ok(writer.end.unsigned_abs())
+    }
+
+    fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {
+        let mut parts = Vec::new();
+        let mut size = 0;
+        repair.for_each_part(|damage, part| {
+            let offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
+            parts.push((offset, damage.to_string(), part.to_vec()));
+            size += part.len();
+            if size >= PARTS {
+                size = 0;
+                self.put_aside(writer, &std::mem::take(&mut parts))?;
+            }
             Ok(())
         })?;
-        Ok(exists.then_some(bytes))
+
+        self.put_aside(writer, &parts)?;
+        if let Some(end) = repair.truncate_to() {
+            writer.end = self.change(writer, "repair", |connection, writer| {
+                cut(connection, &writer.id, end)
+            })?;
+        }
+
+        Ok(Some(format!(
+            "the table `damaged` of {}",
+            self.path().display()
+        )))
+    }
+
+    fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool> {
+        let _lock = self.lock(id)?;
+        if expected_size.is_some() && self.tail(id, 1)?.map(|tail| tail.size) != expected_size {
+            return Ok(false);
+        }
+        let removed = self.write("remove a session of", |connection| {
+            let rows = connection.execute("DELETE FROM log WHERE session = ?1", [id])?;
+            connection.execute("DELETE FROM damaged WHERE session = ?1", [id])?;
+            Ok(rows > 0)
+        });
+        Ok(removed?)
     }
 
     /// Others read between the pieces.
-    fn stream(&self, id: &str, each: Each<'_>) -> Result<bool> {
+    fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
         let (mut after, mut exists) = (i64::MIN, false);
         while let Some((bytes, place)) =
             self.read("read", |connection| next_rows(connection, id, after))?
@@ -129,108 +208,9 @@ impl Log for Database {
         Ok(exists)
     }
 
-    fn size_limit(&self, _: &str) -> Option<SizeLimit> {
-        Some(SizeLimit {
-            max_bytes: self.max_session_bytes.load(Ordering::Relaxed),
-            place: self.path().display().to_string(),
-            option: "SqliteStore::with_max_session_bytes",
-        })
+    fn place(&self, _: &str) -> Option<String> {
+        Some(self.path().display().to_string())
     }
-
-    fn tail(&self, id: &str, len: u64) -> Result<Option<(Vec<u8>, u64)>> {
-        let (bytes, size) = self.read("read", |connection| tail(connection, id, len))?;
-        Ok(Some((bytes, size)).filter(|(bytes, _)| !bytes.is_empty()))
-    }
-
-    fn open(&self, id: &str, len: u64) -> Result<(Writer, (Vec<u8>, u64))> {
-        let lock = self.lock(id)?;
-        let ((bytes, size), end) = self.read("read", |connection| {
-            Ok((tail(connection, id, len)?, end(connection, id)?))
-        })?;
-
-        let writer = Writer {
-            _lock: lock,
-            id: id.to_owned(),
-            end,
-            open_line: is_open(&bytes),
-            broken: false,
-        };
-
-        Ok((writer, (bytes, size)))
-    }
-
-    fn heal(&self, writer: &mut Writer, bytes: Option<&[u8]>, scan: &mut Scan) -> Result<()> {
-        let is_torn = scan.tail.is_some();
-        writer.end = self.change(writer, "repair", |connection, writer| {
-            for damage in scan.aside() {
-                let part = match bytes {
-                    Some(bytes) => Cow::Borrowed(part_of(bytes, damage)),
-                    None => Cow::Owned(part(connection, &writer.id, damage)?),
-                };
-
-                put_aside(connection, &writer.id, &part, damage)?;
-            }
-
-            if is_torn {
-                cut(connection, &writer.id, scan.end)
-            } else {
-                Ok(writer.end)
-            }
-        })?;
-
-        if is_torn {
-            writer.open_line = scan.has_open_line;
-        }
-
-        let place = format!("the table `damaged` of {}", self.path().display());
-        for damage in scan.aside_mut() {
-            damage.kept_in = Some(place.clone());
-        }
-
-        Ok(())
-    }
-
-    fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
-        writer.end = self.change(writer, "write", |connection, writer| {
-            let mut end = writer.end;
-            let line_bytes;
-            let bytes = if writer.open_line {
-                line_bytes = [b"\n", bytes].concat();
-                &line_bytes
-            } else {
-                bytes
-            };
-
-            let mut insert =
-                connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;
-            for row in bytes.chunks(ROW) {
-                insert.execute((&writer.id, end, row))?;
-                end = end.saturating_add(len(row));
-            }
-
-            Ok(end)
-        })?;
-
-        writer.open_line = false;
-        Ok(writer.end.unsigned_abs())
-    }
-
-    fn remove(&self, id: &str, size: Option<u64>) -> Result<bool> {
-        let _lock = self.lock(id)?;
-        if size.is_some() && self.tail(id, 1)?.map(|(_, size)| size) != size {
-            return Ok(false);
-        }
-        let removed = self.write("remove a session of", |connection| {
-            let rows = connection.execute("DELETE FROM log WHERE session = ?1", [id])?;
-            connection.execute("DELETE FROM damaged WHERE session = ?1", [id])?;
-            Ok(rows > 0)
-        });
-        Ok(removed?)
-    }
-}
-
-fn is_open(bytes: &[u8]) -> bool {
-    bytes.last().is_some_and(|last| *last != b'\n')
 }
 
 /// SQLite counts with signs; it keeps no bytes this could be too small for.
@@ -263,28 +243,8 @@ fn next_rows(
     Ok(place.map(|place| (bytes, place)))
 }
 
-/// The bytes of damage. Only existing bytes are counted: rows may be missing.
-fn part(connection: &Connection, id: &str, damage: &Damage) -> rusqlite::Result<Vec<u8>> {
-    let (mut part, mut offset, mut after) = (Vec::new(), 0_u64, i64::MIN);
-    let damage_end = damage.offset.saturating_add(damage.len);
-    while offset < damage_end
-        && let Some((bytes, place)) = next_rows(connection, id, after)?
-    {
-        let len = bytes.len() as u64;
-        let within = |place: u64| {
-            let place = place.saturating_sub(offset).min(len);
-            usize::try_from(place).unwrap_or(bytes.len())
-        };
-
-        part.extend_from_slice(&bytes[within(damage.offset)..within(damage_end)]);
-        (offset, after) = (offset + len, place);
-    }
-
-    Ok(part)
-}
-
-/// The last rows of a log that have so many bytes together, and how many the log has.
-fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec<u8>, u64)> {
+/// The last rows of a log that have so many bytes together.
+fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogTail> {
     let mut rows =
         connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at DESC")?;
     let mut rows = rows.query([id])?;
@@ -316,22 +276,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<(Vec
         end.unsigned_abs()
     };
 
-    Ok((parts.concat(), size))
-}
-
-/// Keeps damaged bytes for later inspection.
-fn put_aside(
-    connection: &Connection,
-    id: &str,
-    part: &[u8],
-    damage: &Damage,
-) -> rusqlite::Result<usize> {
-    // The row may exist already if a later step of an earlier repair failed.
-    let sql = "INSERT INTO damaged (session, at, what, bytes) SELECT ?1, ?2, ?3, ?4
-               WHERE NOT EXISTS (SELECT 1 FROM damaged
-                   WHERE session = ?1 AND at = ?2 AND what = ?3 AND bytes = ?4)";
-    let offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
-    connection.execute(sql, (id, offset, damage.to_string(), part))
+    Ok(LogTail::new(parts.concat(), size))
 }
 
 /// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are

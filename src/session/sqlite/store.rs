@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::log::{LogStore, session_store_of_log};
+use crate::session::log::{LogStore, Queue, Queues, session_store_of_log};
 use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
 
 use super::database::{Database, PATIENCE};
@@ -76,7 +75,14 @@ impl SqliteStore {
     }
 
     pub(super) fn waiting(path: &Path, busy_timeout: Duration) -> Result<Self> {
-        Ok(Self(LogStore::new(Database::open(path, busy_timeout)?)))
+        let writers = Queue::default();
+        let database = Database::open(path, busy_timeout, writers.clone())?;
+        let option = "SqliteStore::with_max_session_bytes";
+        let queues = Queues {
+            readers: Some(Queue::default()),
+            writers: Some(writers),
+        };
+        Ok(Self(LogStore::named(database, option, queues)))
     }
 
     /// Sets the most bytes of one session's log, for all clones of this store; 1 GiB by default.
@@ -87,8 +93,7 @@ impl SqliteStore {
     /// write of one is refused, and a longer line is damage.
     #[must_use]
     pub fn with_max_session_bytes(self, bytes: u64) -> Self {
-        let max_session_bytes = &self.0.log().max_session_bytes;
-        max_session_bytes.store(bytes, Ordering::Relaxed);
+        self.0.set_max_session_bytes(bytes);
         self
     }
 

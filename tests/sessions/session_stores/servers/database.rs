@@ -147,6 +147,8 @@ async fn real_postgres_reports_missing_rows_as_damage() {
             space.prefix
         );
         query(&space.url, &sql, &[&id, &i64::from(gone)]);
+        let read = space.store().load(&id).await.unwrap().unwrap();
+        assert_eq!(read.damage[0].kind, DamageKind::Corrupt, "{gone}");
         let listed = store.list().await.unwrap();
         assert!(listed.iter().any(|info| *info.id == *id), "{gone}");
         let lease = store.lease(&id).await.unwrap();

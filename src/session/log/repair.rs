@@ -1,0 +1,115 @@
+//! The repair of a damaged log.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::session::Damage;
+
+use super::log::Each;
+
+/// Reads a log piece by piece.
+type Read<'a> = &'a dyn Fn(Each<'_>) -> Result<bool>;
+
+/// A repair of a damaged log.
+pub(in crate::session) struct Repair<'a> {
+    content: Content<'a>,
+    parts: Vec<&'a Damage>,
+    truncate_to: Option<u64>,
+}
+
+/// The bytes of a log that is repaired.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    /// All of them.
+    Whole(&'a [u8]),
+    /// Those of a log that is too long to be read at once.
+    Stored(Read<'a>),
+}
+
+impl<'a> Repair<'a> {
+    pub(super) fn new(
+        content: Content<'a>,
+        parts: Vec<&'a Damage>,
+        truncate_to: Option<u64>,
+    ) -> Self {
+        Self {
+            content,
+            parts,
+            truncate_to,
+        }
+    }
+
+    /// Returns `true` if there are parts to set aside.
+    pub(in crate::session) fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// Calls `set_aside` with each damaged part and its bytes, in the order of the log. A part
+    /// where records are missing has none.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `set_aside`, and that of a log that cannot be read again.
+    pub(in crate::session) fn for_each_part(
+        &self,
+        mut set_aside: impl FnMut(&Damage, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let read = match self.content {
+            Content::Stored(read) => read,
+            Content::Whole(bytes) => {
+                let mut parts = self.parts.iter();
+                return parts.try_for_each(|damage| set_aside(damage, part_of(bytes, 0, damage)));
+            }
+        };
+
+        let mut parts = self.parts.iter().peekable();
+        let mut offset = 0_u64;
+        let mut part = Vec::new();
+        read(&mut |piece| {
+            let end = offset.saturating_add(piece.len() as u64);
+            while let Some(damage) = parts.peek().filter(|damage| damage.offset < end) {
+                part.extend_from_slice(part_of(piece, offset, damage));
+                if end_of(damage) > end {
+                    break;
+                }
+
+                set_aside(damage, &part)?;
+                part.clear();
+                parts.next();
+            }
+
+            offset = end;
+            Ok(())
+        })?;
+
+        // Where records are missing at the end, no byte follows.
+        parts.try_for_each(|damage| set_aside(damage, &std::mem::take(&mut part)))
+    }
+
+    /// The size to truncate the log to; `None` if it stays as it is.
+    pub(in crate::session) fn truncate_to(&self) -> Option<u64> {
+        self.truncate_to
+    }
+}
+
+impl fmt::Debug for Repair<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repair")
+            .field("parts", &self.parts)
+            .field("truncate_to", &self.truncate_to)
+            .finish_non_exhaustive()
+    }
+}
+
+fn end_of(damage: &Damage) -> u64 {
+    damage.offset.saturating_add(damage.len)
+}
+
+/// The damaged bytes of a piece of a log that begins at this offset.
+fn part_of<'a>(piece: &'a [u8], offset: u64, damage: &Damage) -> &'a [u8] {
+    let index = |place: u64| {
+        let index = usize::try_from(place.saturating_sub(offset));
+        index.map_or(piece.len(), |index| index.min(piece.len()))
+    };
+    &piece[index(damage.offset)..index(end_of(damage))]
+}
