@@ -84,6 +84,7 @@
 //! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
 //! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,
 //!   which any machine can continue; over TLS with `tls`.
+//! * `session-log`: `session::LogStore`, a durable store over a storage of your own.
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a

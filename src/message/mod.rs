@@ -73,7 +73,7 @@ mod wire_part;
 
 pub use check::ModelCheck;
 pub use content::Content;
-#[cfg(feature = "__durable")]
+#[cfg(feature = "session-log")]
 pub(crate) use depth::is_text_deeper;
 pub(crate) use depth::{
     MAX_JSON_DEPTH, dismantle, dismantle_shared, is_text_too_deep, is_too_deep,

@@ -1,70 +1,124 @@
-//! `SessionStore` for `Arc<T>`.
+//! Stores that pass every call on to another store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
-
-use crate::error::Result;
-
-use super::agent_state::AgentState;
-use super::info::SessionInfo;
-use super::lease::Lease;
-use super::record::Record;
 use super::session_store::SessionStore;
-use super::stored::StoredSession;
 
-#[async_trait]
-impl<T: SessionStore + ?Sized> SessionStore for Arc<T> {
-    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        (**self).load(id).await
-    }
+/// Implements [`SessionStore`] by calling another store: `$inner`, of the store `$store`.
+macro_rules! forward_session_store {
+    ([$($header:tt)*], |$store:ident| $inner:expr) => {
+        #[async_trait::async_trait]
+        $($header)* {
+            async fn load(
+                &self,
+                id: &str,
+            ) -> $crate::error::Result<Option<$crate::session::StoredSession>> {
+                let $store = self;
+                let inner = &$inner;
+                inner.load(id).await
+            }
 
-    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-        (**self).append(lease, records).await
-    }
+            async fn append(
+                &self,
+                lease: &$crate::session::Lease,
+                records: Vec<$crate::session::Record>,
+            ) -> $crate::error::Result<()> {
+                let $store = self;
+                let inner = &$inner;
+                inner.append(lease, records).await
+            }
 
-    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        (**self).save(lease, state).await
-    }
+            async fn list(&self) -> $crate::error::Result<Vec<$crate::session::SessionInfo>> {
+                let $store = self;
+                let inner = &$inner;
+                inner.list().await
+            }
 
-    async fn list(&self) -> Result<Vec<SessionInfo>> {
-        (**self).list().await
-    }
+            async fn delete(&self, id: &str) -> $crate::error::Result<bool> {
+                let $store = self;
+                let inner = &$inner;
+                inner.delete(id).await
+            }
 
-    async fn delete(&self, id: &str) -> Result<bool> {
-        (**self).delete(id).await
-    }
+            async fn lease(&self, id: &str) -> $crate::error::Result<$crate::session::Lease> {
+                let $store = self;
+                let inner = &$inner;
+                inner.lease(id).await
+            }
 
-    async fn lease(&self, id: &str) -> Result<Lease> {
-        (**self).lease(id).await
-    }
+            async fn save(
+                &self,
+                lease: &$crate::session::Lease,
+                state: &$crate::session::AgentState,
+            ) -> $crate::error::Result<()> {
+                let $store = self;
+                let inner = &$inner;
+                inner.save(lease, state).await
+            }
 
-    async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
-        (**self).create(id, session).await
-    }
+            async fn create(
+                &self,
+                id: &str,
+                session: $crate::session::StoredSession,
+            ) -> $crate::error::Result<()> {
+                let $store = self;
+                let inner = &$inner;
+                inner.create(id, session).await
+            }
 
-    async fn fork(&self, from: &str, to: &str) -> Result<()> {
-        (**self).fork(from, to).await
-    }
+            async fn fork(&self, from: &str, to: &str) -> $crate::error::Result<()> {
+                let $store = self;
+                let inner = &$inner;
+                inner.fork(from, to).await
+            }
 
-    async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
-        (**self).fork_at(from, to, messages).await
-    }
+            async fn fork_at(
+                &self,
+                from: &str,
+                to: &str,
+                messages: usize,
+            ) -> $crate::error::Result<()> {
+                let $store = self;
+                let inner = &$inner;
+                inner.fork_at(from, to, messages).await
+            }
 
-    async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
-        (**self).latest(cwd).await
-    }
+            async fn latest(
+                &self,
+                cwd: &str,
+            ) -> $crate::error::Result<Option<$crate::session::SessionInfo>> {
+                let $store = self;
+                let inner = &$inner;
+                inner.latest(cwd).await
+            }
 
-    async fn prune(&self, older_than: Duration) -> Result<usize> {
-        (**self).prune(older_than).await
-    }
+            async fn prune(&self, older_than: std::time::Duration) -> $crate::error::Result<usize> {
+                let $store = self;
+                let inner = &$inner;
+                inner.prune(older_than).await
+            }
 
-    async fn export(&self, id: &str) -> Result<String> {
-        (**self).export(id).await
-    }
+            async fn export(&self, id: &str) -> $crate::error::Result<String> {
+                let $store = self;
+                let inner = &$inner;
+                inner.export(id).await
+            }
 
-    async fn import(&self, id: &str, json: &[u8]) -> Result<()> {
-        (**self).import(id, json).await
-    }
+            async fn import(&self, id: &str, json: &[u8]) -> $crate::error::Result<()> {
+                let $store = self;
+                let inner = &$inner;
+                inner.import(id, json).await
+            }
+        }
+    };
 }
+
+#[cfg(any(
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
+pub(super) use forward_session_store;
+
+forward_session_store!([impl<T: SessionStore + ?Sized> SessionStore for Arc<T>], |store| **store);

@@ -96,7 +96,7 @@ impl Inputs {
     }
 
     /// Drops positions from message `place` on, because those messages have changed.
-    #[cfg(feature = "__durable")]
+    #[cfg(feature = "session-log")]
     pub(crate) fn clear_positions_from(&mut self, place: usize) {
         if self.is_empty() {
             return;

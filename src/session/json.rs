@@ -54,7 +54,7 @@ pub(super) struct SessionJson<'a> {
 
 impl<'a> SessionJson<'a> {
     /// All of the session but its damage.
-    #[cfg_attr(not(feature = "__durable"), expect(dead_code))]
+    #[cfg_attr(not(feature = "session-log"), expect(dead_code))]
     pub(super) fn of(session: &'a StoredSession) -> Self {
         Self {
             first_text: session.first_text.as_deref(),

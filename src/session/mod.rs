@@ -4,10 +4,11 @@
 //! so in memory, by default for an hour after the last access. The others each have a feature:
 //! `JsonlStore` (`jsonl`) keeps sessions in files, `SqliteStore` (`sqlite`) in one database,
 //! `PostgresStore` (`postgres`) and `RedisStore` (`redis`) on a server, where any machine can
-//! continue them.
+//! continue them. `LogStore` (`session-log`) makes a durable store of any storage that can append.
 
 mod agent_state;
 mod damage;
+mod errors;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod files;
 mod forward;
@@ -17,7 +18,7 @@ mod json;
 #[cfg(all(feature = "jsonl", unix))]
 mod jsonl;
 mod lease;
-#[cfg(feature = "__durable")]
+#[cfg(feature = "session-log")]
 mod log;
 mod memory;
 mod message_info;
@@ -39,6 +40,9 @@ pub use self::redis::RedisStore;
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
+#[cfg(feature = "session-log")]
+pub(crate) use errors::already_exists;
+pub(crate) use errors::not_found;
 pub use info::SessionInfo;
 pub use inputs::InputsChange;
 pub(crate) use inputs::{InputState, Inputs};
@@ -46,6 +50,8 @@ pub(crate) use json::{cut, title_of};
 #[cfg(all(feature = "jsonl", unix))]
 pub use jsonl::JsonlStore;
 pub use lease::Lease;
+#[cfg(feature = "session-log")]
+pub use log::{Log, LogStore, LogTail, Repair, Snapshots};
 pub use memory::ThreadStore;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
@@ -55,9 +61,8 @@ pub use record::Record;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub use remote::ServerOptions;
 pub use session_store::SessionStore;
-pub(crate) use session_store::not_found;
-#[cfg(feature = "__durable")]
-pub(crate) use session_store::{already_exists, busy, check_id, taken_over};
+#[cfg(feature = "session-log")]
+pub(crate) use session_store::check_id;
 #[cfg(all(feature = "sqlite", unix))]
 pub use sqlite::SqliteStore;
 pub use stored::StoredSession;

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::agent_state::AgentState;
+use super::errors::{already_exists, not_found};
 use super::info::SessionInfo;
 use super::json::{cut, read_snapshot, write_snapshot};
 use super::lease::Lease;
@@ -19,7 +20,8 @@ use super::stored::StoredSession;
 /// [`Record`]s, which [`StoredSession::apply`] folds. A store that can implement
 /// [`create`](SessionStore::create) atomically should: forks and imports are made of it.
 /// [`conformance::session_store`](crate::testing::conformance::session_store) holds a store against
-/// all that is promised here.
+/// all that is promised here. A durable store is made from less: from a `session::Log` (feature
+/// `session-log`).
 ///
 /// * An id is any text that is not empty: an empty one is refused where a session would be made,
 ///   and names none elsewhere. A store may refuse an id that it cannot keep, with
@@ -317,32 +319,4 @@ pub(crate) fn check_id(id: &str) -> Result<()> {
     } else {
         Ok(())
     }
-}
-
-pub(crate) fn busy(id: &str) -> Error {
-    Error::new(
-        ErrorKind::SessionBusy,
-        format!("session {id:?} is in use by another run; wait for it to end or fork the session"),
-    )
-}
-
-pub(crate) fn not_found(id: &str) -> Error {
-    Error::new(
-        ErrorKind::SessionNotFound,
-        format!("there is no session {id:?}; it may have expired or been deleted"),
-    )
-}
-
-pub(crate) fn already_exists(id: &str) -> Error {
-    Error::new(
-        ErrorKind::Conflict,
-        format!("session {id:?} exists already; choose a new id"),
-    )
-}
-
-pub(crate) fn taken_over(id: &str) -> Error {
-    Error::new(
-        ErrorKind::Conflict,
-        format!("session {id:?} was taken over by another run; nothing was written"),
-    )
 }

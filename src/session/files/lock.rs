@@ -8,7 +8,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::busy;
 
 /// The number of attempts to open a file that is removed between opening and locking it.
 const ATTEMPTS: usize = 16;
@@ -36,7 +35,7 @@ impl LockFile {
         id: &str,
         open: impl Fn(&OpenOptions, &Path) -> io::Result<File>,
     ) -> Result<Self> {
-        Self::lock(path, id, true, open)?.ok_or_else(|| busy(id))
+        Self::lock(path, id, true, open)?.ok_or_else(|| Error::session_busy(id))
     }
 
     /// Locks the file; `None` when there is none.
@@ -79,7 +78,7 @@ impl LockFile {
                     sleep(STEP);
                     continue;
                 }
-                Err(TryLockError::WouldBlock) => return Err(busy(id)),
+                Err(TryLockError::WouldBlock) => return Err(Error::session_busy(id)),
                 Err(TryLockError::Error(error)) => return Err(file_error("lock", path, error)),
             }
 
@@ -93,7 +92,7 @@ impl LockFile {
             }
         }
 
-        Err(busy(id))
+        Err(Error::session_busy(id))
     }
 }
 

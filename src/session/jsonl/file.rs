@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, check_session_file, file_error, is_same_file};
 use crate::session::log::{Each, LogTail};
-use crate::session::taken_over;
 
 use super::disk::Disk;
 
@@ -122,7 +121,7 @@ impl SessionFile {
             Ok(())
         } else {
             self.broken = true;
-            Err(taken_over(&self.id))
+            Err(Error::session_taken_over(&self.id))
         }
     }
 
@@ -191,7 +190,7 @@ pub(super) fn tail(disk: &dyn Disk, path: &Path, len: u64) -> Result<Option<LogT
         read_end(disk, &mut file, len)
     };
     match read_tail() {
-        Ok(tail) if tail.bytes.is_empty() => Ok(None),
+        Ok(tail) if tail.size == 0 => Ok(None),
         Ok(tail) => Ok(Some(tail)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(file_error("read", path, error)),

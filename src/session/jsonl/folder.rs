@@ -126,3 +126,26 @@ fn id_of(name: &str) -> Option<String> {
     let id = percent_decode_str(encoded).decode_utf8().ok()?;
     (file_name(&id, EXTENSION).ok()? == name).then(|| id.into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::disk::System;
+    use super::*;
+    use crate::testing::conformance;
+
+    #[tokio::test]
+    async fn folder_passes_the_suite_of_logs() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = AtomicUsize::new(0);
+        let open = |path: &Path| Folder::open(path, Arc::new(System)).unwrap();
+        let make = || {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            open(&folder.path().join(number.to_string()))
+        };
+        conformance::session_log(make, |log| open(log.path()))
+            .await
+            .unwrap();
+    }
+}

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::log::{LogStore, Queues, session_store_of_log};
-use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
+use crate::session::forward::forward_session_store;
+use crate::session::log::{LogStore, Queues};
+use crate::session::session_store::SessionStore;
 
 use super::disk::{Disk, System};
 use super::folder::Folder;
@@ -90,7 +90,7 @@ impl JsonlStore {
     }
 }
 
-session_store_of_log!(JsonlStore);
+forward_session_store!([impl SessionStore for JsonlStore], |store| store.0);
 
 impl fmt::Debug for JsonlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

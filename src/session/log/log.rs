@@ -11,8 +11,119 @@ pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 /// A storage of logs: one sequence of bytes for each session, which is only appended to.
 ///
-/// Every method may block; they are called on threads for blocking work.
-pub(in crate::session) trait Log: Send + Sync + 'static {
+/// [`LogStore`](crate::session::LogStore) makes a [`SessionStore`](crate::SessionStore) of it.
+/// Checksums, damage, snapshots, leases within the process, lists and forks are done there; a `Log`
+/// stores bytes and grants one writer at a time.
+///
+/// * Bytes are appended in whole lines. A log neither reads nor changes them.
+/// * An id is any text that is not empty. A log may refuse an id that it cannot keep, with
+///   [`ErrorKind::InvalidRequest`], and never takes one for another.
+/// * Every method may block. `LogStore` calls them on the runtime's threads for blocking work, where
+///   `tokio::runtime::Handle::current().block_on(..)` drives an async client. Without a runtime it
+///   calls them in place.
+/// * A writer is dropped on such a thread, or on an async one while the runtime shuts down. Its
+///   `Drop` must not need a runtime.
+///
+/// [`conformance::session_log`](crate::testing::conformance::session_log) checks an implementation.
+///
+/// # Example
+///
+/// Logs in memory:
+///
+/// ```
+/// use std::collections::{HashMap, HashSet};
+/// use std::sync::{Arc, Mutex, MutexGuard};
+///
+/// use agentcore::session::{Log, LogStore, LogTail, Repair};
+/// use agentcore::testing::conformance;
+/// use agentcore::{Error, Result};
+///
+/// #[derive(Clone, Default)]
+/// struct MemoryLog(Arc<Mutex<Logs>>);
+///
+/// #[derive(Default)]
+/// struct Logs {
+///     bytes: HashMap<Arc<str>, Vec<u8>>,
+///     open: HashSet<Arc<str>>,
+/// }
+///
+/// struct Writer {
+///     log: MemoryLog,
+///     id: Arc<str>,
+/// }
+///
+/// impl Drop for Writer {
+///     fn drop(&mut self) {
+///         self.log.logs().open.remove(&self.id);
+///     }
+/// }
+///
+/// impl MemoryLog {
+///     fn logs(&self) -> MutexGuard<'_, Logs> {
+///         self.0.lock().unwrap()
+///     }
+/// }
+///
+/// impl Log for MemoryLog {
+///     type Writer = Writer;
+///
+///     fn ids(&self) -> Result<Vec<Arc<str>>> {
+///         Ok(self.logs().bytes.keys().cloned().collect())
+///     }
+///
+///     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
+///         let logs = self.logs();
+///         let bytes = logs.bytes.get(id).filter(|bytes| !bytes.is_empty());
+///         Ok(bytes.map(|bytes| LogTail::of(bytes, len)))
+///     }
+///
+///     fn open(&self, id: &str, len: u64) -> Result<(Writer, LogTail)> {
+///         if !self.logs().open.insert(id.into()) {
+///             return Err(Error::session_busy(id));
+///         }
+///         let (log, id) = (self.clone(), id.into());
+///         let writer = Writer { log, id };
+///         let tail = self.tail(&writer.id, len)?;
+///         Ok((writer, tail.unwrap_or_default()))
+///     }
+///
+///     fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
+///         let mut logs = self.logs();
+///         let log = logs.bytes.entry(writer.id.clone()).or_default();
+///         log.extend_from_slice(bytes);
+///         Ok(log.len() as u64)
+///     }
+///
+///     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {
+///         let mut logs = self.logs();
+///         if let (Some(end), Some(log)) = (repair.truncate_to(), logs.bytes.get_mut(&writer.id)) {
+///             log.truncate(end as usize);
+///         }
+///         Ok(None)
+///     }
+///
+///     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool> {
+///         let mut logs = self.logs();
+///         if logs.open.contains(id) {
+///             return Err(Error::session_busy(id));
+///         }
+///         let size = logs.bytes.get(id).map(|bytes| bytes.len() as u64);
+///         if expected_size.is_some() && expected_size != size {
+///             return Ok(false);
+///         }
+///         Ok(logs.bytes.remove(id).is_some_and(|bytes| !bytes.is_empty()))
+///     }
+/// }
+///
+/// # let run = async {
+/// conformance::session_log(MemoryLog::default, |log| log).await?;
+/// let make = || async { LogStore::new(MemoryLog::default()) };
+/// conformance::session_store(make, |store| async { store }).await
+/// # };
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+pub trait Log: Send + Sync + 'static {
     /// The exclusive right to write one log, in this process and all others. Dropping it releases
     /// the right.
     type Writer: Send + 'static;
@@ -21,29 +132,36 @@ pub(in crate::session) trait Log: Send + Sync + 'static {
     fn ids(&self) -> Result<Vec<Arc<str>>>;
 
     /// Reads the end of a log: at least its last `len` bytes, or all of it. `None` for a log
-    /// without bytes.
+    /// without bytes. `len` is not zero.
     ///
     /// A write in progress may be included in part.
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>>;
 
     /// Takes the right to write a log, which need not exist, and reads its end as
-    /// [`tail`](Self::tail) does.
+    /// [`tail`](Self::tail) does; of a log without bytes, the default [`LogTail`].
+    ///
+    /// A log that was opened and never written does not exist.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] while another writer has it.
+    /// [`ErrorKind::SessionBusy`] while another writer has it: [`Error::session_busy`].
     fn open(&self, id: &str, len: u64) -> Result<(Self::Writer, LogTail)>;
 
     /// Appends `bytes` and returns the size of the log.
     ///
     /// When it returns `Ok`, they are durable. When it fails, either none of them is stored, or the
     /// outcome is unknown and this writer refuses every further append.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] when the right was taken over or the log was changed from outside:
+    /// [`Error::session_taken_over`].
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
-    /// Sets the damaged parts of a log aside, then truncates it, if it is torn. Returns the
-    /// place of the parts, or `None` if they were not kept.
+    /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns the
+    /// place of the parts, for the user (`sessions/a.damaged`), or `None` if they were not kept.
     ///
-    /// It may be repeated after a failure, and must then not set a part aside twice.
+    /// It is repeated when a later step failed, and must then not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
     /// Removes a log and the parts that were set aside of it; `false` if there was none. With
@@ -55,8 +173,11 @@ pub(in crate::session) trait Log: Send + Sync + 'static {
     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool>;
 
     /// Passes a whole log to `each`, piece by piece and in order; returns `false` for a log without
-    /// bytes. The provided method passes what [`tail`](Self::tail) reads.
-    fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
+    /// bytes. The first error of `each` ends it and is returned.
+    ///
+    /// The provided method passes on at once what [`tail`](Self::tail) reads. A log that reads piece
+    /// by piece bounds the memory that opening a long session takes.
+    fn read(&self, id: &str, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         match self.tail(id, u64::MAX)? {
             Some(tail) => each(&tail.bytes).map(|()| true),
             None => Ok(false),
@@ -69,13 +190,16 @@ pub(in crate::session) trait Log: Send + Sync + 'static {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
     }
 
-    /// The place of a log, for errors; unknown by default.
-    fn place(&self, _id: &str) -> Option<String> {
+    /// The place of a log, for errors: a path, or the name of a server. The provided method returns
+    /// `None`.
+    fn place(&self, id: &str) -> Option<String> {
+        let _ = id;
         None
     }
 
-    /// Returns `true` if `error` concerns one log, so that lists and `prune` continue with the
-    /// others. The provided method is true for [`ErrorKind::Corrupt`].
+    /// Returns `true` if `error` concerns one log, so that lists and
+    /// [`prune`](crate::SessionStore::prune) continue with the others. The provided method is true
+    /// for [`ErrorKind::Corrupt`].
     fn concerns_one_log(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Corrupt
     }
@@ -89,33 +213,41 @@ pub(in crate::session) trait Log: Send + Sync + 'static {
 
 /// The end of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::session) struct LogTail {
+#[non_exhaustive]
+pub struct LogTail {
     /// The last bytes.
-    pub(in crate::session) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// The size of the whole log, in bytes.
-    pub(in crate::session) size: u64,
+    pub size: u64,
 }
 
 impl LogTail {
     /// The end of a log of `size` bytes.
-    pub(in crate::session) fn new(bytes: impl Into<Vec<u8>>, size: u64) -> Self {
-        Self {
-            bytes: bytes.into(),
-            size,
-        }
+    pub fn new(bytes: impl Into<Vec<u8>>, size: u64) -> Self {
+        let bytes = bytes.into();
+        Self { bytes, size }
+    }
+
+    /// The last `len` bytes of a log that is in memory.
+    pub fn of(log: &[u8], len: u64) -> Self {
+        let len = usize::try_from(len).map_or(log.len(), |len| len.min(log.len()));
+        Self::new(&log[log.len() - len..], log.len() as u64)
     }
 
     /// Returns `true` if the bytes are the whole log.
-    pub(in crate::session) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.bytes.len() as u64 >= self.size
     }
 }
 
-/// The time at which a log gets a snapshot.
+/// The time at which a log gets a snapshot, which bounds the bytes that are read when it is opened.
+///
+/// In each case the log must have grown by `after` bytes, and by the size of its last snapshot, since
+/// that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::session) enum Snapshots {
+#[non_exhaustive]
+pub enum Snapshots {
     /// Never: an opening reads the whole log.
-    #[cfg(any(feature = "postgres", feature = "redis"))]
     Never,
     /// With the append by which it becomes due.
     OnAppend {

@@ -1,13 +1,16 @@
 //! A session store over a log for each session.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{
-    AgentState, Lease, Record, SessionInfo, StoredSession, already_exists, busy, cut, not_found,
-    taken_over,
+    AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession, already_exists, cut,
+    not_found,
 };
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
@@ -17,7 +20,14 @@ use super::fold::LogFold;
 use super::line::{LogSummary, MAX_LINE};
 use super::log::{Log, LogTail};
 use super::open_log::{OpenLog, stored_session, system_time};
-use super::queue::{Queue, Queues};
+use super::queue::Queue;
+#[cfg(any(
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
+use super::queue::Queues;
 use super::scan::{Scan, last_info, scan, scan_stored};
 use super::shared::Shared;
 use super::snapshot;
@@ -27,13 +37,36 @@ const TAIL: u64 = 16 * 1024;
 /// The number of sessions whose ends are read at once.
 const AT_ONCE: usize = 100;
 
-/// The operations of a session store, over any [`Log`]. Clones share it.
-pub(in crate::session) struct LogStore<L: Log>(Arc<Shared<L>>);
+/// A [`SessionStore`] over a [`Log`], which has an example. Clones share it.
+///
+/// Every record has a checksum. A write that a crash cut off is dropped when the session is next
+/// leased; damaged parts are left out, given to the log to set aside, and reported, and everything
+/// after them is read. A session of a newer version is left as it is.
+///
+/// Inside a tokio runtime, the log is used on the runtime's threads for blocking work. A write that
+/// has begun is finished even if its future is dropped.
+pub struct LogStore<L: Log>(Arc<Shared<L>>);
 
 impl<L: Log> LogStore<L> {
-    #[cfg(test)]
-    pub(in crate::session) fn new(log: L) -> Self {
+    /// A store over `log`.
+    pub fn new(log: L) -> Self {
         Self(Arc::new(Shared::new(log)))
+    }
+
+    /// Sets the most bytes of one session's log, for all clones of this store; 1 GiB by default.
+    ///
+    /// A larger one is left as it is: it is neither read nor written, and fails with an
+    /// [`Io`](ErrorKind::Io) that names its size. A log has all records and its snapshots. No record
+    /// may have more than 64 MiB: a write of one is refused, and a longer line is damage.
+    #[must_use]
+    pub fn with_max_session_bytes(self, bytes: u64) -> Self {
+        self.set_max_session_bytes(bytes);
+        self
+    }
+
+    /// The log.
+    pub fn log(&self) -> &L {
+        &self.0.log
     }
 
     /// A store of which errors name `size_option` as what sets the most bytes of a log.
@@ -60,166 +93,6 @@ impl<L: Log> LogStore<L> {
     /// Sets the most bytes of one session's log, for all clones of this store.
     pub(in crate::session) fn set_max_session_bytes(&self, bytes: u64) {
         self.0.max_session_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    pub(in crate::session) fn log(&self) -> &L {
-        &self.0.log
-    }
-
-    pub(in crate::session) async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        let (shared, id) = (self.0.clone(), Arc::<str>::from(id));
-        if let Some(user) = self.0.join_if_held(&id) {
-            let session = blocking(move || Ok(lock(&user.open).as_ref().map(OpenLog::session)));
-            if let Some(session) = session.await? {
-                return Ok(session);
-            }
-        }
-
-        self.reading(move |cancellation| {
-            if id.is_empty() {
-                return Ok(None);
-            }
-
-            // An incomplete tail may be a write in progress; the next lease decides.
-            let scan = snapshot::read(&shared, &id, cancellation)?;
-            Ok(scan.and_then(|scan| stored_session(&scan.fold, scan.damage)))
-        })
-        .await
-    }
-
-    pub(in crate::session) async fn append(
-        &self,
-        lease: &Lease,
-        records: Vec<Record>,
-    ) -> Result<()> {
-        self.write(lease, move |_| records).await
-    }
-
-    pub(in crate::session) async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        let state = state.clone();
-        self.write(lease, move |fold| {
-            if fold.exists() {
-                fold.session().difference(&state)
-            } else {
-                StoredSession::new(state).records()
-            }
-        })
-        .await
-    }
-
-    pub(in crate::session) async fn lease(&self, id: &str) -> Result<Lease> {
-        let mut user = self.0.hold(id)?;
-        user.is_async = true;
-
-        // Declared after `user`, so that it is dropped first: the opening stops before another one
-        // can take the lease.
-        let cancellation = Cancellation::default();
-        let _cancel_on_drop = cancellation.guard();
-        let worker = self.0.join(&user.id);
-        let (shared, slot, id) = (self.0.clone(), user.open.clone(), user.id.clone());
-        let opening = blocking(move || {
-            let _worker = worker;
-            let mut slot = lock(&slot);
-            if cancellation.is_cancelled() {
-                return Err(busy(&id));
-            }
-
-            // A write of the previous lease may have been in progress until now.
-            *slot = None;
-            let open_log = OpenLog::new(&shared, &id, &cancellation)?;
-            Ok(slot.insert(open_log).token)
-        });
-
-        let token = opening.await?;
-        Ok(Lease::new(user.id.clone(), token, move || drop(user)))
-    }
-
-    pub(in crate::session) async fn create(
-        &self,
-        id: &str,
-        mut session: StoredSession,
-    ) -> Result<()> {
-        session.state.thread_id = id.into();
-        let user = self.0.hold(id)?;
-        self.writing(move || {
-            *lock(&user.open) = None;
-            let shared = &*user.shared;
-            let mut open_log = OpenLog::new(shared, &user.id, &Cancellation::default())?;
-            if open_log.fold.exists() {
-                return Err(already_exists(&user.id));
-            }
-
-            open_log.write_records(shared, session.records())
-        })
-        .await
-    }
-
-    pub(in crate::session) async fn fork_at(
-        &self,
-        from: &str,
-        to: &str,
-        messages: usize,
-    ) -> Result<()> {
-        let (shared, id) = (self.0.clone(), from.to_owned());
-        let forked = self.reading(move |cancellation| {
-            let read = |fold| shared.read(&id, cancellation, fold);
-            let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
-            let total = full_scan.fold.session().state.messages.len();
-            let stored_session =
-                stored_session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
-            let mut forked = cut(&id, stored_session, messages)?;
-            let state = &mut forked.state;
-            if state.messages.len() < total {
-                let fold = LogFold::new(&id).capture_at(state.messages.len());
-                let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
-                (state.todos, state.files) = scan.fold.into_captured();
-            }
-
-            Ok(forked)
-        });
-
-        self.create(to, forked.await?).await
-    }
-
-    pub(in crate::session) async fn delete(&self, id: &str) -> Result<bool> {
-        if id.is_empty() {
-            return Ok(false);
-        }
-        let user = self.0.hold(id)?;
-        self.writing(move || user.remove(None)).await
-    }
-
-    pub(in crate::session) async fn list(&self) -> Result<Vec<SessionInfo>> {
-        let shared = self.0.clone();
-        self.reading(move |cancellation| {
-            let mut list = Vec::new();
-            for ids in shared.log.ids()?.chunks(AT_ONCE) {
-                for (id, end) in ids.iter().zip(shared.log.tails(ids, TAIL)?) {
-                    list.extend(shared.info(id, end, cancellation)?);
-                }
-            }
-
-            list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
-            Ok(list)
-        })
-        .await
-    }
-
-    pub(in crate::session) async fn prune(&self, older_than: Duration) -> Result<usize> {
-        let shared = self.0.clone();
-        let ids = self.reading(move |_| shared.log.ids()).await?;
-        let mut removed = 0;
-        let mut first = Ok(());
-        for id in ids {
-            match self.prune_one(&id, older_than).await {
-                Ok(gone) => removed += usize::from(gone),
-                Err(error) if error.kind() == ErrorKind::SessionBusy => {}
-                Err(error) if self.0.log.concerns_one_log(&error) => first = first.and(Err(error)),
-                Err(error) => return Err(error),
-            }
-        }
-
-        first.map(|()| removed)
     }
 
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
@@ -255,7 +128,10 @@ impl<L: Log> LogStore<L> {
         F: FnOnce(&LogFold) -> Vec<Record> + Send + 'static,
     {
         let id = lease.session_id();
-        let user = self.0.join(id).ok_or_else(|| taken_over(id))?;
+        let user = self
+            .0
+            .join(id)
+            .ok_or_else(|| Error::session_taken_over(id))?;
         let token = lease.token();
         self.writing(move || {
             let mut slot = lock(&user.open);
@@ -264,7 +140,7 @@ impl<L: Log> LogStore<L> {
             let open_log = slot
                 .as_mut()
                 .filter(|log| log.token == token)
-                .ok_or_else(|| taken_over(&user.id))?;
+                .ok_or_else(|| Error::session_taken_over(&user.id))?;
             let records = records(&open_log.fold);
             open_log.write_records(&user.shared, records)
         })
@@ -287,6 +163,152 @@ impl<L: Log> LogStore<L> {
         F: FnOnce() -> Result<T> + Send + 'static,
     {
         in_turn(self.0.queues.writers.as_ref(), work).await
+    }
+}
+
+#[async_trait]
+impl<L: Log> SessionStore for LogStore<L> {
+    async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
+        let (shared, id) = (self.0.clone(), Arc::<str>::from(id));
+        if let Some(user) = self.0.join_if_held(&id) {
+            let session = blocking(move || Ok(lock(&user.open).as_ref().map(OpenLog::session)));
+            if let Some(session) = session.await? {
+                return Ok(session);
+            }
+        }
+
+        self.reading(move |cancellation| {
+            if id.is_empty() {
+                return Ok(None);
+            }
+
+            // An incomplete tail may be a write in progress; the next lease decides.
+            let scan = snapshot::read(&shared, &id, cancellation)?;
+            Ok(scan.and_then(|scan| stored_session(&scan.fold, scan.damage)))
+        })
+        .await
+    }
+
+    async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
+        self.write(lease, move |_| records).await
+    }
+
+    async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
+        let state = state.clone();
+        self.write(lease, move |fold| {
+            if fold.exists() {
+                fold.session().difference(&state)
+            } else {
+                StoredSession::new(state).records()
+            }
+        })
+        .await
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        let mut user = self.0.hold(id)?;
+        user.is_async = true;
+
+        // Declared after `user`, so that it is dropped first: the opening stops before another one
+        // can take the lease.
+        let cancellation = Cancellation::default();
+        let _cancel_on_drop = cancellation.guard();
+        let worker = self.0.join(&user.id);
+        let (shared, slot, id) = (self.0.clone(), user.open.clone(), user.id.clone());
+        let opening = blocking(move || {
+            let _worker = worker;
+            let mut slot = lock(&slot);
+            if cancellation.is_cancelled() {
+                return Err(Error::session_busy(&id));
+            }
+
+            // A write of the previous lease may have been in progress until now.
+            *slot = None;
+            let open_log = OpenLog::new(&shared, &id, &cancellation)?;
+            Ok(slot.insert(open_log).token)
+        });
+
+        let token = opening.await?;
+        Ok(Lease::new(user.id.clone(), token, move || drop(user)))
+    }
+
+    async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
+        session.state.thread_id = id.into();
+        let user = self.0.hold(id)?;
+        self.writing(move || {
+            *lock(&user.open) = None;
+            let shared = &*user.shared;
+            let mut open_log = OpenLog::new(shared, &user.id, &Cancellation::default())?;
+            if open_log.fold.exists() {
+                return Err(already_exists(&user.id));
+            }
+
+            open_log.write_records(shared, session.records())
+        })
+        .await
+    }
+
+    async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
+        let (shared, id) = (self.0.clone(), from.to_owned());
+        let forked = self.reading(move |cancellation| {
+            let read = |fold| shared.read(&id, cancellation, fold);
+            let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
+            let total = full_scan.fold.session().state.messages.len();
+            let stored_session =
+                stored_session(&full_scan.fold, Vec::new()).ok_or_else(|| not_found(&id))?;
+            let mut forked = cut(&id, stored_session, messages)?;
+            let state = &mut forked.state;
+            if state.messages.len() < total {
+                let fold = LogFold::new(&id).capture_at(state.messages.len());
+                let scan = read(fold)?.ok_or_else(|| not_found(&id))?;
+                (state.todos, state.files) = scan.fold.into_captured();
+            }
+
+            Ok(forked)
+        });
+
+        self.create(to, forked.await?).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool> {
+        if id.is_empty() {
+            return Ok(false);
+        }
+        let user = self.0.hold(id)?;
+        self.writing(move || user.remove(None)).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        let shared = self.0.clone();
+        self.reading(move |cancellation| {
+            let mut list = Vec::new();
+            for ids in shared.log.ids()?.chunks(AT_ONCE) {
+                for (id, end) in ids.iter().zip(shared.log.tails(ids, TAIL)?) {
+                    list.extend(shared.info(id, end, cancellation)?);
+                }
+            }
+
+            list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
+            Ok(list)
+        })
+        .await
+    }
+
+    async fn prune(&self, older_than: Duration) -> Result<usize> {
+        let shared = self.0.clone();
+        let ids = self.reading(move |_| shared.log.ids()).await?;
+        let mut removed = 0;
+        let mut first = Ok(());
+        for id in ids {
+            match self.prune_one(&id, older_than).await {
+                Ok(gone) => removed += usize::from(gone),
+                Err(error) if error.kind() == ErrorKind::SessionBusy => {}
+                Err(error) if self.0.log.concerns_one_log(&error) => first = first.and(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+
+        first.map(|()| removed)
     }
 }
 
@@ -400,50 +422,11 @@ impl<L: Log> Clone for LogStore<L> {
     }
 }
 
-/// The [`SessionStore`](crate::session::SessionStore) of a type whose field `0` is a [`LogStore`].
-macro_rules! session_store_of_log {
-    ($store:ty) => {
-        #[async_trait::async_trait]
-        impl $crate::session::SessionStore for $store {
-            async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-                self.0.load(id).await
-            }
-
-            async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()> {
-                self.0.append(lease, records).await
-            }
-
-            async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-                self.0.save(lease, state).await
-            }
-
-            async fn list(&self) -> Result<Vec<SessionInfo>> {
-                self.0.list().await
-            }
-
-            async fn delete(&self, id: &str) -> Result<bool> {
-                self.0.delete(id).await
-            }
-
-            async fn lease(&self, id: &str) -> Result<Lease> {
-                self.0.lease(id).await
-            }
-
-            async fn create(&self, id: &str, session: StoredSession) -> Result<()> {
-                self.0.create(id, session).await
-            }
-
-            async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
-                self.0.fork_at(from, to, messages).await
-            }
-
-            async fn prune(&self, older_than: Duration) -> Result<usize> {
-                self.0.prune(older_than).await
-            }
-        }
-    };
+impl<L: Log> fmt::Debug for LogStore<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogStore").finish_non_exhaustive()
+    }
 }
-pub(in crate::session) use session_store_of_log;
 
 #[cfg(test)]
 mod tests {

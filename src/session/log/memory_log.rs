@@ -5,8 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use crate::error::Result;
-use crate::session::busy;
+use crate::error::{Error, Result};
 use crate::util::sync::lock;
 
 use super::log::{Each, Log, LogTail, Snapshots};
@@ -150,7 +149,7 @@ impl Log for MemoryLog {
     fn open(&self, id: &str, len: u64) -> Result<(Writer, LogTail)> {
         let id = Arc::<str>::from(id);
         if !lock(&self.open).insert(id.clone()) {
-            return Err(busy(&id));
+            return Err(Error::session_busy(&id));
         }
 
         let log = self.clone();

@@ -46,8 +46,15 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub(super) use log::{Each, Log, LogTail, Snapshots};
-pub(super) use log_store::{LogStore, session_store_of_log};
+#[cfg(any(
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
+pub(super) use log::Each;
+pub use log::{Log, LogTail, Snapshots};
+pub use log_store::LogStore;
 #[cfg(all(feature = "sqlite", unix))]
 pub(super) use queue::Queue;
 #[cfg(any(
@@ -57,6 +64,6 @@ pub(super) use queue::Queue;
     feature = "redis"
 ))]
 pub(super) use queue::Queues;
-pub(super) use repair::Repair;
+pub use repair::Repair;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(super) use shared::too_large;

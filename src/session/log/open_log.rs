@@ -273,6 +273,7 @@ mod tests {
     use super::super::log_store::LogStore;
     use super::super::memory_log::{Gate, MemoryLog, Step};
     use super::*;
+    use crate::session::SessionStore;
 
     const LINE: &[u8] = b"junk\n";
     const LINES: usize = 1_000;

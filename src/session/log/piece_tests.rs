@@ -4,7 +4,7 @@ use std::sync::mpsc::channel;
 
 use crate::error::ErrorKind;
 use crate::message::Message;
-use crate::session::{AgentState, Record, StoredSession};
+use crate::session::{AgentState, Record, SessionStore, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;

@@ -10,8 +10,8 @@ use super::log::Each;
 /// Reads a log piece by piece.
 type Read<'a> = &'a dyn Fn(Each<'_>) -> Result<bool>;
 
-/// A repair of a damaged log.
-pub(in crate::session) struct Repair<'a> {
+/// A repair of a damaged log, which [`Log::repair`](crate::session::Log::repair) makes.
+pub struct Repair<'a> {
     content: Content<'a>,
     parts: Vec<&'a Damage>,
     truncate_to: Option<u64>,
@@ -39,18 +39,25 @@ impl<'a> Repair<'a> {
         }
     }
 
+    /// The repair of a log that is in memory.
+    #[cfg(feature = "testing")]
+    pub(crate) fn of(log: &'a [u8], parts: Vec<&'a Damage>, truncate_to: Option<u64>) -> Self {
+        Self::new(Content::Whole(log), parts, truncate_to)
+    }
+
     /// Returns `true` if there are parts to set aside.
-    pub(in crate::session) fn has_parts(&self) -> bool {
+    pub fn has_parts(&self) -> bool {
         !self.parts.is_empty()
     }
 
     /// Calls `set_aside` with each damaged part and its bytes, in the order of the log. A part
-    /// where records are missing has none.
+    /// where records are missing has no bytes. A log that is too long to be in memory is read
+    /// again for it, through [`Log::read`](crate::session::Log::read).
     ///
     /// # Errors
     ///
     /// The first error of `set_aside`, and that of a log that cannot be read again.
-    pub(in crate::session) fn for_each_part(
+    pub fn for_each_part(
         &self,
         mut set_aside: impl FnMut(&Damage, &[u8]) -> Result<()>,
     ) -> Result<()> {
@@ -86,8 +93,8 @@ impl<'a> Repair<'a> {
         parts.try_for_each(|damage| set_aside(damage, &std::mem::take(&mut part)))
     }
 
-    /// The size to truncate the log to; `None` if it stays as it is.
-    pub(in crate::session) fn truncate_to(&self) -> Option<u64> {
+    /// The size to truncate the log to, in bytes; `None` if it stays as it is.
+    pub fn truncate_to(&self) -> Option<u64> {
         self.truncate_to
     }
 }

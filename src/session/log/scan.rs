@@ -4,7 +4,7 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::{Damage, DamageKind, busy};
+use crate::session::{Damage, DamageKind};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
@@ -218,7 +218,7 @@ impl<'a> Scanner<'a> {
 
     fn check_cancelled(&self) -> Result<()> {
         if self.cancellation.is_cancelled() {
-            Err(busy(self.id))
+            Err(Error::session_busy(self.id))
         } else {
             Ok(())
         }

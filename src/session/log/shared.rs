@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::{busy, check_id};
+use crate::session::check_id;
 use crate::util::sync::lock;
 
 use super::log::Log;
@@ -132,7 +132,7 @@ impl<L: Log> Shared<L> {
         });
 
         if slot.is_held {
-            return Err(busy(&id));
+            return Err(Error::session_busy(&id));
         }
 
         slot.is_held = true;
@@ -236,6 +236,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread::{self, ThreadId};
 
+    use crate::session::SessionStore;
     use crate::session::log::log_store::LogStore;
     use crate::session::log::memory_log::{Gate, MemoryLog, Step};
 

@@ -56,7 +56,7 @@ pub(super) fn at_snapshot<L: Log>(
     };
 
     let wanted_len = end.size.saturating_sub(offset).saturating_add(more);
-    if wanted_len > MAX_READ {
+    if wanted_len == 0 || wanted_len > MAX_READ {
         return Ok(None);
     }
 

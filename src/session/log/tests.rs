@@ -5,21 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Todo};
-use crate::session::{AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession};
+use crate::session::{Lease, Record, SessionStore, StoredSession};
 #[cfg(test)]
 use crate::testing::conformance;
 use crate::util::sync::lock;
 
 use super::log::Snapshots;
-use super::log_store::{LogStore, session_store_of_log};
+use super::log_store::LogStore;
 use super::memory_log::{MemoryLog, Step};
 
-#[derive(Clone)]
-struct Store(LogStore<MemoryLog>);
-
-session_store_of_log!(Store);
+type Store = LogStore<MemoryLog>;
 
 /// The number of bytes of a log's end that are read first: openings use the snapshots.
 const SMALL: u64 = 300;
@@ -27,10 +24,7 @@ const SMALL: u64 = 300;
 /// A store that writes many snapshots, and opens logs at them.
 fn store(log: MemoryLog) -> Store {
     let snapshots = Snapshots::OnAppend { after: 1 };
-    Store(LogStore::with_end_len(
-        MemoryLog { snapshots, ..log },
-        SMALL,
-    ))
+    LogStore::with_end_len(MemoryLog { snapshots, ..log }, SMALL)
 }
 
 fn has_snapshot(bytes: &[u8]) -> bool {
@@ -110,7 +104,7 @@ async fn store_with_many_snapshots_passes_the_suite() {
         })
     };
     let make_store = || async { store(log()) };
-    let reopen = |old: Store| async move { store(old.0.log().clone()) };
+    let reopen = |old: Store| async move { store(old.log().clone()) };
     conformance::session_store(make_store, reopen)
         .await
         .unwrap();
@@ -128,7 +122,7 @@ async fn opening_reads_only_the_state_of_a_long_log() {
         Ok(())
     });
     let log = MemoryLog { snapshots, ..log };
-    let open = || Store(LogStore::with_end_len(log.clone(), 16 * 1024));
+    let open = || LogStore::with_end_len(log.clone(), 16 * 1024);
     let store = open();
     let lease = store.lease("a").await.unwrap();
     for number in 0..2_000 {
@@ -185,7 +179,7 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
         }
 
         let_go(lease);
-        let reader = Store(LogStore::with_end_len(log.clone(), u64::MAX));
+        let reader = LogStore::with_end_len(log.clone(), u64::MAX);
         let full_session = load(&reader).await;
         assert_eq!(json(&load(&store(log.clone())).await), json(&full_session));
         let holder = store(log.clone());
@@ -286,7 +280,7 @@ async fn failed_snapshot_does_not_fail_the_append() {
 #[tokio::test]
 async fn small_session_has_no_snapshot() {
     let log = MemoryLog::default();
-    let store = Store(LogStore::new(log.clone()));
+    let store = LogStore::new(log.clone());
     let lease = store.lease("a").await.unwrap();
     for number in 0..100 {
         say(&store, &lease, &format!("{number} {}", "x".repeat(1_000))).await;

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::util::sync::lock;
 
 use super::threads::{Entry, Threads};
 use crate::session::agent_state::AgentState;
+use crate::session::errors::already_exists;
 use crate::session::info::SessionInfo;
 use crate::session::lease::Lease;
 use crate::session::record::Record;
-use crate::session::session_store::{SessionStore, already_exists, busy, check_id, taken_over};
+use crate::session::session_store::{SessionStore, check_id};
 use crate::session::stored::StoredSession;
 
 const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
@@ -161,7 +162,7 @@ impl ThreadStore {
         let mut threads = self.begin(id);
         let entry = threads.get(id);
         if !entry.is_some_and(|entry| entry.token == lease.token() && !entry.deleted) {
-            return Err(taken_over(id));
+            return Err(Error::session_taken_over(id));
         }
         f(&mut threads);
         Ok(())
@@ -175,7 +176,10 @@ impl ThreadStore {
 
     fn lease_as(&self, id: &str, is_kept: bool) -> Result<Lease> {
         check_id(id)?;
-        let (key, token) = self.begin(id).hold(id).ok_or_else(|| busy(id))?;
+        let (key, token) = self
+            .begin(id)
+            .hold(id)
+            .ok_or_else(|| Error::session_busy(id))?;
         let store = Arc::downgrade(&self.0);
         Ok(Lease::new(key.clone(), token, move || {
             if let Some(threads) = store.upgrade() {
@@ -221,7 +225,7 @@ impl SessionStore for ThreadStore {
             return Err(already_exists(id));
         }
         if threads.get(id).is_some_and(|entry| entry.held) {
-            return Err(busy(id));
+            return Err(Error::session_busy(id));
         }
         threads.write(id, |entry| entry.set(session));
         Ok(())
@@ -231,7 +235,7 @@ impl SessionStore for ThreadStore {
     async fn delete(&self, id: &str) -> Result<bool> {
         let mut threads = self.begin(id);
         match threads.get(id) {
-            Some(entry) if entry.held => Err(busy(id)),
+            Some(entry) if entry.held => Err(Error::session_busy(id)),
             _ => Ok(threads.remove(id)),
         }
     }

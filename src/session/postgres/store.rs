@@ -1,12 +1,12 @@
 //! The public store.
 
 use std::fmt;
-use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::log::{LogStore, Queues, session_store_of_log};
+use crate::session::forward::forward_session_store;
+use crate::session::log::{LogStore, Queues};
 use crate::session::remote::{RemoteLog, SIZE_OPTION, Server as _, ServerOptions};
-use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
+use crate::session::session_store::SessionStore;
 
 use super::address::Address;
 use super::server::Database;
@@ -87,7 +87,7 @@ impl PostgresStore {
     }
 }
 
-session_store_of_log!(PostgresStore);
+forward_session_store!([impl SessionStore for PostgresStore], |store| store.0);
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

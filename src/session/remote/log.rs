@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{Each, Log, LogTail, Repair, Snapshots, too_large};
-use crate::session::{busy, taken_over};
 
 use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
@@ -94,7 +93,7 @@ impl<S: Server> RemoteLog<S> {
             .run(|server, connection| server.claim(connection, &lease))?
         {
             if start_time.elapsed() >= RELEASE_WAIT {
-                return Err(busy(id));
+                return Err(Error::session_busy(id));
             }
 
             sleep(POLL_INTERVAL);
@@ -154,7 +153,7 @@ impl<S: Server> Log for RemoteLog<S> {
                     lease.id
                 ),
             )),
-            Ok(false) => Err(taken_over(&lease.id)),
+            Ok(false) => Err(Error::session_taken_over(&lease.id)),
             Err(error) => {
                 writer.is_outcome_unknown = true;
                 Err(error)
@@ -190,7 +189,7 @@ impl<S: Server> Log for RemoteLog<S> {
             .pool
             .run(|server, connection| server.heal(connection, lease, writer.end, &repair))?;
         if !is_done {
-            return Err(taken_over(&lease.id));
+            return Err(Error::session_taken_over(&lease.id));
         }
 
         if let Some(bytes) = repair.cut {
@@ -221,7 +220,9 @@ impl<S: Server> Log for RemoteLog<S> {
             {
                 Removal::Done => return Ok(exists),
                 Removal::Changed => return Ok(false),
-                Removal::Busy if start_time.elapsed() >= RELEASE_WAIT => return Err(busy(id)),
+                Removal::Busy if start_time.elapsed() >= RELEASE_WAIT => {
+                    return Err(Error::session_busy(id));
+                }
                 Removal::Busy => sleep(POLL_INTERVAL),
             }
         }

@@ -7,7 +7,6 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
 use crate::session::log::{Each, Log, LogTail, Repair};
-use crate::session::taken_over;
 
 use super::database::Database;
 use super::failure::Unwritten;
@@ -68,7 +67,7 @@ impl Database {
                 // Another process has written: file locks do not work on every network file system,
                 // or against other programs.
                 writer.broken = true;
-                Err(taken_over(&writer.id))
+                Err(Error::session_taken_over(&writer.id))
             }
             Err(Unwritten { error, is_undone }) => {
                 writer.broken = !is_undone;

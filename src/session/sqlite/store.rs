@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::session::log::{LogStore, Queue, Queues, session_store_of_log};
-use crate::session::{AgentState, Lease, Record, SessionInfo, StoredSession};
+use crate::session::forward::forward_session_store;
+use crate::session::log::{LogStore, Queue, Queues};
+use crate::session::session_store::SessionStore;
 
 use super::database::{Database, PATIENCE};
 
@@ -109,7 +110,7 @@ impl SqliteStore {
     }
 }
 
-session_store_of_log!(SqliteStore);
+forward_session_store!([impl SessionStore for SqliteStore], |store| store.0);
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! A database that fails at the n-th step, for every n.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,12 @@ use tempfile::TempDir;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
+use crate::session::log::Queue;
 use crate::session::{Lease, Record, SessionStore};
+#[cfg(test)]
+use crate::testing::conformance;
 
+use super::database::Database;
 use super::store::SqliteStore;
 
 fn open() -> (TempDir, SqliteStore) {
@@ -348,4 +353,18 @@ async fn write_dropped_before_its_turn_is_not_done() {
     drop(sender);
     write(&store, 3, &lease).await.unwrap();
     check(&store, &[1, 3], "given up").await;
+}
+
+#[tokio::test]
+async fn database_passes_the_suite_of_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = std::cell::Cell::new(0);
+    let open = |path: &Path| Database::open(path, Duration::ZERO, Queue::default()).unwrap();
+    let make = || {
+        count.set(count.get() + 1);
+        open(&folder.path().join(format!("{}.db", count.get())))
+    };
+    conformance::session_log(make, |log| open(log.path()))
+        .await
+        .unwrap();
 }

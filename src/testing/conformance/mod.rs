@@ -6,8 +6,12 @@
 mod backend;
 mod checks;
 mod model;
+#[cfg(feature = "session-log")]
+mod session_log;
 mod session_store;
 
 pub use backend::backend;
 pub use model::model;
+#[cfg(feature = "session-log")]
+pub use session_log::session_log;
 pub use session_store::{session_store, shared_session_store};

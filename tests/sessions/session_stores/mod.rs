@@ -2,35 +2,103 @@
 //! stores when.
 
 mod broken;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(feature = "session-log")]
+mod broken_logs;
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 mod crash;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 mod damage;
 #[cfg(all(feature = "sqlite", unix))]
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 mod moments;
 #[cfg(all(feature = "jsonl", feature = "sqlite", unix))]
 mod old_formats;
 mod order;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(feature = "session-log", unix))]
+mod own_log;
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 mod places;
 #[cfg(all(feature = "sqlite", unix))]
 mod processes;
 mod records;
 #[cfg(all(any(feature = "postgres", feature = "redis"), unix))]
 mod servers;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 mod sizes;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 mod snapshots;
 
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcore::testing::conformance;
@@ -70,7 +138,15 @@ async fn sqlite_store_passes_the_suite() {
 }
 
 /// Checks a store that is opened at a path, alone and as one of two at the same path.
-#[cfg(all(feature = "__durable", unix))]
+#[cfg(all(
+    any(
+        feature = "jsonl",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "redis"
+    ),
+    unix
+))]
 async fn assert_contract<S: SessionStore>(open: impl Fn(&Path) -> S, path: impl Fn(&S) -> PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let count = AtomicUsize::new(0);
