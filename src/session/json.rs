@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, Todo, ToolResult};
@@ -38,7 +38,7 @@ struct Export<'a> {
 
 /// A session as JSON.
 #[derive(Serialize)]
-pub(super) struct SessionJson<'a> {
+struct SessionJson<'a> {
     #[serde(flatten)]
     state: &'a AgentState,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -54,8 +54,7 @@ pub(super) struct SessionJson<'a> {
 
 impl<'a> SessionJson<'a> {
     /// All of the session but its damage.
-    #[cfg_attr(not(feature = "session-log"), expect(dead_code))]
-    pub(super) fn of(session: &'a StoredSession) -> Self {
+    fn of(session: &'a StoredSession) -> Self {
         Self {
             first_text: session.first_text.as_deref(),
             ..Self::exported(session)
@@ -76,7 +75,7 @@ impl<'a> SessionJson<'a> {
 /// The fields of [`SessionJson`] and of an export, read in one pass: a flattened struct would buffer
 /// them, and messages keep some of their parts byte for byte.
 #[derive(Deserialize)]
-pub(super) struct SessionFields {
+struct SessionFields {
     #[serde(default)]
     thread_id: Arc<str>,
     user_id: Option<Arc<str>>,
@@ -108,7 +107,7 @@ pub(super) struct SessionFields {
 
 impl SessionFields {
     /// The session; `None` without messages.
-    pub(super) fn into_session(self) -> Option<StoredSession> {
+    fn into_session(self) -> Option<StoredSession> {
         let state = AgentState {
             thread_id: self.thread_id,
             user_id: self.user_id,
@@ -131,6 +130,19 @@ impl SessionFields {
         session.input_ids = self.input_ids;
         session.first_text = self.first_text;
         Some(session)
+    }
+}
+
+impl Serialize for StoredSession {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        SessionJson::of(self).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredSession {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let session = SessionFields::deserialize(from)?.into_session();
+        session.ok_or_else(|| de::Error::missing_field("messages"))
     }
 }
 

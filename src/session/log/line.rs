@@ -14,7 +14,6 @@ use crate::message::is_text_deeper;
 use memchr::memmem;
 
 use crate::session::StoredSession;
-use crate::session::json::{SessionFields, SessionJson};
 use crate::session::record::{Data, OfKind, Record};
 
 use super::fold::LogFold;
@@ -100,7 +99,7 @@ impl Serialize for Entry {
         match self {
             Self::Record(record) => Data(record).serialize(to),
             Self::Checked | Self::SnapshotEnd => to.serialize_unit(),
-            Self::Snapshot(session) => SessionJson::of(session).serialize(to),
+            Self::Snapshot(session) => session.serialize(to),
         }
     }
 }
@@ -248,9 +247,7 @@ impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
         }
 
         if self.with_snapshots && self.kind == SNAPSHOT {
-            let session = SessionFields::deserialize(from)?
-                .into_session()
-                .ok_or_else(|| de::Error::missing_field("messages"))?;
+            let session = StoredSession::deserialize(from)?;
             return Ok(Some(Entry::Snapshot(Box::new(session))));
         }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcore::message::{ProviderBlock, Todo, ToolResult};
 use agentcore::model::{Compaction, ModelResponse};
-use agentcore::session::{MessageInfo, Record, StoredSession};
+use agentcore::session::{MessageInfo, Record, SessionInfo, StoredSession};
 use agentcore::{
     AgentState, Message, Messages, Part, Result, SessionStore, ThreadStore, ToolCall, Uuid,
     async_trait,
@@ -107,6 +107,44 @@ fn record_of_an_unknown_kind_changes_nothing() {
     ] {
         assert!(serde_json::from_str::<Record>(json).is_err(), "{json}");
     }
+}
+
+#[test]
+fn session_that_was_json_goes_on_as_the_session_itself() {
+    let mut records = one_of_each();
+    let message = Message::human("the title").into();
+    records.insert(
+        0,
+        Record::Message {
+            message,
+            input_id: None,
+        },
+    );
+    records.push(Record::Truncated { messages: 0 });
+    let copy = |session: &StoredSession| -> StoredSession {
+        serde_json::from_str(&serde_json::to_string(session).unwrap()).unwrap()
+    };
+    let json = |session: &StoredSession| serde_json::to_string(session).unwrap();
+    let title = |session: &StoredSession| SessionInfo::of(session).title;
+    for count in 0..=records.len() {
+        let mut session = StoredSession::new(AgentState::new("s"));
+        let (before, after) = records.split_at(count);
+        before
+            .iter()
+            .for_each(|record| session.apply(record.clone()));
+        let mut read = copy(&session);
+        assert_eq!(json(&read), json(&session), "after {count}");
+        assert_eq!(title(&read), title(&session), "after {count}");
+        after.iter().for_each(|record| {
+            session.apply(record.clone());
+            read.apply(record.clone());
+        });
+        assert_eq!(json(&read), json(&session), "after {count}");
+        assert_eq!(title(&read).as_deref(), title(&session).as_deref());
+    }
+
+    let error = serde_json::from_str::<StoredSession>("{}").unwrap_err();
+    assert!(error.to_string().contains("messages"), "{error}");
 }
 
 fn text(state: &AgentState) -> String {
