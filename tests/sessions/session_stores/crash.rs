@@ -221,7 +221,12 @@ macro_rules! name {
         path.split_once("::").unwrap().1
     }};
 }
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "jsonl",
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis"
+))]
 pub(super) use name;
 
 pub fn is_killed<P: Place>(test: &str) {

@@ -68,6 +68,8 @@ mod servers;
     unix
 ))]
 mod sizes;
+#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
+mod snapshot_crash;
 #[cfg(all(
     any(
         feature = "jsonl",
