@@ -249,8 +249,14 @@ impl LogTail {
 pub enum Snapshots {
     /// Never: an opening reads the whole log.
     Never,
-    /// With the append by which it becomes due.
+    /// With the append by which it becomes due: for local storage.
     OnAppend {
+        /// The bytes since the last snapshot, below which none is written.
+        after: u64,
+    },
+    /// With the opening that finds it due: for storage behind a network, where no step of a run
+    /// waits for the transfer. If it fails, the log is opened again without it.
+    OnOpen {
         /// The bytes since the last snapshot, below which none is written.
         after: u64,
     },

@@ -22,6 +22,8 @@ pub(super) enum Step<'a> {
     /// No piece is passed on any more.
     End(&'a Result<bool>),
     Append(&'a [u8]),
+    /// The bytes were stored; an error is that of the append, and the writer writes no more.
+    Appended(&'a [u8]),
     Repair,
 }
 
@@ -46,6 +48,7 @@ pub(super) struct MemoryLog {
 pub(super) struct Writer {
     log: MemoryLog,
     id: Arc<str>,
+    is_outcome_unknown: bool,
 }
 
 /// A gate that threads pass one by one, each with a permit.
@@ -153,18 +156,30 @@ impl Log for MemoryLog {
         }
 
         let log = self.clone();
-        let writer = Writer { log, id };
+        let writer = Writer {
+            log,
+            id,
+            is_outcome_unknown: false,
+        };
         (self.on_step)(Step::Open)?;
         let tail = self.tail(&writer.id, len)?.unwrap_or_default();
         Ok((writer, tail))
     }
 
     fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
+        if writer.is_outcome_unknown {
+            return Err(Error::session_taken_over(&writer.id));
+        }
+
         (self.on_step)(Step::Append(bytes))?;
         let mut logs = lock(&self.logs);
         let log = logs.entry(writer.id.clone()).or_default();
         log.extend_from_slice(bytes);
-        Ok(log.len() as u64)
+        let size = log.len() as u64;
+        drop(logs);
+        let outcome = (self.on_step)(Step::Appended(bytes));
+        writer.is_outcome_unknown = outcome.is_err();
+        outcome.map(|()| size)
     }
 
     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {

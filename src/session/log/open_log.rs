@@ -77,6 +77,25 @@ impl<L: Log> OpenLog<L> {
     ///
     /// [`ErrorKind::SessionBusy`] then, and while another writer has the session.
     pub(super) fn new(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
+        let mut open_log = Self::open(shared, id, cancellation)?;
+        let after = match shared.log.snapshots() {
+            Snapshots::OnOpen { after } if !cancellation.is_cancelled() => after,
+            _ => return Ok(open_log),
+        };
+
+        if open_log.write_snapshot(shared, after) {
+            return Ok(open_log);
+        }
+
+        // The outcome of the write may be unknown.
+        let damage = std::mem::take(&mut open_log.damage);
+        drop(open_log);
+        let mut open_log = Self::open(shared, id, cancellation)?;
+        open_log.damage = damage;
+        Ok(open_log)
+    }
+
+    fn open(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
         let (mut writer, end) = shared.log.open(id, shared.end_len)?;
         shared.check_size(id, end.size)?;
         let mut scan = read_opened(shared, id, &end, cancellation)?;
@@ -145,11 +164,11 @@ impl<L: Log> OpenLog<L> {
         Ok(())
     }
 
-    /// Writes a snapshot if one is due. All records are durable already: a failure only makes it
-    /// longer to open.
-    fn write_snapshot(&mut self, shared: &Shared<L>, after: u64) {
+    /// Writes a snapshot if one is due; returns `false` if that failed. All records are durable
+    /// already: a failure only makes it longer to open.
+    fn write_snapshot(&mut self, shared: &Shared<L>, after: u64) -> bool {
         if !self.is_snapshot_due(after) {
-            return;
+            return true;
         }
 
         let session = Box::new(self.fold.session().clone());
@@ -158,13 +177,16 @@ impl<L: Log> OpenLog<L> {
 
         // With the time of the last record, because a snapshot does not count as a use of the
         // session.
-        if let Err(error) = self.append(shared, self.fold.at, entries) {
-            self.failed_at = size;
-            tracing::warn!(
-                session = &*self.fold.session().state.thread_id,
-                "no snapshot of the session was written, so opening it takes longer: {error}"
-            );
-        }
+        let Err(error) = self.append(shared, self.fold.at, entries) else {
+            return true;
+        };
+
+        self.failed_at = size;
+        tracing::warn!(
+            session = &*self.fold.session().state.thread_id,
+            "no snapshot of the session was written, so opening it takes longer: {error}"
+        );
+        false
     }
 
     /// Returns `true` if the log has doubled since its newest snapshot, and grown by `after` bytes.

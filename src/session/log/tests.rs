@@ -289,3 +289,85 @@ async fn small_session_has_no_snapshot() {
     say(&store, &lease, &"x".repeat(1_000_000)).await;
     assert_eq!(snapshots(&log.bytes()).len(), 1);
 }
+
+/// A store that writes a snapshot on each opening.
+fn on_open(log: MemoryLog) -> Store {
+    let snapshots = Snapshots::OnOpen { after: 1 };
+    LogStore::with_end_len(MemoryLog { snapshots, ..log }, SMALL)
+}
+
+#[tokio::test]
+async fn opening_writes_the_snapshot_that_is_due() {
+    let log = MemoryLog::default();
+    for number in 0..20 {
+        let store = on_open(log.clone());
+        let lease = store.lease("a").await.unwrap();
+        let count = snapshots(&lock(&log.logs).get("a").cloned().unwrap_or_default()).len();
+        for text in ["x", "y"] {
+            say(&store, &lease, &format!("{number} {text}")).await;
+        }
+
+        assert_eq!(snapshots(&log.bytes()).len(), count, "not by an append");
+        let_go(lease);
+        assert_eq!(
+            load(&on_open(log.clone())).await.state.messages.len(),
+            2 * (number + 1)
+        );
+    }
+
+    let count = snapshots(&log.bytes()).len();
+    assert!(count > 2 && count < 20, "{count}");
+}
+
+#[tokio::test]
+async fn opening_behind_an_open_line_notes_where_the_snapshot_is() {
+    let (bytes, snapshot) = snapshot_at_the_end().await;
+    let log = MemoryLog::of(&bytes[..snapshot.start - 1]);
+    let messages = load(&store(log.clone())).await.state.messages.len();
+    let_go(on_open(log.clone()).lease("a").await.unwrap());
+    let last = snapshots(&log.bytes()).pop().unwrap();
+    let bytes = log.bytes();
+    assert_eq!(last.end, bytes.len());
+    let position = format!("\"snapshot\":[{},", last.start);
+    assert!(memchr::memmem::find(&bytes, position.as_bytes()).is_some());
+    let session = load(&on_open(log)).await;
+    assert_eq!(
+        (session.state.messages.len(), session.damage.len()),
+        (messages, 0)
+    );
+}
+
+#[tokio::test]
+async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
+    for is_stored in [false, true] {
+        let log = MemoryLog::default();
+        let store = on_open(log.clone());
+        let lease = store.lease("a").await.unwrap();
+        say(&store, &lease, "one").await;
+        let_go(lease);
+        lock(&log.logs)
+            .get_mut("a")
+            .unwrap()
+            .extend_from_slice(b"junk\n");
+
+        // Such a writer appends nothing any more, for it does not know the outcome.
+        let broken = log.clone().on_step(move |step| match step {
+            Step::Append(bytes) if !is_stored && has_snapshot(bytes) => {
+                Err(Error::new(ErrorKind::Io, "no answer"))
+            }
+            Step::Appended(bytes) if is_stored && has_snapshot(bytes) => {
+                Err(Error::new(ErrorKind::Io, "no answer"))
+            }
+            _ => Ok(()),
+        });
+
+        let store = on_open(broken);
+        let lease = store.lease("a").await.unwrap();
+        assert_eq!(load(&store).await.damage.len(), 1, "it is reported");
+        say(&store, &lease, "two").await;
+        let_go(lease);
+        assert_eq!(snapshots(&log.bytes()).len(), usize::from(is_stored));
+        let session = load(&on_open(log)).await;
+        assert_eq!((session.state.messages.len(), session.damage.len()), (2, 0));
+    }
+}

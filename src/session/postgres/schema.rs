@@ -135,13 +135,15 @@ impl Statements {
                      update {sessions} set size = size + $5, until = {}
                      where id = $1 and owner = $2 and lease = $3 and size = $4 returning id)
                  insert into {log} (session, at, bytes)
-                 select id, $4, $7 from mine left join durable on true",
+                 select id, part.at, part.bytes from mine left join durable on true,
+                 unnest($7::bigint[], $8::bytea[]) as part (at, bytes)",
                 expiry_sql(6)
             ),
             is_appended: format!(
-                "select 1 from {sessions} s join {log} l on l.session = s.id and l.at = $4
-                 where s.id = $1 and s.owner = $2 and s.lease = $3 and s.size = $4 + $5
-                 and l.bytes = $6"
+                "select 1 from {sessions} where id = $1 and owner = $2 and lease = $3
+                 and size = $4 + $5 and $6 = (
+                     select string_agg(bytes, ''::bytea order by at) from {log}
+                     where session = $1 and at >= $4)"
             ),
             // A time limit, so that its locks do not outlive a client that is gone.
             begin: format!(

@@ -9,9 +9,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::LogTail;
+use crate::session::log::{LogTail, Snapshots};
 use crate::session::remote::{
-    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair,
+    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
 };
 use crate::util::text::truncate;
 
@@ -23,6 +23,11 @@ use super::schema::Statements;
 const MAX_ID: usize = 1_000;
 /// The maximum number of bytes that mark a missing part of a log.
 const MAX_HOLE: u64 = 1_024;
+
+/// The maximum number of bytes of a row, so that the end of a log is read without what stands before it.
+const ROW: usize = 64 * 1024;
+/// The most bytes of ends of logs that an answer is given time for.
+const MAX_TAILS: u64 = 1024 * 1024 * 1024;
 
 /// A database that logs are kept in.
 pub(super) struct Database {
@@ -165,16 +170,23 @@ impl Server for Database {
         Self::contents(&rows, Some(0))
     }
 
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::OnOpen { after: 1024 * 1024 }
+    }
+
     fn tails(
         &self,
         connection: &mut Connection,
         ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Vec<Result<Option<LogTail>>>> {
+    ) -> Outcome<Vec<Result<Option<ServerTail>>>> {
         let wanted_len = signed(len);
         let names: Vec<&str> = ids.iter().map(|id| &**id).collect();
         let values: &Values<'_> = &[(&names, Type::TEXT_ARRAY), number!(&wanted_len)];
-        let rows = connection.query(&self.address, &self.sql.tails, values)?;
+        let total_len = len.saturating_mul(ids.len() as u64).min(MAX_TAILS);
+        let total_len = usize::try_from(total_len).unwrap_or(usize::MAX);
+        let sql = &self.sql.tails;
+        let rows = connection.rows(&self.address, sql, values, total_len, |_| total_len)?;
         let mut log_tails = HashMap::new();
         let mut remaining_rows = &rows[..];
         while let Some(first) = remaining_rows.first() {
@@ -190,7 +202,8 @@ impl Server for Database {
             if let Some(ServerLog { bytes, end }) = Self::contents(own_rows, is_all.then_some(0))? {
                 // Missing rows are not waited for.
                 let size = if is_all { bytes.len() as u64 } else { end };
-                log_tails.insert(id, LogTail::new(bytes, size));
+                let tail = LogTail::new(bytes, size);
+                log_tails.insert(id, ServerTail { tail, end });
             }
         }
 
@@ -243,11 +256,11 @@ impl Server for Database {
         end: u64,
         bytes: &[u8],
     ) -> Outcome<bool> {
-        let (number, end, len) = (
-            signed(lease.number),
-            signed(end),
-            signed(bytes.len() as u64),
-        );
+        let (number, len) = (signed(lease.number), signed(bytes.len() as u64));
+        let rows: Vec<&[u8]> = bytes.chunks(ROW).collect();
+        let places = (0..rows.len()).map(|row| signed(end.saturating_add((row * ROW) as u64)));
+        let places: Vec<i64> = places.collect();
+        let end = signed(end);
         let (id, owner) = (&*lease.id, &*lease.owner);
         let mut values = vec![
             text!(&id),
@@ -256,7 +269,8 @@ impl Server for Database {
             number!(&end),
             number!(&len),
             (&self.lease_seconds as &(dyn ToSql + Sync), Type::FLOAT8),
-            (&bytes, Type::BYTEA),
+            (&places, Type::INT8_ARRAY),
+            (&rows, Type::BYTEA_ARRAY),
         ];
         let size = bytes.len();
         if connection.write(&self.address, &self.sql.append, &values, size)? > 0 {
@@ -264,7 +278,8 @@ impl Server for Database {
         }
 
         // The reply to an identical earlier write may have been lost.
-        values.remove(5);
+        values.truncate(5);
+        values.push((&bytes, Type::BYTEA));
         let sql = &self.sql.is_appended;
         let rows = connection.rows(&self.address, sql, &values, size, |_| 0)?;
         Ok(!rows.is_empty())

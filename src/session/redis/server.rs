@@ -7,9 +7,9 @@ use std::time::Duration;
 use redis::{Cmd, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::LogTail;
+use crate::session::log::{LogTail, Snapshots};
 use crate::session::remote::{
-    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair,
+    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
 };
 
 use super::address::Address;
@@ -20,6 +20,9 @@ use super::scripts::{
 
 /// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
+
+/// The most bytes of a value, by default. A server closes the connection over it.
+const MAX_VALUE: u64 = 512 * 1024 * 1024;
 
 pub(super) struct Keys {
     address: Address,
@@ -269,12 +272,19 @@ impl Server for Keys {
         }
     }
 
+    /// Rarely, because snapshots are in memory as well.
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::OnOpen {
+            after: 8 * 1024 * 1024,
+        }
+    }
+
     fn tails(
         &self,
         connection: &mut Connection,
         ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Vec<Result<Option<LogTail>>>> {
+    ) -> Outcome<Vec<Result<Option<ServerTail>>>> {
         let len = len.min(i64::MAX as u64);
         let command = |id: &Arc<str>| {
             let mut command = self.script(&[TAIL], id);
@@ -292,7 +302,9 @@ impl Server for Keys {
 
             match &parts[..] {
                 [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
-                    Ok(Ok(Some(LogTail::new(tail.clone(), size.unsigned_abs()))))
+                    let end = size.unsigned_abs();
+                    let tail = LogTail::new(tail.clone(), end);
+                    Ok(Ok(Some(ServerTail { tail, end })))
                 }
                 [_, Value::Int(0), Value::Int(0)] => Ok(Ok(None)),
                 [_, Value::Int(0), _] => Ok(Err(self.evicted(id))),
@@ -332,6 +344,16 @@ impl Server for Keys {
         end: u64,
         bytes: &[u8],
     ) -> Outcome<bool> {
+        let len = end.saturating_add(bytes.len() as u64);
+        if len > MAX_VALUE {
+            let (id, name) = (&lease.id, &self.address.name);
+            let text = format!(
+                "session {id:?} cannot have {len} bytes, for a value of {name} has {MAX_VALUE} at \
+                 most; begin another session"
+            );
+            return Err(Error::new(ErrorKind::Io, text).into());
+        }
+
         let mut command = self.script_of(&[CHECK_HELD, APPEND], lease);
         command.arg(end).arg(bytes);
         Ok(self.run_durably(connection, command)? == 1)

@@ -42,7 +42,8 @@ use super::server::Keys;
 /// The server must not evict keys: `maxmemory-policy noeviction`. With `allkeys-*` it discards
 /// whole sessions; their ids are kept separately, so that such a session is an error
 /// ([`Corrupt`](crate::ErrorKind::Corrupt)) instead of silently becoming a new one. With
-/// `volatile-*`, leases may end early. Everything is in memory, and a session may have 512 MB. When
+/// `volatile-*`, leases may end early. Everything is in memory, and a session may have 512 MB. A
+/// session of more than 8 MiB takes up to three times its size, for snapshots. When
 /// the memory is used up, sessions can still be read and removed.
 ///
 /// # Keys

@@ -13,7 +13,7 @@ use crate::session::log::{Each, Log, LogTail, Repair, Snapshots, too_large};
 use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
-use super::server::{DamagedPart, LeaseKey, Removal, Server, ServerLog, ServerRepair};
+use super::server::{DamagedPart, LeaseKey, Removal, Server, ServerLog, ServerRepair, ServerTail};
 
 /// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
@@ -84,6 +84,15 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
+    fn server_tail(&self, id: &str, len: u64) -> Result<Option<ServerTail>> {
+        self.server().check_id(id)?;
+        let ids = [Arc::from(id)];
+        let mut tails = self
+            .pool
+            .run(|server, connection| server.tails(connection, &ids, len))?;
+        tails.pop().unwrap_or(Ok(None))
+    }
+
     fn claim(&self, id: &str) -> Result<HeldLease<S>> {
         self.server().check_id(id)?;
         let lease = self.new_lease(id);
@@ -111,27 +120,19 @@ impl<S: Server> Log for RemoteLog<S> {
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
-        self.server().check_id(id)?;
-        let ids = [Arc::from(id)];
-        let mut tails = self
-            .pool
-            .run(|server, connection| server.tails(connection, &ids, len))?;
-        tails.pop().unwrap_or(Ok(None))
+        Ok(self.server_tail(id, len)?.map(|end| end.tail))
     }
 
-    fn open(&self, id: &str, _: u64) -> Result<(Writer<S>, LogTail)> {
+    fn open(&self, id: &str, len: u64) -> Result<(Writer<S>, LogTail)> {
         let lease = self.claim(id)?;
-        let contents = self.contents(id)?;
-        let end = contents.as_ref().map_or(0, |contents| contents.end);
-        let bytes = contents.map_or(Vec::new(), |contents| contents.bytes);
-        let size = bytes.len() as u64;
+        let ServerTail { tail, end } = self.server_tail(id, len)?.unwrap_or_default();
         let writer = Writer {
             lease,
             end,
             is_outcome_unknown: false,
         };
 
-        Ok((writer, LogTail::new(bytes, size)))
+        Ok((writer, tail))
     }
 
     fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<u64> {
@@ -237,16 +238,18 @@ impl<S: Server> Log for RemoteLog<S> {
     }
 
     fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<LogTail>>>> {
-        self.pool
-            .run(|server, connection| server.tails(connection, ids, len))
+        let tails = self
+            .pool
+            .run(|server, connection| server.tails(connection, ids, len))?;
+        let tails = tails.into_iter().map(|tail| Ok(tail?.map(|end| end.tail)));
+        Ok(tails.collect())
     }
 
     fn place(&self, _: &str) -> Option<String> {
         Some(self.server().name().to_owned())
     }
 
-    /// A log on a server is read as a whole: that takes one answer, as its end does.
     fn snapshots(&self) -> Snapshots {
-        Snapshots::Never
+        self.server().snapshots()
     }
 }

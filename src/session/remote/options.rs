@@ -117,8 +117,9 @@ impl ServerOptions {
     /// Sets the most bytes of one session's log; 256 MiB by default.
     ///
     /// A larger one is left as it is: it is neither read nor written, and fails with an
-    /// [`Io`](ErrorKind::Io) that names its size. A log is read into memory at once. No record may
-    /// have more than 64 MiB: a write of one is refused, and a longer line is damage.
+    /// [`Io`](ErrorKind::Io) that names its size. A log has all records and, each time it has
+    /// doubled, a snapshot, from which on it is read. It is read into memory at once. No
+    /// record may have more than 64 MiB: a write of one is refused, and a longer line is damage.
     #[must_use]
     pub fn max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;

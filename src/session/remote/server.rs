@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::session::log::LogTail;
+use crate::session::log::{LogTail, Snapshots};
 
 /// The reason a call failed.
 #[derive(Debug)]
@@ -62,6 +62,16 @@ pub(in crate::session) struct ServerLog {
     pub(in crate::session) end: u64,
 }
 
+/// The end of a log.
+#[derive(Debug, Default)]
+pub(in crate::session) struct ServerTail {
+    /// The bytes, and how many there are in all.
+    pub(in crate::session) tail: LogTail,
+    /// The offset of the next write, in the server's count. It differs from the size where a part is
+    /// missing.
+    pub(in crate::session) end: u64,
+}
+
 /// An unreadable part that is put aside.
 #[derive(Debug)]
 pub(in crate::session) struct DamagedPart {
@@ -107,13 +117,16 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
         max: u64,
     ) -> Outcome<Option<ServerLog>>;
 
+    /// The time at which logs get snapshots.
+    fn snapshots(&self) -> Snapshots;
+
     /// The end of each of these logs, all asked for at once. An inner error concerns that log only.
     fn tails(
         &self,
         connection: &mut Self::Connection,
         ids: &[Arc<str>],
         len: u64,
-    ) -> Outcome<Vec<Result<Option<LogTail>>>>;
+    ) -> Outcome<Vec<Result<Option<ServerTail>>>>;
 
     /// Leases a session; false while another store has it. A lease of the same owner is replaced.
     fn claim(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<bool>;

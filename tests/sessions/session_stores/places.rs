@@ -12,6 +12,8 @@ pub trait Place: SessionStore + Clone {
     const ASIDE: &str;
     /// How many bytes the tests that damage one after the other go on at a time.
     const STEP: usize;
+    /// From how many bytes on a log gets a snapshot.
+    const SNAPSHOT_AFTER: usize = 1024 * 1024;
 
     fn open(folder: &Path) -> Self;
 

@@ -38,6 +38,7 @@ impl Kind for PostgresStore {
     const VARIABLE: &str = "AGENTCORE_TEST_POSTGRES";
     const EXAMPLE: &str = "postgres://agent@127.0.0.1:5432/agent";
     const ASIDE: &str = "_damaged of PostgreSQL at";
+    const SNAPSHOT_AFTER: usize = 1024 * 1024;
 
     fn open(url: &str, options: ServerOptions) -> Result<Self> {
         Self::with_options(url, options)

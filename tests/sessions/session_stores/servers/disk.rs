@@ -40,7 +40,7 @@ fn serve(stream: TcpStream, appended: &str, waited: &str, tell: &Sender<String>)
             "GET" => ("version", "$1\r\n1\r\n"),
             "WAITAOF" => ("wait", waited),
             "EVAL" if words[1].contains("'append'") => ("append", appended),
-            "EVAL" if words[1].contains("return {") => ("read", "*2\r\n$-1\r\n:0\r\n"),
+            "EVAL" if words[1].contains("return {") => ("read", "*3\r\n$0\r\n\r\n:0\r\n:0\r\n"),
             _ => ("other", ":1\r\n"),
         };
 

@@ -26,6 +26,7 @@ impl Kind for RedisStore {
     const VARIABLE: &str = "AGENTCORE_TEST_REDIS";
     const EXAMPLE: &str = "redis://127.0.0.1:6379";
     const ASIDE: &str = ":damaged:a of Redis at";
+    const SNAPSHOT_AFTER: usize = 8 * 1024 * 1024;
 
     fn open(url: &str, options: ServerOptions) -> Result<Self> {
         Self::with_options(url, options)

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::SessionStore;
+use agentcore::message::Todo;
+use agentcore::session::Record;
 
 use super::for_each_server;
 #[cfg(feature = "redis")]
@@ -14,7 +16,7 @@ use super::keys::ask;
 #[cfg(feature = "redis")]
 use super::own::{Own, Startable};
 use super::real::{Kind, Space};
-use crate::session_stores::places::said;
+use crate::session_stores::places::{let_go, said};
 
 for_each_server!(
     repeated_requests_write_nothing_twice,
@@ -23,6 +25,8 @@ for_each_server!(
     list_reads_many_sessions_per_request,
     list_reads_only_the_ends_of_long_logs,
     large_write_may_take_longer_than_the_idle_timeout,
+    long_log_is_opened_at_its_snapshot,
+    lost_answer_to_a_snapshot_loses_nothing,
 );
 
 /// What happens to a request.
@@ -318,6 +322,61 @@ async fn list_reads_only_the_ends_of_long_logs<K: Kind>() {
 
     assert_eq!(list.len(), 3);
     assert!(told < 200_000, "{told} bytes for three ends");
+}
+
+/// Writes task lists until a log is due for a snapshot, which is short, and a message.
+async fn write_until_due<K: Kind>(store: &K) {
+    let lease = store.lease("a").await.unwrap();
+    for number in 0..=K::SNAPSHOT_AFTER / 100_000 {
+        let todos = Arc::new(vec![Todo::new("1", "x".repeat(100_000))]);
+        let mut records = vec![Record::Todos { todos }];
+        if number == 0 {
+            records.push(said("words"));
+        }
+        store.append(&lease, records).await.unwrap();
+    }
+    let_go(lease);
+}
+
+fn snapshots(log: &[u8]) -> usize {
+    memchr::memmem::find_iter(log, b"\"kind\":\"snapshot\"").count()
+}
+
+async fn long_log_is_opened_at_its_snapshot<K: Kind>() {
+    let space = Space::<K>::new();
+    write_until_due(&space.store()).await;
+    let log = || K::log(&space.url, &space.prefix, "a");
+    assert_eq!(snapshots(&log()), 0, "no append waits for one");
+    let_go(space.store().lease("a").await.unwrap());
+    assert_eq!(snapshots(&log()), 1);
+    let (proxy, url) = Proxy::start(&space.url);
+    let store = K::open(&url, space.options()).unwrap();
+    let lease = store.lease("a").await.unwrap();
+    assert_eq!(texts(&store, "a").await, ["words"]);
+    store.append(&lease, vec![said("and on")]).await.unwrap();
+    let_go(lease);
+    let reader = K::open(&url, space.options()).unwrap();
+    assert_eq!(texts(&reader, "a").await, ["words", "and on"]);
+    let told = proxy.told.load(Ordering::SeqCst);
+    assert!(told < 600_000, "{told} bytes of {}", log().len());
+    assert_eq!(snapshots(&log()), 1, "it has not doubled");
+}
+
+async fn lost_answer_to_a_snapshot_loses_nothing<K: Kind>() {
+    for lost in [Lost::Answer, Lost::Request] {
+        let space = Space::<K>::new();
+        write_until_due(&space.store()).await;
+        let (proxy, url) = Proxy::start(&space.url);
+        let store = K::open(&url, space.options()).unwrap();
+        proxy.lose(lost, "\"kind\":\"snapshot\"");
+        let lease = store.lease("a").await.unwrap();
+        assert!(proxy.was_lost(), "{lost:?}");
+        store.append(&lease, vec![said("and on")]).await.unwrap();
+        let_go(lease);
+        let log = K::log(&space.url, &space.prefix, "a");
+        assert_eq!(snapshots(&log), 1, "{lost:?}");
+        assert_eq!(texts(&space.store(), "a").await, ["words", "and on"]);
+    }
 }
 
 async fn large_write_may_take_longer_than_the_idle_timeout<K: Kind>() {

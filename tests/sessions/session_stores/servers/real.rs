@@ -20,6 +20,8 @@ pub trait Kind: SessionStore + Clone + Debug + Sized {
     const EXAMPLE: &str;
     /// What a report of damage calls the place where it is kept.
     const ASIDE: &str;
+    /// From how many bytes on a log gets a snapshot.
+    const SNAPSHOT_AFTER: usize;
 
     fn open(url: &str, options: ServerOptions) -> Result<Self>;
 
@@ -186,6 +188,7 @@ impl<K: Kind> SessionStore for Real<K> {
 impl<K: Kind> Place for Real<K> {
     const ASIDE: &str = K::ASIDE;
     const STEP: usize = 29;
+    const SNAPSHOT_AFTER: usize = K::SNAPSHOT_AFTER;
 
     /// Leases are short, for those of processes that are killed must expire.
     fn open(folder: &Path) -> Self {
