@@ -13,6 +13,10 @@ use super::result_limits::{MIN_RESULT_BYTES, limit_result};
 /// The results of the calls of one answer may have as many bytes together as this many results.
 const RESULTS_PER_BATCH: usize = 2;
 
+/// The messages that summaries cover, which stay in memory, may have as many bytes as this many
+/// histories.
+const COVERED_HISTORIES: usize = 4;
+
 /// About the bytes of the messages of models and tools. Those of users are the caller's own.
 fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
     let messages = messages.iter().map(AsRef::as_ref);
@@ -28,6 +32,8 @@ fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
 /// that is over them can continue once it is compacted.
 #[derive(Debug)]
 pub(super) struct HistorySize {
+    /// Messages that a summary covers, which are not sent.
+    covered: usize,
     loaded: usize,
     added: usize,
     /// An answer that is being stored.
@@ -45,16 +51,16 @@ impl HistorySize {
         messages: &Messages,
         covered: usize,
     ) -> Self {
-        let loaded = messages.as_slice().get(covered..).unwrap_or_default();
         let mut size = Self {
-            loaded: size_of_messages(loaded),
+            covered: 0,
+            loaded: 0,
             added: 0,
             answer: 0,
             share: pool.share(),
             max_bytes: limits.max_history_bytes,
             max_result_bytes: limits.max_result_bytes,
         };
-        size.update_share();
+        size.restart(messages, covered, messages.len());
         size
     }
 
@@ -63,7 +69,9 @@ impl HistorySize {
     pub(super) fn restart(&mut self, messages: &Messages, covered: usize, loaded: usize) {
         let messages = messages.as_slice();
         let (loaded, added) = messages.split_at(loaded.min(messages.len()));
-        self.loaded = size_of_messages(loaded.get(covered..).unwrap_or_default());
+        let (covered, loaded) = loaded.split_at(covered.min(loaded.len()));
+        self.covered = size_of_messages(covered);
+        self.loaded = size_of_messages(loaded);
         self.added = size_of_messages(added);
         self.update_share();
     }
@@ -105,13 +113,24 @@ impl HistorySize {
     /// [`ErrorKind::ResponseTooLarge`].
     pub(super) fn check(&self) -> Result<()> {
         let (total, max_bytes) = (self.total(), self.max_bytes);
-        if total <= max_bytes {
+        if total > max_bytes {
+            let subject = "the history of the session has";
+            return Err(too_large(subject, total, max_bytes));
+        }
+
+        let max_covered = max_bytes.saturating_mul(COVERED_HISTORIES);
+        if self.covered <= max_covered {
             return Ok(());
         }
-        Err(too_large(
-            "the history of the session has",
-            total,
-            max_bytes,
+
+        Err(Error::new(
+            ErrorKind::ResponseTooLarge,
+            format!(
+                "the messages of the session that a summary covers have {} bytes in answers and \
+                 results, and at most {max_covered} are allowed; start another session, or raise \
+                 AgentBuilder::max_history_bytes",
+                self.covered
+            ),
         ))
     }
 

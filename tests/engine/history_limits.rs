@@ -1,7 +1,7 @@
 //! Histories that would outgrow memory although each answer and each result is within its limit.
 
 use agentcore::hooks::SummarizationHook;
-use agentcore::model::ResponseLimits;
+use agentcore::model::{Compaction, ResponseLimits};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, AgentBuilder, ErrorKind, FuncTool, Message, Messages, Model, ModelEvent, Part,
@@ -135,6 +135,27 @@ async fn a_session_over_the_limit_goes_on_once_it_is_compacted() {
     assert_eq!(log.len(), 1);
     assert!(output.state.compaction.is_some());
     assert_eq!(output.messages.len(), 8, "nothing is removed");
+}
+
+#[tokio::test]
+async fn covered_messages_are_limited_to_four_histories() {
+    for (bytes, is_allowed) in [(350_000, true), (420_000, false)] {
+        let agent = limited(calling(10), &Log::default()).max_turns(1);
+        let agent = agent.build().unwrap();
+        let mut state = agentcore::AgentState::new("s");
+        state.messages = turn(bytes);
+        state.compaction = Some(Compaction::new("They acted.", 4));
+        let session = agentcore::session::StoredSession::new(state);
+        agent.store().create("s", session).await.unwrap();
+        match agent.session("s").run("Go").await {
+            Ok(output) => assert!(is_allowed, "{output:?}"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+                let names_way_out = error.text().contains("start another session");
+                assert!(!is_allowed && names_way_out, "{error}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
