@@ -347,7 +347,7 @@ impl AgentBuilder {
     /// control character up to six; JSON values in calls and details, and all that surrounds a text,
     /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Inputs of
     /// the caller do not count, nor do messages that a summary covers, unless this run added them:
-    /// these may have four times as much.
+    /// these may have twice as much.
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its text

@@ -15,7 +15,7 @@ const RESULTS_PER_BATCH: usize = 2;
 
 /// The messages that summaries cover, which stay in memory, may have as many bytes as this many
 /// histories.
-const COVERED_HISTORIES: usize = 4;
+const COVERED_HISTORIES: usize = 2;
 
 /// About the bytes of the messages of models and tools. Those of users are the caller's own.
 fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {

@@ -138,8 +138,8 @@ async fn a_session_over_the_limit_goes_on_once_it_is_compacted() {
 }
 
 #[tokio::test]
-async fn covered_messages_are_limited_to_four_histories() {
-    for (bytes, is_allowed) in [(350_000, true), (420_000, false)] {
+async fn covered_messages_are_limited_to_two_histories() {
+    for (bytes, is_allowed) in [(180_000, true), (220_000, false)] {
         let agent = limited(calling(10), &Log::default()).max_turns(1);
         let agent = agent.build().unwrap();
         let mut state = agentcore::AgentState::new("s");
