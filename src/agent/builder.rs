@@ -351,7 +351,7 @@ impl AgentBuilder {
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its text
-    /// stays, up to one half of what was left. Results are cut before that, as by
+    /// stays, up to three quarters of what was left. Results are cut before that, as by
     /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
     /// compactor is asked for a summary when three quarters are used, a third of it before the run.
     ///

@@ -87,7 +87,9 @@ impl Turns<'_> {
     /// Handles a failed model call. Continues if a compaction has made the request shorter.
     async fn handle_error(&mut self, error: Error) -> Result<ControlFlow<ExitReason>> {
         if error.kind() == ErrorKind::ResponseTooLarge {
-            self.store_partial().await;
+            // A quarter is left for the answer of the next run.
+            let room = self.run.history.memory.room();
+            self.store_partial(room / 4 * 3).await;
         }
 
         if error.kind() == ErrorKind::ContextTooLong && self.compact_once().await {
@@ -429,12 +431,13 @@ impl Turns<'_> {
     /// Ends a run that was stopped while the model answered.
     async fn interrupted_answer(&mut self) -> ExitReason {
         let exit = self.run.outcome.note_stop(self.run.cx.shared().stop());
-        self.store_partial().await;
+        self.store_partial(self.run.history.memory.room()).await;
         exit
     }
 
-    /// Stores the text of an answer that was cut off, unless the agent discards such.
-    async fn store_partial(&mut self) {
+    /// Stores up to `max_bytes` of the text of an answer that was cut off, unless the agent discards
+    /// such answers.
+    async fn store_partial(&mut self, max_bytes: usize) {
         let Some(mut partial) = self.run.cx.take_partial() else {
             return;
         };
@@ -443,8 +446,7 @@ impl Turns<'_> {
             .content
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
-        // The other half is for the answer of the next run.
-        cut_text(&mut partial.content, self.run.history.memory.room() / 2);
+        cut_text(&mut partial.content, max_bytes);
         if self.run.config.request.discard_interrupted || is_empty(&partial) {
             return;
         }

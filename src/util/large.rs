@@ -1,7 +1,7 @@
 //! Buffers for large content.
 
 /// Buffers below this size are allocated as usual.
-const LARGE: usize = 1024 * 1024;
+const LARGE: usize = 8 * 1024 * 1024;
 
 /// glibc maps allocations of more than 32 MiB by themselves, so that their memory returns to the
 /// system when they are freed. Smaller ones may stay with the thread that made them, and a pool
