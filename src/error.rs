@@ -23,7 +23,7 @@ static REDACTION: OnceLock<Redaction> = OnceLock::new();
 /// The length of a chain of sources that is searched for secrets.
 const MAX_SOURCES: usize = 16;
 
-/// Sets what removes secrets from errors; only the first time counts.
+/// Sets the function that removes secrets from errors. Later calls have no effect.
 pub(crate) fn set_redaction(redaction: Redaction) {
     REDACTION.get_or_init(|| redaction);
 }
@@ -42,15 +42,17 @@ pub enum ErrorKind {
     Tls,
     /// A proxy refused the connection.
     Proxy,
-    /// Nothing arrived for longer than the idle timeout, or the server answered 408.
+    /// A time limit was reached: nothing arrived within the idle timeout, a store or a container
+    /// did not answer in time, or the server answered 408.
     Timeout,
     /// The key is missing or was refused (401).
     Auth,
-    /// The key may not do this (403).
+    /// The key may not do this (403), or a path is outside the workspace.
     PermissionDenied,
-    /// The model or endpoint does not exist (404).
+    /// The model, endpoint, container or background command does not exist (404).
     NotFound,
-    /// The provider refused the request as malformed (400, 422).
+    /// The request is invalid: the provider refused it as malformed (400, 422), or an argument is
+    /// invalid, such as a session id that a store cannot keep.
     InvalidRequest,
     /// The request is longer than the model's context window.
     ContextTooLong,
@@ -90,7 +92,7 @@ pub enum ErrorKind {
     Corrupt,
     /// Stored data was written by a newer version; it was left untouched.
     VersionTooNew,
-    /// The data was changed from outside in between.
+    /// The data has changed since it was read, or an item with this id exists already.
     Conflict,
     /// A message list breaks a rule; see the text for the index.
     InvalidMessages,
@@ -177,21 +179,21 @@ impl Error {
         }
     }
 
-    /// The same error with the error that caused it.
+    /// Sets the error that caused this one.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.inner.source = Some(redacted_source(source.into()));
         self
     }
 
-    /// The same error with the time the server asked to wait.
+    /// Sets the time to wait that the server requested.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.inner.retry_after = Some(wait);
         self
     }
 
-    /// The same error with the provider's request id.
+    /// Sets the provider's request id.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.inner.request_id = Some(redacted(id.into()));
@@ -205,14 +207,14 @@ impl Error {
         self
     }
 
-    /// The same error with the server's own word on whether to retry (`x-should-retry`).
+    /// Sets whether the server permits a retry (`x-should-retry`).
     #[must_use]
     pub fn with_retryable(mut self, retryable: bool) -> Self {
         self.inner.retryable = Some(retryable);
         self
     }
 
-    /// The same error with `prefix: ` before its text: where it happened.
+    /// Prepends `prefix: ` to the text, to add where the error occurred.
     #[must_use]
     pub fn context(mut self, prefix: impl fmt::Display) -> Self {
         self.inner.text = redacted(format!("{prefix}: {}", self.inner.text));
@@ -225,7 +227,7 @@ impl Error {
         self
     }
 
-    /// The same error under another kind.
+    /// Sets the kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.inner.kind = kind;
@@ -281,11 +283,14 @@ impl Error {
         self.inner.attributed
     }
 
+    /// Attaches a value that [`attachment`](Self::attachment) returns, such as the partial output
+    /// of a run.
     pub(crate) fn attach(mut self, value: Arc<dyn Any + Send + Sync>) -> Self {
         self.inner.attachment = Some(value);
         self
     }
 
+    /// The attached value, if it is a `T`.
     pub(crate) fn attachment<T: Any>(&self) -> Option<&T> {
         self.inner.attachment.as_deref()?.downcast_ref()
     }
@@ -341,7 +346,7 @@ fn redacted_source(source: BoxError) -> BoxError {
     }
 }
 
-/// The rest of a foreign error that held a secret.
+/// The texts of an error of another crate, without the secrets in it.
 struct Redacted {
     text: String,
     debug: String,

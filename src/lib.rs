@@ -35,9 +35,9 @@
 //! (those of subagents carry a `parent_tool_use_id`), in every case, and the stored history can
 //! always be sent to a provider next.
 //!
-//! * [`hook`]: what wraps the run, the request, the model call, its tokens and every tool call.
-//! * [`hooks`]: those that ship: files, their checkpoints, skills, memory, task lists, summaries,
-//!   spans, sessions.
+//! * [`hook`]: hooks around the run, the request, the model call, its tokens and every tool call.
+//! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,
+//!   summaries, spans, sessions.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.

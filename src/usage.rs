@@ -36,7 +36,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Usage of `input` and `output` tokens without a cache.
+    /// Creates a usage of `input` and `output` tokens without a cache.
     pub fn new(input: u64, output: u64) -> Self {
         Self {
             input_tokens: input,
@@ -45,7 +45,7 @@ impl Usage {
         }
     }
 
-    /// The same usage with cache reads and writes.
+    /// Sets the numbers of tokens read from and written to the cache.
     #[must_use]
     pub fn with_cache(mut self, read: u64, write: u64) -> Self {
         self.cache_read_tokens = read;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::backend::Backend;
 use crate::engine::{
     self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, OnUnanswered, RequestOptions,
-    check_prices, or_default_store,
+    check_prices, store_or_default,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
@@ -270,7 +270,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the sequences that end an answer.
+    /// Sets the sequences that end an answer, in place of those set before. Defaults to none.
     pub fn stop_sequences<S: Into<String>>(mut self, stop: impl IntoIterator<Item = S>) -> Self {
         self.request.stop = stop.into_iter().map(Into::into).collect();
         self
@@ -304,18 +304,20 @@ impl AgentBuilder {
 
     /// Sets whether the text of an interrupted answer is kept. Defaults to `true`.
     pub fn keep_interrupted(mut self, keep: bool) -> Self {
-        self.request.discard_interrupted = !keep;
+        self.request.keep_interrupted = keep;
         self
     }
 
-    /// Sets the retry policy of failed model calls.
+    /// Sets the retry policy of failed model calls. Defaults to [`RetryPolicy::default`]: three
+    /// retries, after waits from half a second up to a minute.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.retry = policy;
         self
     }
 
     /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 16 MiB,
-    /// 1,000 tool calls, 10,000 content blocks. A run whose model exceeds one ends with an error.
+    /// 1,000 tool calls, 10,000 content blocks, 50,000 JSON values. A run whose model exceeds one
+    /// ends with an error.
     pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
         self.settings.response_limits = limits;
         self
@@ -412,13 +414,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the recorder of the spans of hooks; the loop itself records none.
+    /// Sets the recorder of the spans of hooks; the loop itself records none. Defaults to none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.settings.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
-    /// Sets the token counter, which estimates counts that the provider has not reported.
+    /// Sets the token counter, which estimates counts that the provider has not reported. Defaults
+    /// to [`EstimateCounter`](crate::message::EstimateCounter).
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.settings.counter = Arc::new(counter);
         self
@@ -435,14 +438,16 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when two tools have one name, a limit or the temperature is not a
-    /// number, or there is a money budget and no price for the model. [`ErrorKind::Tool`] when a
-    /// tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are not an object schema.
+    /// * [`ErrorKind::Config`] if two tools have the same name, if the budget in USD or the
+    ///   temperature is negative or not a number, or if there is a budget in USD and the price of
+    ///   the model is unknown.
+    /// * [`ErrorKind::Tool`] if a tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are
+    ///   not an object schema.
     pub fn build(self) -> Result<Agent> {
         self.check()?;
         let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(find_in_hooks);
-        let (store, default_store) = or_default_store(self.store);
+        let (store, default_store) = store_or_default(self.store);
         Ok(Agent::new(Config {
             live: LiveRuns::default(),
             settings: Arc::new(self.settings),

@@ -89,15 +89,19 @@ impl Session {
     /// Sets the id of the next input, so that it is stored once even if it is sent twice. A session
     /// keeps at least the newest 1,000 ids.
     ///
-    /// An input that is sent again is not processed: the run gives the answer that it got, without
-    /// asking the model. When the input had failed and a later one was answered, that answer is
-    /// given. When no answer was given since, the run continues where the other stopped; while
-    /// calls wait for approval it ends with
-    /// [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending. An
-    /// input that the model refused is removed, unless refused turns are kept, and so is one that
-    /// was too long, or had media that made the request invalid, when it has no answer: it may be
-    /// sent again. When a hook has changed the history where the input stood, the run fails with
-    /// [`Conflict`](crate::ErrorKind::Conflict).
+    /// An input that is sent a second time is not processed again:
+    ///
+    /// * If it was answered, the run returns that answer without a model call. If it failed and a
+    ///   later input was answered, the run returns the later answer.
+    /// * If there is no answer since, the run continues from where the earlier one stopped. While
+    ///   calls wait for approval, it ends with
+    ///   [`AwaitingApproval`](crate::ExitReason::AwaitingApproval) again, and they stay pending.
+    /// * If a hook has changed the history at the position of the input, the run fails with
+    ///   [`Conflict`](crate::ErrorKind::Conflict).
+    ///
+    /// Some inputs are removed from the history and may be sent again: one that the model refused,
+    /// unless refused turns are kept, and one without an answer that was too long or had media that
+    /// made the request invalid.
     pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.input_id = Some(id.into());
         self
@@ -142,8 +146,8 @@ impl Session {
         self
     }
 
-    /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) when the
-    /// session does not exist, or no longer, instead of beginning it.
+    /// Makes the next run fail with [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the
+    /// session does not exist, instead of creating it.
     pub fn must_exist(mut self) -> Self {
         self.must_exist = true;
         self
@@ -270,8 +274,8 @@ impl Session {
         Ok(Self::new(self.agent.clone(), id))
     }
 
-    /// Copies the conversation's first `messages` messages to the new id: where to take another
-    /// turn. A cut between a call and its results moves to their end; see
+    /// Copies the conversation's first `messages` messages to the new id, to continue from there
+    /// again. A cut between a call and its results moves to their end; see
     /// [`SessionStore::fork_at`](crate::SessionStore::fork_at).
     ///
     /// # Errors
@@ -284,7 +288,7 @@ impl Session {
         Ok(Self::new(self.agent.clone(), id))
     }
 
-    /// Removes the conversation; false when there was none. Data stored outside the session is
+    /// Removes the conversation. Returns `false` if it did not exist. Data stored outside the session is
     /// removed by its own functions, such as
     /// [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///

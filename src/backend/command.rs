@@ -27,14 +27,14 @@ pub struct Command {
     pub timeout: Option<Duration>,
     /// The working directory, a path as in [`Backend`](super::Backend); `None` means the root.
     pub cwd: Option<String>,
-    /// Variables set for it, in addition to those the backend passes on.
+    /// The variables of the environment, in addition to those the backend passes on.
     pub env: BTreeMap<String, String>,
-    /// True if its standard error is merged into its standard output, in the order written.
+    /// True if the standard error is merged into the standard output, in the order written.
     pub merge_stderr: bool,
 }
 
 impl Command {
-    /// A command line, run in the root with the backend's own limit.
+    /// Creates a command that runs in the root, with the backend's own time limit.
     pub fn new(command: impl Into<String>) -> Self {
         Self {
             command: command.into(),
@@ -45,28 +45,28 @@ impl Command {
         }
     }
 
-    /// The same command with a limit.
+    /// Sets the time limit.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The same command in another folder.
+    /// Sets the working directory, a path as in [`Backend`](super::Backend).
     #[must_use]
     pub fn with_cwd(mut self, cwd: impl Into<String>) -> Self {
         self.cwd = Some(cwd.into());
         self
     }
 
-    /// The same command with a variable.
+    /// Sets a variable of the environment.
     #[must_use]
     pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// The same command, standard error among standard output.
+    /// Merges the standard error into the standard output, in the order written.
     #[must_use]
     pub fn merged(mut self) -> Self {
         self.merge_stderr = true;
@@ -75,7 +75,7 @@ impl Command {
 }
 
 impl fmt::Debug for Command {
-    /// Of the variables their names only: a value may be a secret.
+    /// Prints only the names of the variables, because a value may be a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
             .field("command", &self.command)
@@ -87,8 +87,8 @@ impl fmt::Debug for Command {
     }
 }
 
-/// The limits that were set on a backend for commands that name none; `None` where its default
-/// holds.
+/// The limits that a backend sets for commands without limits of their own; `None` means the
+/// backend's default.
 ///
 /// ```
 /// use std::time::Duration;
@@ -132,16 +132,16 @@ pub struct CommandOutput {
     /// The standard error, as far as the backend keeps it; empty when [`Command::merge_stderr`] is
     /// set.
     pub stderr: Captured,
-    /// Its exit code; `None` when it was ended by a signal or by its time limit.
+    /// The exit code; `None` if a signal or the time limit ended the command.
     pub exit_code: Option<i32>,
-    /// The signal that ended it, if one did.
+    /// The signal that ended the command, if one did.
     pub signal: Option<i32>,
-    /// True if its time limit ended it.
+    /// True if the time limit ended the command.
     pub timed_out: bool,
 }
 
 impl CommandOutput {
-    /// The outcome of a command that ended by itself.
+    /// Creates the output of a command that ended by itself.
     pub fn new(exit_code: i32, stdout: impl Into<Captured>, stderr: impl Into<Captured>) -> Self {
         Self {
             stdout: stdout.into(),
@@ -161,14 +161,15 @@ impl CommandOutput {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundOutput {
-    /// The output since then.
+    /// The output since the last poll.
     pub output: CommandOutput,
-    /// True if it still runs; the exit code and the other fields are known only when not.
+    /// True if the command is still running. Its exit code, signal and `timed_out` are set only
+    /// when it has ended.
     pub running: bool,
 }
 
 impl BackgroundOutput {
-    /// New output of a command.
+    /// Creates the output since the last poll.
     pub fn new(output: CommandOutput, running: bool) -> Self {
         Self { output, running }
     }
@@ -196,7 +197,7 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// A stream with a gap.
+    /// Creates a stream whose bytes between `head` and `tail` were not kept.
     pub fn new(head: impl Into<Bytes>, tail: impl Into<Bytes>, omitted: u64) -> Self {
         Self {
             head: head.into(),
@@ -217,36 +218,38 @@ impl Captured {
 
     /// Returns `true` if the kept part is UTF-8; a character cut by the gap does not count.
     pub fn is_utf8(&self) -> bool {
-        if self.omitted == 0 {
-            let mut bytes = self.head.to_vec();
-            bytes.extend_from_slice(&self.tail);
-            return std::str::from_utf8(&bytes).is_ok();
+        match self.whole() {
+            Some(bytes) => std::str::from_utf8(&bytes).is_ok(),
+            None => {
+                let tail = skip_continuation(&self.tail);
+                std::str::from_utf8(self.whole_head()).is_ok() && std::str::from_utf8(tail).is_ok()
+            }
         }
-        let head = match std::str::from_utf8(&self.head) {
-            Ok(_) => true,
-            Err(error) => error.error_len().is_none(),
-        };
-        let tail = skip_continuation(&self.tail);
-        head && std::str::from_utf8(tail).is_ok()
+    }
+
+    /// All bytes, if none were omitted.
+    fn whole(&self) -> Option<Vec<u8>> {
+        (self.omitted == 0).then(|| [&self.head[..], &self.tail[..]].concat())
+    }
+
+    /// The head without a character that the gap has cut.
+    fn whole_head(&self) -> &[u8] {
+        match std::str::from_utf8(&self.head) {
+            Err(error) if error.error_len().is_none() => &self.head[..error.valid_up_to()],
+            _ => &self.head,
+        }
     }
 
     /// The text, with a line about the omitted bytes where there are any, and `\u{FFFD}` for
     /// invalid UTF-8. A part of a [`Secret`](crate::Secret) that the gap has cut off is replaced as
     /// the secret itself is.
     pub fn text(&self) -> String {
-        if self.omitted == 0 {
-            let mut bytes = self.head.to_vec();
-            bytes.extend_from_slice(&self.tail);
+        if let Some(bytes) = self.whole() {
             return String::from_utf8_lossy(&bytes).into_owned();
         }
 
         let tail = skip_continuation(&self.tail);
-        let head = match std::str::from_utf8(&self.head) {
-            Err(error) if error.error_len().is_none() => &self.head[..error.valid_up_to()],
-            _ => &self.head[..],
-        };
-
-        let mut head = String::from_utf8_lossy(head).into_owned();
+        let mut head = String::from_utf8_lossy(self.whole_head()).into_owned();
         redact_cut(&mut head, Cut::End);
         let mut tail = String::from_utf8_lossy(tail).into_owned();
         redact_cut(&mut tail, Cut::Start);

@@ -19,7 +19,7 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// An entry.
+    /// Creates an entry; `size` is 0 for anything but a file.
     pub fn new(name: impl Into<String>, kind: EntryKind, size: u64) -> Self {
         Self {
             name: name.into(),
@@ -99,7 +99,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Metadata without a time and a mode.
+    /// Creates metadata without a time and a mode.
     pub fn new(kind: EntryKind, size: u64) -> Self {
         Self {
             kind,
@@ -109,14 +109,14 @@ impl Metadata {
         }
     }
 
-    /// The same metadata with a time.
+    /// Sets the time of the last change.
     #[must_use]
     pub fn with_modified(mut self, modified: SystemTime) -> Self {
         self.modified = Some(modified);
         self
     }
 
-    /// The same metadata with a mode.
+    /// Sets the permission bits.
     #[must_use]
     pub fn with_mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);

@@ -28,7 +28,7 @@ pub struct MemoryBackend {
 }
 
 impl MemoryBackend {
-    /// An empty workspace.
+    /// Creates an empty workspace.
     pub fn new() -> Self {
         Self::default()
     }

@@ -141,7 +141,7 @@ pub(super) struct ActiveRun {
     pub(super) tools: ToolCatalog,
     pub(super) requests: RequestBuilder,
     pub(super) repeats: RepeatDetector,
-    /// The form that the caller asked for.
+    /// The output format that the caller requested.
     pub(super) format: Option<OutputFormat>,
     pub(super) outcome: RunOutcome,
 }

@@ -56,14 +56,14 @@ impl Compacting<'_> {
     /// Returns `true` if a compaction has failed and the context has hardly grown since.
     fn failed_lately(&self) -> bool {
         let retry_limit = |at: u64| at.saturating_add(at / RETRY_GROWTH);
-        let failed_at = self.history.size.failed_at;
+        let failed_at = self.history.context_size.failed_at;
         failed_at.is_some_and(|at| self.context_tokens() <= retry_limit(at))
     }
 
     /// Returns `true` if there is a compactor, and the history takes so much memory that soon no
     /// answer fits.
     fn is_full(&self) -> bool {
-        self.config.compactor.is_some() && self.history.memory.is_crowded()
+        self.config.compactor.is_some() && self.history.byte_size.is_crowded()
     }
 
     /// Returns `true` if the compactor, if there is one, finds the next request too long.
@@ -85,12 +85,13 @@ impl Compacting<'_> {
 
     /// The tokens of the next request, system prompt and tools included.
     fn context_tokens(&self) -> u64 {
-        let tokens = self.history.size.tokens();
-        if self.history.size.reported {
+        let tokens = self.history.context_size.tokens();
+        if self.history.context_size.reported {
             return tokens;
         }
         let counter = &**self.cx.token_counter();
-        let (system, tools) = (self.cx.system().prompt(), self.cx.tools().definitions());
+        let system = self.cx.system().prompt();
+        let tools = self.cx.tools().definitions();
         tokens.saturating_add(request_overhead(counter, &system, &tools))
     }
 
@@ -122,7 +123,7 @@ impl Compacting<'_> {
             Err(error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
-                self.history.size.failed_at = Some(self.context_tokens());
+                self.history.context_size.failed_at = Some(self.context_tokens());
                 self.cx.warn(format!(
                     "the history was not compacted: {error}; it is tried again when it has grown \
                      by a twentieth, or when a model rejects it as too long"

@@ -46,8 +46,9 @@ pub(crate) struct Config {
     pub(crate) request: RequestOptions,
 }
 
-/// The store of an agent, and the same store again when it is the default one.
-pub(crate) fn or_default_store(
+/// Returns the store of an agent. If `store` is `None`, that is a new default store, which is
+/// returned with its own type as well.
+pub(crate) fn store_or_default(
     store: Option<Arc<dyn SessionStore>>,
 ) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
     match store {
@@ -100,7 +101,7 @@ impl Default for Limits {
 }
 
 /// The options of every request of the agent, and of the treatment of its answers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct RequestOptions {
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) temperature: Option<f64>,
@@ -108,7 +109,21 @@ pub(crate) struct RequestOptions {
     pub(crate) settings: ModelSettings,
     pub(crate) wrap_up: bool,
     pub(crate) keep_refused: bool,
-    pub(crate) discard_interrupted: bool,
+    pub(crate) keep_interrupted: bool,
+}
+
+impl Default for RequestOptions {
+    fn default() -> Self {
+        Self {
+            max_output_tokens: None,
+            temperature: None,
+            stop: Arc::default(),
+            settings: ModelSettings::default(),
+            wrap_up: false,
+            keep_refused: false,
+            keep_interrupted: true,
+        }
+    }
 }
 
 impl RequestOptions {

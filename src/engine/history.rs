@@ -28,9 +28,10 @@ pub(super) struct History {
     pub(super) _registration: Registration,
     /// True if the session's user or its directory is new, and stored with the next messages.
     pub(super) has_new_origin: bool,
-    pub(super) size: ContextSize,
-    /// The size in memory.
-    pub(super) memory: HistorySize,
+    /// The size of the next request in tokens.
+    pub(super) context_size: ContextSize,
+    /// The size in memory in bytes.
+    pub(super) byte_size: HistorySize,
     pub(super) shown: ShownMessages,
     pub(super) call_ids: CallIds,
     /// The length of the history before this run.
@@ -97,8 +98,8 @@ impl History {
                 state.inform(info);
             }
         });
-        self.size.add(&**self.cx.token_counter(), messages);
-        self.memory.add(messages);
+        self.context_size.add(&**self.cx.token_counter(), messages);
+        self.byte_size.add(messages);
         Ok(())
     }
 
@@ -106,9 +107,11 @@ impl History {
     pub(super) fn recount(&mut self, state: &AgentState) {
         let counter = &**self.cx.token_counter();
         let compaction = state.compaction.as_ref();
-        self.size.restart(counter, &state.messages, compaction);
+        self.context_size
+            .restart(counter, &state.messages, compaction);
         let covered = compaction.map_or(0, |made| made.through_message);
-        self.memory.restart(&state.messages, covered, self.new_from);
+        self.byte_size
+            .restart(&state.messages, covered, self.new_from);
     }
 
     /// Sends messages to the model as user input, and emits them.
@@ -196,7 +199,7 @@ impl History {
         response: &Arc<ModelResponse>,
         mut info: MessageInfo,
     ) -> Result<Arc<ModelResponse>> {
-        self.memory.add_parts(response.content.parts());
+        self.byte_size.add_parts(response.content.parts());
         let was_paused = last_info
             .as_ref()
             .is_some_and(|last_info| last_info.breaks_off());
@@ -273,8 +276,8 @@ impl History {
     /// Counts a result that joined the history since it was counted.
     pub(super) fn count(&mut self, result: &ToolResult) {
         let messages = [Arc::new(Message::Tool(result.clone()))];
-        self.size.add(&**self.cx.token_counter(), &messages);
-        self.memory.add(&messages);
+        self.context_size.add(&**self.cx.token_counter(), &messages);
+        self.byte_size.add(&messages);
     }
 
     /// The last `count` messages of the history are shown as one message with this id.

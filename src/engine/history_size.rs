@@ -112,7 +112,8 @@ impl HistorySize {
     ///
     /// [`ErrorKind::ResponseTooLarge`].
     pub(super) fn check(&self) -> Result<()> {
-        let (total, max_bytes) = (self.total(), self.max_bytes);
+        let total = self.total();
+        let max_bytes = self.max_bytes;
         if total > max_bytes {
             let subject = "the history of the session has";
             return Err(too_large(subject, total, max_bytes));

@@ -58,7 +58,7 @@ mod usage;
 
 pub(crate) use active_run::{RunRequest, start};
 pub use config::OnUnanswered;
-pub(crate) use config::{Config, Hooks, Limits, RequestOptions, or_default_store};
+pub(crate) use config::{Config, Hooks, Limits, RequestOptions, store_or_default};
 pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;
 pub(crate) use model_call::{check_prices, model_core};

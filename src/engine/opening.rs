@@ -29,8 +29,8 @@ use super::tool_catalog::ToolCatalog;
 pub(super) const STALE_COMPACTION: &str =
     "a hook changed messages that a summary replaces; the summary was dropped";
 
-/// Opens the session of a run: it is leased, loaded and made whole, hooks prepare it, calls that
-/// were interrupted run again, and the input is stored.
+/// Opens the session of a run: leases, loads and repairs it, runs the `before_agent` hooks, repeats
+/// interrupted calls, and stores the input.
 pub(super) async fn open(
     cx: RunContext,
     mut request: Box<RunRequest>,
@@ -46,8 +46,8 @@ pub(super) async fn open(
             writer: leased_session.writer,
             _registration: leased_session.registration,
             has_new_origin: loaded_state.has_new_origin,
-            size: prepared.size,
-            memory: prepared.memory,
+            context_size: prepared.context_size,
+            byte_size: prepared.byte_size,
             shown: ShownMessages::default(),
             call_ids: prepared.call_ids,
             new_from: 0,
@@ -85,7 +85,7 @@ pub(super) async fn open(
         run.append_input(input, input_id.id).await?;
     }
 
-    // Stopped only after the input was stored: nothing that waits after a stop is finished.
+    // Requested only now: once a stop is requested, this future is dropped at its next wait.
     if rerun.interrupted {
         run.cx.shared().request_stop(Stop::Interrupt);
     }
@@ -132,7 +132,8 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
     }
 
     let config = &request.config;
-    let (store, id) = (config.store.clone(), cx.session_id());
+    let store = config.store.clone();
+    let id = cx.session_id();
     let default_store = config.default_store.as_ref();
     let lease = match default_store.filter(|_| !request.is_kept) {
         Some(store) => store.lease_unkept(id)?,
@@ -156,7 +157,7 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
     })
 }
 
-/// A stored session, made whole for a run.
+/// A stored session, repaired for a run.
 struct LoadedState {
     state: AgentState,
     /// True if the state must be saved, because it differs from the stored one.
@@ -169,7 +170,7 @@ struct LoadedState {
     late_results: Vec<ToolResult>,
 }
 
-/// Makes the state of a stored session whole and completes it from the request.
+/// Repairs the state of a stored session and completes it from the request.
 fn load_state(
     cx: &RunContext,
     request: &mut RunRequest,
@@ -181,7 +182,7 @@ fn load_state(
         decisions.check_session(&stored.state.pending, id)?;
     }
 
-    // An input that was sent before has already made its cut.
+    // A repeated input does not cut the history again.
     let cut_len = request.rewind_to.filter(|_| !was_sent);
     if let Some(len) = cut_len {
         stored = cut_history(id, stored, len)?;
@@ -210,8 +211,8 @@ fn load_state(
     })
 }
 
-/// Completes the session's user and where it began; returns `true` if these are new, and to be
-/// stored with the input.
+/// Completes the session's user and working directory. Returns `true` if one of them has changed
+/// and has to be stored with the input.
 fn complete_origin(config: &Config, state: &mut AgentState, user_id: Option<Arc<str>>) -> bool {
     let user_id = user_id.or_else(|| state.user_id.clone());
     let cwd = state.cwd.clone().or_else(|| config.settings.cwd.clone());
@@ -223,38 +224,41 @@ fn complete_origin(config: &Config, state: &mut AgentState, user_id: Option<Arc<
 /// The parts of a run that its session and the hooks determine.
 struct Prepared {
     tools: ToolCatalog,
-    size: ContextSize,
-    memory: HistorySize,
+    context_size: ContextSize,
+    byte_size: HistorySize,
     call_ids: CallIds,
 }
 
-/// Assembles the system prompt and runs `before_agent` of every hook. Nothing of it is kept when
-/// one fails, or when the run is stopped meanwhile.
+/// Assembles the system prompt and runs `before_agent` of every hook. If a hook fails or the run is
+/// stopped meanwhile, the state is rolled back.
 async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Result<Prepared> {
     let mut tools = ToolCatalog::default();
     tools.ask_sources(config, cx).await;
+
     let assembled = AssembledPrompt::new(config, cx, tools.expected_names(config)).await?;
     cx.set_system(assembled.prompt.clone());
     state.system_prompt = assembled.prompt.clone();
+
     let rollback = StateRollback::new(cx);
     let mut state = before_agent(config, cx, state).await?;
     tools.set_hook_tools(std::mem::take(&mut state.tools))?;
-    let mut size = ContextSize::default();
+    let mut context_size = ContextSize::default();
     let counter = &**cx.token_counter();
     let compaction = state.compaction.as_ref();
-    size.restart(counter, &state.messages, compaction);
+    context_size.restart(counter, &state.messages, compaction);
     let covered = compaction.map_or(0, |made| made.through_message);
     let pool = &cx.shared().tree.histories;
-    let memory = HistorySize::new(&config.limits, pool, &state.messages, covered);
+    let byte_size = HistorySize::new(&config.limits, pool, &state.messages, covered);
     let call_ids = CallIds::of(&state.messages);
     cx.set_state(state);
+
     tools.build(config, cx);
     assembled.update(config, cx).await?;
     rollback.commit();
     Ok(Prepared {
         tools,
-        size,
-        memory,
+        context_size,
+        byte_size,
         call_ids,
     })
 }
@@ -289,7 +293,8 @@ async fn before_agent(
     }
 
     for section in state.system_prompt.sections() {
-        let (id, text) = (section.id.clone(), section.text.clone());
+        let id = section.id.clone();
+        let text = section.text.clone();
         cx.system().set(id, text, section.stability);
     }
 
@@ -304,16 +309,17 @@ impl ActiveRun {
             return;
         }
         let messages = self.cx.state(|state| state.messages.clone());
-        let place = |result: &ToolResult| {
-            let is_it = |message: &Arc<Message>| message.as_tool_result() == Some(result);
-            messages.as_slice().iter().rposition(is_it)
+        let position = |result: &ToolResult| {
+            let is_result = |message: &Arc<Message>| message.as_tool_result() == Some(result);
+            messages.as_slice().iter().rposition(is_result)
         };
-        results.retain(|result| place(result).is_some());
-        results.sort_by_key(place);
+
+        results.retain(|result| position(result).is_some());
+        results.sort_by_key(position);
         self.history.show_earlier_results(results);
     }
 
-    /// Stores the input and adds it to the history, which is made to fit it.
+    /// Stores the input, adds it to the history, and repairs the history.
     async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
         let start = self.history.new_from;
         self.cx.state(AgentState::settle_inputs);
@@ -335,7 +341,8 @@ impl ActiveRun {
     async fn answer_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
         let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
             let has_pending = !state.pending.is_empty();
-            let (inputs, infos) = (state.inputs.clone(), state.infos.clone());
+            let inputs = state.inputs.clone();
+            let infos = state.infos.clone();
             (state.messages.clone(), inputs, infos, has_pending)
         });
 
@@ -365,7 +372,7 @@ impl ActiveRun {
         }
     }
 
-    /// Reads the earlier answer in the form that is requested now, and returns the run's exit.
+    /// Reads the earlier answer in the output format of this run, and returns its exit reason.
     fn read_earlier_answer(&mut self, response: &ModelResponse) -> ExitReason {
         let exit = exit_for_stop_reason(response.stop_reason.as_ref());
         let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
@@ -429,8 +436,8 @@ impl ActiveRun {
         Ok(input)
     }
 
-    /// An input that is not a user's turn (an assistant message, stray results) may not fit
-    /// after the history as it is.
+    /// Repairs the history after an input that may not follow it: an assistant message, or results
+    /// without a call.
     fn repair_input(&self) {
         let repairs = self.cx.state(AgentState::repair);
         if !repairs.is_empty() {
@@ -477,8 +484,8 @@ fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSess
     Ok(session)
 }
 
-/// Checks the input: messages of users alone by the strict rules, whole histories by the common
-/// ones.
+/// Validates the input: by the strict rules if it has only messages of the user, otherwise by those
+/// for histories.
 fn check_input(input: &Messages) -> Result<()> {
     if input.is_empty() {
         return Ok(());
@@ -491,6 +498,7 @@ fn check_input(input: &Messages) -> Result<()> {
     Ok(())
 }
 
+/// Splits the input into the texts of its leading system messages and the other messages.
 fn split_system(input: &Messages) -> (Vec<String>, Vec<Arc<Message>>) {
     let is_system = |message: &&Arc<Message>| message.role() == Role::System;
     let system_count = input.as_slice().iter().take_while(is_system).count();

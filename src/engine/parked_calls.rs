@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::restore::insert_result;
 use super::result_context::ResultContext;
 use super::sanitize;
-use super::tool_batch::cancelled;
+use super::tool_batch::cancelled_result;
 use super::tool_permission::PermissionCheck;
 
 impl ActiveRun {
@@ -174,7 +174,7 @@ impl ActiveRun {
         let execution = runner.run_permitted(tool, call.clone(), context, &is_started);
         let result = self.cx.shared().unless_stopped(execution).await;
         if is_started.load(Ordering::Acquire) {
-            return Some(result.unwrap_or_else(|| cancelled(call, true)));
+            return Some(result.unwrap_or_else(|| cancelled_result(call, true)));
         }
 
         if let Some(refusal) = result {

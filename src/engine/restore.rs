@@ -85,7 +85,8 @@ fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
         }
     }
     // An assistant message without metadata was part of an input, not an answer.
-    let (messages, infos) = (&state.messages, &state.infos);
+    let messages = &state.messages;
+    let infos = &state.infos;
     state.inputs.extend(ids, |at| {
         let role = messages.get(at).map(Message::role);
         role == Some(Role::Assistant) && infos.get(at).is_none()

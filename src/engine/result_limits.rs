@@ -18,7 +18,8 @@ pub(super) fn limit_result(result: &mut ToolResult, call: &ToolCall, max_bytes: 
             dismantle(details);
         }
 
-        let (is_silent, is_async) = (result.silent, result.is_async);
+        let is_silent = result.silent;
+        let is_async = result.is_async;
         let text = format!(
             "the tool ran, but the details of its result are nested deeper than \
              {MAX_JSON_DEPTH} levels and were removed with the rest of it"

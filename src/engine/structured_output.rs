@@ -1,4 +1,4 @@
-//! An answer in the form that was asked for.
+//! The output of a run in the requested format.
 
 use serde_json::Value;
 

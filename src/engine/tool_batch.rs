@@ -71,25 +71,25 @@ impl ActiveRun {
         Ok(exit.or(loop_exit))
     }
 
-    /// The runner of so many calls, whose results are kept until the last of them ends.
-    pub(super) fn call_runner(&self, calls: usize) -> CallRunner<'_> {
+    /// Creates a runner for `call_count` calls, whose results are kept until the last of them ends.
+    pub(super) fn call_runner(&self, call_count: usize) -> CallRunner<'_> {
         CallRunner {
             config: &self.config,
             cx: &self.cx,
             writer: &self.history.writer,
-            memory: &self.history.memory,
-            max_result_bytes: self.history.memory.max_result_bytes(calls),
+            byte_size: &self.history.byte_size,
+            max_result_bytes: self.history.byte_size.max_result_bytes(call_count),
             halt: Halt::default(),
         }
     }
 
     /// Counts equal calls with equal results; the model is warned first, then the run ends.
     fn note_repeats(&mut self, results: &mut [(ToolCall, ToolResult)]) -> Option<ExitReason> {
-        let mut exit = None;
         if !self.config.limits.loop_detection {
-            return exit;
+            return None;
         }
 
+        let mut exit = None;
         let repeats = self.repeats.note(results);
         for ((call, result), repeat) in results.iter_mut().zip(repeats) {
             match repeat {
@@ -152,7 +152,7 @@ impl<'a> ToolBatch<'a> {
                     batch.parked.push(pending);
                     continue;
                 }
-                None => cancelled(&slot.call, slot.started.load(Ordering::Acquire)),
+                None => cancelled_result(&slot.call, slot.started.load(Ordering::Acquire)),
             };
 
             batch.results.push((slot.call, result));
@@ -180,8 +180,10 @@ impl<'a> ToolBatch<'a> {
 
             // The results of the last group are stored with the turn.
             if !remaining.is_empty() {
-                runner.store_ended(runner.ended(&unstored_slots)).await;
-                runner.end_step(&mut pace).await;
+                runner
+                    .store_ended(runner.ended_records(&unstored_slots))
+                    .await;
+                runner.yield_between_calls(&mut pace).await;
             }
         }
     }
@@ -201,7 +203,7 @@ impl CallRunner<'_> {
             match poll!(running_calls.next()) {
                 Poll::Ready(Some(slot)) => {
                     ended_slots.push(slot);
-                    self.end_step(pace).await;
+                    self.yield_between_calls(pace).await;
                     running_calls.extend(queue.next().map(|slot| self.run_slot(slot)));
                     continue;
                 }
@@ -211,7 +213,7 @@ impl CallRunner<'_> {
 
             // Then, while the others wait, store the results so far. The calls are polled next to
             // the write: one of them may hold what the store waits for.
-            let mut write_future = pin!(self.store_ended(self.ended(&ended_slots)));
+            let mut write_future = pin!(self.store_ended(self.ended_records(&ended_slots)));
             ended_slots.clear();
             let mut is_written = false;
             while !is_written || ended_slots.is_empty() {
@@ -228,16 +230,17 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Calls may all be ready at once: a stop of the run takes effect here, before the next begins.
-    async fn end_step(&self, pace: &mut Pace) {
+    /// Yields from time to time, and always if the run is stopped, so that the stop takes effect
+    /// before the next call begins.
+    async fn yield_between_calls(&self, pace: &mut Pace) {
         pace.step(0).await;
         if self.cx.shared().is_stopped() {
             yield_now().await;
         }
     }
 
-    /// The results that wait for other calls before they join the history.
-    fn ended(&self, slots: &[&mut Slot]) -> Vec<Record> {
+    /// The records of the results that wait for other calls before they join the history.
+    fn ended_records(&self, slots: &[&mut Slot]) -> Vec<Record> {
         let results = slots.iter().filter_map(|slot| match &slot.outcome {
             Some(CallOutcome::Done(result)) if self.is_recorded(slot) => Some(result.clone()),
             _ => None,
@@ -289,7 +292,7 @@ impl CallRunner<'_> {
             Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))
         });
         if let Some(CallOutcome::Done(result)) = &mut outcome {
-            slot.share = Some(self.memory.hold_result(result, &slot.call));
+            slot.share = Some(self.byte_size.hold_result(result, &slot.call));
         }
         slot.outcome = outcome;
         slot
@@ -307,7 +310,8 @@ impl Slot {
     }
 }
 
-pub(super) fn cancelled(call: &ToolCall, started: bool) -> ToolResult {
+/// The result of a call that was cancelled.
+pub(super) fn cancelled_result(call: &ToolCall, started: bool) -> ToolResult {
     let text = if started {
         "cancelled: the run was stopped while this call was running; it may have had an effect"
     } else {

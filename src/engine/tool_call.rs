@@ -32,7 +32,7 @@ pub(super) struct CallRunner<'a> {
     pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) writer: &'a SessionWriter,
-    pub(super) memory: &'a HistorySize,
+    pub(super) byte_size: &'a HistorySize,
     /// The limit of each result.
     pub(super) max_result_bytes: usize,
     pub(super) halt: Halt,
@@ -177,7 +177,8 @@ impl CallRunner<'_> {
             repeatable: tool.is_idempotent(),
         };
 
-        let (id, name) = (call.id.clone(), call.name.clone());
+        let id = call.id.clone();
+        let name = call.name.clone();
         let call_copy = call.clone();
         match chain.run(call).await {
             Ok(mut result) => {

@@ -55,7 +55,8 @@ impl Execution<'_> {
     async fn outcome(self) -> ToolResult {
         let call = self.call;
         let shared_call = Arc::new(call.clone());
-        let (run, tool) = (self.cx.clone(), self.tool.clone());
+        let run = self.cx.clone();
+        let tool = self.tool.clone();
         let max_bytes = self.limits.max_result_bytes;
         let clock = self.clock.clone();
         let host = RunningCall::new(run, tool, shared_call.clone(), clock, max_bytes);

@@ -29,14 +29,18 @@ const MAX_CONTINUATIONS: u32 = 100;
 /// The length of a refusal's text in an error, in characters.
 const REFUSAL_CHARS: usize = 1_000;
 
-/// The recoveries that were tried in this run and are not tried again.
+/// The recoveries that were tried, so that none is repeated without end.
 #[derive(Default)]
 struct Tries {
-    empty: bool,
+    /// True if the last answer was empty.
+    has_empty_answer: bool,
     /// True if the last answer was dropped, so that the next one replaces it.
-    dropped: bool,
-    compaction: bool,
-    outputs: u32,
+    has_dropped_answer: bool,
+    /// True if a compaction was tried since the last answer with tool calls.
+    has_compacted: bool,
+    /// The number of answers that did not match the output format and were sent back.
+    output_retries: u32,
+    /// The number of times `before_stop` hooks continued the run.
     continuations: u32,
 }
 
@@ -64,14 +68,14 @@ impl Turns<'_> {
             // the run.
             self.run.cx.shared().drained().await;
             self.steer().await?;
-            if let Some(exit) = self.limit() {
+            if let Some(exit) = self.check_limits() {
                 return Ok(exit);
             }
 
             let answer = self.ask().await;
             let flow = match answer {
                 Ok(Some(response)) => self.handle_answer(response).boxed().await?,
-                Ok(None) => return Ok(self.interrupted_answer().boxed().await),
+                Ok(None) => return Ok(self.end_interrupted().boxed().await),
                 Err(error) => self.handle_error(error).boxed().await?,
             };
 
@@ -88,12 +92,12 @@ impl Turns<'_> {
     async fn handle_error(&mut self, error: Error) -> Result<ControlFlow<ExitReason>> {
         if error.kind() == ErrorKind::ResponseTooLarge {
             // A quarter is left for the answer of the next run.
-            let room = self.run.history.memory.room();
+            let room = self.run.history.byte_size.room();
             self.store_partial(room / 4 * 3).await;
         }
 
         if error.kind() == ErrorKind::ContextTooLong && self.compact_once().await {
-            self.repeat_turn();
+            self.uncount_turn();
             self.drop_answer();
             return Ok(Continue(()));
         }
@@ -133,8 +137,8 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// The exit reason when no further model call may be made.
-    fn limit(&mut self) -> Option<ExitReason> {
+    /// Checks the limits before a model call. Returns the exit reason if one was reached.
+    fn check_limits(&mut self) -> Option<ExitReason> {
         if let Some(exit) = self.run.halted() {
             return Some(exit);
         }
@@ -153,7 +157,8 @@ impl Turns<'_> {
         Some(exit)
     }
 
-    /// One model call with everything around it; `None` when the run is stopped meanwhile.
+    /// Calls the model once, with its hooks and retries. Returns `None` if the run is stopped
+    /// meanwhile.
     async fn ask(&mut self) -> Result<Option<Arc<ModelResponse>>> {
         let cx = self.run.cx.clone();
         let response = cx.shared().unless_stopped(self.ask_once()).await;
@@ -161,10 +166,11 @@ impl Turns<'_> {
     }
 
     async fn ask_once(&mut self) -> Result<Arc<ModelResponse>> {
+        let is_new_turn = !std::mem::take(&mut self.tries.has_dropped_answer);
+
         // Boxed, so that the future that waits for the model does not reserve its size.
-        let is_fresh = !std::mem::take(&mut self.tries.dropped);
-        let request = self.prepare(is_fresh).boxed().await?;
-        self.run.history.memory.check()?;
+        let request = self.prepare(is_new_turn).boxed().await?;
+        self.run.history.byte_size.check()?;
         let config = &*self.run.config;
         let chain = HookChain {
             hooks: config.hooks.wrap_model_call.clone(),
@@ -180,12 +186,13 @@ impl Turns<'_> {
         self.run.cx.discard_partial();
         sanitize::answer(&mut response);
         self.run.history.call_ids.claim(&mut response);
-        self.run.history.size.report(&response.usage);
-        if is_no_answer(&response) && self.tries.empty && !has_reason(&response) {
+        self.run.history.context_size.report(&response.usage);
+        if has_nothing_to_store(&response) && self.tries.has_empty_answer && !has_reason(&response)
+        {
             return Err(empty_response(self.run.cx.model().id()));
         }
 
-        if let Err(error) = self.run.history.memory.admit(&response) {
+        if let Err(error) = self.run.history.byte_size.admit(&response) {
             // Its text stays, as that of an answer that is too large by itself.
             self.run.cx.keep_partial(response);
             return Err(error);
@@ -194,11 +201,12 @@ impl Turns<'_> {
         Ok(Arc::new(response))
     }
 
-    /// The turn's request. `anew` unless it takes the place of an answer that was dropped.
-    async fn prepare(&mut self, anew: bool) -> Result<ModelRequest> {
+    /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces one
+    /// that was dropped.
+    async fn prepare(&mut self, is_new_turn: bool) -> Result<ModelRequest> {
         let config = self.run.config.clone();
         self.run.cx.set_turn(self.run.cx.turn() + 1);
-        if anew {
+        if is_new_turn {
             self.run.cx.reset_attempts();
         }
         self.run.tools.refresh(&config, &self.run.cx).await;
@@ -211,7 +219,7 @@ impl Turns<'_> {
     /// Compacts the history, unless that was tried since the last answer with tool calls. Returns
     /// `true` if the history is shorter now.
     async fn compact_once(&mut self) -> bool {
-        !std::mem::replace(&mut self.tries.compaction, true) && self.compact().await
+        !std::mem::replace(&mut self.tries.has_compacted, true) && self.compact().await
     }
 
     /// Compacts the history. Returns `false` if it stays as it is or the run is stopped first.
@@ -229,12 +237,12 @@ impl Turns<'_> {
     ) -> Result<ControlFlow<ExitReason>> {
         let calls: Vec<_> = response.tool_calls().cloned().collect();
         if !calls.is_empty() {
-            self.tries.compaction = false;
+            self.tries.has_compacted = false;
         } else if let Some(flow) = self.handle_unusable(&response).await? {
             return Ok(flow);
         }
 
-        self.tries.empty = false;
+        self.tries.has_empty_answer = false;
         self.run.outcome.last_answer = Some(response.clone());
         let response = self.run.history.store_answer(response, false).await?;
         self.run.outcome.last_answer = Some(response.clone());
@@ -260,7 +268,11 @@ impl Turns<'_> {
     ) -> Result<Option<ControlFlow<ExitReason>>> {
         let reason = response.stop_reason.as_ref();
         if reason == Some(&StopReason::Refusal) {
-            return self.refused(response.clone()).boxed().await.map(Some);
+            return self
+                .handle_refusal(response.clone())
+                .boxed()
+                .await
+                .map(Some);
         }
 
         let is_cut_off = matches!(
@@ -270,12 +282,12 @@ impl Turns<'_> {
         if is_cut_off && self.make_room().await {
             // The run's output, should the repeated call fail.
             self.run.outcome.last_answer = Some(response.clone());
-            self.repeat_turn();
+            self.uncount_turn();
             self.drop_answer();
             return Ok(Some(Continue(())));
         }
 
-        if !is_no_answer(response) {
+        if !has_nothing_to_store(response) {
             return Ok(None);
         }
 
@@ -284,23 +296,23 @@ impl Turns<'_> {
             return Ok(Some(Break(exit_for_stop_reason(reason))));
         }
 
-        self.tries.empty = true;
+        self.tries.has_empty_answer = true;
         self.run
             .cx
             .warn("the model returned an empty answer; the request is repeated once");
-        self.repeat_turn();
+        self.uncount_turn();
         self.drop_answer();
         Ok(Some(Continue(())))
     }
 
-    /// The model is asked again for the answer of this turn, which costs no turn.
-    fn repeat_turn(&self) {
+    /// Lowers the count of turns by this one, because a repeated model call costs no turn.
+    fn uncount_turn(&self) {
         self.run.cx.set_turn(self.run.cx.turn().saturating_sub(1));
     }
 
     /// Drops the answer, which the next one replaces: its emitted messages are superseded.
     fn drop_answer(&mut self) {
-        self.tries.dropped = true;
+        self.tries.has_dropped_answer = true;
         if let Some((attempt, first)) = self.run.cx.supersede_attempt() {
             self.run.cx.emit(SystemKind::StreamRestart {
                 attempt,
@@ -314,8 +326,12 @@ impl Turns<'_> {
         self.run.compacting().is_crowded() && self.compact_once().await
     }
 
-    /// A refused turn is not kept: sent again, it would be refused again.
-    async fn refused(&mut self, response: Arc<ModelResponse>) -> Result<ControlFlow<ExitReason>> {
+    /// Ends the run. Removes the refused turn from the history, unless the agent keeps such turns:
+    /// sent again, it would be refused again.
+    async fn handle_refusal(
+        &mut self,
+        response: Arc<ModelResponse>,
+    ) -> Result<ControlFlow<ExitReason>> {
         let text = response.text();
         let text = truncate(&text, REFUSAL_CHARS);
         self.run
@@ -337,7 +353,8 @@ impl Turns<'_> {
         Ok(Break(ExitReason::Refused))
     }
 
-    /// The model has nothing more to do; steering, the asked-for form and hooks may have.
+    /// Ends the run, unless steering, the output format or a `before_stop` hook requires another
+    /// answer.
     async fn before_end(
         &mut self,
         response: &Arc<ModelResponse>,
@@ -346,24 +363,8 @@ impl Turns<'_> {
             return Ok(Continue(()));
         }
 
-        if let Some(format) = &self.run.format {
-            let max_values = self.run.config.settings.response_limits.max_values;
-            match structured_output::read(format, &response.text(), max_values) {
-                Ok(value) => self.run.outcome.structured = Some(Box::new(value)),
-                Err(complaint) => {
-                    if self.tries.outputs >= self.run.config.limits.output_retries {
-                        self.run.outcome.notes.push(complaint);
-                        return Ok(Break(ExitReason::StructuredOutput));
-                    }
-
-                    self.tries.outputs += 1;
-                    self.run
-                        .history
-                        .add_inputs(vec![Message::human(complaint)])
-                        .await?;
-                    return Ok(Continue(()));
-                }
-            }
+        if let Some(flow) = self.read_output(response).await? {
+            return Ok(flow);
         }
 
         let cx = self.run.cx.clone();
@@ -396,6 +397,37 @@ impl Turns<'_> {
         Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
     }
 
+    /// Reads the value that the caller requested from an answer. If it does not match the output
+    /// format, the answer is sent back, or the run ends once the retries are used up.
+    async fn read_output(
+        &mut self,
+        response: &ModelResponse,
+    ) -> Result<Option<ControlFlow<ExitReason>>> {
+        let Some(format) = &self.run.format else {
+            return Ok(None);
+        };
+
+        let max_values = self.run.config.settings.response_limits.max_values;
+        let complaint = match structured_output::read(format, &response.text(), max_values) {
+            Ok(value) => {
+                self.run.outcome.structured = Some(Box::new(value));
+                return Ok(None);
+            }
+            Err(complaint) => complaint,
+        };
+
+        if self.tries.output_retries >= self.run.config.limits.output_retries {
+            self.run.outcome.notes.push(complaint);
+            return Ok(Some(Break(ExitReason::StructuredOutput)));
+        }
+
+        self.tries.output_retries += 1;
+        let message = Message::human(complaint);
+        self.run.history.add_inputs(vec![message]).await?;
+        Ok(Some(Continue(())))
+    }
+
+    /// The message with which a `before_stop` hook continues the run.
     async fn ask_before_stop(&mut self, response: &Arc<ModelResponse>) -> Option<Message> {
         let config = &*self.run.config;
         for hook in &config.hooks.before_stop {
@@ -428,10 +460,10 @@ impl Turns<'_> {
         None
     }
 
-    /// Ends a run that was stopped while the model answered.
-    async fn interrupted_answer(&mut self) -> ExitReason {
+    /// Stores the partial answer of a run that was stopped, and returns the exit reason.
+    async fn end_interrupted(&mut self) -> ExitReason {
         let exit = self.run.outcome.note_stop(self.run.cx.shared().stop());
-        self.store_partial(self.run.history.memory.room()).await;
+        self.store_partial(self.run.history.byte_size.room()).await;
         exit
     }
 
@@ -447,7 +479,7 @@ impl Turns<'_> {
             .parts_mut()
             .retain(|part| matches!(part, Part::Text(_)));
         cut_text(&mut partial.content, max_bytes);
-        if self.run.config.request.discard_interrupted || is_empty(&partial) {
+        if !self.run.config.request.keep_interrupted || is_empty(&partial) {
             return;
         }
 
@@ -461,9 +493,9 @@ impl Turns<'_> {
     }
 }
 
-/// Returns `true` if an answer has nothing to keep. A paused one may hold nothing but the
-/// provider's own blocks.
-fn is_no_answer(response: &ModelResponse) -> bool {
+/// Returns `true` if an answer has nothing to store. A paused answer may consist of the provider's
+/// own blocks alone.
+fn has_nothing_to_store(response: &ModelResponse) -> bool {
     let is_paused = response.stop_reason == Some(StopReason::PauseTurn);
     is_empty(response) && (!is_paused || response.content.is_blank())
 }

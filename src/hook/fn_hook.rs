@@ -19,19 +19,20 @@ use super::next::Next;
 use super::phases::Phases;
 use super::stop_decision::StopDecision;
 
-type One<A, R> = Box<dyn Fn(RunContext, A) -> BoxFuture<'static, Result<R>> + Send + Sync>;
-type Two<A, B, R> = Box<dyn Fn(RunContext, A, B) -> BoxFuture<'static, Result<R>> + Send + Sync>;
-type Wrap<A, R> = Box<dyn Fn(A, Next<A>) -> BoxFuture<'static, Result<R>> + Send + Sync>;
+type PhaseFn<A, R> = Box<dyn Fn(RunContext, A) -> BoxFuture<'static, Result<R>> + Send + Sync>;
+type ResultFn<A, B, R> =
+    Box<dyn Fn(RunContext, A, B) -> BoxFuture<'static, Result<R>> + Send + Sync>;
+type WrapFn<A, R> = Box<dyn Fn(A, Next<A>) -> BoxFuture<'static, Result<R>> + Send + Sync>;
 
 enum Phase {
-    BeforeAgent(One<AgentState, AgentState>),
-    ModifyRequest(One<Messages, Messages>),
-    WrapModelCall(Wrap<ModelRequest, ModelResponse>),
-    PreToolUse(One<ToolCall, ToolDecision>),
-    WrapToolCall(Wrap<ToolCall, ToolResult>),
-    PostToolUse(Two<ToolCall, ToolResult, ToolResult>),
-    BeforeStop(One<Arc<ModelResponse>, StopDecision>),
-    AfterAgent(One<AgentState, AgentState>),
+    BeforeAgent(PhaseFn<AgentState, AgentState>),
+    ModifyRequest(PhaseFn<Messages, Messages>),
+    WrapModelCall(WrapFn<ModelRequest, ModelResponse>),
+    PreToolUse(PhaseFn<ToolCall, ToolDecision>),
+    WrapToolCall(WrapFn<ToolCall, ToolResult>),
+    PostToolUse(ResultFn<ToolCall, ToolResult, ToolResult>),
+    BeforeStop(PhaseFn<Arc<ModelResponse>, StopDecision>),
+    AfterAgent(PhaseFn<AgentState, AgentState>),
 }
 
 /// A hook made from a closure. One type for all phases, so that hooks of different phases fit in

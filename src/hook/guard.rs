@@ -111,7 +111,8 @@ pub(super) async fn guard_wrapping<T>(
         timer: None,
     };
 
-    let (name, phase) = (hook.name(), phase.name());
+    let name = hook.name();
+    let phase = phase.name();
     let text = match guarded_future.await {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) if error.is_attributed() => return Err(error),

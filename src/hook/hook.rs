@@ -15,11 +15,12 @@ use super::next::Next;
 use super::phases::Phases;
 use super::stop_decision::StopDecision;
 
-/// Behaviour around a run.
+/// Code that runs at the phases of a run. The [module](crate::hook) describes the phases, their
+/// order, errors and cancellation.
 ///
-/// Values are passed owned and returned owned, so an error rolls its step back: the state and the
-/// messages share their contents, and a copy costs pointers. One instance serves many runs at once;
-/// the data of one run is in [`RunContext::values`], never in `self`.
+/// A phase takes a value and returns it, so the changes of a phase that fails are discarded. A
+/// clone is cheap: states and histories share their contents. One hook serves many runs at the same
+/// time; keep the data of a run in [`RunContext::values`], not in `self`.
 ///
 /// ```
 /// use agentcore::hook::Phases;
@@ -55,7 +56,7 @@ use super::stop_decision::StopDecision;
     note = "a hand-written `impl Hook for ..` needs `#[agentcore::async_trait]` above it"
 )]
 pub trait Hook: Send + Sync + 'static {
-    /// A name for errors and introspection.
+    /// The hook's name, for errors and introspection.
     fn name(&self) -> &str;
 
     /// The description for introspection.
@@ -63,7 +64,8 @@ pub trait Hook: Send + Sync + 'static {
         ""
     }
 
-    /// The phases it takes part in. The others are never called.
+    /// The phases that the hook takes part in. Its methods for other phases are never called.
+    /// Defaults to all phases.
     fn phases(&self) -> Phases {
         Phases::ALL
     }
@@ -75,8 +77,9 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// The compactor that shortens a long history, if the hook provides one. Asked once, when the
-    /// agent is built; of several hooks the last one's is used, and
-    /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) goes before all of them.
+    /// agent is built. Of several hooks, the compactor of the last one is used;
+    /// [`AgentBuilder::compactor`](crate::AgentBuilder::compactor) takes precedence over all of
+    /// them.
     fn compactor(&self) -> Option<Arc<dyn Compactor>> {
         None
     }
@@ -134,8 +137,8 @@ pub trait Hook: Send + Sync + 'static {
         Ok(StopDecision::Stop)
     }
 
-    /// Runs once, after the loop, however the loop ended: with an answer, an error, an interrupt or a
-    /// limit. Not called if the run failed or was stopped before its loop began, and if the run is
+    /// Runs once, after the loop, however the loop ended: with an answer, an error, an interrupt or
+    /// a limit. Not called if the run failed or was stopped before its loop began, or if it is
     /// dropped.
     async fn after_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {
         Ok(state)

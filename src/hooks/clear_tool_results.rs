@@ -47,7 +47,8 @@ pub struct ClearToolResults {
 }
 
 impl ClearToolResults {
-    /// The hook with the limits above.
+    /// Creates the hook with the default limits: the last ten results stay whole, and results over
+    /// 1,000 characters are cut to 200, ten at a time.
     pub fn new() -> Self {
         Self {
             keep: 10,

@@ -31,20 +31,26 @@ const TOOLS: [&str; 7] = [
     "grep",
     "execute",
 ];
-/// The names that `read_file` takes for a path.
-const PATH: [&str; 2] = ["file_path", "path"];
+/// The names of the path argument of `read_file`.
+const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
+
+/// The default limit on the size of a file in the state, in bytes.
 const MAX_TRACKED: usize = 1024 * 1024;
-/// The most bytes that all files in the state may have together.
+
+/// The limit on the size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
-/// The maximum size, in bytes, of results in the state that could not be written: it is in memory,
-/// and in every stored session.
+/// The limit on the size of results in the state that could not be written, in bytes: they are in
+/// memory, and in every stored session.
 const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The default time for which results are kept.
-const KEPT: Duration = DAY.saturating_mul(30);
-/// The least time between two looks for old results.
-const BETWEEN_SWEEPS: Duration = DAY;
+const RETENTION: Duration = DAY.saturating_mul(30);
+
+/// The time between two searches for old results.
+const SWEEP_INTERVAL: Duration = DAY;
 
 /// A workspace for the agent: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
 /// `execute` on a [`Backend`].
@@ -106,14 +112,14 @@ pub struct FilesystemHook {
 }
 
 impl FilesystemHook {
-    /// The tools, on this backend.
+    /// Creates a hook whose tools use `backend`.
     pub fn new(backend: impl Backend) -> Self {
         Self {
             backend: Arc::new(backend),
             policy: EditPolicy::First,
             tracked: MAX_TRACKED,
             eviction: Some(Eviction::default()),
-            kept: KEPT,
+            kept: RETENTION,
             swept: Arc::default(),
         }
     }
@@ -202,7 +208,7 @@ impl FilesystemHook {
 
         {
             let mut last_sweep = lock(&self.swept);
-            if last_sweep.is_some_and(|at| at.elapsed() < BETWEEN_SWEEPS) {
+            if last_sweep.is_some_and(|at| at.elapsed() < SWEEP_INTERVAL) {
                 return;
             }
 
@@ -323,7 +329,9 @@ impl FilesystemHook {
             return None;
         }
 
-        let path = PATH.iter().find_map(|name| call.args.get(name)?.as_str())?;
+        let path = PATH_ARGUMENTS
+            .iter()
+            .find_map(|name| call.args.get(name)?.as_str())?;
         let path = workspace_path(&*self.backend, path);
         let relative_path = path.strip_prefix(&eviction.folder(&*self.backend))?;
         if !relative_path.starts_with('/') || matches!(self.backend.exists(&path).await, Ok(true)) {
@@ -332,16 +340,17 @@ impl FilesystemHook {
 
         let content = cx.with_state(|view| view.files().get(&*path).cloned())?;
         let backend = MemoryBackend::new();
-        let write_result = backend.write("result", content.as_bytes()).await;
         let mut args: Map<String, Value> = call.args.as_object().cloned().unwrap_or_default();
-        args.remove(PATH[0]);
-        args.insert(PATH[1].to_owned(), "result".into());
-        let tool = wick::read_file(backend);
-        let read_result = tool.execute(ToolContext::detached(), args.into()).await;
-        Some(match (write_result, read_result) {
-            (Ok(()), Ok(output)) => output.into_result(call),
-            (Err(error), _) => ToolResult::failed(call, error.to_string()),
-            (_, Err(error)) => ToolResult::failed(call, error.to_string()),
+        args.remove("file_path");
+        args.insert("path".to_owned(), "result".into());
+        let read = async {
+            backend.write("result", content.as_bytes()).await?;
+            let tool = wick::read_file(backend);
+            tool.execute(ToolContext::detached(), args.into()).await
+        };
+        Some(match read.await {
+            Ok(output) => output.into_result(call),
+            Err(error) => ToolResult::failed(call, error.to_string()),
         })
     }
 }

@@ -166,7 +166,8 @@ impl fmt::Debug for SessionHooks {
 
 /// The messages of both stores: what both have is one conversation, and stands once.
 fn merge(own: &Messages, stored: &Messages) -> Messages {
-    let (own, stored) = (own.as_slice(), stored.as_slice());
+    let own = own.as_slice();
+    let stored = stored.as_slice();
     let pairs = own.iter().zip(stored);
     let shared_len = pairs
         .take_while(|(own_message, stored_message)| own_message == stored_message)

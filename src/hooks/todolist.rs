@@ -66,7 +66,7 @@ pub struct TodoListHook {
 }
 
 impl TodoListHook {
-    /// The hook, with a tool `write_todos`.
+    /// Creates the hook, which registers the tool `write_todos`.
     pub fn new() -> Self {
         Self { tool: TOOL.into() }
     }

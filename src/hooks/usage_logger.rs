@@ -27,7 +27,7 @@ use crate::session::AgentState;
 pub struct UsageLogger;
 
 impl UsageLogger {
-    /// The hook.
+    /// Creates the hook.
     pub fn new() -> Self {
         Self
     }

@@ -33,7 +33,7 @@ pub struct ModelCheck {
 }
 
 impl ModelCheck {
-    /// A check that has seen nothing.
+    /// Creates a check that has not processed any messages yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -221,7 +221,8 @@ impl Walk {
             None => Ok(()),
             Some((id, _)) => {
                 let problem = Problem::Unanswered(id.clone());
-                let (index, number) = (self.turn.index, self.turn.first_open);
+                let index = self.turn.index;
+                let number = self.turn.first_open;
                 Err(ValidationError::at_call(index, number, problem))
             }
         }

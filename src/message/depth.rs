@@ -43,7 +43,9 @@ pub(crate) fn is_text_deeper(json: &[u8], levels: usize) -> bool {
         return false;
     }
 
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut is_escaped = false;
     for &byte in json {
         match byte {
             _ if is_escaped => is_escaped = false,

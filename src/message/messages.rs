@@ -27,7 +27,7 @@ impl Default for Messages {
 type Iter<'a> = std::iter::Map<std::slice::Iter<'a, Arc<Message>>, fn(&Arc<Message>) -> &Message>;
 
 impl Messages {
-    /// An empty history.
+    /// Creates an empty history.
     pub fn new() -> Self {
         Self::default()
     }

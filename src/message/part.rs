@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -90,7 +92,7 @@ pub enum MediaSource {
 }
 
 impl Media {
-    /// Media from base64 text.
+    /// Creates media from base64 text.
     pub fn base64(media_type: impl Into<Arc<str>>, data: impl Into<Arc<str>>) -> Self {
         Self {
             media_type: media_type.into(),
@@ -99,16 +101,12 @@ impl Media {
         }
     }
 
-    /// Media from bytes, which are encoded.
+    /// Creates media from bytes, which are encoded in base64.
     pub fn bytes(media_type: impl Into<Arc<str>>, data: &[u8]) -> Self {
-        use base64::Engine as _;
-        Self::base64(
-            media_type,
-            base64::engine::general_purpose::STANDARD.encode(data),
-        )
+        Self::base64(media_type, STANDARD.encode(data))
     }
 
-    /// Media the provider fetches from `url`.
+    /// Creates media that the provider fetches from `url`.
     pub fn url(url: impl Into<Arc<str>>) -> Self {
         Self {
             media_type: Arc::from(""),
@@ -119,18 +117,17 @@ impl Media {
 
     /// The decoded content, when it is text.
     pub(crate) fn text(&self) -> Option<String> {
-        use base64::Engine as _;
         let MediaSource::Base64(data) = &self.source else {
             return None;
         };
         if !self.media_type.starts_with("text/") {
             return None;
         }
-        let bytes = base64::engine::general_purpose::STANDARD.decode(&**data);
+        let bytes = STANDARD.decode(&**data);
         String::from_utf8(bytes.ok()?).ok()
     }
 
-    /// The same media with a name.
+    /// Sets the name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
@@ -151,7 +148,7 @@ pub struct ProviderBlock {
 }
 
 impl ProviderBlock {
-    /// A block of `provider`.
+    /// Creates a block of `provider`.
     pub fn new(provider: impl Into<Arc<str>>, raw: impl Into<Arc<RawValue>>) -> Self {
         Self {
             provider: Some(provider.into()),
@@ -199,7 +196,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call built in code.
+    /// Creates a call without raw text.
     pub fn new(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -213,7 +210,7 @@ impl ToolCall {
         }
     }
 
-    /// A call whose arguments are the text a model wrote.
+    /// Creates a call from the text of the arguments that a model wrote.
     ///
     /// An empty text counts as `{}`. Text that is not a JSON object, or one nested deeper than 100
     /// levels, leaves `args` as `null` and is kept in `raw_args`.
@@ -239,7 +236,7 @@ impl ToolCall {
         }
     }
 
-    /// The same call with other arguments; the raw text no longer applies and is dropped.
+    /// Sets the arguments and removes the raw text, which no longer matches them.
     #[must_use]
     pub fn with_args(mut self, args: impl Into<Arc<Value>>) -> Self {
         self.args = args.into();

@@ -25,8 +25,8 @@ pub(super) fn repair_messages(
         messages: messages.to_vec(),
         pending: pending.iter().map(|id| &**id).collect(),
         slots: Vec::new(),
-        answers: vec![None; messages.len()],
-        answered: HashSet::new(),
+        slot_of_result: vec![None; messages.len()],
+        answered_ids: HashSet::new(),
         changes: Vec::new(),
     };
 
@@ -36,7 +36,8 @@ pub(super) fn repair_messages(
     // match a result.
     repairer.drop_unusable_parts();
     repairer.collect_slots();
-    repairer.match_results_by_id();
+    repairer.match_results_to_earlier_calls();
+    repairer.match_results_to_later_calls();
     repairer.match_results_by_place();
     repairer.drop_cut_off_calls();
     repairer.assign_unique_ids();
@@ -93,15 +94,22 @@ impl Queues {
     }
 }
 
+/// Calls that wait for a result: all, and those without an id.
+#[derive(Default)]
+struct OpenCalls {
+    all: Queues,
+    without_id: Queues,
+}
+
 struct Repairer<'a> {
     messages: Vec<Arc<Message>>,
     pending: HashSet<&'a str>,
     /// All calls in order.
     slots: Vec<Slot>,
-    /// The slot that each message answers, if it is a result.
-    answers: Vec<Option<usize>>,
-    /// The ids, as they were, of calls that have a result.
-    answered: HashSet<Arc<str>>,
+    /// For each message, the slot that it is the result of.
+    slot_of_result: Vec<Option<usize>>,
+    /// The original ids of calls that have a result.
+    answered_ids: HashSet<Arc<str>>,
     changes: Vec<Repair>,
 }
 
@@ -117,35 +125,35 @@ impl Repairer<'_> {
     /// Drops empty texts, calls without a name and calls that are not the assistant's.
     fn drop_unusable_parts(&mut self) {
         for index in 0..self.messages.len() {
-            let calls_allowed = self.role(index) == Some(Role::Assistant);
-            let unusable = |part: &Part| match part {
+            let is_assistant = self.role(index) == Some(Role::Assistant);
+            let is_unusable = |part: &Part| match part {
                 Part::Text(text) => text.is_empty(),
                 Part::ToolCall(call) => {
-                    !calls_allowed || (call.name.is_empty() && !self.pending.contains(&*call.id))
+                    !is_assistant || (call.name.is_empty() && !self.pending.contains(&*call.id))
                 }
                 _ => false,
             };
 
             let parts = self.messages[index].content().parts();
-            if !parts.iter().any(unusable) {
+            if !parts.iter().any(is_unusable) {
                 continue;
             }
 
-            let mut empty_text = false;
-            for part in parts.iter().filter(|part| unusable(part)) {
+            let mut has_empty_text = false;
+            for part in parts.iter().filter(|part| is_unusable(part)) {
                 match part {
                     Part::ToolCall(call) => self.changes.push(dropped_call(index, call)),
-                    _ => empty_text = true,
+                    _ => has_empty_text = true,
                 }
             }
 
-            if empty_text {
+            if has_empty_text {
                 self.changes.push(Repair::DroppedText { index });
             }
 
             let usable_parts = parts
                 .iter()
-                .filter(|part| !unusable(part))
+                .filter(|part| !is_unusable(part))
                 .cloned()
                 .collect();
             *Arc::make_mut(&mut self.messages[index])
@@ -170,16 +178,14 @@ impl Repairer<'_> {
         }
     }
 
-    fn answer(&mut self, slot: usize, result: usize) {
+    fn assign_result(&mut self, slot: usize, result: usize) {
         self.slots[slot].result = Some(result);
-        self.answers[result] = Some(slot);
-        self.answered.insert(self.slots[slot].call.id.clone());
+        self.slot_of_result[result] = Some(slot);
+        self.answered_ids.insert(self.slots[slot].call.id.clone());
     }
 
-    /// Gives each result to the nearest call before it that has its id and no result yet; what
-    /// is left, to the first such call after it, if that is for the same tool.
-    fn match_results_by_id(&mut self) {
-        // First, the nearest call before a result.
+    /// Gives each result to the nearest call before it that has its id and no result yet.
+    fn match_results_to_earlier_calls(&mut self) {
         let mut open_slots: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         let mut next = 0;
         for index in 0..self.messages.len() {
@@ -199,11 +205,14 @@ impl Repairer<'_> {
                 && !result.tool_call_id.is_empty()
                 && let Some(slot) = open_slots.get_mut(&result.tool_call_id).and_then(Vec::pop)
             {
-                self.answer(slot, index);
+                self.assign_result(slot, index);
             }
         }
+    }
 
-        // Then, a result that stands before its call.
+    /// Gives each result that is left to the first call after it that has its id and no result yet,
+    /// if that is for the same tool.
+    fn match_results_to_later_calls(&mut self) {
         let mut later_slots: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
         for (slot, entry) in self.slots.iter().enumerate() {
             if entry.result.is_none() {
@@ -220,7 +229,7 @@ impl Repairer<'_> {
                 continue;
             };
 
-            if self.answers[index].is_some() || result.tool_call_id.is_empty() {
+            if self.slot_of_result[index].is_some() || result.tool_call_id.is_empty() {
                 continue;
             }
 
@@ -229,7 +238,7 @@ impl Repairer<'_> {
                 && same_tool(result, &self.slots[slot].call)
             {
                 slots.pop_front();
-                self.answer(slot, index);
+                self.assign_result(slot, index);
             }
         }
     }
@@ -239,52 +248,51 @@ impl Repairer<'_> {
     /// tool.
     fn match_results_by_place(&mut self) {
         let mut slots = 0..0;
-        let mut open_queues: Option<[Queues; 2]> = None;
+        let mut open_calls: Option<OpenCalls> = None;
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
             let Some(result) = message.as_tool_result() else {
                 if message.role() == Role::Assistant {
                     slots = slots.end..slots.end + message.tool_calls().count();
-                    open_queues = None;
+                    open_calls = None;
                 }
 
                 continue;
             };
 
-            if self.answers[index].is_some() {
+            if self.slot_of_result[index].is_some() {
                 continue;
             }
 
-            let [all_calls, without_id] =
-                open_queues.get_or_insert_with(|| self.open_calls(slots.clone()));
+            let open_calls = open_calls.get_or_insert_with(|| self.open_calls(slots.clone()));
             let queues = match &*result.tool_call_id {
-                "" => all_calls,
-                _ => without_id,
+                "" => &mut open_calls.all,
+                _ => &mut open_calls.without_id,
             };
 
             let is_open = |slot: usize| self.slots[slot].result.is_none();
             if let Some(slot) = queues.first(&result.name, is_open) {
-                self.answer(slot, index);
+                self.assign_result(slot, index);
             }
         }
     }
 
-    /// The calls among these that have no result, and those of them that have no id.
-    fn open_calls(&self, slots: std::ops::Range<usize>) -> [Queues; 2] {
-        let mut queues = [Queues::default(), Queues::default()];
+    /// The calls among these that have no result.
+    fn open_calls(&self, slots: std::ops::Range<usize>) -> OpenCalls {
+        let mut open_calls = OpenCalls::default();
         for slot in slots {
             let Slot { call, result, .. } = &self.slots[slot];
             if result.is_some() || self.is_pending(call) {
                 continue;
             }
 
-            queues[0].push(slot, call);
+            open_calls.all.push(slot, call);
             if call.id.is_empty() {
-                queues[1].push(slot, call);
+                open_calls.without_id.push(slot, call);
             }
         }
 
-        queues
+        open_calls
     }
 
     /// Marks calls whose arguments are not whole. One that has a result was answered with an error
@@ -386,12 +394,12 @@ impl Repairer<'_> {
         let mut slots = 0..0;
         for index in 0..self.messages.len() {
             let message = self.messages[index].clone();
-            if let Message::Tool(result) = &message as &Message {
-                if self.answers[index].is_none() {
+            if let Some(result) = message.as_tool_result() {
+                if self.slot_of_result[index].is_none() {
                     let id = result.tool_call_id.clone();
                     self.changes.push(Repair::DroppedResult {
                         index,
-                        duplicate: !id.is_empty() && self.answered.contains(&id),
+                        duplicate: !id.is_empty() && self.answered_ids.contains(&id),
                         id,
                     });
                 }
@@ -469,8 +477,8 @@ impl Repairer<'_> {
     fn result_for(&mut self, slot: usize, index: usize) -> Arc<Message> {
         let Slot { call, repair, .. } = &self.slots[slot];
         let message = &mut self.messages[index];
-        let empty = message.content().is_blank();
-        let (id_differs, no_name) = match message.as_tool_result() {
+        let is_empty = message.content().is_blank();
+        let (has_other_id, lacks_name) = match message.as_tool_result() {
             Some(result) => (
                 result.tool_call_id != call.id,
                 result.name.is_empty() && !call.name.is_empty(),
@@ -478,27 +486,27 @@ impl Repairer<'_> {
             None => (false, false),
         };
 
-        if !(empty || id_differs || no_name) {
+        if !(is_empty || has_other_id || lacks_name) {
             return message.clone();
         }
 
         if let Message::Tool(result) = Arc::make_mut(message) {
             result.tool_call_id = call.id.clone();
-            if no_name {
+            if lacks_name {
                 result.name = call.name.clone();
             }
 
-            if empty {
+            if is_empty {
                 result.content = NO_OUTPUT.into();
             }
         }
 
-        if no_name || (id_differs && *repair != SlotRepair::Rekeyed) {
+        if lacks_name || (has_other_id && *repair != SlotRepair::Rekeyed) {
             let id = call.id.clone();
             self.changes.push(Repair::CompletedResult { index, id });
         }
 
-        if empty {
+        if is_empty {
             self.changes.push(Repair::FilledResult { index });
         }
 

@@ -40,7 +40,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A successful result.
+    /// Creates a successful result.
     pub fn new(
         tool_call_id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,

@@ -18,7 +18,7 @@ pub struct Todo {
 }
 
 impl Todo {
-    /// A pending task.
+    /// Creates a pending task.
     pub fn new(id: impl Into<Arc<str>>, title: impl Into<String>) -> Self {
         Self {
             id: id.into(),

@@ -92,14 +92,14 @@ const PER_PAGE: u64 = 3_000;
 const PAGE_BYTES: u64 = 100_000;
 
 /// The most pages that count. Providers take few more in a request, and none beyond its window.
-const MOST_PAGES: u64 = 100;
+const MAX_PAGES: u64 = 100;
 
 /// The estimated number of pages of a document. It is not read for that.
 fn pages(document: &Media) -> u64 {
     match &document.source {
         MediaSource::Base64(data) => {
             let bytes = data.len() as u64 / 4 * 3;
-            bytes.div_ceil(PAGE_BYTES).clamp(1, MOST_PAGES)
+            bytes.div_ceil(PAGE_BYTES).clamp(1, MAX_PAGES)
         }
         MediaSource::Url(_) => 1,
     }
@@ -123,7 +123,8 @@ impl TokenCounter for EstimateCounter {
         if text.is_ascii() {
             return (text.len() as u64).div_ceil(4);
         }
-        let (mut bytes, mut wide) = (0_u64, 0_u64);
+        let mut bytes = 0_u64;
+        let mut wide = 0_u64;
         for c in text.chars() {
             match c as u32 {
                 // From the CJK radicals on (Hangul, kana, ideographs, emoji), vocabularies have few

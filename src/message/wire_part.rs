@@ -111,7 +111,8 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 
 impl From<CallIn> for ToolCall {
     fn from(call: CallIn) -> Self {
-        let (id, name) = (call.id.unwrap_or_default(), call.name.unwrap_or_default());
+        let id = call.id.unwrap_or_default();
+        let name = call.name.unwrap_or_default();
         match (call.args, call.arguments) {
             (Some(args), _) => Self::new(id, name, args),
             (None, Some(Value::String(text))) => Self::from_raw(id, name, text),

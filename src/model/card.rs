@@ -16,7 +16,7 @@ pub struct ModelCard {
 }
 
 impl ModelCard {
-    /// A card.
+    /// Creates the card of the model `id`.
     pub fn new(id: impl Into<Arc<str>>, profile: ModelProfile) -> Self {
         Self {
             id: id.into(),

@@ -67,28 +67,28 @@ impl Default for ResponseLimits {
 }
 
 impl ResponseLimits {
-    /// The same limits with another number of bytes.
+    /// Sets the maximum number of bytes.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// The same limits with another number of tool calls.
+    /// Sets the maximum number of tool calls.
     #[must_use]
     pub fn with_max_calls(mut self, calls: usize) -> Self {
         self.max_calls = calls;
         self
     }
 
-    /// The same limits with another number of content blocks.
+    /// Sets the maximum number of content blocks.
     #[must_use]
     pub fn with_max_blocks(mut self, blocks: usize) -> Self {
         self.max_blocks = blocks;
         self
     }
 
-    /// The same limits with another number of JSON values.
+    /// Sets the maximum number of JSON values.
     #[must_use]
     pub fn with_max_values(mut self, values: usize) -> Self {
         self.max_values = values;

@@ -18,18 +18,19 @@ use super::stop_reason::StopReason;
 #[derive(Debug, Default)]
 pub(crate) struct ResponseMeter {
     used: Used,
-    started: bool,
-    open: Open,
-    /// Bytes of the thinking whose complete part has not arrived.
-    thinking: usize,
-    /// Calls that have begun and are incomplete, with the number of bytes received.
-    begun: HashMap<Arc<str>, usize>,
-    /// Their ids, by the model's own numbers.
-    ids: HashMap<u32, Arc<str>>,
+    has_started: bool,
+    /// The block that the last event belongs to.
+    open_block: OpenBlock,
+    /// The bytes of the thinking whose complete part has not arrived.
+    thinking_bytes: usize,
+    /// The bytes received of calls that are incomplete, by id.
+    call_bytes: HashMap<Arc<str>, usize>,
+    /// The ids of these calls, by their index in the stream.
+    call_ids: HashMap<u32, Arc<str>>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Open {
+enum OpenBlock {
     #[default]
     None,
     Text,
@@ -49,7 +50,7 @@ impl ResponseMeter {
         self.used.bytes()
     }
 
-    /// About the memory that the answer so far takes.
+    /// The approximate memory of the answer so far, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.used.memory()
     }
@@ -78,18 +79,19 @@ impl ResponseMeter {
                 check_name("the name of the response's model", &head.model)?;
 
                 // Every start event is emitted, so every one after the first counts.
-                if std::mem::replace(&mut self.started, true) {
+                if std::mem::replace(&mut self.has_started, true) {
                     self.used.add_block()?;
                     self.used.add_bytes(head.id.len() + head.model.len())?;
                 }
             }
             ModelEvent::Text(text) => {
-                if let Err(error) = self.open(Open::Text) {
+                if let Err(error) = self.enter_block(OpenBlock::Text) {
                     text.clear();
                     return Err(error);
                 }
 
-                let (len, room) = (escaped_len(text), self.used.room());
+                let len = escaped_len(text);
+                let room = self.used.room();
                 if len > room {
                     text.truncate(escaped_prefix(text, room).len());
                 }
@@ -97,30 +99,30 @@ impl ResponseMeter {
                 self.used.add_bytes(len)?;
             }
             ModelEvent::Thinking(text) => {
-                self.open(Open::Thinking)?;
+                self.enter_block(OpenBlock::Thinking)?;
                 let len = escaped_len(text);
                 self.used.add_bytes(len)?;
-                self.thinking = self.thinking.saturating_add(len);
+                self.thinking_bytes = self.thinking_bytes.saturating_add(len);
             }
             ModelEvent::ToolCallStart { index, id, name } => {
                 check_call(id, name)?;
                 self.begin_call()?;
                 let bytes = escaped_len(id) + escaped_len(name);
                 self.used.add_bytes(bytes)?;
-                self.begun.insert(id.clone(), bytes);
-                self.ids.insert(*index, id.clone());
+                self.call_bytes.insert(id.clone(), bytes);
+                self.call_ids.insert(*index, id.clone());
             }
             ModelEvent::ToolCallDelta { index, json } => {
                 let len = escaped_len(json);
                 self.used.add_bytes(len)?;
-                let id = self.ids.get(index);
-                if let Some(bytes) = id.and_then(|id| self.begun.get_mut(id)) {
+                let id = self.call_ids.get(index);
+                if let Some(bytes) = id.and_then(|id| self.call_bytes.get_mut(id)) {
                     *bytes = bytes.saturating_add(len);
                 }
             }
-            ModelEvent::ToolCall(call) => self.call(call)?,
-            ModelEvent::Part(part) => self.part(part)?,
-            ModelEvent::PartEnd => self.open = Open::None,
+            ModelEvent::ToolCall(call) => self.count_call(call)?,
+            ModelEvent::Part(part) => self.count_part(part)?,
+            ModelEvent::PartEnd => self.open_block = OpenBlock::None,
             ModelEvent::Restart => *self = Self::new(self.used.limits()),
             ModelEvent::Stop { reason, sequence } => {
                 if let Some(StopReason::Other(label)) = reason {
@@ -136,23 +138,23 @@ impl ResponseMeter {
         Ok(())
     }
 
-    fn open(&mut self, kind: Open) -> Result<()> {
-        if self.open != kind {
-            self.open = kind;
+    fn enter_block(&mut self, kind: OpenBlock) -> Result<()> {
+        if self.open_block != kind {
+            self.open_block = kind;
             self.used.add_block()?;
         }
         Ok(())
     }
 
     fn begin_call(&mut self) -> Result<()> {
-        self.open = Open::None;
+        self.open_block = OpenBlock::None;
         self.used.add_call()?;
         self.used.add_block()
     }
 
-    fn call(&mut self, call: &ToolCall) -> Result<()> {
+    fn count_call(&mut self, call: &ToolCall) -> Result<()> {
         check_call(&call.id, &call.name)?;
-        let counted_bytes = match self.begun.remove(&call.id) {
+        let counted_bytes = match self.call_bytes.remove(&call.id) {
             Some(bytes) => bytes,
             None => {
                 self.begin_call()?;
@@ -187,16 +189,17 @@ impl ResponseMeter {
         Ok((escaped_len(&call.id) + escaped_len(&call.name)).saturating_add(args))
     }
 
-    fn part(&mut self, part: &Part) -> Result<()> {
+    fn count_part(&mut self, part: &Part) -> Result<()> {
         let mut counted_bytes = 0;
-        let is_streamed = self.open == Open::Thinking && matches!(part, Part::Thinking(_));
+        let is_streamed =
+            self.open_block == OpenBlock::Thinking && matches!(part, Part::Thinking(_));
         if is_streamed {
-            counted_bytes = std::mem::take(&mut self.thinking);
+            counted_bytes = std::mem::take(&mut self.thinking_bytes);
         } else {
             self.used.add_block()?;
         }
 
-        self.open = Open::None;
+        self.open_block = OpenBlock::None;
         let size = match part {
             Part::Text(_) | Part::Image(_) | Part::Document(_) => text_part_len(part),
             Part::Thinking(block) | Part::Opaque(block) => {
@@ -268,7 +271,7 @@ mod tests {
         let thinking = r#"{"thinking":"Hmm"}"#.len();
         let whole_call = "1f".len() + r#"{\"a\":1}"#.len();
         assert_eq!(meter.bytes(), thinking + whole_call);
-        assert_eq!((meter.used.room(), meter.begun.len()), (71, 0));
+        assert_eq!((meter.used.room(), meter.call_bytes.len()), (71, 0));
     }
 
     #[test]

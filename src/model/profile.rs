@@ -45,14 +45,14 @@ impl Default for ModelProfile {
 }
 
 impl ModelProfile {
-    /// The same profile with another context window, in tokens.
+    /// Sets the context window, in tokens.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.context_window = tokens;
         self
     }
 
-    /// The same profile with a window of its server's, which no answer exceeds.
+    /// Sets the context window that the server reports, which no answer exceeds.
     #[cfg(feature = "http")]
     pub(crate) fn within(mut self, tokens: u64) -> Self {
         self.context_window = tokens;
@@ -61,28 +61,28 @@ impl ModelProfile {
         self
     }
 
-    /// The same profile with another longest answer, in tokens.
+    /// Sets the maximum length of an answer, in tokens.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u32) -> Self {
         self.max_output_tokens = tokens;
         self
     }
 
-    /// The same profile with prices.
+    /// Sets the prices.
     #[must_use]
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = Some(prices);
         self
     }
 
-    /// The same profile of a model that sees images, or does not.
+    /// Sets whether the model accepts images.
     #[must_use]
     pub fn with_images(mut self, images: bool) -> Self {
         self.images = images;
         self
     }
 
-    /// The same profile of a model with a prompt cache, or without.
+    /// Sets whether the model has a prompt cache.
     #[must_use]
     pub fn with_prompt_cache(mut self, prompt_cache: bool) -> Self {
         self.prompt_cache = prompt_cache;
@@ -130,7 +130,7 @@ pub struct LongPrices {
 }
 
 impl Prices {
-    /// Prices without a cache: its tokens cost what other input costs.
+    /// Creates prices in USD per million tokens. Tokens of the cache cost as much as other input.
     pub fn new(input: f64, output: f64) -> Self {
         Self {
             input,
@@ -141,7 +141,7 @@ impl Prices {
         }
     }
 
-    /// The same prices with those of the cache.
+    /// Sets the prices of reading from and writing to the cache.
     #[must_use]
     pub fn with_cache(mut self, read: f64, write: f64) -> Self {
         self.cache_read = read;
@@ -149,7 +149,7 @@ impl Prices {
         self
     }
 
-    /// The same prices, and `prices` for calls with a prompt of more than `over` tokens.
+    /// Sets the prices of calls with a prompt of more than `over` tokens.
     #[must_use]
     pub fn with_long(mut self, over: u64, prices: Prices) -> Self {
         self.long = Some(LongPrices {

@@ -70,7 +70,7 @@ pub trait Prompter: Send + Sync + 'static {
 pub struct StaticPrompt(SystemPrompt);
 
 impl StaticPrompt {
-    /// A fixed prompt.
+    /// Creates a prompter that returns `prompt` for every run.
     pub fn new(prompt: impl Into<SystemPrompt>) -> Self {
         Self(prompt.into())
     }

@@ -28,7 +28,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// A definition.
+    /// Creates a definition; `parameters` is an object schema.
     pub fn new(
         name: impl Into<Arc<str>>,
         description: impl Into<Arc<str>>,
@@ -58,7 +58,7 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolDefinition]>,
     /// The most tokens to generate; `None` means the profile's limit.
     pub max_output_tokens: Option<u32>,
-    /// The sampling temperature.
+    /// The sampling temperature; `None` means the provider's default.
     pub temperature: Option<f64>,
     /// Sequences that end the generation.
     pub stop: Arc<[String]>,
@@ -71,11 +71,13 @@ pub struct ModelRequest {
     /// Further fields for the provider's body, merged in last.
     pub extra: Map<String, Value>,
     taps: Vec<Tap>,
-    visible: bool,
-    /// True if single events are not needed although the request is visible.
-    coarse: bool,
-    held: bool,
-    /// `None` leaves them to the agent.
+    /// True if the events are emitted to the reader and the text of an interrupted answer is kept.
+    is_visible: bool,
+    /// True if the reader does not receive single events although the request is visible.
+    has_no_partials: bool,
+    /// True if the events of an attempt are emitted only after it has succeeded.
+    is_held: bool,
+    /// The limits on the size of the answer; `None` means the agent's.
     limits: Option<ResponseLimits>,
     provider_cache: ProviderCache,
 }
@@ -89,21 +91,21 @@ impl ModelRequest {
         }
     }
 
-    /// The same request with a system prompt.
+    /// Sets the system prompt.
     #[must_use]
     pub fn with_system(mut self, system: impl Into<SystemPrompt>) -> Self {
         self.system = system.into();
         self
     }
 
-    /// The same request with tools.
+    /// Sets the tools that the model may call.
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
         self.tools = tools.into_iter().collect();
         self
     }
 
-    /// The same request with an output limit.
+    /// Sets the maximum number of tokens to generate.
     #[must_use]
     pub fn with_max_output_tokens(mut self, max_tokens: u32) -> Self {
         self.max_output_tokens = Some(max_tokens);
@@ -117,13 +119,13 @@ impl ModelRequest {
         self
     }
 
-    /// Wraps the token stream: `f` sees every event and returns what passes on: an `Option`, an
-    /// array or a `Vec` of events.
+    /// Maps the token stream: `f` receives every event and returns the events to emit in its place,
+    /// as an `Option`, an array or a `Vec`.
     ///
-    /// `f` is kept as a prototype and cloned for every attempt, so its captured state starts over
-    /// on a retry. `Stop` is the moment to flush held-back events; an attempt that fails gets none.
-    /// The history is folded from the events before any `f`: a redactor edits the
-    /// [`ModelResponse`](super::ModelResponse) too.
+    /// `f` is cloned for every attempt, so its captured state starts over on a retry. Emit events
+    /// that were held back when `Stop` arrives; an attempt that fails has no `Stop`. The response
+    /// that is stored is made of the events before any `f`: a hook that redacts must also edit the
+    /// [`ModelResponse`](super::ModelResponse).
     #[must_use]
     pub fn map_events<F, I>(mut self, f: F) -> Self
     where
@@ -145,24 +147,25 @@ impl ModelRequest {
         self
     }
 
-    /// Shows nothing until the attempt has succeeded, then everything at once.
+    /// Emits the events of an attempt only after it has succeeded, all at once.
     #[must_use]
     pub fn hold_events(mut self) -> Self {
-        self.held = true;
+        self.is_held = true;
         self
     }
 
-    /// Shows nothing.
+    /// Emits no events to the reader. The functions given to [`map_events`](Self::map_events) still
+    /// run; the text of an interrupted answer is not kept.
     #[must_use]
     pub fn mute_events(mut self) -> Self {
-        self.visible = false;
+        self.is_visible = false;
         self
     }
 
     /// Returns `true` if single events are observed. When not, a provider may join neighbouring
     /// text events that arrived together.
     pub fn wants_events(&self) -> bool {
-        (self.visible && !self.coarse) || !self.taps.is_empty()
+        (self.is_visible && !self.has_no_partials) || !self.taps.is_empty()
     }
 
     /// The limits on the size of the answer. The loop and [`Model::call`](super::Model::call) obey
@@ -177,18 +180,18 @@ impl ModelRequest {
         messages.saturating_add(request_overhead(counter, &self.system, &self.tools))
     }
 
-    /// The provider's slot for what it encoded in this run.
+    /// The cache in which the provider keeps what it has encoded in this run.
     pub fn provider_cache(&self) -> &ProviderCache {
         &self.provider_cache
     }
 
     pub(crate) fn show_events(mut self) -> Self {
-        self.visible = true;
+        self.is_visible = true;
         self
     }
 
     pub(crate) fn without_partials(mut self) -> Self {
-        self.coarse = true;
+        self.has_no_partials = true;
         self
     }
 
@@ -204,11 +207,11 @@ impl ModelRequest {
     }
 
     pub(crate) fn is_visible(&self) -> bool {
-        self.visible
+        self.is_visible
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        self.held
+        self.is_held
     }
 
     pub(crate) fn start_taps(&self) -> Taps {

@@ -49,21 +49,21 @@ impl RetryPolicy {
         }
     }
 
-    /// The same policy with another number of retries.
+    /// Sets the maximum number of retries.
     #[must_use]
     pub fn with_max_retries(mut self, max_retries: u32) -> Self {
         self.max_retries = max_retries;
         self
     }
 
-    /// The same policy with another longest wait before the first retry.
+    /// Sets the longest wait before the first retry.
     #[must_use]
     pub fn with_base(mut self, wait: Duration) -> Self {
         self.base = wait;
         self
     }
 
-    /// The same policy with another longest wait between two tries.
+    /// Sets the longest wait between two tries.
     #[must_use]
     pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;

@@ -61,7 +61,8 @@ impl SystemPrompt {
         text: impl Into<Arc<str>>,
         stability: Stability,
     ) {
-        let (id, text) = (id.into(), text.into());
+        let id = id.into();
+        let text = text.into();
         if text.is_empty() {
             self.remove(&id);
             return;

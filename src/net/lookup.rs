@@ -69,8 +69,10 @@ impl Checked {
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
-        let (policy, resolver) = (self.policy.clone(), self.resolver.clone());
-        let (port, is_trusted) = (self.port, self.is_trusted);
+        let policy = self.policy.clone();
+        let resolver = self.resolver.clone();
+        let port = self.port;
+        let is_trusted = self.is_trusted;
         Box::pin(async move {
             let host = name.as_str();
             let checked = addresses(&policy, &*resolver, host, port, is_trusted).await?;

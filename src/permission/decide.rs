@@ -3,7 +3,7 @@
 use crate::tool::PermissionMode;
 
 use super::call_accesses::{CallAccess, CallAccesses, Command};
-use super::command_paths::PathWord;
+use super::command_paths::{CommandPaths, PathWord};
 use super::explanation::Explanation;
 use super::glob::Match;
 use super::matching::Matcher;
@@ -39,15 +39,30 @@ impl Policy<'_> {
         Matcher::new(rule, call, self.context)
     }
 
+    /// The first rule of this behavior that matches the call. `possible_match` is set to the first
+    /// rule that may match, unless it is set already.
+    fn first_match<'s>(
+        &'s self,
+        behavior: Behavior,
+        call: &CallAccesses<'_>,
+        possible_match: &mut Option<&'s Rule>,
+    ) -> Option<&'s Rule> {
+        for rule in self.of(behavior) {
+            match self.matcher(rule, call).catches() {
+                Match::Yes => return Some(rule),
+                Match::Maybe => *possible_match = possible_match.or(Some(rule)),
+                Match::No => {}
+            }
+        }
+
+        None
+    }
+
     /// Decides about a call. `granted` is true if this session allows it already.
     pub(super) fn decide(&self, call: &CallAccesses<'_>, granted: bool) -> Explanation {
         let mut possible_match = None;
-        for rule in self.of(Behavior::Deny) {
-            match self.matcher(rule, call).catches() {
-                Match::Yes => return denied(rule),
-                Match::Maybe => possible_match = possible_match.or(Some(rule)),
-                Match::No => {}
-            }
+        if let Some(rule) = self.first_match(Behavior::Deny, call, &mut possible_match) {
+            return denied(rule);
         }
 
         let in_plan = self.mode == PermissionMode::Plan;
@@ -86,19 +101,13 @@ impl Policy<'_> {
         call: &CallAccesses<'_>,
         mut possible_match: Option<&'s Rule>,
     ) -> Option<Explanation> {
-        for rule in self.of(Behavior::Ask) {
-            match self.matcher(rule, call).catches() {
-                Match::Yes => {
-                    let text = match rule.message() {
-                        Some(message) => message.to_owned(),
-                        None => format!("rule {rule} asks"),
-                    };
+        if let Some(rule) = self.first_match(Behavior::Ask, call, &mut possible_match) {
+            let text = match rule.message() {
+                Some(message) => message.to_owned(),
+                None => format!("rule {rule} asks"),
+            };
 
-                    return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
-                }
-                Match::Maybe => possible_match = possible_match.or(Some(rule)),
-                Match::No => {}
-            }
+            return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
         }
 
         if let Some(rule) = possible_match {
@@ -112,18 +121,13 @@ impl Policy<'_> {
             .find(|rule| rule.behavior() != Behavior::Allow && restricts_commands(rule));
         for command in call.commands() {
             let analysis = &command.analysis;
-            let weight = match restricted {
-                Some(_) => Weight::Script,
-                None => Weight::Refused,
-            };
-
             if let Some(reason) = analysis.reason(Weight::Refused) {
                 return Some(Explanation::new(Behavior::Ask, reason.to_string()).by_protection());
             }
 
             if let Some(rule) = restricted
                 && !self.names_scripts(call, analysis)
-                && let Some(reason) = analysis.reason(weight)
+                && let Some(reason) = analysis.reason(Weight::Script)
             {
                 let text = format!("{reason}, so it may hide what rule {rule} is about");
                 return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
@@ -149,54 +153,51 @@ impl Policy<'_> {
         analysis.weight() == Some(Weight::Script) && commands.all(names)
     }
 
+    /// The first protected path that the call changes, as the call names it.
     fn protected(&self, call: &CallAccesses<'_>) -> Option<String> {
-        let is_guarded = |path: &PathOf| is_protected(path, self.context, self.protected_paths);
-        let is_write_protected =
-            |path: &PathOf| is_guarded(path) || is_repository(path, self.context);
-        for access in &call.accesses {
-            match access {
-                CallAccess::Write(path) => {
-                    if is_write_protected(&PathOf::of_text(path, self.context)) {
-                        return Some(path.clone());
-                    }
-                }
-                CallAccess::Command(command) => {
-                    let paths = &command.paths;
-                    let has_match = |candidate: &&PathWord, is: &dyn Fn(&PathOf) -> bool| {
-                        let mut paths = paths.paths_of(candidate, self.context);
-                        paths.any(|path| path.is_known() && is(&path))
-                    };
+        call.accesses.iter().find_map(|access| match access {
+            CallAccess::Write(path) => {
+                let is_protected = self.is_write_protected(&PathOf::of_text(path, self.context));
+                is_protected.then(|| path.clone())
+            }
+            CallAccess::Command(command) => self.protected_word(&command.paths),
+            CallAccess::Read(_) | CallAccess::Url(_) => None,
+        })
+    }
 
-                    let targets = || {
-                        paths
-                            .targets
-                            .iter()
-                            .find(|candidate| has_match(candidate, &is_write_protected))
-                    };
+    /// The first word of a command that names a protected path and may change it.
+    fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
+        for word in &paths.written {
+            let mut candidates = paths.paths_of(word, self.context);
+            if candidates.any(|path| self.is_write_protected(&path)) {
+                return Some(word.word.to_string());
+            }
+        }
 
-                    let changed_words = paths.words.iter().filter(|word| !word.only_reads);
-                    let protected_path = paths
-                        .written
-                        .iter()
-                        .find(|candidate| {
-                            paths
-                                .paths_of(candidate, self.context)
-                                .any(|path| is_write_protected(&path))
-                        })
-                        .or_else(targets)
-                        .or_else(|| {
-                            let mut words = changed_words.map(|word| &word.path_word);
-                            words.find(|candidate| has_match(candidate, &is_guarded))
-                        });
-                    if let Some(candidate) = protected_path {
-                        return Some(candidate.word.to_string());
-                    }
-                }
-                CallAccess::Read(_) | CallAccess::Url(_) => {}
+        for word in &paths.targets {
+            let mut candidates = paths.paths_of(word, self.context);
+            if candidates.any(|path| path.is_known() && self.is_write_protected(&path)) {
+                return Some(word.word.to_string());
+            }
+        }
+
+        for word in paths.words.iter().filter(|word| !word.only_reads) {
+            let mut candidates = paths.paths_of(&word.path_word, self.context);
+            if candidates.any(|path| path.is_known() && self.is_protected(&path)) {
+                return Some(word.path_word.word.to_string());
             }
         }
 
         None
+    }
+
+    fn is_protected(&self, path: &PathOf) -> bool {
+        is_protected(path, self.context, self.protected_paths)
+    }
+
+    /// Returns `true` if writing to the path is protected: also inside a repository's own folder.
+    fn is_write_protected(&self, path: &PathOf) -> bool {
+        self.is_protected(path) || is_repository(path, self.context)
     }
 
     /// The decision of the rules that cover everything the call does, or what they leave

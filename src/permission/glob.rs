@@ -45,7 +45,8 @@ pub(crate) fn tokens(text: &str) -> Vec<GlobToken> {
 /// Returns `true` if `pattern` matches all of `text`; in time proportional to the product of their
 /// lengths.
 pub(crate) fn matches(pattern: &[GlobToken], text: &[char]) -> bool {
-    let (mut p, mut t) = (0, 0);
+    let mut p = 0;
+    let mut t = 0;
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

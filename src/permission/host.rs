@@ -78,7 +78,10 @@ fn punycode(label: &str) -> Option<String> {
         out.push('-');
     }
 
-    let (mut n, mut delta, mut bias, mut handled) = (128_u32, 0_u32, 72_u32, basic_count);
+    let mut n = 128_u32;
+    let mut delta = 0_u32;
+    let mut bias = 72_u32;
+    let mut handled = basic_count;
     while handled < total {
         let next = label.chars().map(u32::from).filter(|c| *c >= n).min()?;
         delta = delta.checked_add((next - n).checked_mul(handled + 1)?)?;

@@ -94,7 +94,7 @@ impl CommandPattern {
             return false;
         }
 
-        self.walk(
+        self.match_words(
             argv,
             allows_more_words,
             &|tokens, word, _| match word.literal() {
@@ -126,8 +126,8 @@ impl CommandPattern {
         let allows_more_words = self.allows_more_words || self.words.last().is_some_and(ends_open);
         let mut best_match = Match::No;
         for argv in variants(&command.argv) {
-            let walk_match = self.walk(&argv, allows_more_words, &word_matches);
-            best_match = best_match.max(walk_match).max(self.match_text(&argv));
+            let word_match = self.match_words(&argv, allows_more_words, &word_matches);
+            best_match = best_match.max(word_match).max(self.match_text(&argv));
             best_match = best_match.max(self.match_flags(&argv));
             if best_match == Match::Yes {
                 return best_match;
@@ -137,8 +137,9 @@ impl CommandPattern {
         best_match
     }
 
-    /// Matches word by word: a table of pattern words against words.
-    fn walk(
+    /// Matches word by word, with a table of the words of the pattern (rows) against those of the
+    /// command (columns), filled from the end. `fits` matches one word, given its index.
+    fn match_words(
         &self,
         argv: &[Word],
         allows_more_words: bool,
@@ -229,7 +230,7 @@ impl CommandPattern {
             return Match::No;
         }
 
-        let Some(command_parts) = Parts::of(argv) else {
+        let Some(command_parts) = WordsAndFlags::of(argv) else {
             return Match::No;
         };
 
@@ -262,8 +263,8 @@ impl CommandPattern {
     }
 
     /// The pattern's words and flags, if it has no wildcard but at the end.
-    fn parts(&self) -> Option<Parts> {
-        let mut parts = Parts::default();
+    fn parts(&self) -> Option<WordsAndFlags> {
+        let mut parts = WordsAndFlags::default();
         for word in &self.words {
             let PatternWord::Word(tokens) = word else {
                 return None;
@@ -289,14 +290,14 @@ impl CommandPattern {
 
 /// The words and the flags of a command, each in their order.
 #[derive(Default)]
-struct Parts {
+struct WordsAndFlags {
     words: Vec<String>,
     flags: Vec<String>,
     /// True if a word may be a flag that is only known when the shell runs.
     is_partial: bool,
 }
 
-impl Parts {
+impl WordsAndFlags {
     /// The parts of a command, its program first; `None` when that is not known.
     fn of(argv: &[Word]) -> Option<Self> {
         let mut parts = Self::default();

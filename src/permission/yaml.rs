@@ -84,7 +84,8 @@ fn texts(behavior: Behavior, rules: Vec<Spanned<String>>) -> Result<Vec<String>>
         match Rule::new(behavior, &rule.value) {
             Ok(_) => Ok(rule.value),
             Err(error) => {
-                let (line, column) = (location.line(), location.column());
+                let line = location.line();
+                let column = location.column();
                 Err(error.context(format!("permissions: line {line}, column {column}")))
             }
         }

@@ -20,18 +20,18 @@ use super::stall::{HolderId, Holders};
 /// Limits of a run; `None` is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BudgetLimits {
-    /// The most it may cost, in USD.
+    /// The maximum cost in USD.
     pub(crate) usd: Option<f64>,
-    /// The most tokens it may use, prompts and answers together.
+    /// The maximum number of tokens, prompts and answers together.
     pub(crate) tokens: Option<u64>,
-    /// The longest it may take; it is stopped wherever it is then.
+    /// The maximum duration, after which the run is stopped.
     pub(crate) duration: Option<Duration>,
     /// True if a model whose price is unknown counts as free instead of being refused.
     pub(crate) allow_unpriced: bool,
 }
 
 impl BudgetLimits {
-    /// Checks the limit that may be no number.
+    /// Checks that the maximum cost is a number of at least 0.
     pub(crate) fn check(&self) -> Result<()> {
         match self.usd {
             Some(usd) if !usd.is_finite() || usd < 0.0 => Err(Error::new(
@@ -48,8 +48,8 @@ impl BudgetLimits {
     }
 }
 
-/// A run's budget. A child run's is carved from its parent's: what the child spends, the parent
-/// spends, and the child can never spend more than the parent has left. Clones share it.
+/// A run's budget. A child run also spends from the budget of its parent, so it can never spend
+/// more than the parent has left. Clones share the budget.
 #[derive(Clone)]
 pub struct Budget(Arc<Node>);
 
@@ -58,13 +58,18 @@ struct Node {
     limits: BudgetLimits,
     deadline: Option<Instant>,
     amounts: Mutex<Amounts>,
-    /// Notified, in the root, when a reservation is settled anywhere in the tree.
+    tree: Arc<Tree>,
+}
+
+/// The part that the budgets of a run and of all runs below it share.
+struct Tree {
+    /// Notified when a reservation is settled.
     settled: Notify,
-    /// The root's limit on how many model calls of the tree are in progress at once.
+    /// The limit on concurrent model calls.
     permits: Semaphore,
-    /// In the root, the runs of the tree with a reservation.
+    /// The runs with a reservation.
     reservation_holders: Holders,
-    /// In the root, the runs of the tree with a permit.
+    /// The runs with a permit.
     permit_holders: Holders,
 }
 
@@ -96,8 +101,8 @@ pub(crate) struct HighestPrice {
 }
 
 impl HighestPrice {
-    /// The highest price of the models; `None` when no price is known. One that is no amount of
-    /// money counts as not known.
+    /// The highest price of the models; `None` if no price is known. A price that is negative or
+    /// not a number counts as unknown.
     pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
         let prices = cards.iter().filter_map(|card| card.profile.prices);
         let prices = prices.filter(Prices::are_sound);
@@ -110,7 +115,8 @@ impl HighestPrice {
 
 impl From<Prices> for HighestPrice {
     fn from(prices: Prices) -> Self {
-        let (input, output) = (prices.input.max(prices.cache_write), prices.output);
+        let input = prices.input.max(prices.cache_write);
+        let output = prices.output;
         match prices.long {
             Some(long) => Self {
                 input: input.max(long.input).max(long.cache_write),
@@ -134,9 +140,20 @@ impl Estimate {
 }
 
 impl Budget {
-    /// `parallel_calls` counts when there is no parent.
+    /// Creates the budget of a run below `parent`. Without a parent, `parallel_calls` limits the
+    /// concurrent model calls of the run and of all runs below it.
     pub(crate) fn new(limits: BudgetLimits, parallel_calls: usize, parent: Option<&Self>) -> Self {
+        let new_tree = || {
+            Arc::new(Tree {
+                settled: Notify::new(),
+                permits: Semaphore::new(parallel_calls.min(Semaphore::MAX_PERMITS)),
+                reservation_holders: Holders::default(),
+                permit_holders: Holders::default(),
+            })
+        };
+
         Self(Arc::new(Node {
+            tree: parent.map_or_else(new_tree, |parent| parent.0.tree.clone()),
             parent: parent.cloned(),
             limits,
             // A deadline beyond the range of `Instant` is no deadline.
@@ -144,10 +161,6 @@ impl Budget {
                 .duration
                 .and_then(|duration| Instant::now().checked_add(duration)),
             amounts: Mutex::default(),
-            settled: Notify::new(),
-            permits: Semaphore::new(parallel_calls.min(Semaphore::MAX_PERMITS)),
-            reservation_holders: Holders::default(),
-            permit_holders: Holders::default(),
         }))
     }
 
@@ -187,7 +200,7 @@ impl Budget {
         self.chain().filter_map(|node| node.deadline).min()
     }
 
-    /// The limit that was reached, if any: the exit reason, and a text for people.
+    /// The exit reason and its description, if a limit was reached.
     pub(crate) fn exhausted(&self) -> Option<(ExitReason, String)> {
         if self
             .deadline()
@@ -212,21 +225,25 @@ impl Budget {
         None
     }
 
-    /// Sets the worst case of a call aside, for the run with this clock.
+    /// Reserves the worst case of a call. `clock` is that of the run that makes the call.
     ///
-    /// When it does not fit although a part is left, it waits for other calls of the tree to
-    /// settle; when there are none, or the runs that make them are not polled, the answer's length
-    /// is cut to that part.
+    /// If it does not fit although a part of the budget is left, waits until other calls of the
+    /// tree are settled. If there are none, or the runs that make them are not polled, reserves
+    /// what is left and limits the length of the answer to it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
     pub(crate) async fn reserve(
         &self,
         estimate: Estimate,
         clock: &Arc<PollClock>,
     ) -> Result<Reservation> {
-        let holders = &self.root().reservation_holders;
+        let holders = &self.0.tree.reservation_holders;
         let mut stalled = std::pin::pin!(holders.stalled(clock));
         let mut may_wait = true;
         loop {
-            let mut settled = std::pin::pin!(self.root().settled.notified());
+            let mut settled = std::pin::pin!(self.0.tree.settled.notified());
             settled.as_mut().enable();
             match self.try_reserve(estimate, clock, may_wait) {
                 Fit::Granted(reservation) => return Ok(reservation),
@@ -267,7 +284,8 @@ impl Budget {
             }
         }
 
-        let (usd, tokens) = (estimate.usd(output), estimate.tokens(output));
+        let usd = estimate.usd(output);
+        let tokens = estimate.tokens(output);
         for amounts in &mut guards {
             amounts.reserved_usd += usd;
             amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens.into());
@@ -277,7 +295,7 @@ impl Budget {
         let cap = (output < max_output).then_some(output as u32);
         Fit::Granted(Reservation {
             budget: self.clone(),
-            holder: Some(self.root().reservation_holders.add(clock)),
+            holder: Some(self.0.tree.reservation_holders.add(clock)),
             usd,
             tokens,
             input_tokens: Some(estimate.input_tokens),
@@ -285,7 +303,7 @@ impl Budget {
         })
     }
 
-    /// An empty reservation, for a tree without limits: usage is recorded all the same.
+    /// Returns an empty reservation, for a tree without limits.
     pub(crate) fn unlimited(&self) -> Reservation {
         Reservation {
             budget: self.clone(),
@@ -319,12 +337,12 @@ impl Budget {
         }
     }
 
-    /// A permit for one of the tree's concurrent model calls, for the run with this clock. Waits
-    /// while there is none, except for runs that are not polled.
+    /// Waits for a permit for a model call of the run with this clock. Does not wait for permits
+    /// that are held by runs that are not polled.
     pub(crate) async fn permit(&self, clock: &Arc<PollClock>) -> CallPermit<'_> {
-        let root = self.root();
-        let acquired = std::pin::pin!(root.permits.acquire());
-        let stalled = std::pin::pin!(root.permit_holders.stalled(clock));
+        let tree = &*self.0.tree;
+        let acquired = std::pin::pin!(tree.permits.acquire());
+        let stalled = std::pin::pin!(tree.permit_holders.stalled(clock));
         let permit = match select(acquired, stalled).await {
             // The semaphore is never closed.
             Either::Left((permit, _)) => permit.ok(),
@@ -332,14 +350,10 @@ impl Budget {
         };
 
         CallPermit {
-            holders: &root.permit_holders,
-            holder: root.permit_holders.add(clock),
+            holders: &tree.permit_holders,
+            holder: tree.permit_holders.add(clock),
             _permit: permit,
         }
-    }
-
-    fn root(&self) -> &Node {
-        self.chain().last().unwrap_or(&self.0)
     }
 
     fn chain(&self) -> impl Iterator<Item = &Node> {
@@ -447,13 +461,13 @@ impl Drop for Reservation {
         let Some(holder) = self.holder else {
             return;
         };
-        self.budget.root().reservation_holders.remove(holder);
+        self.budget.0.tree.reservation_holders.remove(holder);
         for node in self.budget.chain() {
             let mut amounts = lock(&node.amounts);
             amounts.reserved_usd = (amounts.reserved_usd - self.usd).max(0.0);
             amounts.reserved_tokens = amounts.reserved_tokens.saturating_sub(self.tokens.into());
         }
-        self.budget.root().settled.notify_waiters();
+        self.budget.0.tree.settled.notify_waiters();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::{Model, ModelProfile, ProviderCache, SystemPrompt};
 use crate::sdk::{Level, SystemKind};
 use crate::session::AgentState;
 use crate::tool::{
-    BackgroundTasks, Gates, PermissionGate, PermissionMode, StateView, Tool, TurnTools,
+    BackgroundTasks, Gates, PermissionGate, PermissionMode, StateView, Tool, TurnTools, view_once,
 };
 use crate::trace::TraceRecorder;
 use crate::usage::Usage;
@@ -36,26 +36,35 @@ use super::system_prompt::SystemPromptHandle;
 pub struct RunContext(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
+    // Fixed for the run.
     pub(super) shared: Arc<Shared>,
     pub(super) settings: Arc<RunSettings>,
     run_id: Arc<str>,
     budget: Budget,
+    /// The call of the parent run that this run is a child of.
     pub(super) parent: Option<Arc<RunningCall>>,
+    /// The ids of that call, for the public API.
     parent_call: Option<Box<ParentCall>>,
     cancellation: Cancellation,
     pub(super) started: Instant,
+
+    // The progress of the run.
     pub(super) state: StateCell,
     pub(super) turn: AtomicU32,
-    pub(super) asks: AtomicU32,
+    /// The number of questions that were asked, for their ids.
+    pub(super) question_count: AtomicU32,
     pub(super) attempts: Attempts,
     pub(super) result_watchers: ResultWatchers,
+    pub(super) provider_cache: ProviderCache,
+
+    // Changed by handles, hooks and the loop while the run is in progress.
     pub(super) model: Mutex<Arc<dyn Model>>,
     pub(super) mode: Mutex<PermissionMode>,
     pub(super) gates: Mutex<Gates>,
     pub(super) tools: Mutex<TurnTools>,
     pub(super) system: Mutex<SystemPrompt>,
-    pub(super) stop: Mutex<Option<Box<str>>>,
-    pub(super) provider_cache: ProviderCache,
+    /// The reason that a hook gave for stopping the run.
+    pub(super) hook_stop: Mutex<Option<Box<str>>>,
 }
 
 impl RunContext {
@@ -65,7 +74,8 @@ impl RunContext {
         parent: Option<Arc<RunningCall>>,
     ) -> Self {
         let state = AgentState::new(shared.session_id().clone());
-        let (limits, calls) = (settings.budget, settings.parallel_model_calls);
+        let limits = settings.budget;
+        let calls = settings.parallel_model_calls;
         let parent_budget = parent.as_ref().map(|call| call.run().budget());
         Self(Arc::new(Inner {
             run_id: Uuid::now_v7().to_string().into(),
@@ -76,7 +86,7 @@ impl RunContext {
             started: Instant::now(),
             state: StateCell::new(state),
             turn: AtomicU32::new(0),
-            asks: AtomicU32::new(0),
+            question_count: AtomicU32::new(0),
             attempts: Attempts::default(),
             result_watchers: ResultWatchers::default(),
             model: Mutex::new(settings.model.clone()),
@@ -84,7 +94,7 @@ impl RunContext {
             gates: Mutex::new(settings.gates.clone()),
             tools: Mutex::default(),
             system: Mutex::default(),
-            stop: Mutex::default(),
+            hook_stop: Mutex::default(),
             provider_cache: ProviderCache::default(),
             shared,
             settings,
@@ -178,7 +188,7 @@ impl RunContext {
         self.values().get()
     }
 
-    /// Stores a value for other hooks and tools of this run.
+    /// Stores a value for other hooks and tools of this run. It replaces a value of the same type.
     pub fn set_value<T: Send + Sync + 'static>(&self, value: T) {
         self.0.state.with(|state| state.values.insert(value));
     }
@@ -194,14 +204,7 @@ impl RunContext {
     ///
     /// When called inside another `with_state` on the same thread, which would wait for itself.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
-        let mut f = Some(f);
-        let mut out = None;
-        self.view_state(true, &mut |view| {
-            if let Some(f) = f.take() {
-                out = Some(f(view));
-            }
-        });
-        out.expect("the closure is called once")
+        view_once(f, |f| self.view_state(true, f))
     }
 
     /// The trace recorder, if the agent has one.
@@ -232,9 +235,11 @@ impl RunContext {
         &self.0.cancellation
     }
 
-    /// Ends the run at the next step with [`ExitReason::HookStopped`](super::ExitReason).
+    /// Ends the run before its next model call with
+    /// [`ExitReason::HookStopped`](super::ExitReason::HookStopped). If it is called again, the
+    /// first reason stays.
     pub fn stop(&self, reason: impl Into<String>) {
-        lock(&self.0.stop).get_or_insert(reason.into().into());
+        lock(&self.0.hook_stop).get_or_insert(reason.into().into());
     }
 
     /// The backend that stores files and runs commands, if the agent has one.

@@ -52,7 +52,8 @@ impl RunContext {
     /// The request to the gates about a call.
     pub(crate) fn gate_request(&self, tool: &Arc<dyn Tool>, call: &ToolCall) -> GateRequest {
         self.apply_requested_mode();
-        let (mode, session_id) = (self.permission_mode(), self.session_id().clone());
+        let mode = self.permission_mode();
+        let session_id = self.session_id().clone();
         GateRequest::new(call.clone(), tool.clone(), mode, session_id)
     }
 
@@ -94,7 +95,7 @@ impl RunContext {
     }
 
     pub(crate) fn hook_stop_reason(&self) -> Option<String> {
-        lock(&self.0.stop).as_deref().map(str::to_owned)
+        lock(&self.0.hook_stop).as_deref().map(str::to_owned)
     }
 
     pub(crate) fn state<R>(&self, f: impl FnOnce(&mut AgentState) -> R) -> R {

@@ -18,7 +18,7 @@ impl RunContext {
     /// Asks a question: the confirmer first, then the holder of a responder.
     pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
         self.open();
-        let number = self.0.asks.fetch_add(1, Ordering::Relaxed);
+        let number = self.0.question_count.fetch_add(1, Ordering::Relaxed);
         let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
         let args: Arc<Value> = call.args.clone();
         let request = PermissionRequest::new(

@@ -1,7 +1,7 @@
 //! The stream a reader polls.
 
 use std::fmt;
-use std::future::{IntoFuture, poll_fn};
+use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -113,12 +113,12 @@ impl Run {
         StreamExt::next(self)
     }
 
-    /// Control over the run, from anywhere.
+    /// Returns a handle that controls the run from any thread.
     pub fn handle(&self) -> RunHandle {
         RunHandle::new(self.shared.clone())
     }
 
-    /// Promises to answer the run's questions; see [`Responder`].
+    /// Returns a [`Responder`], which answers the run's questions while it is held.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.shared)
     }
@@ -129,10 +129,12 @@ impl Run {
     }
 
     /// Requests an answer that matches a JSON Schema. The last text is parsed into
-    /// [`RunOutput::structured`]; an answer that does not match is sent back with its errors, a
-    /// bounded number of times.
+    /// [`RunOutput::structured`]. An answer that does not match is sent back with its errors, as
+    /// often as [`output_retries`](crate::AgentBuilder::output_retries) allows; then the run ends
+    /// with [`ExitReason::StructuredOutput`](super::ExitReason::StructuredOutput).
     ///
-    /// Call it before the first poll; later it has no effect. `name` is `[A-Za-z0-9_-]{1,64}`.
+    /// Call it before the first poll; later it has no effect. If `name` is not
+    /// `[A-Za-z0-9_-]{1,64}`, the run fails with [`ErrorKind::Tool`].
     pub fn output_schema(self, name: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
         lock(&self.shared.control).output = Some(OutputFormat {
             name: name.into(),
@@ -171,10 +173,7 @@ impl Run {
     /// When the run ends with [`ExitReason::Error`](super::ExitReason::Error); [`Error::partial`]
     /// has its partial output. Every other end is `Ok`.
     pub async fn finish(mut self) -> Result<RunOutput> {
-        while poll_fn(|cx| Pin::new(&mut self).poll_next(cx))
-            .await
-            .is_some()
-        {}
+        while self.next().await.is_some() {}
         self.into_output()
     }
 
@@ -184,11 +183,11 @@ impl Run {
     ///
     /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
     pub fn into_output(mut self) -> Result<RunOutput> {
-        let panicked = self.future.is_none();
         if let Some(output) = self.output.take() {
             return *output;
         }
-        let text = if panicked {
+
+        let text = if self.future.is_none() {
             "the run panicked while it was polled and has no output"
         } else {
             "the run has not ended: poll it until it yields `None`, or await it"

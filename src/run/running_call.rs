@@ -138,7 +138,8 @@ impl RunningCall {
 impl CallClock {
     /// A progress message of the call.
     pub(crate) fn progress(&self, run: &RunContext, call: &ToolCall) -> ToolProgress {
-        let (id, name) = (call.id.clone(), call.name.clone());
+        let id = call.id.clone();
+        let name = call.name.clone();
         ToolProgress::new(run.shared().envelope(), id, name, self.elapsed())
     }
 }
@@ -214,7 +215,7 @@ impl ToolHost for RunningCall {
         .boxed()
     }
 
-    fn touch(&self) {
+    fn restart_timeout(&self) {
         self.clock.touch();
     }
 }

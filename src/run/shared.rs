@@ -24,7 +24,7 @@ use super::stats::RunStats;
 use super::stop::{Stop, StopSignal, UnlessStopped};
 use super::tree_limits::TreeLimits;
 
-/// The form an answer must have.
+/// The format of the output that the caller requested: a JSON Schema with a name.
 #[derive(Clone, Debug)]
 pub(crate) struct OutputFormat {
     pub(crate) name: Arc<str>,

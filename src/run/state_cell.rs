@@ -31,7 +31,8 @@ impl StateCell {
         }
 
         self.0.lend(|state| {
-            let (todos, files) = (state.todos.clone(), state.files.clone());
+            let todos = state.todos.clone();
+            let files = state.files.clone();
             f(state.view());
             let mut changes = Changed::default();
 

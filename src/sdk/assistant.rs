@@ -191,14 +191,14 @@ impl ApiMessage {
         }
     }
 
-    /// The same message with the reason it stopped for.
+    /// Sets the stop reason.
     #[must_use]
     pub fn with_stop_reason(mut self, reason: impl Into<Arc<str>>) -> Self {
         self.stop_reason = Some(reason.into());
         self
     }
 
-    /// The same message with its tokens.
+    /// Sets the usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;

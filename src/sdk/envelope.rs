@@ -59,14 +59,14 @@ impl Envelope {
         }
     }
 
-    /// The same envelope with a given id.
+    /// Sets the id.
     #[must_use]
     pub fn with_uuid(mut self, uuid: Uuid) -> Self {
         self.uuid = uuid;
         self
     }
 
-    /// The same envelope of a message from inside the tool call `id`.
+    /// Sets the id of the tool call that the message comes from.
     #[must_use]
     pub fn with_parent(mut self, id: impl Into<Arc<str>>) -> Self {
         self.parent_tool_use_id = Some(id.into());

@@ -133,7 +133,7 @@ impl PartialEvent {
         }
     }
 
-    /// The same piece of a later attempt.
+    /// Sets the number of the attempt.
     #[must_use]
     pub fn with_attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;

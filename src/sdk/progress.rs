@@ -59,7 +59,7 @@ impl ToolProgress {
         }
     }
 
-    /// The same progress with a payload.
+    /// Sets the payload.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(data);

@@ -140,7 +140,7 @@ impl ModelUsage {
         }
     }
 
-    /// The same with the model's limits, in tokens.
+    /// Sets the limits of the model, in tokens.
     #[must_use]
     pub fn with_limits(mut self, context_window: u64, max_output_tokens: u64) -> Self {
         self.context_window = context_window;

@@ -64,14 +64,14 @@ impl StreamEvent {
         }
     }
 
-    /// The same event with the name of a tool or model.
+    /// Sets the name of the tool or model.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The same event of the call `id`.
+    /// Sets the id of the call.
     #[must_use]
     pub fn with_run_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(id.into());
@@ -85,7 +85,7 @@ impl StreamEvent {
         self
     }
 
-    /// The same event of the thread `id`.
+    /// Sets the id of the thread.
     #[must_use]
     pub fn with_thread_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.thread_id = Some(id.into());

@@ -55,14 +55,14 @@ impl UserEvent {
         }
     }
 
-    /// The same event with what the tools have for programs.
+    /// Sets the data of the tools for programs.
     #[must_use]
     pub fn with_tool_use_result(mut self, value: Value) -> Self {
         self.tool_use_result = Some(value);
         self
     }
 
-    /// The same event, made up by the program.
+    /// Marks the event as created by the program.
     #[must_use]
     pub fn synthetic(mut self) -> Self {
         self.is_synthetic = true;

@@ -135,7 +135,7 @@ impl Default for AgentState {
 }
 
 impl AgentState {
-    /// An empty conversation.
+    /// Creates an empty conversation.
     pub fn new(thread_id: impl Into<Arc<str>>) -> Self {
         Self {
             thread_id: thread_id.into(),
@@ -192,7 +192,8 @@ impl AgentState {
     pub(crate) fn keep_places(&mut self, old_messages: &Messages) {
         let shared_len = self.messages.shared_prefix(old_messages);
         self.inputs.keep(shared_len, self.messages.len());
-        let (now, old_messages) = (self.messages.as_slice(), old_messages.as_slice());
+        let now = self.messages.as_slice();
+        let old_messages = old_messages.as_slice();
         self.infos
             .retain(|at| match (now.get(at), old_messages.get(at)) {
                 (Some(now), Some(old)) => Arc::ptr_eq(now, old),
@@ -247,7 +248,8 @@ impl AgentState {
     /// Makes the history valid, except for the calls that wait for approval. Data stored by
     /// position in it is kept where the messages are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
-        let (waiting_ids, old_messages) = (self.waiting(), self.messages.clone());
+        let waiting_ids = self.waiting();
+        let old_messages = self.messages.clone();
         let repairs = self.messages.repair_keeping(&waiting_ids);
         if !repairs.is_empty() {
             self.keep_places(&old_messages);

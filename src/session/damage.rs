@@ -33,7 +33,7 @@ pub enum DamageKind {
 }
 
 impl Damage {
-    /// A damaged part.
+    /// Creates the report of a damaged part of `len` bytes at `offset`.
     pub fn new(kind: DamageKind, offset: u64, len: u64) -> Self {
         Self {
             offset,

@@ -32,7 +32,7 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// An entry of which only this much is known.
+    /// Creates an entry with an id and a number of messages; the other fields are `None`.
     pub fn new(id: impl Into<Arc<str>>, messages: usize) -> Self {
         Self {
             id: id.into(),

@@ -16,16 +16,17 @@ use super::stored::StoredSession;
 
 /// A store of sessions.
 ///
-/// Five methods make a store; the rest follows from them. All that a store receives are
-/// [`Record`]s, which [`StoredSession::apply`] folds. A store that can implement
-/// [`create`](SessionStore::create) atomically should: forks and imports are made of it.
-/// [`conformance::session_store`](crate::testing::conformance::session_store) holds a store against
-/// all that is promised here. A durable store is made from less: from a `session::Log` (feature
-/// `session-log`).
+/// Five methods are required; the others have default implementations on top of them. A store
+/// receives [`Record`]s; [`StoredSession::apply`] defines their effect. A store that can create a
+/// session atomically should implement [`create`](SessionStore::create), which forks and imports
+/// use. A durable store needs less: implement `session::Log` (feature `session-log`) instead.
 ///
-/// * An id is any text that is not empty: an empty one is refused where a session would be made,
-///   and names none elsewhere. A store may refuse an id that it cannot keep, with
-///   [`ErrorKind::InvalidRequest`], but never takes one for another.
+/// [`conformance::session_store`](crate::testing::conformance::session_store) tests a store against
+/// these rules:
+///
+/// * An id is any text that is not empty. Methods that would create a session refuse an empty id
+///   with [`ErrorKind::InvalidRequest`]; to the others it is the id of no session. A store may
+///   refuse an id that it cannot keep, with the same error, but never confuses two ids.
 /// * The stored part of an [`AgentState`] is everything that serde writes of it. Its `thread_id` is
 ///   the id it is stored under, regardless of its value before.
 /// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
@@ -145,21 +146,31 @@ use super::stored::StoredSession;
 /// ```
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
-    /// The session, or `None` when there is none.
+    /// Loads the session. Returns `None` if it does not exist.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::VersionTooNew`] when a newer version of this crate wrote it. Damaged parts are
-    /// no error but in [`StoredSession::damage`], next to the readable state.
+    /// not an error: they are listed in [`StoredSession::damage`], next to the readable state.
     async fn load(&self, id: &str) -> Result<Option<StoredSession>>;
 
-    /// Adds records at the end, all of them or none. [`StoredSession::apply`] is what they do.
+    /// Appends records to the session, all of them or none. [`StoredSession::apply`] defines their
+    /// effect.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// All sessions, the one written last first.
+    /// Returns all sessions, the most recently written first.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read. For a session that cannot be read,
+    /// [`SessionInfo::problem`] is set instead.
     async fn list(&self) -> Result<Vec<SessionInfo>>;
 
-    /// Removes the session; false when there was none.
+    /// Removes the session. Returns `false` if it did not exist.
     ///
     /// # Errors
     ///
@@ -178,6 +189,10 @@ pub trait SessionStore: Send + Sync + 'static {
     /// appended.
     ///
     /// The provided method loads the session and appends the difference.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](SessionStore::load) and [`append`](SessionStore::append).
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
         let id = lease.session_id();
         let mut state = state.stored();
@@ -217,12 +232,12 @@ pub trait SessionStore: Send + Sync + 'static {
         self.create(to, session).await
     }
 
-    /// Copies the session's first `messages` messages to the new id: where to take another turn.
+    /// Copies the session's first `messages` messages to the new id, to continue from there again.
     ///
     /// A cut between a call and its results moves behind the results. A summary that covers more
-    /// messages than are kept, and questions about calls that are not kept, are dropped. The task
-    /// list and the files are those of that moment in stores that have them, as all do that keep a
-    /// log, else those of now. No id of an input is known in the copy.
+    /// messages than are kept, and questions about calls that are not kept, are dropped. In stores
+    /// that keep a log, the task list and the files are those at the time of the last message kept;
+    /// in others, the current ones. The copy has no ids of inputs.
     ///
     /// # Errors
     ///
@@ -239,30 +254,30 @@ pub trait SessionStore: Send + Sync + 'static {
         Ok(list.find(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none()))
     }
 
-    /// Removes the sessions that were last written at least so long ago, and returns how many.
+    /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
     /// A session that a run holds, or that cannot be read, stays.
     ///
     /// # Errors
     ///
-    /// The first, once all others are removed that can be. A store may end at once with an error that
-    /// concerns all of its sessions.
+    /// The first error, after the other sessions were tried. A store may return at once with an
+    /// error that concerns all of its sessions.
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let mut removed = 0;
-        let mut first = Ok(());
+        let mut first_error = Ok(());
         for info in self.list().await? {
             if info.problem.is_some() || !info.is_older_than(older_than) {
                 continue;
             }
 
             match self.delete(&info.id).await {
-                Ok(was_there) => removed += usize::from(was_there),
+                Ok(is_removed) => removed += usize::from(is_removed),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
-                Err(error) => first = first.and(Err(error)),
+                Err(error) => first_error = first_error.and(Err(error)),
             }
         }
 
-        first.map(|()| removed)
+        first_error.map(|()| removed)
     }
 
     /// The session as JSON: its [`AgentState`], the calls that had started, the ids of inputs, and
@@ -307,9 +322,11 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 }
 
+/// Checks that an id is not empty.
+///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] for the id that no session has.
+/// [`ErrorKind::InvalidRequest`] if it is.
 pub(crate) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() {
         Err(Error::new(

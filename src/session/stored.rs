@@ -40,7 +40,7 @@ pub struct StoredSession {
 }
 
 impl StoredSession {
-    /// A session with this state.
+    /// Creates a session with this state.
     pub fn new(state: AgentState) -> Self {
         let first_text = state.messages.user_messages().find_map(title_of);
         Self {
@@ -137,7 +137,8 @@ impl StoredSession {
     /// no call open. Messages that both share are compared by their pointers.
     #[must_use]
     pub fn difference(&self, state: &AgentState) -> Vec<Record> {
-        let (old_state, now) = (&self.state, state);
+        let old_state = &self.state;
+        let now = state;
         let mut records = Vec::new();
         let metadata = Record::about(now);
         if metadata != Record::about(old_state) {
@@ -207,7 +208,8 @@ impl StoredSession {
 }
 
 fn changed_messages(before: &AgentState, now: &AgentState, records: &mut Vec<Record>) {
-    let (old, new) = (&before.messages, &now.messages);
+    let old = &before.messages;
+    let new = &now.messages;
     let mut shared_len = old.shared_prefix(new);
 
     // A hook may have rebuilt equal messages.

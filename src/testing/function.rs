@@ -85,14 +85,14 @@ impl FunctionModel {
         Self::of(Arc::new(move |request| Box::pin(f(request))))
     }
 
-    /// The same model under another id than `function:model`.
+    /// Sets the id. Defaults to `function:model`.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// The same model with another profile.
+    /// Sets the profile.
     #[must_use]
     pub fn with_profile(mut self, profile: ModelProfile) -> Self {
         self.profile = Arc::new(profile);

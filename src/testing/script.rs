@@ -76,13 +76,13 @@ impl Step {
         }
     }
 
-    /// The same step with more text.
+    /// Adds text.
     #[must_use]
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.piece(Piece::Text(text.into()))
     }
 
-    /// The same step with a tool call after the rest. Its id is the model's next `call_N`.
+    /// Adds a tool call with the model's next id, `call_N`.
     #[must_use]
     pub fn and_call(self, name: impl Into<Arc<str>>, args: impl Into<Value>) -> Self {
         let args: Value = args.into();
@@ -97,47 +97,47 @@ impl Step {
         self.piece(Piece::Call { name, raw })
     }
 
-    /// The same step with exactly this call, its id included.
+    /// Adds a tool call with the id it has.
     #[must_use]
     pub fn and_tool_call(self, call: ToolCall) -> Self {
         self.piece(Piece::Whole(call))
     }
 
-    /// The same step with reasoning: shown, and kept as `block`.
+    /// Adds reasoning, which is emitted as `shown` and stored as `block`.
     #[must_use]
     pub fn and_thinking(self, shown: impl Into<String>, block: ProviderBlock) -> Self {
         self.piece(Piece::Event(ModelEvent::Thinking(shown.into())))
             .piece(Piece::Event(ModelEvent::Part(Part::Thinking(block))))
     }
 
-    /// The same step with any event.
+    /// Adds an event.
     #[must_use]
     pub fn and_event(self, event: ModelEvent) -> Self {
         self.piece(Piece::Event(event))
     }
 
-    /// The same step with this usage.
+    /// Sets the usage.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// The same step with this stop reason instead of `ToolUse` or `EndTurn`.
+    /// Sets the stop reason. Defaults to `ToolUse` with calls, else to `EndTurn`.
     #[must_use]
     pub fn stop(mut self, reason: StopReason) -> Self {
         self.stop = Some(reason);
         self
     }
 
-    /// The same step after a wait on tokio's clock.
+    /// Sets the time to wait before the step, on tokio's clock.
     #[must_use]
     pub fn delayed(mut self, wait: Duration) -> Self {
         self.delay = wait;
         self
     }
 
-    /// The same step, whose stream then yields nothing more and never ends.
+    /// Makes the stream yield nothing more and never end.
     #[must_use]
     pub fn then_hang(mut self) -> Self {
         self.hangs = true;

@@ -166,14 +166,14 @@ impl ScriptedModel {
         self
     }
 
-    /// The same model under another id. Handles cloned before keep theirs.
+    /// Sets the id. Handles that were cloned before keep theirs.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// The same model with another profile. Handles cloned before keep theirs.
+    /// Sets the profile. Handles that were cloned before keep theirs.
     #[must_use]
     pub fn with_profile(mut self, profile: ModelProfile) -> Self {
         self.profile = Arc::new(profile);

@@ -17,7 +17,7 @@ use super::detached::Detached;
 use super::gate::Answer;
 use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
-use super::view::StateView;
+use super::view::{StateView, view_once};
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
 ///
@@ -41,8 +41,8 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn max_result_bytes(&self) -> usize;
     /// Ready when the call may load a whole file or folder; the wait counts against no timeout.
     fn load_turn(&self) -> BoxFuture<'_, LoadTurn>;
-    /// Something of this call is still moving: resets its timeout.
-    fn touch(&self);
+    /// Restarts the timeout of the call.
+    fn restart_timeout(&self);
 }
 
 /// The context of a tool call: its run's data, and its connection to the reader and the user.
@@ -51,15 +51,16 @@ pub(crate) trait ToolHost: Any + Send + Sync {
 /// ended such a clone still works, but changes nothing any more.
 #[derive(Clone)]
 pub struct ToolContext {
-    host: Arc<dyn ToolHost + Send + Sync>,
+    host: Arc<dyn ToolHost>,
     call: Arc<ToolCall>,
-    live: Arc<AtomicBool>,
+    /// False once the call has ended.
+    is_live: Arc<AtomicBool>,
     cancellation: Cancellation,
 }
 
 impl ToolContext {
     pub(crate) fn new(
-        host: Arc<dyn ToolHost + Send + Sync>,
+        host: Arc<dyn ToolHost>,
         call: Arc<ToolCall>,
         cancellation: Cancellation,
     ) -> (Self, LiveGuard) {
@@ -68,7 +69,7 @@ impl ToolContext {
         let context = Self {
             host,
             call,
-            live: is_live,
+            is_live,
             cancellation,
         };
         (context, guard)
@@ -96,7 +97,7 @@ impl ToolContext {
         Self {
             host: Arc::new(Detached::default()),
             call,
-            live: Arc::new(AtomicBool::new(true)),
+            is_live: Arc::new(AtomicBool::new(true)),
             cancellation: Cancellation::default(),
         }
     }
@@ -126,11 +127,11 @@ impl ToolContext {
     /// ahead of it.
     pub async fn progress(&self, data: impl Into<Value> + Send) {
         if self.is_live() {
-            self.host.touch();
+            self.host.restart_timeout();
             self.host.progress(data.into());
             self.host.drained().await;
             // The time that a slow reader took does not count against the tool.
-            self.host.touch();
+            self.host.restart_timeout();
         }
     }
 
@@ -138,10 +139,10 @@ impl ToolContext {
     /// `parent_tool_use_id` set, and waits until the reader has taken it.
     pub async fn forward(&self, message: SdkMessage) {
         if self.is_live() {
-            self.host.touch();
+            self.host.restart_timeout();
             self.host.forward(message);
             self.host.drained().await;
-            self.host.touch();
+            self.host.restart_timeout();
         }
     }
 
@@ -162,14 +163,7 @@ impl ToolContext {
     ///
     /// When called inside another `with_state` on the same thread, which would wait for itself.
     pub fn with_state<R>(&self, f: impl FnOnce(StateView<'_>) -> R) -> R {
-        let mut f = Some(f);
-        let mut out = None;
-        self.host.with_state(self.is_live(), &mut |view| {
-            if let Some(f) = f.take() {
-                out = Some(f(view));
-            }
-        });
-        out.expect("the host calls the closure once")
+        view_once(f, |f| self.host.with_state(self.is_live(), f))
     }
 
     /// The value of type `T` that the caller gave to the run, or a hook put there.
@@ -210,7 +204,7 @@ impl ToolContext {
     /// Restarts the call's timeout, for a call that works without progress to report.
     pub fn keep_alive(&self) {
         if self.is_live() {
-            self.host.touch();
+            self.host.restart_timeout();
         }
     }
 
@@ -219,12 +213,12 @@ impl ToolContext {
         &self.cancellation
     }
 
-    pub(crate) fn host(&self) -> &Arc<dyn ToolHost + Send + Sync> {
+    pub(crate) fn host(&self) -> &Arc<dyn ToolHost> {
         &self.host
     }
 
     fn is_live(&self) -> bool {
-        self.live.load(Ordering::Acquire)
+        self.is_live.load(Ordering::Acquire)
     }
 }
 

@@ -118,13 +118,13 @@ impl ToolDecision {
         Verdict::Stop(reason.into()).into()
     }
 
-    /// The same decision with other arguments for the call.
+    /// Sets the arguments that replace those of the call.
     pub fn with_args(mut self, args: Value) -> Self {
         self.args = Some(args);
         self
     }
 
-    /// The same decision with text for the model, added to the result.
+    /// Sets a text for the model, which is added to the result.
     pub fn with_context(mut self, text: impl Into<String>) -> Self {
         self.context = Some(text.into());
         self

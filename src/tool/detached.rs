@@ -89,5 +89,5 @@ impl ToolHost for Detached {
         ready(LoadTurn::default()).boxed()
     }
 
-    fn touch(&self) {}
+    fn restart_timeout(&self) {}
 }

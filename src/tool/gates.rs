@@ -13,7 +13,7 @@ use super::decision::{ToolDecision, Verdict};
 use super::gate::{GateRequest, PermissionGate};
 
 /// The number of times each gate is asked about one call whose arguments others change.
-const MOST_CHANGES: usize = 8;
+const MAX_CHANGES: usize = 8;
 
 /// All of several gates: what one denies is denied, what one asks about is asked about.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl PermissionGate for Gates {
 
         // The arguments that run were checked, or set, by every gate.
         let mut is_seen = vec![false; self.0.len()];
-        for _ in 0..=self.0.len() * MOST_CHANGES {
+        for _ in 0..=self.0.len() * MAX_CHANGES {
             let Some(next) = is_seen.iter().position(|is_seen| !is_seen) else {
                 combined.context = join(contexts);
                 return Ok(combined);

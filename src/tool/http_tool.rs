@@ -30,24 +30,24 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The most bytes read of a reply.
-const LONGEST_REPLY: usize = 4 * 1024 * 1024;
+const MAX_REPLY: usize = 4 * 1024 * 1024;
 
 /// The most JSON values in a reply. As objects of one field they take 35 MB.
 const MAX_VALUES: usize = 50_000;
 
 /// The most bytes of a failed reply that are quoted.
-const LONGEST_QUOTE: usize = 2_000;
+const MAX_QUOTE: usize = 2_000;
 
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// A tool that forwards its calls to a callback address.
 ///
 /// A call is `POST {callback}/tools/{name}` with `{"name", "args"}`; the reply is
 /// `{"result", "error"}`. A `result` that is not a string reaches the model as JSON text.
-/// Within 120 seconds in all there must be a status 200 and a body of at most 4 MiB and 200,000 JSON
-/// values, which a string counts as one of, however long. Redirects are
-/// followed, with the same body, only to the same host and port, or on that host from http to
-/// https.
+/// A call succeeds if a response with status 200 arrives within the [`timeout`](Self::timeout),
+/// redirects included. Its body has at most 4 MiB and 50,000 JSON values; a string counts as one
+/// value, however long it is. Redirects are followed, with the same body, only to the same host and
+/// port, or on that host from http to https.
 ///
 /// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
 /// [`bearer`](Self::bearer) and [`header`](Self::header) and in the address are removed from what
@@ -84,7 +84,7 @@ pub struct HttpTool {
 }
 
 impl HttpTool {
-    /// A tool behind `callback_url`.
+    /// Creates a tool that calls `{callback_url}/tools/{name}`.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl HttpTool {
         self
     }
 
-    /// Its calls never run in parallel with other calls of the turn.
+    /// Prevents calls of the tool from running at the same time as other calls of the turn.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.concurrency = Concurrency::Exclusive;
@@ -183,11 +183,12 @@ impl HttpTool {
 
     /// Sets which addresses may be connected to. Without a policy, all of them.
     ///
-    /// It is for callback addresses that others name, as in a request that registers tools. The address
-    /// is checked here, the addresses its host resolves to at each connection, and redirects before
-    /// they are followed. The system's proxy is not used, because what a proxy connects to cannot be
-    /// checked. A policy that allows nothing more refuses every port but 80 and 443, and addresses with
-    /// a user or password: see [`AddressPolicy::allow_port`] and [`AddressPolicy::allow_host`].
+    /// Use it for callback addresses that come from others, as in a request that registers tools.
+    /// The address is checked now, the addresses that its host resolves to at each connection, and
+    /// the target of a redirect before it is followed. The system's proxy is not used, because it
+    /// connects to addresses that cannot be checked. Unless it allows more, a policy refuses every
+    /// port but 80 and 443 and addresses with a user or password: see [`AddressPolicy::allow_port`]
+    /// and [`AddressPolicy::allow_host`].
     ///
     /// ```
     /// use agentcore::HttpTool;
@@ -215,7 +216,8 @@ impl HttpTool {
         Ok(self)
     }
 
-    /// Sets what resolves host names when there is a [`policy`](Self::policy). The system by default.
+    /// Sets the resolver of host names, which is used only with a [`policy`](Self::policy).
+    /// Defaults to the system's.
     #[must_use]
     pub fn resolver(mut self, resolver: impl Resolver) -> Self {
         self.resolver = Arc::new(resolver);
@@ -226,13 +228,13 @@ impl HttpTool {
     async fn call(&self, args: Value) -> Result<String, String> {
         let body = json!({"name": self.name, "args": args}).to_string();
         let mut url = self.url.clone();
-        for _ in 0..=MOST_REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let request = self.client(&url)?.post(url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
             let outcome = request.send().await;
-            let response = outcome.map_err(|error| self.failed(cause(error)))?;
+            let response = outcome.map_err(|error| self.failed(failure_reason(error)))?;
             match redirect(&url, &response) {
-                Some(next) if http_client::stays(&url, &next) => {
+                Some(next) if http_client::is_same_origin_or_upgrade(&url, &next) => {
                     let checked = self
                         .policy
                         .as_ref()
@@ -252,15 +254,15 @@ impl HttpTool {
             }
         }
 
-        Err(self.failed(format_args!("redirected more than {MOST_REDIRECTS} times")))
+        Err(self.failed(format_args!("redirected more than {MAX_REDIRECTS} times")))
     }
 
     async fn read(&self, response: Response) -> Result<String, String> {
         let status = response.status();
         let max_len = if status == StatusCode::OK {
-            LONGEST_REPLY
+            MAX_REPLY
         } else {
-            LONGEST_QUOTE
+            MAX_QUOTE
         };
 
         let body = read_body(response, max_len).await;
@@ -282,9 +284,7 @@ impl HttpTool {
         }
 
         if is_cut {
-            return Err(self.failed(format_args!(
-                "the reply is longer than {LONGEST_REPLY} bytes"
-            )));
+            return Err(self.failed(format_args!("the reply is longer than {MAX_REPLY} bytes")));
         }
 
         if has_more_values(&bytes, MAX_VALUES) {
@@ -299,7 +299,7 @@ impl HttpTool {
                 .redactor
                 .text(&text)
                 .chars()
-                .take(LONGEST_QUOTE / 4)
+                .take(MAX_QUOTE / 4)
                 .collect();
             self.failed(format_args!(
                 r#"the reply is not {{"result", "error"}} in JSON: {error}: {head}"#
@@ -308,9 +308,9 @@ impl HttpTool {
 
         let mut take = |field| reply.remove(field).unwrap_or_default();
         match take("error") {
-            Value::Null | Value::Bool(false) => Ok(text(take("result"))),
-            Value::String(error) if error.is_empty() => Ok(text(take("result"))),
-            error => Err(self.failed(text(error))),
+            Value::Null | Value::Bool(false) => Ok(value_text(take("result"))),
+            Value::String(error) if error.is_empty() => Ok(value_text(take("result"))),
+            error => Err(self.failed(value_text(error))),
         }
     }
 
@@ -405,8 +405,8 @@ fn endpoint(callback: &str, name: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The cause of a failed request: the refused address, if there is one.
-fn cause(error: reqwest::Error) -> String {
+/// The reason of a failed request: the refused address, if there is one.
+fn failure_reason(error: reqwest::Error) -> String {
     let mut source = error.source();
     while let Some(inner) = source {
         if let Some(refusal) = inner.downcast_ref::<AddressRefused>() {
@@ -419,14 +419,13 @@ fn cause(error: reqwest::Error) -> String {
 
 /// The target of a redirect, if the peer answers the same request elsewhere.
 fn redirect(from: &Url, response: &Response) -> Option<Url> {
-    use StatusCode as S;
-    let elsewhere = [
-        S::MOVED_PERMANENTLY,
-        S::FOUND,
-        S::TEMPORARY_REDIRECT,
-        S::PERMANENT_REDIRECT,
-    ];
-    if !elsewhere.contains(&response.status()) {
+    if !matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    ) {
         return None;
     }
 
@@ -446,8 +445,8 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A string as itself, nothing as nothing, anything else as JSON.
-fn text(value: Value) -> String {
+/// Converts a value to text: a string as it is, `null` to an empty text, anything else to JSON.
+fn value_text(value: Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text,

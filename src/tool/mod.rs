@@ -95,3 +95,4 @@ pub use turn_tools::TurnTools;
 #[cfg(feature = "schema")]
 pub use typed::schema_of;
 pub use view::StateView;
+pub(crate) use view::view_once;

@@ -27,7 +27,7 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// A successful output.
+    /// Creates a successful output.
     pub fn new(content: impl Into<Content>) -> Self {
         Self {
             content: content.into(),
@@ -43,21 +43,21 @@ impl ToolOutput {
         }
     }
 
-    /// The same output with structured data for programs.
+    /// Sets structured data for programs.
     #[must_use]
     pub fn with_details(mut self, details: impl Into<Value>) -> Self {
         self.details = Some(details.into());
         self
     }
 
-    /// The same output with a text for the user.
+    /// Sets a text for the user.
     #[must_use]
     pub fn with_display(mut self, display: impl Into<String>) -> Self {
         self.display = Some(display.into());
         self
     }
 
-    /// The same output, not shown to the user.
+    /// Hides the output from the user.
     #[must_use]
     pub fn silent(mut self) -> Self {
         self.silent = true;
@@ -203,7 +203,7 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// A failure with a text the model reads.
+    /// Creates a failure with a text for the model.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -211,7 +211,7 @@ impl ToolError {
         }
     }
 
-    /// The same failure with data for programs; it becomes the result's `details`.
+    /// Sets data for programs, which becomes the result's `details`.
     #[must_use]
     pub fn with_details(mut self, details: impl Into<Value>) -> Self {
         self.details = Some(details.into());

@@ -12,7 +12,7 @@ use crate::model::ToolDefinition;
 use super::tool::Tool;
 
 /// The longest name every provider takes.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// Tools by name, with marks on the names: which may run without a question, and which are
 /// switched off.
@@ -188,12 +188,12 @@ pub(crate) fn check_tool(tool: &dyn Tool) -> Result<()> {
 /// Checks a tool's name: `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
         return Ok(());
     }
-    let excerpt: String = name.chars().take(LONGEST_NAME + 1).collect();
+    let excerpt: String = name.chars().take(MAX_NAME + 1).collect();
     Err(Error::new(
         ErrorKind::Tool,
-        format!("{excerpt:?} is not a tool name; use 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -"),
+        format!("{excerpt:?} is not a tool name; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
     ))
 }

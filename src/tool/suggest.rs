@@ -4,7 +4,7 @@
 const FEW: usize = 20;
 
 /// The number of edits up to which a name is a typo.
-const MOST_EDITS: usize = 4;
+const MAX_EDITS: usize = 4;
 
 /// Words so common in names that one in common is no hint.
 const USUAL: [&str; 12] = [
@@ -46,7 +46,8 @@ pub(crate) fn near_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
         return Vec::new();
     }
 
-    let (plain_name, wanted_words) = (plain(name), words(name));
+    let plain_name = plain(name);
+    let wanted_words = words(name);
     let mut scored: Vec<(usize, &str)> = names
         .iter()
         .filter(|candidate| candidate.len() <= LONGEST)
@@ -97,11 +98,11 @@ fn words(name: &str) -> Vec<String> {
 /// typo.
 fn typo(a: &[char], b: &[char]) -> Option<usize> {
     let (shorter, longer) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    if shorter.is_empty() || longer.len() - shorter.len() > MOST_EDITS {
+    if shorter.is_empty() || longer.len() - shorter.len() > MAX_EDITS {
         return None;
     }
     let edits = edit_distance(shorter, longer);
-    let is_typo = edits <= longer.len().div_ceil(3).min(MOST_EDITS) && edits < shorter.len();
+    let is_typo = edits <= longer.len().div_ceil(3).min(MAX_EDITS) && edits < shorter.len();
     is_typo.then_some(edits)
 }
 
@@ -124,7 +125,7 @@ fn common_words(a: &[String], b: &[String]) -> Option<usize> {
         shorter.len() == 1 && is_part()
     };
 
-    is_near.then_some(2 * MOST_EDITS + longer.len() - shared_words.len())
+    is_near.then_some(2 * MAX_EDITS + longer.len() - shared_words.len())
 }
 
 /// Returns `true` if the word is long enough to be a hint and is the other, its beginning or its

@@ -79,7 +79,8 @@ impl TurnTools {
     /// Returns `earlier` if it has the very same tools, so that its definitions stay the
     /// same allocation and the providers' encodings of them stay valid.
     pub(crate) fn or_earlier(self, earlier: &Self) -> Self {
-        let (new, old) = (&self.0, &earlier.0);
+        let new = &self.0;
+        let old = &earlier.0;
         let is_same = new.tools.len() == old.tools.len()
             && new.disabled == old.disabled
             && new

@@ -21,6 +21,22 @@ pub struct StateView<'a> {
     files: &'a mut Arc<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
+/// Calls `f` through `lend`, which takes a closure that may be called more than once and calls it
+/// once.
+pub(crate) fn view_once<R>(
+    f: impl FnOnce(StateView<'_>) -> R,
+    lend: impl FnOnce(&mut dyn FnMut(StateView<'_>)),
+) -> R {
+    let mut f = Some(f);
+    let mut output = None;
+    lend(&mut |view| {
+        if let Some(f) = f.take() {
+            output = Some(f(view));
+        }
+    });
+    output.expect("the closure is called once")
+}
+
 impl<'a> StateView<'a> {
     pub(crate) fn new(
         messages: &'a Messages,

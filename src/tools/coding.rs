@@ -185,7 +185,8 @@ async fn call_edit(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
         _ => EditPolicy::Unique,
     };
     let path = args.text(&PATH)?;
-    let (old, new) = (args.text(&["old_string"])?, args.text(&["new_string"])?);
+    let old = args.text(&["old_string"])?;
+    let new = args.text(&["new_string"])?;
     edit::edit(&*backend, path, old, new, policy).await
 }
 

@@ -19,14 +19,16 @@ const MAX_LINES: usize = 20_000;
 pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
     let mut text = format!("--- a/{path}\n+++ b/{path}\n");
     let window = Window::around_change(before, after);
-    let (old, new) = (&before[window.old.clone()], &after[window.new.clone()]);
+    let old = &before[window.old.clone()];
+    let new = &after[window.new.clone()];
     if is_large(old) || is_large(new) {
         text.push_str("(the change spans too many lines to show)\n");
         return text;
     }
 
     let lines_above = count_lines(&before[..window.old.start]);
-    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let old = String::from_utf8_lossy(old);
+    let new = String::from_utf8_lossy(new);
     let diff = TextDiff::configure()
         .timeout(TIME)
         .diff_lines(old.as_ref(), new.as_ref());
@@ -41,7 +43,8 @@ pub(super) fn unified(path: &str, before: &[u8], after: &[u8]) -> String {
             span(hunk.ops(), DiffOp::old_range),
             span(hunk.ops(), DiffOp::new_range),
         );
-        let (old, new) = (range(&old, lines_above), range(&new, lines_above));
+        let old = range(&old, lines_above);
+        let new = range(&new, lines_above);
         let _ = write!(text, "@@ -{old} +{new} @@\n{body}");
     }
 
@@ -58,14 +61,16 @@ struct Window {
 impl Window {
     fn around_change(before: &[u8], after: &[u8]) -> Self {
         let prefix = common_prefix(before, after);
-        let (old_rest, new_rest) = (&before[prefix..], &after[prefix..]);
+        let old_rest = &before[prefix..];
+        let new_rest = &after[prefix..];
         let suffix = common_suffix(old_rest, new_rest);
         let mut start = line_start(before, prefix);
         for _ in 0..CONTEXT {
             start = line_start(before, start.saturating_sub(1));
         }
 
-        let (old_end, new_end) = (before.len() - suffix, after.len() - suffix);
+        let old_end = before.len() - suffix;
+        let new_end = after.len() - suffix;
         let ends_line = |text: &[u8], end: usize| end == start || text[end - 1] == b'\n';
         let is_at_line_end = ends_line(before, old_end) && ends_line(after, new_end);
         let tail = &before[old_end..];
@@ -104,7 +109,8 @@ fn common_suffix(a: &[u8], b: &[u8]) -> usize {
         .take_while(|(a, b)| a == b)
         .map(|(a, _)| a.len())
         .sum();
-    let (a, b) = (&a[..a.len() - equal_len], &b[..b.len() - equal_len]);
+    let a = &a[..a.len() - equal_len];
+    let b = &b[..b.len() - equal_len];
     let remaining = a.iter().rev().zip(b.iter().rev());
     equal_len + remaining.take_while(|(a, b)| a == b).count()
 }
@@ -128,7 +134,8 @@ fn span(ops: &[DiffOp], of: impl Fn(&DiffOp) -> Range<usize>) -> Range<usize> {
 
 /// A range of lines as a hunk's header has it: an empty one is named by the line before it.
 fn range(lines: &Range<usize>, above: usize) -> String {
-    let (start, len) = (lines.start + above, lines.len());
+    let start = lines.start + above;
+    let len = lines.len();
     match len {
         0 => format!("{start},0"),
         1 => format!("{}", start + 1),

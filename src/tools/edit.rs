@@ -13,7 +13,7 @@ use crate::util::{large, text};
 
 use super::diff;
 
-/// The number of line numbers in an error.
+/// The maximum number of line numbers in an error.
 const MAX_LINES_NAMED: usize = 20;
 /// A longer diff is cut in the text the model reads.
 const MAX_DIFF_CHARS: usize = 10_000;
@@ -39,8 +39,8 @@ pub enum EditPolicy {
     All,
 }
 
-/// Replaces `old` by `new`. Bytes outside the places replaced stay as they are; where a file's
-/// lines end with CR LF, a line's end in `old` and `new` means that.
+/// Replaces `old` by `new`. All other bytes stay as they are. In a file whose lines end with CR LF,
+/// a line feed in `old` and `new` matches CR LF.
 pub(super) async fn edit(
     backend: &dyn Backend,
     path: &str,
@@ -59,21 +59,23 @@ pub(super) async fn edit(
     }
 
     let content = backend.read(path).await?;
-    let (file, old, new) = (path.to_owned(), old.to_owned(), new.to_owned());
+    let file = path.to_owned();
+    let old = old.to_owned();
+    let new = new.to_owned();
 
     // Not on the async thread: a large file takes a while.
-    let replaced = blocking(move || Ok(replace(&file, &content, &old, &new, policy))).await??;
-    let old_hash = replaced.before;
+    let edit = blocking(move || Ok(replace(&file, &content, &old, &new, policy))).await??;
     backend
-        .write_if_unchanged(path, old_hash, &replaced.edited)
+        .write_if_unchanged(path, edit.old_hash, &edit.new_content)
         .await?;
-    Ok(replaced.report)
+    Ok(edit.report)
 }
 
-/// The file after the edit, not written yet.
-struct Replaced {
-    before: ContentHash,
-    edited: Vec<u8>,
+/// An edit that is not written yet.
+struct Edit {
+    /// The hash of the content before the edit.
+    old_hash: ContentHash,
+    new_content: Vec<u8>,
     report: ToolOutput,
 }
 
@@ -83,7 +85,7 @@ fn replace(
     old: &str,
     new: &str,
     policy: EditPolicy,
-) -> Result<Replaced, ToolError> {
+) -> Result<Edit, ToolError> {
     let (old, new) = with_line_ends_of(content, old, new);
     let finder = memmem::Finder::new(old.as_bytes());
 
@@ -95,8 +97,8 @@ fn replace(
         (_, EditPolicy::First) => 1,
         (1, EditPolicy::Unique) | (_, EditPolicy::All) => count,
         (_, EditPolicy::Unique) => {
-            let places: Vec<usize> = finder.find_iter(content).take(MAX_LINES_NAMED).collect();
-            return Err(ambiguous(path, content, &places, count));
+            let offsets: Vec<usize> = finder.find_iter(content).take(MAX_LINES_NAMED).collect();
+            return Err(ambiguous(path, content, &offsets, count));
         }
     };
 
@@ -104,7 +106,7 @@ fn replace(
         let text = format!(
             "the text to replace is in {path} at {} places; an edit replaces at most {MAX_REPLACED}; \
              give more of the text, or change the file with a program",
-            counted_as_text(count)
+            count_text(count)
         );
         return Err(ToolError::new(text));
     }
@@ -128,14 +130,14 @@ fn replace(
     }
 
     edited.extend_from_slice(&content[copied_end..]);
-    Ok(Replaced {
-        before: ContentHash::of(content),
+    Ok(Edit {
+        old_hash: ContentHash::of(content),
         report: report(path, content, &edited, replacement_count),
-        edited,
+        new_content: edited,
     })
 }
 
-fn counted_as_text(count: usize) -> String {
+fn count_text(count: usize) -> String {
     match count {
         0..=MAX_COUNTED => count.to_string(),
         _ => format!("more than {MAX_COUNTED}"),
@@ -199,7 +201,7 @@ fn with_line_ends_of<'a>(
 fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
     let mut text = format!("the text to replace was not found in {path}");
     let file_text = String::from_utf8_lossy(content);
-    if let Some(line) = near(&file_text, old) {
+    if let Some(line) = line_of_similar_text(&file_text, old) {
         text.push_str(&format!(
             "; line {line} differs from it only in white space"
         ));
@@ -207,8 +209,8 @@ fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
     ToolError::new(text).with_details(json!({"matches": 0}))
 }
 
-/// The first line at which `old` would be found if white space at the ends of lines did not count.
-fn near(content: &str, old: &str) -> Option<usize> {
+/// The number of the first line where `old` matches if white space around lines is ignored.
+fn line_of_similar_text(content: &str, old: &str) -> Option<usize> {
     if old.trim().is_empty() {
         return None;
     }
@@ -230,13 +232,14 @@ fn near(content: &str, old: &str) -> Option<usize> {
     Some(memchr::memchr_iter(b'\n', &content.as_bytes()[..=place]).count())
 }
 
-/// `places` are the first of `count`.
-fn ambiguous(path: &str, content: &[u8], places: &[usize], count: usize) -> ToolError {
+/// The error for a text that was found `count` times, first at `offsets`.
+fn ambiguous(path: &str, content: &[u8], offsets: &[usize], count: usize) -> ToolError {
     let mut lines = Vec::new();
-    let (mut line, mut offset) = (1, 0);
-    for place in places {
-        line += memchr::memchr_iter(b'\n', &content[offset..*place]).count();
-        offset = *place;
+    let mut line = 1;
+    let mut offset = 0;
+    for next_offset in offsets {
+        line += memchr::memchr_iter(b'\n', &content[offset..*next_offset]).count();
+        offset = *next_offset;
         lines.push(line);
     }
 
@@ -246,7 +249,7 @@ fn ambiguous(path: &str, content: &[u8], places: &[usize], count: usize) -> Tool
     let text = format!(
         "the text to replace was found {} times in {path} (lines {}{suffix}); \
          give more of the text around the place, or replace all",
-        counted_as_text(count),
+        count_text(count),
         line_numbers.join(", ")
     );
     ToolError::new(text).with_details(json!({"matches": count, "lines": lines}))

@@ -145,7 +145,8 @@ pub(super) async fn append(backend: Arc<dyn Backend>, args: Args) -> Result<Tool
 }
 
 fn report(done: &str, path: &str, content: &str) -> ToolOutput {
-    let (bytes, lines) = (content.len(), content.lines().count());
+    let bytes = content.len();
+    let lines = content.lines().count();
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let text = format!(
         "{done}: {path} ({bytes} byte{}, {lines} line{})",

@@ -60,7 +60,8 @@ pub(super) async fn grep(
     let _turn = args.load_turn().await;
     let is_capped = query.limit > MAX_FOUND;
     query.limit = query.limit.min(MAX_FOUND);
-    let (mode, has_context) = (query.mode, query.before.max(query.after) > 0);
+    let mode = query.mode;
+    let has_context = query.before.max(query.after) > 0;
     let filter = query.filter.clone();
     let mut matches = backend.grep(query).await?;
     matches.withheld |= withhold(&mut matches.files, |file| filter.shows(&file.path));

@@ -65,7 +65,8 @@ pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOut
         return Ok(ToolOutput::new(page_text));
     }
 
-    let (path, max_bytes) = (args.text(&PATH)?, args.max_result_bytes());
+    let path = args.text(&PATH)?;
+    let max_bytes = args.max_result_bytes();
     let start = backend.read_range(path, 0, PIECE).await?;
     if start.len() < PIECE {
         let size = start.len() as u64;
@@ -138,7 +139,9 @@ impl Page {
         limit: usize,
     ) -> Result<Self, BoxError> {
         let mut line = Line::default();
-        let (mut number, mut position, mut len) = (1, 0_u64, 0);
+        let mut number = 1;
+        let mut position = 0_u64;
+        let mut len = 0;
         loop {
             let chunk = backend.read_range(path, position, CHUNK).await?;
             if position == 0 && chunk.iter().take(SNIFF).any(|byte| *byte == 0) {

@@ -68,7 +68,8 @@ pub(super) async fn run(
     command.merge_stderr = style.stderr == Stderr::Merged;
     let style = style.on(backend);
     let output = backend.execute(command).await?;
-    let (text, details) = (format_output(&output, style), details(&output));
+    let text = format_output(&output, style);
+    let details = details(&output);
     if output.timed_out {
         let seconds = limit.as_secs_f64();
         let text = format!("Command timed out after {seconds:.1} seconds.\n\n{text}");

@@ -102,7 +102,7 @@ impl Trace {
 }
 
 impl MemoryRecorder {
-    /// An empty recorder.
+    /// Creates an empty recorder.
     pub fn new() -> Self {
         Self::default()
     }

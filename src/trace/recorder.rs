@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct SpanId(u64);
 
 impl SpanId {
-    /// The id of this number.
+    /// Creates an id from its number.
     pub fn new(number: u64) -> Self {
         Self(number)
     }

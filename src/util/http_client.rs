@@ -1,4 +1,4 @@
-//! The HTTP client everything of this crate starts from.
+//! The HTTP client that all requests of this crate are sent with.
 
 use std::error::Error as _;
 use std::fmt::Write as _;
@@ -20,19 +20,27 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_HEADERS: u32 = 64 * 1024;
 
 /// The number of runtimes and kinds for which a client is kept.
-const MOST_KEPT: usize = 64;
+const MAX_CLIENTS: usize = 64;
 
-/// A client, or why there is none.
-pub(crate) type Built = std::result::Result<Client, String>;
+/// A client, or the reason why it could not be built.
+pub(crate) type ClientResult = std::result::Result<Client, String>;
 
-/// Clients of several kinds, for each runtime its own.
+/// Clients of several kinds, one for each kind and runtime.
 ///
-/// A pooled connection is driven by the runtime it was made in. Where that runtime is not driven
-/// itself, because its `block_on` has returned or its thread computes, a request that another
-/// runtime sends over the connection waits until it is. When there are too many clients, the least
-/// recently used is dropped, and its pool with it: the end of a runtime is not reported.
+/// The runtime that opened a pooled connection drives it. If that runtime is blocked or its
+/// `block_on` has returned, a request from another runtime over the same connection would wait. The
+/// end of a runtime is not reported, so the least recently used client is dropped when there are
+/// too many.
 #[derive(Debug)]
-pub(crate) struct Clients<K>(Mutex<Vec<(K, Option<Id>, Client)>>);
+pub(crate) struct Clients<K>(Mutex<Vec<Entry<K>>>);
+
+#[derive(Debug)]
+struct Entry<K> {
+    kind: K,
+    /// The runtime of the client; `None` if it was built outside of a runtime.
+    runtime: Option<Id>,
+    client: Client,
+}
 
 impl<K: PartialEq> Clients<K> {
     pub(crate) const fn new() -> Self {
@@ -40,25 +48,29 @@ impl<K: PartialEq> Clients<K> {
     }
 
     /// The client of this kind for the runtime that asks, built if need be.
-    pub(crate) fn get(&self, kind: K, build: impl FnOnce() -> Built) -> Built {
+    pub(crate) fn get(&self, kind: K, build: impl FnOnce() -> ClientResult) -> ClientResult {
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
         let mut clients = lock(&self.0);
         let position = clients
             .iter()
-            .rposition(|(other, of, _)| *of == runtime && *other == kind);
+            .rposition(|entry| entry.runtime == runtime && entry.kind == kind);
         if let Some(index) = position {
             clients[index..].rotate_left(1);
         } else {
             let client = build()?;
-            if clients.len() == MOST_KEPT {
+            if clients.len() == MAX_CLIENTS {
                 clients.remove(0);
             }
 
-            clients.push((kind, runtime, client));
+            clients.push(Entry {
+                kind,
+                runtime,
+                client,
+            });
         }
 
         match clients.last() {
-            Some((_, _, client)) => Ok(client.clone()),
+            Some(entry) => Ok(entry.client.clone()),
             None => unreachable!("a client was found or pushed"),
         }
     }
@@ -100,9 +112,9 @@ pub(crate) fn describe(error: reqwest::Error) -> String {
     text
 }
 
-/// Returns `true` if a redirect stays in place: the same host and port, or the same host from http
-/// to https, each at its usual port.
-pub(crate) fn stays(from: &Url, to: &Url) -> bool {
+/// Returns `true` if a redirect leads to the same host and port, or to the same host from http to
+/// https, each at its default port.
+pub(crate) fn is_same_origin_or_upgrade(from: &Url, to: &Url) -> bool {
     let port = Url::port_or_known_default;
     let is_upgrade = (from.scheme(), port(from), to.scheme(), port(to))
         == ("http", Some(80), "https", Some(443));

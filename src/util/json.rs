@@ -16,29 +16,31 @@ pub(crate) const MAX_VALUES: usize = 200_000;
 /// The nesting at which `serde_json` gives up.
 const PARSER_DEPTH: usize = 128;
 
-/// Returns `true` if JSON text has more than `most` values.
-pub(crate) fn has_more_values(text: impl AsRef<[u8]>, most: usize) -> bool {
+/// Returns `true` if JSON text has more than `max_values` values.
+pub(crate) fn has_more_values(text: impl AsRef<[u8]>, max_values: usize) -> bool {
     let text = text.as_ref();
     // A value has at least one byte.
-    text.len() > most && count(text, most, usize::MAX) > most
+    text.len() > max_values && count(text, max_values, usize::MAX) > max_values
 }
 
-/// The number of values that a parser makes of JSON text: objects, arrays, strings, numbers and
-/// literals, those inside of others too, but no names of fields. Not more than `most + 1`: the rest
-/// of the text is not read then.
+/// Counts the values that a parser creates from JSON text: objects, arrays, strings, numbers and
+/// literals at any depth, but not the names of fields. Stops at `max_values + 1`.
 ///
-/// Linear, and without allocations. Of text that is not valid, or nested deeper than parsers go, at
-/// least as many are counted as are made before the error.
-pub(crate) fn count_values(text: impl AsRef<[u8]>, most: usize) -> usize {
-    count(text.as_ref(), most, PARSER_DEPTH)
+/// Takes linear time and allocates nothing. If the text is invalid, or nested deeper than parsers
+/// read, the count is at least the number of values created before the error.
+pub(crate) fn count_values(text: impl AsRef<[u8]>, max_values: usize) -> usize {
+    count(text.as_ref(), max_values, PARSER_DEPTH)
 }
 
-/// Ends at nesting deeper than `deepest`.
-fn count(text: &[u8], most: usize, deepest: usize) -> usize {
-    let (mut count, mut depth, mut offset) = (0_usize, 0_usize, 0);
+/// Counts values, up to `max_values + 1` or nesting deeper than `max_depth`.
+fn count(text: &[u8], max_values: usize, max_depth: usize) -> usize {
+    let mut count = 0_usize;
+    let mut depth = 0_usize;
+    let mut offset = 0;
 
     // True if the next scalar is a new value, and if the previous value was a string.
-    let (mut is_new, mut was_string) = (true, false);
+    let mut is_new = true;
+    let mut was_string = false;
     while let Some(&byte) = text.get(offset) {
         offset += 1;
         match byte {
@@ -71,7 +73,7 @@ fn count(text: &[u8], most: usize, deepest: usize) -> usize {
         }
 
         was_string = byte == b'"';
-        if count > most || depth > deepest {
+        if count > max_values || depth > max_depth {
             break;
         }
     }

@@ -44,7 +44,8 @@ pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
         _ => memchr::memmem::find(data, b"\0\0")? + 1,
     };
 
-    let (names, sizes) = (&data[..end], &data[end + 1..]);
+    let names = &data[..end];
+    let sizes = &data[end + 1..];
     let sizes = std::str::from_utf8(sizes).ok()?;
     let mut sizes = sizes.lines().map(|size| size.parse::<u64>().ok());
     let mut entries = Vec::new();

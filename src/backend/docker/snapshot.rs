@@ -134,7 +134,8 @@ impl Backend for Snapshot {
 /// way, a NUL. `None` when it is incomplete.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let offset = memchr::memmem::find(data, b"\0\0")? + 1;
-    let (dirs, files) = (&data[..offset], &data[offset + 1..]);
+    let dirs = &data[..offset];
+    let files = &data[offset + 1..];
     let files = files.strip_suffix(b"\0")?;
     let mut folders: BTreeMap<String, Vec<DirEntry>> = BTreeMap::new();
     for (paths, kind) in [(dirs, EntryKind::Dir), (files, EntryKind::File)] {

@@ -1,4 +1,4 @@
-//! [`LocalBackend`].
+//! The backend for a folder of this machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,11 +33,10 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// # Files
 ///
-/// No path leaves the root: not by `..`, not by an absolute path, not by a symbolic link and not by
-/// one that is put there at the last moment. On Linux the kernel sees to it; a link that leads to
-/// another place beneath the root is followed. FIFOs, sockets and devices are refused without being
-/// waited for. Hard links to files elsewhere look like any file: do not let other users create
-/// them.
+/// No path leaves the root: not by `..`, not by an absolute path and not by a symbolic link, even
+/// one that is created during the call. A link to another place beneath the root is followed.
+/// FIFOs, sockets and devices are refused at once. Hard links to files elsewhere look like any
+/// file: do not let other users create them.
 ///
 /// A write is atomic and durable (see [`Backend::write`]) and keeps the mode of what it replaces.
 /// Writes of this process to one path take turns.
@@ -50,7 +49,7 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 /// process's environment and those set for it. Commands need a tokio runtime with its drivers
 /// enabled, and a clock that is not paused.
 ///
-/// Nothing of a command stays:
+/// All processes of a command are ended with it:
 ///
 /// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then
 ///   `SIGKILL` after two seconds), and at once when the future is dropped.
@@ -58,19 +57,25 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///   process may make a cgroup of version 2 (as root, in a systemd unit with `Delegate=`, in most
 ///   desktop sessions), all of a command is in one, and the kernel ends it at once, however it
 ///   forks; see [`with_cgroups`](Self::with_cgroups).
-/// * Elsewhere, the processes of the machine are searched until nothing is left, for two seconds in
-///   the call and for a minute after it: by the variable `AGENTCORE_COMMAND` in their environment,
-///   their session, their parents, and the pipes of the command that they hold.
-/// * When this process itself is killed, the group is, too, by a watcher in it, and so is the
-///   cgroup, unless a `Sandbox` keeps the watcher from it.
+/// * On Linux without a cgroup, the processes of the machine are searched for those of the command,
+///   for two seconds in the call and for a minute after it: by the variable `AGENTCORE_COMMAND` in
+///   their environment, by their session and parents, and by the pipes of the command that they
+///   hold.
+/// * If this process is killed, a watcher process ends the group, and the cgroup as well unless a
+///   `Sandbox` denies it access.
 ///
-/// The remaining gap: without a cgroup, a process is not recognised that has left all of the above:
-/// an own session, another environment, every inherited file closed, and its parent ended before
-/// the command. A command that runs as root can move out of its cgroup and is then searched for as
-/// well. Processes of another user, started with `sudo` for example, can be ended only by root or
-/// in a cgroup. A command that ends its watcher may outlive this process. On other systems than
-/// Linux only the group is ended. A command that must not be able to do any of this belongs in a
-/// container, such as that of a `DockerBackend`.
+/// # Limits
+///
+/// * On systems other than Linux only the process group is ended.
+/// * Without a cgroup, a process is not found if it has a session and an environment of its own,
+///   has closed every inherited file, and its parent ended before the command.
+/// * A command that runs as root can leave its cgroup; it is then searched for.
+/// * Processes of another user, such as those started with `sudo`, can be ended only by root or in
+///   a cgroup.
+/// * A command that ends its watcher may outlive this process.
+///
+/// A command that must not be able to do any of this belongs in a container, such as that of a
+/// `DockerBackend`.
 ///
 /// Clones share the root and the commands in the background.
 ///
@@ -102,7 +107,7 @@ pub struct LocalBackend {
 }
 
 impl LocalBackend {
-    /// The folder `root`, which must exist.
+    /// Opens the folder `root`, which must exist.
     ///
     /// # Errors
     ///
@@ -191,12 +196,14 @@ impl LocalBackend {
         path: &str,
         work: impl FnOnce(&Root, &str) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (root, path) = (self.root.clone(), path.to_owned());
+        let root = self.root.clone();
+        let path = path.to_owned();
         blocking(move || work(&root, &path)).await
     }
 
     #[cfg(feature = "process")]
-    async fn run(&self, command: &Command) -> Result<Running> {
+    /// Starts a command in the root.
+    async fn start_command(&self, command: &Command) -> Result<Running> {
         shell::start(&self.root, &self.settings, command).await
     }
 }
@@ -252,7 +259,9 @@ impl Backend for LocalBackend {
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         let cancellation = Cancellation::default();
-        let _over = cancellation.guard();
+
+        // Ends the listing when this future is dropped.
+        let _guard = cancellation.guard();
         self.on_root(path, move |root, path| root.list(path, &cancellation))
             .await
     }
@@ -289,12 +298,17 @@ impl Backend for LocalBackend {
     async fn execute(&self, command: Command) -> Result<CommandOutput> {
         let timeout = command.timeout.or(self.settings.limits.timeout);
         let timeout = timeout.unwrap_or(TIMEOUT);
-        Ok(self.run(&command).await?.wait(Some(timeout)).await)
+        Ok(self
+            .start_command(&command)
+            .await?
+            .wait(Some(timeout))
+            .await)
     }
 
     #[cfg(feature = "process")]
     async fn start(&self, command: Command) -> Result<String> {
-        self.jobs.start(self.run(&command).await?, command.timeout)
+        self.jobs
+            .start(self.start_command(&command).await?, command.timeout)
     }
 
     #[cfg(feature = "process")]

@@ -99,7 +99,8 @@ impl Root {
     fn beneath<'a>(&self, path: &'a Path) -> Option<&'a str> {
         let mut names = self.names.iter();
         let suffix = names.find_map(|name| path.strip_prefix(name).ok())?;
-        let (full_path, suffix) = (path.to_str()?, suffix.to_str()?);
+        let full_path = path.to_str()?;
+        let suffix = suffix.to_str()?;
         let offset = full_path.rfind(suffix).filter(|_| !suffix.is_empty());
         Some(offset.map_or("", |offset| &full_path[offset..]))
     }

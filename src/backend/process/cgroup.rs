@@ -49,7 +49,8 @@ impl Cgroup {
         let (mount, root) = MOUNT.as_ref()?;
         let own_cgroup = own(mount, root, &fs::read_to_string("/proc/self/cgroup").ok()?)?;
         CLEANED.call_once(|| remove_leftovers(&own_cgroup));
-        let (process, random_id) = (std::process::id(), fastrand::u64(..));
+        let process = std::process::id();
+        let random_id = fastrand::u64(..);
         match Self::at(own_cgroup.join(format!("{PREFIX}{process}-{random_id:016x}"))) {
             Ok(cgroup) => Some(cgroup),
             Err(error) => {
@@ -145,7 +146,8 @@ fn mount(line: &str) -> Option<(PathBuf, String)> {
         return None;
     }
     let mut fields = mount.split(' ').skip(3);
-    let (root, path) = (fields.next()?, fields.next()?);
+    let root = fields.next()?;
+    let path = fields.next()?;
     // Special characters are escaped in this file; such paths are not supported.
     (!path.contains('\\')).then(|| (PathBuf::from(path), root.to_owned()))
 }

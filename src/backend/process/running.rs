@@ -79,7 +79,7 @@ impl Running {
         }
     }
 
-    /// The same command with another standard output.
+    /// Sets the standard output.
     pub(in super::super) fn with_stdout(mut self, stdout: ChildStdout) -> Self {
         self.stdout = Some(stdout);
         self

@@ -65,7 +65,8 @@ impl Confined {
             return Err(Error::new(ErrorKind::Config, text));
         }
 
-        let (confinement, runtime) = (self.clone(), Handle::current());
+        let confinement = self.clone();
+        let runtime = Handle::current();
         let (sender, outcome) = oneshot::channel();
         let work = move || {
             // The child is registered with the runtime that started it.

@@ -181,7 +181,8 @@ pub(in super::super) async fn grep_through<B: Backend + ?Sized>(
 ) -> Result<GrepMatches> {
     let cancellation = Cancellation::default();
     let _over = cancellation.guard();
-    let (root, token) = (backend.root().to_owned(), cancellation.clone());
+    let root = backend.root().to_owned();
+    let token = cancellation.clone();
     let search = move || Search::grep(&query, &root, &token);
     let mut search = blocking_until(&cancellation, search).await?;
     let base = search.base().to_owned();

@@ -137,7 +137,8 @@ impl Grepper {
             }
         };
 
-        let (overflowed, binary) = (lines.overflowed, lines.binary);
+        let overflowed = lines.overflowed;
+        let binary = lines.binary;
         let text_room = lines.text_room();
         if self.cancellation.is_cancelled() {
             self.found.truncated = true;

@@ -37,7 +37,9 @@ impl fmt::Display for TooLarge {
 /// Checks the size of a pattern.
 pub(super) fn check(pattern: &str) -> Result<(), TooLarge> {
     at_most(pattern.len(), "bytes", MAX_BYTES)?;
-    let (mut braces, mut stars, mut commas) = (0, 0, 0);
+    let mut braces = 0;
+    let mut stars = 0;
+    let mut commas = 0;
     for byte in pattern.bytes() {
         match byte {
             b'{' => braces += 1,

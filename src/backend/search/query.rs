@@ -41,7 +41,7 @@ pub struct GlobQuery {
 }
 
 impl GlobQuery {
-    /// A search of the whole workspace for at most 1,000 files.
+    /// Creates a search of the whole workspace for at most 1,000 files.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -52,28 +52,28 @@ impl GlobQuery {
         }
     }
 
-    /// The same search in one folder.
+    /// Sets the folder to search.
     #[must_use]
     pub fn within(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// The same search, names matched at any depth.
+    /// Matches a pattern without a slash against names at any depth.
     #[must_use]
     pub fn any_depth(mut self) -> Self {
         self.any_depth = true;
         self
     }
 
-    /// The same search with another limit.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The same search among the files that `filter` shows.
+    /// Sets the filter for files that may be found.
     #[must_use]
     pub fn with_filter(mut self, filter: PathFilter) -> Self {
         self.filter = filter;
@@ -141,7 +141,7 @@ pub struct GrepQuery {
 }
 
 impl GrepQuery {
-    /// A search of the whole workspace for at most 1,000 lines.
+    /// Creates a search of the whole workspace for at most 1,000 lines.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self {
             pattern: pattern.into(),
@@ -158,7 +158,7 @@ impl GrepQuery {
         }
     }
 
-    /// The same search in one file or folder.
+    /// Sets the file or folder to search.
     #[must_use]
     pub fn within(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
@@ -172,14 +172,14 @@ impl GrepQuery {
         self
     }
 
-    /// The same search with another limit.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The same search among the files that `filter` shows.
+    /// Sets the filter for files that may be found.
     #[must_use]
     pub fn with_filter(mut self, filter: PathFilter) -> Self {
         self.filter = filter;

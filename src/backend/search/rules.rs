@@ -69,7 +69,8 @@ impl Rules {
     fn add(&mut self, dir: &str, content: &[u8], cancellation: &Cancellation) {
         let root = absolute(dir);
         let mut builder = GitignoreBuilder::new(&root);
-        let (mut lines, mut bytes) = (0, 0);
+        let mut lines = 0;
+        let mut bytes = 0;
         let mut pieces = Vec::new();
         for line in String::from_utf8_lossy(whole_lines(content)).lines() {
             if cancellation.is_cancelled() {

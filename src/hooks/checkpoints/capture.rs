@@ -57,7 +57,8 @@ impl FileCheckpoints {
         session: &str,
         work: impl FnOnce(&Inner, &SessionIndex) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
+        let inner = self.inner.clone();
+        let session = Arc::<str>::from(session);
         blocking(move || {
             inner.with_cached_index(&session, |inner, index| {
                 inner.storage.read(&session, index)?;
@@ -101,8 +102,10 @@ impl FileCheckpoints {
         file: &ResolvedPath,
         after: FileContent,
     ) -> Result<()> {
-        let (inner, id) = (self.inner.clone(), session.clone());
-        let (message, relative) = (position.message, file.relative.clone());
+        let inner = self.inner.clone();
+        let id = session.clone();
+        let message = position.message;
+        let relative = file.relative.clone();
         let lookup = blocking(move || {
             inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
                 // The next record moves the damaged file away and must not depend on it.
@@ -131,7 +134,9 @@ impl FileCheckpoints {
             (Some(prior_state), content)
         };
 
-        let (inner, id, path) = (self.inner.clone(), session.clone(), file.relative.clone());
+        let inner = self.inner.clone();
+        let id = session.clone();
+        let path = file.relative.clone();
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
                 let is_first = index
@@ -166,7 +171,9 @@ impl FileCheckpoints {
             return Ok(false);
         }
         let content = self.fingerprint(&file.path, &[]).await?;
-        let (inner, id, relative) = (self.inner.clone(), session.clone(), file.relative.clone());
+        let inner = self.inner.clone();
+        let id = session.clone();
+        let relative = file.relative.clone();
         blocking(move || {
             inner.with_cached_index(&id, |_, index| Ok(index.wrote(&relative, content)))
         })
@@ -176,7 +183,8 @@ impl FileCheckpoints {
     /// Records an upcoming message, if this separates it from a rewind before it, or if the
     /// messages before it differ from the recorded ones.
     pub(super) async fn record_message(&self, run: &ActiveRun, messages: Messages) -> Result<()> {
-        let (inner, id) = (self.inner.clone(), run.session.clone());
+        let inner = self.inner.clone();
+        let id = run.session.clone();
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
                 inner.storage.read(&id, index)?;
@@ -221,7 +229,8 @@ impl FileCheckpoints {
         }
 
         if metadata.size > self.max_file_size {
-            let (size, max_size) = (metadata.size, self.max_file_size);
+            let size = metadata.size;
+            let max_size = self.max_file_size;
             return reject(format!(
                 "it had {size} bytes, more than the {max_size} that are kept"
             ));

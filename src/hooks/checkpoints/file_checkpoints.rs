@@ -260,7 +260,8 @@ impl FileCheckpoints {
     ///
     /// As [`fork`](Self::fork).
     pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
-        let (from_id, to_id) = (from.to_owned(), to.to_owned());
+        let from_id = from.to_owned();
+        let to_id = to.to_owned();
         self.with_index(from, move |inner, index| {
             let mut bytes = Vec::new();
             for range in index.ranges_before(messages) {
@@ -289,7 +290,8 @@ impl FileCheckpoints {
     ///
     /// When they cannot be removed.
     pub async fn forget(&self, session: &str) -> Result<bool> {
-        let (inner, session) = (self.inner.clone(), Arc::<str>::from(session));
+        let inner = self.inner.clone();
+        let session = Arc::<str>::from(session);
         blocking(move || {
             let shared = inner.index(&session);
             let mut index = lock(&shared);

@@ -173,7 +173,8 @@ impl SessionIndex {
     /// The entries of the current history, each with the last message before it.
     fn current_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut message = usize::MAX;
-        let (mut replacements, mut unchanged_count) = (self.unchanged_prefixes.len(), usize::MAX);
+        let mut replacements = self.unchanged_prefixes.len();
+        let mut unchanged_count = usize::MAX;
         let mut current_entries: Vec<_> = self
             .entries
             .iter()

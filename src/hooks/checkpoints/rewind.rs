@@ -236,7 +236,9 @@ impl FileCheckpoints {
         target: &Target,
         fingerprint: Fingerprint,
     ) -> Result<Vec<u8>> {
-        let (id, offset, len) = (session.clone(), target.content_offset, target.len);
+        let id = session.clone();
+        let offset = target.content_offset;
+        let len = target.len;
         let content = self.with_index(session, move |inner, _| {
             inner.storage.content(&id, offset, len)
         });
@@ -261,7 +263,8 @@ impl FileCheckpoints {
         target_state: TargetState,
         has_content: bool,
     ) -> Result<()> {
-        let (backend, path) = (&self.inner.backend, &file.path);
+        let backend = &self.inner.backend;
+        let path = &file.path;
         let is_private = is_private(&target_state);
         let Some((content, mode)) = target_state else {
             return backend.remove(path).await;

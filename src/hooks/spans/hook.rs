@@ -74,7 +74,7 @@ pub struct TracingHook {
 }
 
 impl TracingHook {
-    /// Spans of calls, without content in the `tracing` spans.
+    /// Creates a hook that records the spans of calls, without content in the `tracing` spans.
     pub fn new() -> Self {
         Self::default()
     }
@@ -137,8 +137,10 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
     };
 
     // The semantic conventions include cached tokens in the input.
-    let (input, output) = (usage.context_tokens(), usage.output_tokens);
-    let (cache_reads, cache_writes) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let input = usage.context_tokens();
+    let output = usage.output_tokens;
+    let cache_reads = usage.cache_read_tokens;
+    let cache_writes = usage.cache_write_tokens;
     note("input_tokens", "gen_ai.usage.input_tokens", input);
     note("output_tokens", "gen_ai.usage.output_tokens", output);
     let field = "gen_ai.usage.cache_read.input_tokens";
@@ -275,7 +277,8 @@ impl Hook for TracingHook {
         }
 
         let entry = open_spans.enter(call.id.clone(), pair.place());
-        let (id, span) = (call.id.clone(), pair.span.clone());
+        let id = call.id.clone();
+        let span = pair.span.clone();
         let result = next.run(call).instrument(span).await;
         drop(entry);
         match &result {

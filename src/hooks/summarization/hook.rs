@@ -83,7 +83,7 @@ pub struct SummarizationHook {
 }
 
 impl SummarizationHook {
-    /// Summaries by the run's own model, with the limits above.
+    /// Creates a hook that summarises with the run's own model and the default limits.
     pub fn new() -> Self {
         Self {
             model: None,
@@ -94,7 +94,8 @@ impl SummarizationHook {
         }
     }
 
-    /// Summaries by another model. Its own profile limits how much it reads at once.
+    /// Sets the model that summarises. Its profile limits how much it reads at once. Defaults to
+    /// the run's model.
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
         self

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::util::http_client::{self, Built, Clients};
+use crate::util::http_client::{self, ClientResult, Clients};
 
 /// How long a connection may take to be made, unless an endpoint says otherwise.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -14,14 +14,14 @@ const POOL_IDLE: Duration = Duration::from_secs(90);
 /// built at its first use, so that the system's certificates are read only by programs that need
 /// them. Each connect timeout has a client of its own, because the timeout belongs to the
 /// connection pool.
-pub(super) fn client(secure: bool, connect_timeout: Duration) -> Built {
+pub(super) fn client(secure: bool, connect_timeout: Duration) -> ClientResult {
     static SHARED: Clients<(bool, Duration)> = Clients::new();
 
     SHARED.get((secure, connect_timeout), || build(secure, connect_timeout))
 }
 
 /// No total timeout, because a healthy stream may take an hour.
-fn build(secure: bool, connect_timeout: Duration) -> Built {
+fn build(secure: bool, connect_timeout: Duration) -> ClientResult {
     http_client::builder(secure)
         .map_err(|error| error.to_string())?
         .connect_timeout(connect_timeout)

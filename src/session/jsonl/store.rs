@@ -57,7 +57,7 @@ use super::folder::Folder;
 pub struct JsonlStore(LogStore<Folder>);
 
 impl JsonlStore {
-    /// The store in this folder, which is created if it does not exist.
+    /// Opens the store in `folder`, which is created if it does not exist.
     ///
     /// # Errors
     ///

@@ -197,7 +197,9 @@ fn one_pass(line: &[u8], with_snapshots: bool) -> Option<Line<'_>> {
 /// Reads the line of a snapshot with its end; `None` if it is anything else.
 pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
     let line = one_pass(checked(line.strip_suffix(b"\n")?)?, true)?;
-    let (seq, token, time) = (line.seq, line.token, line.at);
+    let seq = line.seq;
+    let token = line.token;
+    let time = line.at;
     match line.into_entry() {
         Ok(Some(Entry::Snapshot(session))) => {
             let mut fold = LogFold::of(id, *session);
@@ -300,9 +302,13 @@ impl<'de> Visitor<'de> for OnePass {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Line<'de>, A::Error> {
-        let (mut version, mut seq, mut token, mut time) = (None, None, None, None);
+        let mut version = None;
+        let mut seq = None;
+        let mut token = None;
+        let mut time = None;
         let mut kind: Option<Kind<'de>> = None;
-        let (mut data, mut info) = (None, None);
+        let mut data = None;
+        let mut info = None;
         while let Some(key) = map.next_key()? {
             match key {
                 Key::V if version.is_none() => version = Some(map.next_value::<u32>()?),

@@ -222,7 +222,7 @@ pub struct LogTail {
 }
 
 impl LogTail {
-    /// The end of a log of `size` bytes.
+    /// Creates the end of a log of `size` bytes.
     pub fn new(bytes: impl Into<Vec<u8>>, size: u64) -> Self {
         let bytes = bytes.into();
         Self { bytes, size }

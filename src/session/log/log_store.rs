@@ -97,7 +97,8 @@ impl<L: Log> LogStore<L> {
 
     async fn prune_one(&self, id: &str, older_than: Duration) -> Result<bool> {
         // Read without a lease, so that other runs are not blocked.
-        let (shared, own_id) = (self.0.clone(), id.to_owned());
+        let shared = self.0.clone();
+        let own_id = id.to_owned();
         let is_old = self
             .reading(move |cancellation| shared.is_older(&own_id, older_than, cancellation))
             .await?;
@@ -109,7 +110,8 @@ impl<L: Log> LogStore<L> {
         self.writing(move || {
             // Lists read only the end of a log; before a removal, all of it is read. If it was
             // written meanwhile, it is no longer old and is kept.
-            let (shared, id) = (&user.shared, &*user.id);
+            let shared = &user.shared;
+            let id = &*user.id;
             if !shared.is_older(id, older_than, &Cancellation::default())? {
                 return Ok(false);
             }
@@ -169,7 +171,8 @@ impl<L: Log> LogStore<L> {
 #[async_trait]
 impl<L: Log> SessionStore for LogStore<L> {
     async fn load(&self, id: &str) -> Result<Option<StoredSession>> {
-        let (shared, id) = (self.0.clone(), Arc::<str>::from(id));
+        let shared = self.0.clone();
+        let id = Arc::<str>::from(id);
         if let Some(user) = self.0.join_if_held(&id) {
             let session = blocking(move || Ok(lock(&user.open).as_ref().map(OpenLog::session)));
             if let Some(session) = session.await? {
@@ -214,7 +217,9 @@ impl<L: Log> SessionStore for LogStore<L> {
         let cancellation = Cancellation::default();
         let _cancel_on_drop = cancellation.guard();
         let worker = self.0.join(&user.id);
-        let (shared, slot, id) = (self.0.clone(), user.open.clone(), user.id.clone());
+        let shared = self.0.clone();
+        let slot = user.open.clone();
+        let id = user.id.clone();
         let opening = blocking(move || {
             let _worker = worker;
             let mut slot = lock(&slot);
@@ -249,7 +254,8 @@ impl<L: Log> SessionStore for LogStore<L> {
     }
 
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
-        let (shared, id) = (self.0.clone(), from.to_owned());
+        let shared = self.0.clone();
+        let id = from.to_owned();
         let forked = self.reading(move |cancellation| {
             let read = |fold| shared.read(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
@@ -402,7 +408,8 @@ impl<L: Log> Shared<L> {
 
 /// The info for lists of a log whose last line cannot be read.
 fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
-    let (fold, time) = (&scan.fold, scan.fold.at);
+    let fold = &scan.fold;
+    let time = scan.fold.at;
     if fold.exists() {
         return Ok(Some((fold.info_after(&[], time), time)));
     }

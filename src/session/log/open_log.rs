@@ -19,29 +19,31 @@ use super::snapshot;
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// The newest time that was given out, in milliseconds since the Unix epoch.
-    at: AtomicU64,
+    /// The newest time that was returned, in milliseconds since the Unix epoch.
+    last_time: AtomicU64,
     /// The newest fencing token.
-    token: AtomicU64,
+    last_token: AtomicU64,
 }
 
 impl Clock {
-    /// Returns a time that no other write of this store has, so that lists have an order.
-    fn now(&self, after: u64) -> u64 {
+    /// Returns a time, at least `after`, that no other write of this store has, so that lists have
+    /// an order.
+    fn next_time(&self, after: u64) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
         let next = |last: u64| now.max(last.saturating_add(1));
         let last = self
-            .at
+            .last_time
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
         // A session with a time in the future must not move the times of the others.
         last.map_or(now, next).max(after)
     }
 
-    fn token(&self, after: u64) -> u64 {
+    /// Returns a token greater than `after` and than all that were returned before.
+    fn next_token(&self, after: u64) -> u64 {
         let next = |last: u64| last.max(after).saturating_add(1);
         let last = self
-            .token
+            .last_token
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
         last.map_or(after, next)
     }
@@ -62,20 +64,20 @@ pub(super) struct OpenLog<L: Log> {
     size: u64,
     /// True if the last line has no end.
     needs_newline: bool,
-    /// The size of the log when a snapshot of it failed last.
-    failed_at: u64,
+    /// The size of the log when a snapshot last failed; 0 if none has.
+    failed_snapshot_size: u64,
 }
 
 impl<L: Log> OpenLog<L> {
-    /// Takes the right to write the session. Damage is put aside and noted, so that it is
-    /// reported under this lease and not again.
+    /// Opens the log of a session for writing. Damage is saved in another place and recorded, so
+    /// that it is reported under this lease only.
     ///
-    /// Reading takes a while, during which the session is locked: it ends, and nothing is written,
-    /// soon after it is cancelled.
+    /// The session is locked while its log is read. After `cancellation`, reading ends soon and
+    /// nothing is written.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SessionBusy`] then, and while another writer has the session.
+    /// [`ErrorKind::SessionBusy`] if it is cancelled, or while another writer has the session.
     pub(super) fn new(shared: &Shared<L>, id: &str, cancellation: &Cancellation) -> Result<Self> {
         let mut open_log = Self::open(shared, id, cancellation)?;
         let after = match shared.log.snapshots() {
@@ -125,12 +127,12 @@ impl<L: Log> OpenLog<L> {
         let size = scan.tail.as_ref().map_or(end.size, |_| scan.end);
         let mut open_log = Self {
             writer,
-            token: shared.clock.token(scan.fold.token),
+            token: shared.clock.next_token(scan.fold.token),
             fold: scan.fold,
             damage,
             size,
             needs_newline,
-            failed_at: 0,
+            failed_snapshot_size: 0,
         };
 
         if is_damaged {
@@ -156,7 +158,7 @@ impl<L: Log> OpenLog<L> {
         if entries.is_empty() {
             return Ok(());
         }
-        let at = shared.clock.now(self.fold.at);
+        let at = shared.clock.next_time(self.fold.at);
         self.append(shared, at, entries)?;
         if let Snapshots::OnAppend { after } = shared.log.snapshots() {
             self.write_snapshot(shared, after);
@@ -181,7 +183,7 @@ impl<L: Log> OpenLog<L> {
             return true;
         };
 
-        self.failed_at = size;
+        self.failed_snapshot_size = size;
         tracing::warn!(
             session = &*self.fold.session().state.thread_id,
             "no snapshot of the session was written, so opening it takes longer: {error}"
@@ -192,12 +194,12 @@ impl<L: Log> OpenLog<L> {
     /// Returns `true` if the log has doubled since its newest snapshot, and grown by `after` bytes.
     fn is_snapshot_due(&self, after: u64) -> bool {
         let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
-        let base = offset.saturating_add(len).max(self.failed_at);
+        let base = offset.saturating_add(len).max(self.failed_snapshot_size);
         !self.fold.has_loss() && self.size.saturating_sub(base) >= len.max(after)
     }
 
-    /// Adds to the log, then to what is known of it. If the first entry is a snapshot, its position
-    /// is noted.
+    /// Appends entries to the log, then applies them to the fold. If the first entry is a snapshot,
+    /// its position is recorded.
     fn append(&mut self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<()> {
         let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;

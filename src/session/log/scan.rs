@@ -190,7 +190,8 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     fn new(cancellation: &'a Cancellation, fold: LogFold, id: &'a str) -> Self {
-        let (seq, at) = (fold.seq, fold.at);
+        let seq = fold.seq;
+        let at = fold.at;
         Self {
             cancellation,
             id,
@@ -265,7 +266,8 @@ impl<'a> Scanner<'a> {
 
     /// Reads a line, which is empty if it is too long.
     fn end_line(&mut self, line: &[u8]) -> Result<()> {
-        let (at, next) = (self.line_start, self.line_start + self.line_len);
+        let at = self.line_start;
+        let next = self.line_start + self.line_len;
         (self.line_start, self.line_len) = (next, 0);
         let trimmed_len = if line.is_empty() {
             next - at
@@ -284,7 +286,8 @@ impl<'a> Scanner<'a> {
             self.tail_head.extend(line.iter().take(room));
         }
 
-        let (end, record) = (self.scan.end, strip(line));
+        let end = self.scan.end;
+        let record = strip(line);
         if line.is_empty() {
             self.damaged(at, next - at);
         } else {
@@ -355,7 +358,9 @@ impl<'a> Scanner<'a> {
             return self.note(DamageKind::Stale, at, next - at);
         }
 
-        let (seq, token, time) = (line.seq, line.token, line.at);
+        let seq = line.seq;
+        let token = line.token;
+        let time = line.at;
         let info = line.info.as_ref();
         let (messages, snapshot) = (
             info.map(|info| info.messages),
@@ -423,7 +428,8 @@ impl<'a> Scanner<'a> {
     }
 
     fn note(&mut self, kind: DamageKind, at: usize, len: usize) {
-        let (offset, len) = (at as u64, len as u64);
+        let offset = at as u64;
+        let len = len as u64;
         match self.scan.damage.last_mut() {
             Some(last) if last.kind == kind && last.offset + last.len == offset => last.len += len,
             _ => self.scan.damage.push(Damage::new(kind, offset, len)),

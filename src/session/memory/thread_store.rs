@@ -56,7 +56,7 @@ impl Default for ThreadStore {
 }
 
 impl ThreadStore {
-    /// A store that keeps sessions for an hour after their last access.
+    /// Creates a store that keeps sessions for an hour after their last access.
     pub fn new() -> Self {
         Self::with_ttl(DEFAULT_TTL)
     }

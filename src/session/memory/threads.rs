@@ -304,7 +304,8 @@ impl Entry {
     /// Replaces the session, but for its id.
     pub(super) fn set(&mut self, mut session: StoredSession) {
         session.state.thread_id = self.session.state.thread_id.clone();
-        let (old_messages, now) = (&self.session.state.messages, &session.state.messages);
+        let old_messages = &self.session.state.messages;
+        let now = &session.state.messages;
         let shared_len = match now.shared_prefix(old_messages) {
             shared_len if shared_len == old_messages.len() => shared_len,
             _ => 0,

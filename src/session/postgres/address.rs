@@ -126,7 +126,8 @@ fn is_ambiguous(url: &str) -> bool {
 
 /// Returns `true` if the lists of hosts, addresses and ports match in length.
 fn is_even(config: &Config) -> bool {
-    let (hosts, ips) = (config.get_hosts().len(), config.get_hostaddrs().len());
+    let hosts = config.get_hosts().len();
+    let ips = config.get_hostaddrs().len();
     let ports = config.get_ports().len();
     (hosts == ips || hosts == 0 || ips == 0) && (ports <= 1 || ports == hosts.max(ips))
 }

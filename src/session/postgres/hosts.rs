@@ -40,7 +40,8 @@ pub(super) fn first<T>(
     let start_time = Instant::now();
     let mut failure = None;
     for limit in [timeout / 4, timeout] {
-        let (mut reachable, mut unknown_hosts) = (Vec::new(), Vec::new());
+        let mut reachable = Vec::new();
+        let mut unknown_hosts = Vec::new();
         for place in places {
             match place.configs(base, start_time + limit) {
                 Ok(Some(configs)) => reachable.extend(configs),
@@ -77,7 +78,9 @@ pub(super) fn first<T>(
 
 /// The addresses to try; the lookup of names starts here.
 fn places(base: &Config) -> Vec<Place> {
-    let (hosts, ips, ports) = (base.get_hosts(), base.get_hostaddrs(), base.get_ports());
+    let hosts = base.get_hosts();
+    let ips = base.get_hostaddrs();
+    let ports = base.get_ports();
     let place = |at: usize| {
         let ip = ips.get(at).copied();
         let host = match (hosts.get(at), ip) {

@@ -256,12 +256,14 @@ impl Server for Database {
         end: u64,
         bytes: &[u8],
     ) -> Outcome<bool> {
-        let (number, len) = (signed(lease.number), signed(bytes.len() as u64));
+        let number = signed(lease.number);
+        let len = signed(bytes.len() as u64);
         let rows: Vec<&[u8]> = bytes.chunks(ROW).collect();
         let places = (0..rows.len()).map(|row| signed(end.saturating_add((row * ROW) as u64)));
         let places: Vec<i64> = places.collect();
         let end = signed(end);
-        let (id, owner) = (&*lease.id, &*lease.owner);
+        let id = &*lease.id;
+        let owner = &*lease.owner;
         let mut values = vec![
             text!(&id),
             text!(&owner),
@@ -285,17 +287,17 @@ impl Server for Database {
         Ok(!rows.is_empty())
     }
 
-    fn heal(
+    fn repair(
         &self,
         connection: &mut Connection,
         lease: &LeaseKey,
         end: u64,
         repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
-        let healed = connection
+        let repaired = connection
             .batch(&self.address, &self.sql.begin)
-            .and_then(|()| self.heal_within(connection, lease, end, repair));
-        match healed {
+            .and_then(|()| self.repair_within(connection, lease, end, repair));
+        match repaired {
             Ok(true) => connection.batch(&self.address, "commit").map(|()| true),
             Ok(false) => {
                 connection.batch(&self.address, "rollback")?;
@@ -328,7 +330,7 @@ impl Server for Database {
 }
 
 impl Database {
-    fn heal_within(
+    fn repair_within(
         &self,
         connection: &mut Connection,
         lease: &LeaseKey,
@@ -410,7 +412,8 @@ impl Database {
             return Ok(false);
         };
 
-        let (number, end) = (signed(lease.number), signed(cut_bytes.len() as u64));
+        let number = signed(lease.number);
+        let end = signed(cut_bytes.len() as u64);
         let values = [
             text!(&&*lease.id),
             text!(&&*lease.owner),

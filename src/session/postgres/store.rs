@@ -78,7 +78,8 @@ impl PostgresStore {
     pub fn with_options(url: impl AsRef<str>, options: ServerOptions) -> Result<Self> {
         options.check()?;
         let address = Address::read(url.as_ref())?;
-        let (timeout, lease_time) = (options.timeout, options.lease_time);
+        let timeout = options.timeout;
+        let lease_time = options.lease_time;
         let database = Database::new(address, &options.prefix, timeout, lease_time);
         let max_session_bytes = options.max_session_bytes;
         let log = RemoteLog::new(database, options);

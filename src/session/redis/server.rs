@@ -103,7 +103,8 @@ impl Keys {
         let mut answers = connection
             .ask(&self.address, &[command, wait_command])?
             .into_iter();
-        let (reply, wait_reply) = (answers.next(), answers.next());
+        let reply = answers.next();
+        let wait_reply = answers.next();
         let reply = self.number(&checked(&self.address, reply.unwrap_or_default())?)?;
         match wait_reply {
             Some(Value::ServerError(error)) if is_replica_now(&error) => {
@@ -346,7 +347,8 @@ impl Server for Keys {
     ) -> Outcome<bool> {
         let len = end.saturating_add(bytes.len() as u64);
         if len > MAX_VALUE {
-            let (id, name) = (&lease.id, &self.address.name);
+            let id = &lease.id;
+            let name = &self.address.name;
             let text = format!(
                 "session {id:?} cannot have {len} bytes, for a value of {name} has {MAX_VALUE} at \
                  most; begin another session"
@@ -359,7 +361,7 @@ impl Server for Keys {
         Ok(self.run_durably(connection, command)? == 1)
     }
 
-    fn heal(
+    fn repair(
         &self,
         connection: &mut Connection,
         lease: &LeaseKey,

@@ -136,7 +136,8 @@ impl<S: Server> Log for RemoteLog<S> {
     }
 
     fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<u64> {
-        let (lease, end) = (writer.lease.key(), writer.end);
+        let lease = writer.lease.key();
+        let end = writer.end;
         let outcome = self
             .pool
             .run(|server, connection| server.append(connection, lease, end, bytes));
@@ -188,7 +189,7 @@ impl<S: Server> Log for RemoteLog<S> {
         };
         let is_done = self
             .pool
-            .run(|server, connection| server.heal(connection, lease, writer.end, &repair))?;
+            .run(|server, connection| server.repair(connection, lease, writer.end, &repair))?;
         if !is_done {
             return Err(Error::session_taken_over(&lease.id));
         }

@@ -15,7 +15,7 @@ const MAX_IDLE: Duration = Duration::from_secs(60);
 /// The wait before the first retry; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// The longest wait between two tries.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// A server with a bounded number of connections.
 pub(super) struct Pool<S: Server> {
@@ -87,7 +87,7 @@ impl<S: Server> Pool<S> {
             }
 
             sleep(wait);
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(MAX_WAIT);
         }
 
         unreachable!("max_retry_time ends before the numbers do")
@@ -164,7 +164,8 @@ impl<S: Server> Pool<S> {
             _ => format!("{tries} times"),
         };
 
-        let (name, seconds) = (self.server.name(), after.as_secs_f64());
+        let name = self.server.name();
+        let seconds = after.as_secs_f64();
         Error::new(
             error.kind(),
             format!(

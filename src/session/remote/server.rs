@@ -148,7 +148,7 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     ) -> Outcome<bool>;
 
     /// Repairs a log that ends at `end`; returns `false` as `append` does.
-    fn heal(
+    fn repair(
         &self,
         connection: &mut Self::Connection,
         lease: &LeaseKey,

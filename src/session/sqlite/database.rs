@@ -56,7 +56,8 @@ impl Database {
         let identity = identity(&path)?;
         let make_connection =
             || connect(&path, busy_timeout).map_err(|error| database_error("open", &path, error));
-        let (reader, writer) = (make_connection()?, make_connection()?);
+        let reader = make_connection()?;
+        let writer = make_connection()?;
         if writer.is_readonly(MAIN_DB).unwrap_or(false) {
             return Err(Error::new(
                 ErrorKind::Io,

@@ -196,7 +196,8 @@ impl Log for Database {
 
     /// Others read between the pieces.
     fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
-        let (mut after, mut exists) = (i64::MIN, false);
+        let mut after = i64::MIN;
+        let mut exists = false;
         while let Some((bytes, place)) =
             self.read("read", |connection| next_rows(connection, id, after))?
         {
@@ -234,7 +235,8 @@ fn next_rows(
     let sql = "SELECT at, bytes FROM log WHERE session = ?1 AND at > ?2 ORDER BY at LIMIT ?3";
     let mut rows = connection.prepare(sql)?;
     let mut rows = rows.query((id, after, ROWS))?;
-    let (mut bytes, mut place) = (Vec::new(), None);
+    let mut bytes = Vec::new();
+    let mut place = None;
     while let Some(row) = rows.next()? {
         place = Some(row.get(0)?);
         bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
@@ -247,7 +249,9 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogT
     let mut rows =
         connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at DESC")?;
     let mut rows = rows.query([id])?;
-    let (mut parts, mut end, mut byte_count) = (Vec::new(), 0, 0);
+    let mut parts = Vec::new();
+    let mut end = 0;
+    let mut byte_count = 0;
     let is_all = loop {
         if byte_count >= wanted {
             break false;

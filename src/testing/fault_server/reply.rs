@@ -107,14 +107,14 @@ impl Reply {
         )
     }
 
-    /// The same reply with a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// The same reply with another framing.
+    /// Sets the framing.
     #[must_use]
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = framing;

@@ -9,7 +9,7 @@ use super::validate::Validator;
 use super::value::type_name;
 
 /// The length of invalid JSON that is quoted back to the model.
-const LONGEST_RAW: usize = 1_000;
+const MAX_RAW: usize = 1_000;
 
 /// Checks a call's arguments against a tool's schema.
 ///
@@ -52,7 +52,7 @@ fn not_an_object(call: &ToolCall, schema: &Value) -> String {
     let parsed_args = call.raw_args.as_deref().map(serde_json::from_str::<Value>);
     let actual = match (&call.raw_args, &parsed_args) {
         (Some(raw), Some(Err(error))) => {
-            let head = clip(raw, LONGEST_RAW);
+            let head = clip(raw, MAX_RAW);
             let suffix = match raw.len() - head.len() {
                 0 => String::new(),
                 bytes => format!("... ({bytes} bytes left out)"),

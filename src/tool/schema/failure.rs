@@ -9,14 +9,14 @@ use serde_json::Value;
 pub(super) const MOST: usize = 10;
 
 /// The number of allowed names or values that are listed.
-pub(super) const MOST_NAMED: usize = 20;
+pub(super) const MAX_NAMED: usize = 20;
 
 /// The length to which a value is quoted.
-const LONGEST_QUOTE: usize = 80;
+const MAX_QUOTE: usize = 80;
 
 /// A schema longer than this is cut when it is quoted. The model has the whole of it in the
 /// tool's definition.
-const LONGEST_SCHEMA: usize = 16 * 1024;
+const MAX_SCHEMA: usize = 16 * 1024;
 
 /// The failures of a call's arguments: each place with its cause.
 ///
@@ -100,7 +100,7 @@ impl ArgumentError {
 pub(super) fn follow(schema: &Value) -> String {
     let mut text = String::from("The arguments must be a JSON object that matches this schema: ");
     let schema = schema.to_string();
-    let head = clip(&schema, LONGEST_SCHEMA);
+    let head = clip(&schema, MAX_SCHEMA);
     text.push_str(head);
     if head.len() < schema.len() {
         let _ = write!(text, "... ({} bytes left out)", schema.len() - head.len());
@@ -127,10 +127,10 @@ pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
 pub(super) fn quote(value: &Value) -> String {
     let mut text = String::new();
     push_head(&mut text, value);
-    if text.len() <= LONGEST_QUOTE {
+    if text.len() <= MAX_QUOTE {
         return text;
     }
-    format!("{}...", clip(&text, LONGEST_QUOTE))
+    format!("{}...", clip(&text, MAX_QUOTE))
 }
 
 /// Appends `value` as JSON until there is enough to quote. Each level adds a character first, so
@@ -141,7 +141,7 @@ fn push_head(text: &mut String, value: &Value) {
         Value::Array(items) => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
-                if text.len() > LONGEST_QUOTE {
+                if text.len() > MAX_QUOTE {
                     return;
                 }
 
@@ -154,7 +154,7 @@ fn push_head(text: &mut String, value: &Value) {
         Value::Object(members) => {
             text.push('{');
             for (index, (key, member)) in members.iter().enumerate() {
-                if text.len() > LONGEST_QUOTE {
+                if text.len() > MAX_QUOTE {
                     return;
                 }
 
@@ -172,12 +172,12 @@ fn push_head(text: &mut String, value: &Value) {
 
 fn push_string(text: &mut String, string: &str) {
     // Includes room for a character that the cut may drop.
-    let head = clip(string, LONGEST_QUOTE + 4);
+    let head = clip(string, MAX_QUOTE + 4);
     text.push_str(&Value::from(head).to_string());
 }
 
 pub(super) fn list(values: &[Value]) -> String {
-    let quoted: Vec<String> = values.iter().take(MOST_NAMED).map(quote).collect();
+    let quoted: Vec<String> = values.iter().take(MAX_NAMED).map(quote).collect();
     let suffix = if values.len() > quoted.len() {
         ", ..."
     } else {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-use super::failure::{ArgumentError, Failure, Kind, MOST, MOST_NAMED, list, push_key, quote};
+use super::failure::{ArgumentError, Failure, Kind, MAX_NAMED, MOST, list, push_key, quote};
 use super::reference::resolve;
 use super::value::{compare, first_repeat, is_multiple, is_type, same, size, type_name};
 
@@ -503,7 +503,7 @@ fn unexpected(properties: Option<&Map<String, Value>>) -> String {
         .collect();
     match names.len() {
         0 => String::from("unexpected property; none is known here"),
-        1..=MOST_NAMED => format!("unexpected property; known are {}", names.join(", ")),
+        1..=MAX_NAMED => format!("unexpected property; known are {}", names.join(", ")),
         _ => String::from("unexpected property"),
     }
 }

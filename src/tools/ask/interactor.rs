@@ -50,21 +50,21 @@ impl Choice {
         self
     }
 
-    /// The same question below a header.
+    /// Sets the header above the question.
     #[must_use]
     pub fn with_header(mut self, header: impl Into<String>) -> Self {
         self.header = Some(header.into());
         self
     }
 
-    /// The same question, to which several answers may be picked.
+    /// Sets whether several answers may be selected.
     #[must_use]
     pub fn multiple(mut self, multiple: bool) -> Self {
         self.multiple = multiple;
         self
     }
 
-    /// The same question, to which `what` may be typed instead.
+    /// Allows a typed answer in place of a selection; `what` describes it.
     #[must_use]
     pub fn or_text(mut self, what: impl Into<String>) -> Self {
         self.text = Some(what.into());
@@ -116,7 +116,7 @@ impl ChoiceOption {
         }
     }
 
-    /// The same answer, explained.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();

@@ -111,7 +111,8 @@ fn parameters() -> Value {
 
 async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput, BoxError> {
     let arguments: Arguments = serde_json::from_value(args)?;
-    let (mut lines, mut answers) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut answers = Vec::new();
     for question in arguments.questions {
         let choice = choice(question);
         let selection = interactor.choose(&choice).await.map_err(|error| {

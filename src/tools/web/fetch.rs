@@ -68,9 +68,9 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
 
         let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
         let target = guard.policy.parse(target.as_str()).map_err(make_error)?;
-        if http_client::stays(&url, &target) && followed < limits.redirects {
+        if http_client::is_same_origin_or_upgrade(&url, &target) && followed < limits.redirects {
             url = target;
-        } else if http_client::stays(&url, &target) && limits.redirects > 0 {
+        } else if http_client::is_same_origin_or_upgrade(&url, &target) && limits.redirects > 0 {
             break;
         } else if url.host() == target.host()
             && (url.scheme(), target.scheme()) == ("https", "http")

@@ -55,7 +55,9 @@ pub(super) fn render(document: &Rc<Node>, stop: &Cancellation) -> Rendered {
     };
 
     let bounds = Arc::new(Bounds::new(stop));
-    let (plain_bounds, indented, table) = (bounds.clone(), bounds.clone(), bounds.clone());
+    let plain_bounds = bounds.clone();
+    let indented = bounds.clone();
+    let table = bounds.clone();
     let converter = HtmlToMarkdown::builder()
         .options(options)
         .add_handler(

@@ -43,7 +43,7 @@ pub struct SearchResults {
 }
 
 impl SearchResults {
-    /// Sources without an answer.
+    /// Creates results that consist of sources, without an answer.
     pub fn new(sources: Vec<Source>) -> Self {
         Self {
             answer: None,
@@ -51,7 +51,7 @@ impl SearchResults {
         }
     }
 
-    /// The same results with an answer.
+    /// Sets the answer.
     #[must_use]
     pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
         self.answer = Some(answer.into());
@@ -72,7 +72,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// A page.
+    /// Creates a source from a page.
     pub fn new(
         title: impl Into<String>,
         url: impl Into<String>,
@@ -193,7 +193,8 @@ fn format_results(results: &SearchResults) -> String {
 
     out.push_str("Sources:\n");
     for page in &results.sources {
-        let (title, url) = (line(&page.title), line(&page.url));
+        let title = line(&page.title);
+        let url = line(&page.url);
         let title = if title.is_empty() { &url } else { &title };
         let _ = write!(out, "- [{title}]({url})\n  {}\n\n", line(&page.snippet));
     }

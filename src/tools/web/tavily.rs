@@ -49,7 +49,7 @@ pub struct Tavily {
 }
 
 impl Tavily {
-    /// The service, with this key.
+    /// Creates a client of the service.
     pub fn new(key: impl Into<Secret>) -> Self {
         let key = key.into();
         Self {

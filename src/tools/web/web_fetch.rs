@@ -1,4 +1,4 @@
-//! `web_fetch`.
+//! The tool that fetches a page.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -30,9 +30,9 @@ const MAX_CHARS: usize = 50_000;
 /// The length to which an error page is quoted, in characters.
 const MAX_QUOTE: usize = 1_000;
 
-/// Two pages are converted at once, in all calls of the program together: each takes up to 30 MB. The
-/// others wait, as part of their time.
-static CONVERTING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
+/// The permits for conversions, for all calls of the process: each conversion takes up to 30 MB. A
+/// call that waits for one does so within its time limit.
+static CONVERSIONS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
 /// `web_fetch`: a page of the internet as text, HTML as Markdown.
 ///
@@ -78,7 +78,7 @@ pub struct WebFetch {
 }
 
 impl WebFetch {
-    /// The tool for the public internet.
+    /// Creates a tool that fetches pages of the public internet.
     pub fn new() -> Self {
         let parameters = json!({
             "type": "object",
@@ -237,6 +237,7 @@ impl fmt::Debug for WebFetch {
     }
 }
 
+/// The text of a page, converted or raw.
 struct PageText {
     text: String,
     title: Option<String>,
@@ -244,22 +245,11 @@ struct PageText {
 }
 
 async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
-    let (url, status) = (page.url.clone(), page.status);
-    let (content_type, bytes) = (page.content_type.clone(), page.body.len());
-    let raw = input.raw == Some(true);
-    let permit = CONVERTING.clone().acquire_owned().await;
-    let permit = permit.map_err(|error| error.to_string())?;
-    let work = move |stop: &Cancellation| {
-        let page_text = page_text(&page, raw, stop);
-
-        // Released by the thread, because an abandoned call does not wait for it.
-        drop(permit);
-        page_text
-    };
-
-    let page_text = on_own_thread(work).await;
-    let page_text = page_text.map_err(|error| format!("{url}: {error}"))?;
-    let page_text = page_text.ok_or_else(|| format!("{url} cannot be converted"))?;
+    let url = page.url.clone();
+    let status = page.status;
+    let content_type = page.content_type.clone();
+    let bytes = page.body.len();
+    let page_text = convert(page, input.raw == Some(true)).await?;
     if !status.is_success() {
         let quote = text::truncate(&page_text.text, MAX_QUOTE);
         return Err(format!("{url} returned {status}: {quote}"));
@@ -301,6 +291,25 @@ async fn render_page(page: Page, input: &Input) -> Result<ToolOutput, String> {
     });
 
     Ok(ToolOutput::new(out).with_details(details))
+}
+
+/// Converts a page on a thread of its own, when fewer than two others are being converted.
+async fn convert(page: Page, raw: bool) -> Result<PageText, String> {
+    let url = page.url.clone();
+    let permit = CONVERSIONS.clone().acquire_owned().await;
+    let permit = permit.map_err(|error| error.to_string())?;
+    let conversion = on_own_thread(move |stop: &Cancellation| {
+        let page_text = page_text(&page, raw, stop);
+
+        // Released by the thread, because an abandoned call does not wait for it.
+        drop(permit);
+        page_text
+    });
+
+    let page_text = conversion
+        .await
+        .map_err(|error| format!("{url}: {error}"))?;
+    page_text.ok_or_else(|| format!("{url} cannot be converted"))
 }
 
 fn page_text(page: &Page, raw: bool, stop: &Cancellation) -> PageText {

@@ -199,7 +199,8 @@ pub(super) fn replaced(text: &str, places: Vec<Range<usize>>) -> Option<String> 
     let mut out = String::with_capacity(text.len());
     let mut copied_end = 0;
     for place in merged(places) {
-        let (mut start, mut end) = (place.start, place.end);
+        let mut start = place.start;
+        let mut end = place.end;
         while !text.is_char_boundary(start) {
             start -= 1;
         }

@@ -82,7 +82,8 @@ pub(super) fn environment(id: i32, needle: &[u8]) -> Environment {
     };
 
     let mut buffer = vec![0; 16 * 1024 + needle.len()];
-    let (mut carried_len, mut total) = (0, 0);
+    let mut carried_len = 0;
+    let mut total = 0;
     while total < MAX_ENVIRONMENT {
         let count = match file.read(&mut buffer[carried_len..]) {
             Ok(0) => break,

@@ -79,7 +79,8 @@ impl Sweep {
     /// Stops and kills until a complete scan finds nothing; returns `false` when the deadline was
     /// reached first. All that was recognised is killed in either case.
     pub(super) fn end(&mut self, deadline: Instant) -> bool {
-        let (mut empty_scans, mut pause) = (0, PAUSE);
+        let mut empty_scans = 0;
+        let mut pause = PAUSE;
         let mut scan = self.resume_scan();
         loop {
             empty_scans = if scan.new == 0 { empty_scans + 1 } else { 0 };
@@ -188,7 +189,8 @@ impl Sweep {
 
     /// Returns how many of the ids are strays that were not known.
     fn recognise(&mut self, ids: &[i32], is_stopping: bool) -> usize {
-        let (mut unknown_processes, mut unclear_processes) = (Vec::new(), Vec::new());
+        let mut unknown_processes = Vec::new();
+        let mut unclear_processes = Vec::new();
         let mut new = 0;
         for id in ids {
             let Some(process) = proc::read(*id) else {
