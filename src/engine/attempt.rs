@@ -10,8 +10,9 @@ use crate::model::{
     Model, ModelEvent, ModelRequest, ModelResponse, ResponseFold, ResponseHead, ResponseMeter,
     Taps, truncated_stream,
 };
-use crate::run::{PoolShare, Reservation, RunContext};
+use crate::run::{Reservation, RunContext};
 use crate::util::Pace;
+use crate::util::byte_pool::PoolShare;
 use crate::util::json_size::{escaped_len, escaped_prefix};
 use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
@@ -224,7 +225,9 @@ async fn stream(
     // An interrupt of this attempt must not keep the answer of an earlier one.
     record.cx.discard_partial();
     let mut taps = record.request.start_taps();
-    let events = record.model.stream(record.request.clone()).await?;
+    let buffers = record.cx.shared().tree.event_buffers.clone();
+    let request = record.request.clone().with_event_buffers(buffers);
+    let events = record.model.stream(request).await?;
     let mut events = DropContained::new(redacting(events), "a model's stream");
     let mut pace = Pace::default();
     let mut bytes = 0;

@@ -5,7 +5,7 @@ use crate::message::{
     Message, Messages, Part, ToolCall, ToolResult, message_size, parts_size, result_size,
 };
 use crate::model::ModelResponse;
-use crate::run::{HistoryPool, PoolShare};
+use crate::util::byte_pool::{BytePool, PoolShare};
 
 use super::config::Limits;
 use super::result_limits::{MIN_RESULT_BYTES, limit_result};
@@ -47,7 +47,7 @@ impl HistorySize {
     /// The size of a loaded history, of which a summary covers this many messages.
     pub(super) fn new(
         limits: &Limits,
-        pool: &HistoryPool,
+        pool: &BytePool,
         messages: &Messages,
         covered: usize,
     ) -> Self {
@@ -191,7 +191,7 @@ const WITH_ANSWER: &str = "with this answer, the history of the session would ha
 /// # Errors
 ///
 /// [`ErrorKind::ResponseTooLarge`].
-pub(super) fn check_pool(pool: &HistoryPool, bytes: usize) -> Result<()> {
+pub(super) fn check_pool(pool: &BytePool, bytes: usize) -> Result<()> {
     let total = pool.used().saturating_add(bytes);
     if total <= pool.max_bytes() {
         return Ok(());

@@ -12,9 +12,10 @@ use tokio::task::yield_now;
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, ToolResult};
-use crate::run::{ExitReason, PoolShare};
+use crate::run::ExitReason;
 use crate::session::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
+use crate::util::byte_pool::PoolShare;
 use crate::util::{Pace, panic};
 
 use super::active_run::ActiveRun;

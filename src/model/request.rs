@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Messages, TokenCounter};
 use crate::usage::total;
+use crate::util::byte_pool::BytePool;
 
 use super::event::ModelEvent;
 use super::limits::ResponseLimits;
@@ -80,6 +81,8 @@ pub struct ModelRequest {
     /// The limits on the size of the answer; `None` means the agent's.
     limits: Option<ResponseLimits>,
     provider_cache: ProviderCache,
+    /// The memory for events that have not arrived whole, which the runs of a tree share.
+    event_buffers: Option<BytePool>,
 }
 
 impl ModelRequest {
@@ -198,6 +201,15 @@ impl ModelRequest {
     /// Sets the limits on the answer unless the request has its own.
     pub(crate) fn or_response_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits.get_or_insert(limits);
+        self
+    }
+
+    pub(crate) fn event_buffers(&self) -> Option<&BytePool> {
+        self.event_buffers.as_ref()
+    }
+
+    pub(crate) fn with_event_buffers(mut self, buffers: BytePool) -> Self {
+        self.event_buffers = Some(buffers);
         self
     }
 

@@ -13,6 +13,7 @@ use tokio::time::Sleep;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits, Used, check_call};
+use crate::util::byte_pool::{BytePool, PoolShare};
 
 use super::http::{ByteStream, Secrets};
 use super::json::acceptable;
@@ -140,18 +141,30 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
 }
 
 /// The form in which events are given out, and the limits on them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// Whether neighbouring pieces of text that arrived together may become one event.
     pub(crate) join: bool,
     pub(crate) limits: ResponseLimits,
+    /// The memory for frames that have not arrived whole.
+    buffers: Option<BytePool>,
 }
 
 impl Wanted {
+    #[cfg(test)]
+    pub(super) fn new(join: bool, limits: ResponseLimits, buffers: Option<BytePool>) -> Self {
+        Self {
+            join,
+            limits,
+            buffers,
+        }
+    }
+
     pub(crate) fn of(request: &ModelRequest) -> Self {
         Self {
             join: !request.wants_events(),
             limits: request.response_limits(),
+            buffers: request.event_buffers().cloned(),
         }
     }
 }
@@ -211,6 +224,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
         drain: None,
         drained: 0,
         secrets,
+        share: wanted.buffers.map(|buffers| buffers.share()),
     })
 }
 
@@ -232,6 +246,8 @@ struct Decoding<D> {
     drain: Option<Pin<Box<Sleep>>>,
     drained: usize,
     secrets: Secrets,
+    /// The memory of a frame that has not arrived whole.
+    share: Option<PoolShare>,
 }
 
 enum Frames {
@@ -240,6 +256,17 @@ enum Frames {
     Sse(SseDecoder),
     Lines(LineDecoder),
     Document(Vec<u8>),
+}
+
+impl Frames {
+    /// The bytes of the frame that has not arrived whole, or is being read.
+    fn unfinished_len(&self) -> usize {
+        match self {
+            Self::Unknown(bytes) | Self::Document(bytes) => bytes.len(),
+            Self::Sse(sse) => sse.unfinished_len(),
+            Self::Lines(lines) => lines.unfinished_len(),
+        }
+    }
 }
 
 impl<D: Decoder> Stream for Decoding<D> {
@@ -295,7 +322,7 @@ impl<D: Decoder> Stream for Decoding<D> {
                 }
             };
 
-            if let Err(error) = step {
+            if let Err(error) = step.and_then(|()| this.count_unfinished()) {
                 this.body = None;
                 this.failure = Some(error);
             }
@@ -321,6 +348,32 @@ impl<D: Decoder> Decoding<D> {
         }
 
         Poll::Ready(())
+    }
+
+    /// Counts the frame that has not arrived whole.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`] if those of all answers that share the memory do not fit.
+    fn count_unfinished(&mut self) -> Result<()> {
+        let Some(share) = &mut self.share else {
+            return Ok(());
+        };
+
+        share.set(self.frames.unfinished_len());
+        let pool = share.pool();
+        if pool.room() > 0 {
+            return Ok(());
+        }
+
+        Err(Error::new(
+            ErrorKind::ResponseTooLarge,
+            format!(
+                "this answer and those that other runs within the same run receive have more than \
+                 {} bytes together in events that have not arrived whole; run fewer at once",
+                pool.max_bytes()
+            ),
+        ))
     }
 
     fn chunk(&mut self, chunk: Bytes) -> Result<()> {

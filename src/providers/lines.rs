@@ -15,6 +15,11 @@ pub(crate) struct LineDecoder {
 }
 
 impl LineDecoder {
+    /// The bytes of the line that has not arrived whole.
+    pub(crate) fn unfinished_len(&self) -> usize {
+        self.buffer.rest().len()
+    }
+
     pub(crate) fn feed(&mut self, chunk: Bytes) {
         self.buffer.feed(chunk);
     }

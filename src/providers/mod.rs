@@ -16,6 +16,8 @@ mod buffer;
 mod calls;
 mod chat;
 mod decode;
+#[cfg(all(test, feature = "http"))]
+mod decode_tests;
 mod encode;
 pub(crate) mod env;
 mod fallback;

@@ -57,6 +57,11 @@ pub struct SseDecoder {
 }
 
 impl SseDecoder {
+    /// The bytes of the event that has not arrived whole.
+    pub(crate) fn unfinished_len(&self) -> usize {
+        self.buffer.rest().len()
+    }
+
     /// A decoder at the beginning of a stream.
     pub fn new() -> Self {
         Self::default()

@@ -1,14 +1,18 @@
 //! The limits of a run and of the runs within its calls together.
 
 use crate::tool::LoadTurns;
+use crate::util::byte_pool::BytePool;
 
-use super::history_pool::HistoryPool;
+/// The largest event has 16 MiB; an answer that is one document, 32 MiB.
+const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 
 /// The limits that a run shares with the runs within its calls. Clones share them.
 #[derive(Clone)]
 pub(crate) struct TreeLimits {
     pub(crate) loads: LoadTurns,
-    pub(crate) histories: HistoryPool,
+    pub(crate) histories: BytePool,
+    /// For the events of models that have not arrived whole.
+    pub(crate) event_buffers: BytePool,
 }
 
 impl TreeLimits {
@@ -16,7 +20,8 @@ impl TreeLimits {
     pub(crate) fn new(max_history_bytes: usize) -> Self {
         Self {
             loads: LoadTurns::default(),
-            histories: HistoryPool::new(max_history_bytes),
+            histories: BytePool::new(max_history_bytes),
+            event_buffers: BytePool::new(MAX_EVENT_BYTES),
         }
     }
 }

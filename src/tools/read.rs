@@ -20,6 +20,8 @@ const MAX_LINE_CHARS: usize = 2_000;
 const MAX_SHOWN: usize = 256 * 1024;
 /// The number of bytes of a file that are searched for lines.
 const MAX_SCAN: u64 = 256 * 1024 * 1024;
+/// The bytes of a line beside its text: its number, a tab and the line end.
+const LINE_OVERHEAD: usize = 8;
 const CHUNK: usize = 256 * 1024;
 /// A file with a NUL byte near its start is binary.
 const SNIFF: usize = 8 * 1024;
@@ -192,11 +194,11 @@ impl Page {
         }
     }
 
-    /// Adds a line; how many bytes of it are shown.
+    /// Adds a line and returns the bytes that it takes in the output.
     fn add(&mut self, line: &Line) -> usize {
         let line = line.render();
         self.is_lossy |= line.is_lossy;
-        let len = line.text.len();
+        let len = line.text.len() + LINE_OVERHEAD;
         self.lines.push(line.text);
         len
     }

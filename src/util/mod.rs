@@ -1,6 +1,7 @@
 //! Small things every layer needs.
 
 pub(crate) mod blocking;
+pub(crate) mod byte_pool;
 mod cancel;
 #[cfg(unix)]
 pub(crate) mod folder;

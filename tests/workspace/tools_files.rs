@@ -491,3 +491,20 @@ async fn file_beyond_the_limit_of_results_is_cut_as_any_result() {
         assert_eq!(read_in_a_run(&bytes, 1_500).await, expected);
     }
 }
+
+#[tokio::test]
+async fn empty_lines_count_toward_the_limits() {
+    let backend = MemoryBackend::new();
+    backend.write("a", &b"\n".repeat(1_000_000)).await.unwrap();
+    let args = json!({"path": "a", "offset": 1, "limit": 100_000_000});
+    let read = wick::read_file(backend);
+    let output = read.execute(ToolContext::detached(), args).await.unwrap();
+    let text = output.content.text();
+    let lines = text.matches('\n').count();
+    assert_eq!(lines, 256 * 1024 / 8);
+    assert!(
+        text.ends_with("continue with offset 32769)"),
+        "{}",
+        &text[text.len() - 80..]
+    );
+}

@@ -27,7 +27,7 @@ const MAX_REGEX: usize = 10 * 1024 * 1024;
 /// The memory in which a search stores the states it has been in.
 const MAX_STATES: usize = 8 * 1024 * 1024;
 
-/// The most bytes of lines that are found, cut lines as they are shown.
+/// The most bytes of lines that are found, cut lines as they are shown, and 64 bytes for each line.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 
 /// A [`GrepQuery`] made ready.

@@ -11,6 +11,9 @@ use super::query::{GrepFile, GrepLine, GrepMode};
 /// A longer line is cut.
 const MAX_LINE_CHARS: usize = 2_000;
 
+/// About the memory of a line without its text, which counts as bytes of text: lines may be empty.
+const LINE_OVERHEAD: usize = 64;
+
 /// The lines of one file.
 pub(super) struct Lines<'a> {
     file: &'a mut GrepFile,
@@ -48,7 +51,7 @@ impl<'a> Lines<'a> {
 
     fn push(&mut self, number: u64, line: &[u8], is_match: bool) -> bool {
         let text = line_text(line);
-        let room = self.text_room.checked_sub(text.len());
+        let room = self.text_room.checked_sub(text.len() + LINE_OVERHEAD);
         let Some(text_room) = room.filter(|_| self.file.lines.len() < self.room) else {
             self.overflowed = true;
             return false;

@@ -1,12 +1,11 @@
-//! The memory that histories share.
+//! Memory that is shared.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory that the histories of a run and of the runs within its calls may take together,
-/// with their answers and results in progress. Clones share it.
+/// A number of bytes that several holders may use together. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct HistoryPool(Arc<Pool>);
+pub(crate) struct BytePool(Arc<Pool>);
 
 #[derive(Debug)]
 struct Pool {
@@ -17,11 +16,11 @@ struct Pool {
 /// A part of a pool that is in use, which is returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct PoolShare {
-    pool: HistoryPool,
+    pool: BytePool,
     bytes: usize,
 }
 
-impl HistoryPool {
+impl BytePool {
     pub(crate) fn new(max_bytes: usize) -> Self {
         let used = AtomicUsize::new(0);
         Self(Arc::new(Pool { used, max_bytes }))
@@ -50,7 +49,7 @@ impl HistoryPool {
 }
 
 impl PoolShare {
-    pub(crate) fn pool(&self) -> &HistoryPool {
+    pub(crate) fn pool(&self) -> &BytePool {
         &self.pool
     }
 
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn shares_are_counted_together_until_they_are_dropped() {
-        let pool = HistoryPool::new(100);
+        let pool = BytePool::new(100);
         let (mut first, mut second) = (pool.share(), pool.clone().share());
         first.set(60);
         second.set(30);
