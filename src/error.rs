@@ -227,13 +227,6 @@ impl Error {
         self
     }
 
-    /// Sets the kind.
-    #[must_use]
-    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
-        self.inner.kind = kind;
-        self
-    }
-
     /// The class of the error.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind

@@ -66,7 +66,7 @@ impl Usage {
     }
 
     /// Returns `true` if the provider reported nothing.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 }

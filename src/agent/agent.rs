@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::engine::Config;
 use crate::error::Result;
-use crate::hook::{Hook, Phases};
+use crate::hook::Hook;
 use crate::message::Messages;
 use crate::model::Model;
 use crate::run::{Run, RunHandle};
@@ -170,13 +170,6 @@ impl Agent {
     /// Its hooks, outermost first.
     pub fn hooks(&self) -> &[Arc<dyn Hook>] {
         &self.config().hooks.all
-    }
-
-    /// Returns `true` if any hook takes part in `phases`.
-    pub fn uses(&self, phases: Phases) -> bool {
-        self.hooks()
-            .iter()
-            .any(|hook| hook.phases().contains(phases))
     }
 
     /// Returns a description of the agent: its name, model, tools and hooks.

@@ -217,7 +217,8 @@ impl Captured {
     }
 
     /// Returns `true` if the kept part is UTF-8; a character cut by the gap does not count.
-    pub fn is_utf8(&self) -> bool {
+    #[cfg(feature = "tools")]
+    pub(crate) fn is_utf8(&self) -> bool {
         match self.whole() {
             Some(bytes) => std::str::from_utf8(&bytes).is_ok(),
             None => {

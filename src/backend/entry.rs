@@ -67,7 +67,7 @@ pub enum EntryKind {
 
 impl EntryKind {
     /// `file`, `dir`, `symlink` or `other`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::File => "file",
             Self::Dir => "dir",
@@ -175,7 +175,8 @@ impl ContentHash {
     }
 
     /// The size of the content in bytes.
-    pub fn size(&self) -> u64 {
+    #[cfg(all(feature = "fs", unix))]
+    pub(crate) fn size(&self) -> u64 {
         self.len
     }
 }

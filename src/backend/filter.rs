@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// assert!(both.shows("src/lib.rs"));
 /// assert!(!both.shows("secrets/key.rs") && !both.shows("a.txt"));
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct PathFilter(Option<Arc<Shows>>);
 
 type Shows = dyn Fn(&str) -> bool + Send + Sync;
@@ -37,7 +37,7 @@ impl PathFilter {
     }
 
     /// Returns `true` if there is nothing to omit.
-    pub fn is_all(&self) -> bool {
+    pub(crate) fn is_all(&self) -> bool {
         self.0.is_none()
     }
 
@@ -50,18 +50,6 @@ impl PathFilter {
         }
     }
 }
-
-impl PartialEq for PathFilter {
-    /// Returns `true` if both are the same closure.
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
-            (one, two) => one.is_none() && two.is_none(),
-        }
-    }
-}
-
-impl Eq for PathFilter {}
 
 impl fmt::Debug for PathFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,6 +20,7 @@ pub trait Step: sealed::Sealed + Sized + Send + 'static {
     /// The result of the step.
     type Output: Send + 'static;
     /// The phase that wraps it.
+    #[doc(hidden)]
     const PHASE: Phases;
 
     #[doc(hidden)]

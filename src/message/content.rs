@@ -35,7 +35,7 @@ impl Content {
     }
 
     /// The number of bytes of text.
-    pub fn text_len(&self) -> usize {
+    pub(crate) fn text_len(&self) -> usize {
         self.0.iter().filter_map(Part::as_text).map(str::len).sum()
     }
 
@@ -126,11 +126,6 @@ impl Content {
         }
 
         total_omitted
-    }
-
-    /// The parts themselves.
-    pub fn into_parts(self) -> Vec<Part> {
-        self.0
     }
 }
 

@@ -86,7 +86,7 @@ impl ResponseFold {
     }
 
     /// Returns `true` once `Stop` was received.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped
     }
 

@@ -56,13 +56,6 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the longest wait before the first retry.
-    #[must_use]
-    pub fn with_base(mut self, wait: Duration) -> Self {
-        self.base = wait;
-        self
-    }
-
     /// Sets the longest wait between two tries.
     #[must_use]
     pub fn with_max_wait(mut self, wait: Duration) -> Self {

@@ -104,7 +104,7 @@ impl SystemPrompt {
     }
 
     /// The sections of one kind, in order.
-    pub fn of(&self, stability: Stability) -> impl Iterator<Item = &Section> {
+    fn of(&self, stability: Stability) -> impl Iterator<Item = &Section> {
         self.0
             .iter()
             .filter(move |section| section.stability == stability)
@@ -121,7 +121,8 @@ impl SystemPrompt {
     }
 
     /// Returns `true` if both are the same object, so that nothing needs to be compared.
-    pub fn ptr_eq(&self, other: &Self) -> bool {
+    #[cfg(feature = "http")]
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }

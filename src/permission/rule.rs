@@ -15,7 +15,7 @@ use super::url::UrlPattern;
 
 /// The effect of a rule on a call it matches, and the decision of all rules about a call; from the
 /// least to the most strict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behavior {
     /// The call may run.
@@ -28,7 +28,7 @@ pub enum Behavior {
 
 impl Behavior {
     /// The behaviour's name in a rule's text.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",

@@ -165,7 +165,7 @@ impl Budget {
     }
 
     /// The amount spent in USD, children included; `None` when a price was unknown.
-    pub fn spent_usd(&self) -> Option<f64> {
+    pub(crate) fn spent_usd(&self) -> Option<f64> {
         let amounts = lock(&self.0.amounts);
         (!amounts.unpriced).then_some(amounts.usd)
     }

@@ -72,7 +72,7 @@ impl ExitReason {
     }
 
     /// The `subtype` of the result message.
-    pub fn subtype(self) -> ResultSubtype {
+    pub(crate) fn subtype(self) -> ResultSubtype {
         match self {
             Self::EndTurn
             | Self::StopSequence
@@ -93,7 +93,7 @@ impl ExitReason {
     /// The `terminal_reason` of the result message. The wire has no words for a refusal and a loop
     /// of equal calls; both stand as `model_error`. A run that was stopped while tools were running
     /// has `aborted_tools`.
-    pub fn terminal_reason(self) -> &'static str {
+    pub(crate) fn terminal_reason(self) -> &'static str {
         match self {
             Self::EndTurn | Self::StopSequence | Self::MaxTokens => "completed",
             Self::AwaitingApproval => "tool_deferred",

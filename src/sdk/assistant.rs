@@ -191,13 +191,6 @@ impl ApiMessage {
         }
     }
 
-    /// Sets the stop reason.
-    #[must_use]
-    pub fn with_stop_reason(mut self, reason: impl Into<Arc<str>>) -> Self {
-        self.stop_reason = Some(reason.into());
-        self
-    }
-
     /// Sets the usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {

@@ -59,20 +59,6 @@ impl Envelope {
         }
     }
 
-    /// Sets the id.
-    #[must_use]
-    pub fn with_uuid(mut self, uuid: Uuid) -> Self {
-        self.uuid = uuid;
-        self
-    }
-
-    /// Sets the id of the tool call that the message comes from.
-    #[must_use]
-    pub fn with_parent(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.parent_tool_use_id = Some(id.into());
-        self
-    }
-
     /// Writes the fields. `parent` is true if the message declares `parent_tool_use_id`, as `null`
     /// when there is none.
     pub(super) fn write<M: SerializeMap>(

@@ -199,7 +199,7 @@ macro_rules! words {
 
         impl $name {
             /// The word on the wire.
-            pub fn as_str(&self) -> &str {
+            pub(super) fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $word,)*
                     Self::Other(word) => word,

@@ -87,7 +87,7 @@ impl SdkMessage {
     }
 
     /// The common fields, to change.
-    pub fn envelope_mut(&mut self) -> &mut Envelope {
+    pub(crate) fn envelope_mut(&mut self) -> &mut Envelope {
         match self {
             Self::System(one) => &mut one.envelope,
             Self::Assistant(one) => &mut one.envelope,

@@ -162,7 +162,7 @@ pub struct CompactBoundary {
 
 impl CompactBoundary {
     /// A compaction of a history of `pre_tokens` tokens.
-    pub fn new(trigger: CompactTrigger, pre_tokens: u64) -> Self {
+    pub(crate) fn new(trigger: CompactTrigger, pre_tokens: u64) -> Self {
         Self {
             trigger,
             pre_tokens,
@@ -185,7 +185,7 @@ pub struct PreservedMessages {
 
 impl PreservedMessages {
     /// The messages `uuids`, which now follow `anchor_uuid`.
-    pub fn new(anchor_uuid: Uuid, uuids: Vec<Uuid>) -> Self {
+    pub(crate) fn new(anchor_uuid: Uuid, uuids: Vec<Uuid>) -> Self {
         Self { anchor_uuid, uuids }
     }
 }
@@ -209,7 +209,7 @@ pub struct ApiRetry {
 
 impl ApiRetry {
     /// Retry `attempt` of at most `max_retries`, after a wait of `retry_delay_ms` milliseconds.
-    pub fn new(
+    pub(crate) fn new(
         attempt: u32,
         max_retries: u32,
         retry_delay_ms: u64,
@@ -247,7 +247,7 @@ pub struct PermissionDenied {
 
 impl PermissionDenied {
     /// The call `tool_use_id` was not allowed.
-    pub fn new(
+    pub(crate) fn new(
         tool_name: impl Into<Arc<str>>,
         tool_use_id: impl Into<Arc<str>>,
         message: impl Into<String>,

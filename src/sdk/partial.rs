@@ -135,7 +135,7 @@ impl PartialEvent {
 
     /// Sets the number of the attempt.
     #[must_use]
-    pub fn with_attempt(mut self, attempt: u32) -> Self {
+    pub(crate) fn with_attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
         self
     }

@@ -29,7 +29,7 @@ words! {
 
 impl ResultSubtype {
     /// Returns `true` if the run completed.
-    pub fn is_success(&self) -> bool {
+    pub(crate) fn is_success(&self) -> bool {
         *self == Self::Success
     }
 }

@@ -101,7 +101,7 @@ pub enum SystemKind {
 
 impl SystemKind {
     /// The subtype on the wire.
-    pub fn subtype(&self) -> &str {
+    pub(crate) fn subtype(&self) -> &str {
         match self {
             Self::Init(_) => "init",
             Self::Status(_) => "status",

@@ -198,7 +198,7 @@ pub struct TaskNotification {
 
 impl TaskNotification {
     /// The task `task_id` ended.
-    pub fn new(
+    pub(crate) fn new(
         task_id: impl Into<Arc<str>>,
         status: TaskState,
         summary: impl Into<String>,

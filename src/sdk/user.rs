@@ -55,16 +55,9 @@ impl UserEvent {
         }
     }
 
-    /// Sets the data of the tools for programs.
-    #[must_use]
-    pub fn with_tool_use_result(mut self, value: Value) -> Self {
-        self.tool_use_result = Some(value);
-        self
-    }
-
     /// Marks the event as created by the program.
     #[must_use]
-    pub fn synthetic(mut self) -> Self {
+    pub(crate) fn synthetic(mut self) -> Self {
         self.is_synthetic = true;
         self
     }

@@ -61,7 +61,7 @@ impl SessionInfo {
     }
 
     /// Returns `true` if the last write is at least `age` ago. One without a time never was.
-    pub fn is_older_than(&self, age: Duration) -> bool {
+    pub(crate) fn is_older_than(&self, age: Duration) -> bool {
         let elapsed = self.updated_at.and_then(|time| time.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed >= age)
     }

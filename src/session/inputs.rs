@@ -42,7 +42,7 @@ struct Input {
 }
 
 /// The difference between the known inputs of two moments.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputsChange {
     /// The number of leading inputs that are the same.
     keep: usize,

@@ -94,12 +94,12 @@ impl ToolDecision {
     /// The call needs no question: for a call that was checked. Never overrides a deny or ask rule,
     /// nor another hook or gate that asks or denies.
     pub fn allow() -> Self {
-        Verdict::Allow.into()
+        Self::of(Verdict::Allow)
     }
 
     /// The call does not run; the model reads `Error: ` and the message as the call's result.
     pub fn deny(message: impl Into<String>) -> Self {
-        Verdict::Deny(message.into()).into()
+        Self::of(Verdict::Deny(message.into()))
     }
 
     /// A person has to answer first. From a gate it is a question of the mode, which a hook may
@@ -115,7 +115,7 @@ impl ToolDecision {
 
     /// The call does not run, and the run ends with this reason.
     pub fn stop(reason: impl Into<String>) -> Self {
-        Verdict::Stop(reason.into()).into()
+        Self::of(Verdict::Stop(reason.into()))
     }
 
     /// Sets the arguments that replace those of the call.
@@ -131,12 +131,10 @@ impl ToolDecision {
     }
 
     fn ask_from(question: String, origin: AskOrigin) -> Self {
-        Verdict::Ask { question, origin }.into()
+        Self::of(Verdict::Ask { question, origin })
     }
-}
 
-impl From<Verdict> for ToolDecision {
-    fn from(verdict: Verdict) -> Self {
+    pub(super) fn of(verdict: Verdict) -> Self {
         Self {
             verdict,
             ..Self::default()

@@ -52,7 +52,7 @@ impl PermissionGate for Gates {
                     dismantle(args);
                 }
 
-                let mut denial = ToolDecision::from(decision.verdict);
+                let mut denial = ToolDecision::of(decision.verdict);
                 denial.context = join(contexts);
                 return Ok(denial);
             }

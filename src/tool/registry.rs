@@ -99,7 +99,7 @@ impl ToolRegistry {
     }
 
     /// The names marked with [`allow`](Self::allow), sorted.
-    pub fn allowed(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn allowed(&self) -> impl Iterator<Item = &str> {
         self.0.allowed.iter().map(|name| &**name)
     }
 
@@ -119,7 +119,7 @@ impl ToolRegistry {
     }
 
     /// The names that are switched off, sorted.
-    pub fn disabled(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn disabled(&self) -> impl Iterator<Item = &str> {
         self.0.disabled.iter().map(|name| &**name)
     }
 

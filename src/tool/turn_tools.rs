@@ -108,7 +108,7 @@ impl TurnTools {
     }
 
     /// Returns `true` if calls of that name are refused.
-    pub fn is_disabled(&self, name: &str) -> bool {
+    fn is_disabled(&self, name: &str) -> bool {
         self.0.disabled.contains(name)
     }
 

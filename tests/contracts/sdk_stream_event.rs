@@ -205,7 +205,14 @@ fn failed_tool_has_is_error_in_its_end_event() {
 #[test]
 fn messages_of_subagents_emit_no_events() {
     let inside = |mut message: SdkMessage| {
-        message.envelope_mut().parent_tool_use_id = Some("t1".into());
+        let envelope = match &mut message {
+            SdkMessage::System(event) => &mut event.envelope,
+            SdkMessage::Partial(event) => &mut event.envelope,
+            SdkMessage::Assistant(event) => &mut event.envelope,
+            SdkMessage::ToolProgress(event) => &mut event.envelope,
+            other => panic!("not a message of this test: {other:?}"),
+        };
+        envelope.parent_tool_use_id = Some("t1".into());
         message
     };
 

@@ -316,7 +316,9 @@ fn envelope_ids_are_unique_and_messages_stay_below_192_bytes() {
 fn messages_are_send_sync_and_clone() {
     fn check<T: Send + Sync + Clone + 'static>() {}
     check::<SdkMessage>();
-    let progress = ToolProgress::new(Envelope::new("s", 0).with_parent("p"), "t", "n", 0.5);
+    let mut envelope = Envelope::new("s", 0);
+    envelope.parent_tool_use_id = Some("p".into());
+    let progress = ToolProgress::new(envelope, "t", "n", 0.5);
     assert_eq!(SdkMessage::from(progress).parent_tool_use_id(), Some("p"));
     let delta = ApiStreamEvent::ContentBlockDelta {
         index: 0,

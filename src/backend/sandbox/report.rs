@@ -13,7 +13,7 @@ const TCP: u32 = 4;
 const SCOPES: u32 = 6;
 
 /// One thing a [`Sandbox`] keeps commands from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SandboxLimit {
     /// Files and folders other than those allowed, and the memory of processes outside.
@@ -34,7 +34,7 @@ pub enum SandboxLimit {
 
 impl SandboxLimit {
     /// `files`, `truncation`, `tcp`, `sockets`, `abstract_sockets`, `signals` or `keyrings`.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Files => "files",
             Self::Truncation => "truncation",

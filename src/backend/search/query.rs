@@ -24,7 +24,7 @@ use super::super::filter::PathFilter;
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GlobQuery {
     /// The pattern, matched against paths relative to `path`; an absolute one lies beneath the
@@ -111,7 +111,7 @@ pub struct GlobMatches {
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GrepQuery {
     /// The regular expression. At most 8 KiB, and at most 4,096 characters and classes when each

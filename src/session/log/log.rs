@@ -235,7 +235,7 @@ impl LogTail {
     }
 
     /// Returns `true` if the bytes are the whole log.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.bytes.len() as u64 >= self.size
     }
 }
