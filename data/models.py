@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Trims the price table of the `genai-prices` package down to `models.json`.
+"""Makes `models.json` of the price table of the `genai-prices` package and of `extra.json`.
 
-    pip download genai-prices==0.2.3 --no-deps
-    python3 models.py genai_prices-0.2.3-py3-none-any.whl 2026-11-21 > models.json
+    pip download --no-deps --require-hashes -r source.txt
+    python3 models.py genai_prices-0.2.3-py3-none-any.whl > models.json
 
-The date says which of the source's dated prices hold. Where a price depends on the hour, the
-dearest one is taken, so that a budget is never overspent. See README.md for the format.
+The wheel must have the hash of `source.txt`. Its module is parsed and never executed: a node, a
+record or a field that is not listed here is an error. See README.md for the format.
 """
 
+import ast
 import datetime
+import hashlib
 import json
 import re
 import sys
 import zipfile
 from decimal import Decimal
+from pathlib import Path
 
+HERE = Path(__file__).parent
+MODULE = "genai_prices/data.py"
 # A provider that serves other makers' models is looked at only when it is named.
 HOSTS = {"groq", "cerebras"}
 ALIASES = {"google": ["gemini", "google-gla", "google-vertex"], "x-ai": ["xai"], "moonshotai": ["moonshot"]}
@@ -23,97 +28,211 @@ PROVIDERS = ["anthropic", "openai", "google", "mistral", "deepseek", "x-ai", "co
 NOT_CHAT = re.compile(r"tts|audio|realtime|live|transcribe|image|embed|moderation|ocr|whisper|voxtral|guard"
                       r"|voice|banana|omni|robotics|davinci|babbage|^ada$|^curie$|:free|:extended|^ft:|\.ft-|claude-v1|^claude-2", re.I)
 
-# Kept by hand, the source has no such fields: maximum output and context window (0: the source's)
-# of the makers' model pages, by the beginning of the id; the first that fits counts.
-LIMITS = [
-    ("claude-3-haiku", 4096, 0), ("claude-3-opus", 4096, 0), ("claude-3-sonnet", 4096, 0),
-    ("claude-3-5", 8192, 0), ("claude-3-7", 64000, 0), ("claude-opus-4-0", 32000, 0),
-    ("claude-opus-4-1", 32000, 0), ("claude-opus-4-5", 64000, 0), ("claude-sonnet-4-0", 64000, 0),
-    ("claude-sonnet-4-5", 64000, 0), ("claude-haiku-4-5", 64000, 0), ("claude-haiku-5", 64000, 0),
-    ("claude-", 128000, 0),
-    ("gpt-3.5", 4096, 16385), ("gpt-4o-2024-05-13", 4096, 0), ("gpt-4o", 16384, 128000),
-    ("chatgpt-4o", 16384, 0), ("gpt-4.1", 32768, 0), ("gpt-4-turbo", 4096, 0), ("gpt-4-vision", 4096, 0),
-    ("gpt-5", 128000, 0), ("gpt-6", 128000, 0),
-    ("o1-mini", 65536, 0), ("o1-preview", 32768, 0), ("o1", 100000, 0), ("o3", 100000, 0), ("o4", 100000, 0),
-    ("gemini-1", 8192, 0), ("gemini-2.0", 8192, 0), ("gemini-2.5", 65536, 1048576), ("gemini-3", 65536, 1048576),
-]
-SEES_IMAGES = re.compile(r"^(claude-|gpt-4o|gpt-4\.1|gpt-4-turbo|gpt-4-vision|chatgpt-4o|gpt-5|gpt-6|o1$|o1-pro|o3$|o3-pro|o4"
-                         r"|gemini-(?!1\.0-pro$)|pixtral|mistral-(medium|small|large)-(3|25|26|4|latest)|grok-(2-vision|4)"
-                         r"|llama-3\.2-(11|90)b-vision|meta-llama/llama-4|GLM-4\.[56]V|kimi-k(2\.[5-9]|3))")
+# The fields that are read, by their names here.
+PRICES = {"input": "input_mtok", "output": "output_mtok", "cache_read": "cache_read_mtok",
+          "cache_write": "cache_write_mtok", "cache_write_long": "cache_write_1h_mtok"}
+# The records of the source and their fields; those in `OTHER_PRICES` are of no text.
+OTHER_PRICES = """audio_hours cache_audio_read_mtok cache_image_read_mtok input_annotated_document_kpages
+    input_audio_hours input_audio_mtok input_document_kpages input_image_mtok input_mchars
+    input_text_messages_kcount input_video_mtok output_audio_mtok output_citation_mtok output_image_mtok
+    output_reasoning_mtok output_video_mtok requests_kcount storage_searches_kcount web_searches_kcount"""
+RECORDS = {name: set(fields.split()) for name, fields in {
+    "Provider": "id name api_pattern description extractors fallback_model_providers model_match models "
+                "price_comments pricing_urls provider_match",
+    "ModelInfo": "id match name description context_window deprecated price_comments price_variants prices",
+    "ModelPrice": " ".join(PRICES.values()) + " " + OTHER_PRICES,
+    "ConditionalPrice": "constraint prices",
+    "PriceVariant": "constraint prices when",
+    "StartDateConstraint": "start_date",
+    "TimeOfDateConstraint": "start_time end_time",
+    "TieredPrices": "base tiers",
+    "Tier": "start price",
+    "ClauseAnd": "and_",
+    "ClauseOr": "or_",
+    "ClauseContains": "contains",
+    "ClauseEndsWith": "ends_with",
+    "ClauseEquals": "equals",
+    "ClauseRegex": "regex",
+    "ClauseStartsWith": "starts_with",
+    "UsageExtractor": "api_flavor mappings model_path root",
+    "UsageExtractorMapping": "dest path required",
+    "ArrayMatch": "field match type",
+}.items()}
+# Values that are made of constants, and times of day.
+VALUES = {"Decimal": Decimal, "datetime.date": datetime.date}
+TIME = re.compile(r"datetime\.time\(\d+, \d+(, tzinfo=datetime\.UTC)?\)")
+CLAUSES = {"ClauseEquals": ("exact", "equals"), "ClauseStartsWith": ("prefix", "starts_with"),
+           "ClauseContains": ("contains", "contains"), "ClauseEndsWith": ("suffix", "ends_with")}
 
 
 class Record:
-    def __init__(self, *args, **fields):
-        self.args, self.fields = args, fields
+    """A record of the source: its kind and its fields. A field that is absent is `None`."""
+
+    def __init__(self, kind, fields):
+        self.kind, self.fields = kind, fields
 
     def __getattr__(self, name):
-        return self.__dict__["fields"].get(name)
+        return self.fields.get(name)
 
 
-def load(wheel):
-    """The source's data module, its record types replaced by one that keeps what it is given."""
-    text = zipfile.ZipFile(wheel).read("genai_prices/data.py").decode()
-    names = {name: type(name, (Record,), {}) for name in re.findall(r"\b([A-Z]\w+)\(", text)}
-    names |= {"Decimal": Decimal, "datetime": datetime, "Provider": type("Provider", (Record,), {})}
-    exec(text.replace("from decimal import Decimal", "").replace("from .types import *", "")
-         .replace("list[Provider]", "list"), names)
-    return names["providers"]
+def stop(text):
+    sys.exit(f"models.py: {text}")
+
+
+def unknown(node):
+    stop(f"{MODULE}:{node.lineno}: this is not read: {ast.unparse(node)[:80]}")
+
+
+def value(node):
+    """The value of an expression of the source."""
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.List(elts=items):
+            return [value(item) for item in items]
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {value(key): value(item) for key, item in zip(keys, values)}
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if name in RECORDS:
+            for keyword in keywords:
+                if keyword.arg not in RECORDS[name]:
+                    stop(f"{MODULE}:{node.lineno}: {name} has an unknown field {keyword.arg!r}")
+            return Record(name, {keyword.arg: value(keyword.value) for keyword in keywords})
+        case ast.Call(func=func, args=args, keywords=[]) if ast.unparse(func) in VALUES:
+            if not all(isinstance(arg, ast.Constant) for arg in args):
+                unknown(node)
+            return VALUES[ast.unparse(func)](*[arg.value for arg in args])
+        case ast.Call() if TIME.fullmatch(ast.unparse(node)):
+            return None  # Every price of a day is compared.
+        case _:
+            unknown(node)
+
+
+def providers(text):
+    """The source's providers, by id."""
+    found = None
+    for node in ast.parse(text).body:
+        match node:
+            case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
+                pass
+            case ast.Assign(targets=[ast.Name(id="__all__")]):
+                pass
+            case ast.AnnAssign(target=ast.Name(id="providers"), value=ast.List() as items) if found is None:
+                found = value(items)
+            case _:
+                unknown(node)
+    return {provider.id: provider for provider in found or stop(f"{MODULE} has no `providers`")}
+
+
+def checked_wheel(path):
+    """The text of the source's module, from a wheel with the hash of `source.txt`."""
+    expected = re.search(r"--hash=sha256:([0-9a-f]{64})\s", (HERE / "source.txt").read_text()).group(1)
+    actual = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    if actual != expected:
+        stop(f"{path} has the sha256 {actual}; source.txt has {expected}")
+    return zipfile.ZipFile(path).read(MODULE).decode()
+
+
+def checked_extra():
+    """The data kept by hand. Every entry names its sources."""
+    extra = json.loads((HERE / "extra.json").read_text())
+    lists = [extra["limits"], extra["images"], *extra["long_cache_writes"].values(), *extra["lifecycle"].values()]
+    for entry in (entry for entries in lists for entry in entries):
+        for source in entry["source"].split(", "):
+            if source not in extra["sources"]:
+                stop(f"extra.json: {entry} has the source {source!r}, which is not listed")
+    for name in {**extra["long_cache_writes"], **extra["lifecycle"]}:
+        if name not in PROVIDERS:
+            stop(f"extra.json: {name!r} is not a provider of the table")
+    return extra
 
 
 def matchers(clause):
-    kind = type(clause).__name__
-    if kind in ("ClauseOr", "ClauseAnd"):
+    if clause.kind in ("ClauseOr", "ClauseAnd"):
         return [m for part in clause.or_ or clause.and_ for m in matchers(part)]
-    if kind == "ClauseRegex":  # Dated ids, which the reader strips, and "not a speech model".
+    if clause.kind == "ClauseRegex":  # Dated ids, which the reader strips, and "not a speech model".
         return []
-    name = {"ClauseEquals": "exact", "ClauseStartsWith": "prefix", "ClauseContains": "contains", "ClauseEndsWith": "suffix"}[kind]
-    return [{name: next(iter(clause.fields.values())).lower()}]
+    name, field = CLAUSES[clause.kind]
+    return [{name: clause.fields[field].lower()}]
 
 
 def current(prices, today):
-    if not isinstance(prices, list):
+    """The prices of a day; of prices that depend on the hour, the highest."""
+    if isinstance(prices, Record):
         return prices.fields
     def start(price):
         return price.constraint and price.constraint.start_date
     lasting = [p for p in prices if p.constraint is None or (start(p) and start(p) <= today)]
     hourly = [p for p in prices if p.constraint is not None and start(p) is None]
-    def dearness(price):
-        value = price.prices.input_mtok
-        return value.base if hasattr(value, "base") and value.base is not None else value
-    return max([lasting[-1], *hourly], key=dearness).prices.fields
+    def rank(price):
+        amount = price.prices.input_mtok
+        return amount.base if isinstance(amount, Record) else amount
+    return max([lasting[-1], *hourly], key=rank).prices.fields
 
 
-def number(value):
-    return int(value) if value == int(value) else float(value)
+def number(amount):
+    return int(amount) if amount == int(amount) else float(amount)
 
 
-def entry(model, today):
+def priced(model, today):
+    """The prices of a model as `models.json` has them, or `None`."""
     prices = current(model.prices, today)
-    keys = {"input": "input_mtok", "output": "output_mtok", "cache_read": "cache_read_mtok", "cache_write": "cache_write_mtok"}
-    found = {name: prices[key] for name, key in keys.items() if prices.get(key) is not None}
-    if NOT_CHAT.search(model.id) or not {"input", "output"} <= found.keys():
+    amounts = {name: prices[field] for name, field in PRICES.items() if prices.get(field) is not None}
+    if not {"input", "output"} <= amounts.keys():
         return None
-    out, window = next(((o, w) for start, o, w in LIMITS if model.id.startswith(start)), (0, 0))
-    tiers = [value.tiers[0] for value in found.values() if isinstance(value, Record)]
-    base = {name: number(value.base if isinstance(value, Record) else value) for name, value in found.items()}
-    row = {"id": model.id, "match": matchers(model.match), "context_window": model.context_window or window,
-           "max_output_tokens": out, "images": bool(SEES_IMAGES.match(model.id)), "prices": base}
+    tiers = [amount.tiers for amount in amounts.values() if isinstance(amount, Record)]
+    if len({tuple(tier.start for tier in one) for one in tiers}) > 1 or any(len(one) > 1 for one in tiers):
+        stop(f"{model.id} has tiers that the table has no place for")
+    row = {name: number(amount.base if isinstance(amount, Record) else amount) for name, amount in amounts.items()}
     if tiers:
-        row["prices"]["long"] = {"over": tiers[0].start} | {
-            name: number(value.tiers[0].price if isinstance(value, Record) else value) for name, value in found.items()}
-    return {key: value for key, value in row.items() if value or key == "images"}
+        row["long"] = {"over": tiers[0][0].start} | {
+            name: number(amount.tiers[0].price if isinstance(amount, Record) else amount)
+            for name, amount in amounts.items()}
+    return row
 
 
-def main(wheel, day):
-    today = datetime.date.fromisoformat(day)
-    sources = {provider.id: provider for provider in load(wheel)}
-    lines = []
+def entry(model, provider, extra, today):
+    """The row of a model, or `None` if it is no chat model with a price."""
+    prices = None if NOT_CHAT.search(model.id) else priced(model, today)
+    if prices is None:
+        return None
+    limits = next((one for one in extra["limits"] if model.id.startswith(one["prefix"])), {})
+    for write in extra["long_cache_writes"].get(provider, []):
+        if model.id in write["ids"]:
+            prices["cache_write_long"] = write["price"]
+            if "long" in write:
+                prices["long"]["cache_write_long"] = write["long"]
+    row = {"id": model.id, "match": matchers(model.match),
+           "context_window": model.context_window or limits.get("context_window"),
+           "max_output_tokens": limits.get("max_output_tokens"),
+           "images": any(re.match(one["pattern"], model.id) for one in extra["images"]), "prices": prices}
+    return {key: item for key, item in row.items() if item or key == "images"}
+
+
+def lifecycles(entries):
+    rows = {}
+    for one in entries:
+        dates = {key: one[key] for key in ("deprecated", "ends", "use") if key in one}
+        rows |= {name: dates for name in one["ids"]}
+    return rows
+
+
+def main(wheel):
+    extra = checked_extra()
+    today = datetime.date.fromisoformat(extra["as_of"])
+    sources = providers(checked_wheel(wheel))
+    parts = []
     for name in PROVIDERS:
-        rows = [entry(model, today) for model in sources[name].models if name != "google" or model.id.startswith("gemini")]
+        models = [model for model in sources[name].models if name != "google" or model.id.startswith("gemini")]
+        rows = [row for row in (entry(model, name, extra, today) for model in models) if row]
         head = {"id": name} | ({"aliases": ALIASES[name]} if name in ALIASES else {}) | ({"host": True} if name in HOSTS else {})
-        models = ",\n".join("  " + json.dumps(row) for row in rows if row)
-        lines.append(json.dumps(head)[:-1] + ', "models": [\n' + models + "\n]}")
-    print('{"providers": [\n' + ",\n".join(lines) + "\n]}")
+        dates = lifecycles(extra["lifecycle"].get(name, []))
+        text = json.dumps(head)[:-1]
+        if dates:
+            text += ', "lifecycle": {\n' + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in dates.items()) + "\n}"
+        parts.append(text + ', "models": [\n' + ",\n".join("  " + json.dumps(row) for row in rows) + "\n]}")
+    print(f'{{"as_of": {json.dumps(extra["as_of"])}, "providers": [\n' + ",\n".join(parts) + "\n]}")
 
 
-main(*sys.argv[1:])
+if len(sys.argv) != 2:
+    stop("usage: models.py WHEEL > models.json")
+main(sys.argv[1])
