@@ -33,6 +33,7 @@ mod hook_opinion;
 mod interrupted_calls;
 mod live_runs;
 mod model_call;
+mod model_lifecycle;
 mod opening;
 mod parent_gate;
 mod parked_calls;

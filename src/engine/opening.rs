@@ -17,6 +17,7 @@ use super::context_size::{ContextSize, ShownMessages};
 use super::history::History;
 use super::history_size::HistorySize;
 use super::live_runs::Registration;
+use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
 use super::restore::{OpenCall, restore};
@@ -40,6 +41,7 @@ pub(super) async fn open(
     let input_id = InputId::of(&mut request, &leased_session.stored);
     let loaded_state = load_state(&cx, &mut request, leased_session.stored, input_id.was_sent)?;
     let prepared = prepare(&request.config, &cx, loaded_state.state).await?;
+    warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
         history: History {
             cx: cx.clone(),

@@ -1,15 +1,23 @@
 //! A catalog of model profiles.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use serde::Deserialize;
-
-use super::profile::{ModelProfile, Prices};
+use super::card::ModelCard;
+use super::catalog_table::{Ending, ModelName, Table};
+use super::date::Date;
+use super::profile::ModelProfile;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The built-in table; `data/README.md` has its source, licence and format.
 const BUILTIN: &str = include_str!("../../data/models.json");
+
+/// The most bytes of a table in a file.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Profiles of models, found by the ids that people and providers use for them.
 ///
@@ -29,52 +37,6 @@ pub struct Catalog {
     inserted: HashMap<String, ModelProfile>,
     /// The last table that contains a model takes precedence.
     tables: Vec<Arc<Table>>,
-}
-
-#[derive(Debug)]
-struct Table {
-    providers: Vec<Provider>,
-}
-
-#[derive(Debug)]
-struct Provider {
-    names: Vec<String>,
-    /// Serves other makers' models: their ids mean it only where it is named.
-    host: bool,
-    models: Vec<(Vec<Pattern>, ModelProfile)>,
-}
-
-/// A pattern that matches model ids. All texts are in lower case.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Pattern {
-    Exact(String),
-    Prefix(String),
-    Suffix(String),
-    Contains(String),
-}
-
-impl Pattern {
-    /// The quality of the match: exact before partial, more text before less.
-    fn fit(&self, id: &str, undated: &str) -> Option<(u8, usize)> {
-        match self {
-            Self::Exact(text) if id == text => Some((2, text.len())),
-            Self::Exact(text) if undated == text => Some((1, text.len())),
-            Self::Prefix(text) if id.starts_with(&**text) => Some((0, text.len())),
-            Self::Suffix(text) if id.ends_with(&**text) => Some((0, text.len())),
-            Self::Contains(text) if id.contains(&**text) => Some((0, text.len())),
-            _ => None,
-        }
-    }
-
-    fn lowered(self) -> Self {
-        match self {
-            Self::Exact(text) => Self::Exact(text.to_lowercase()),
-            Self::Prefix(text) => Self::Prefix(text.to_lowercase()),
-            Self::Suffix(text) => Self::Suffix(text.to_lowercase()),
-            Self::Contains(text) => Self::Contains(text.to_lowercase()),
-        }
-    }
 }
 
 impl Catalog {
@@ -97,14 +59,73 @@ impl Catalog {
     ///
     /// [`ErrorKind::Config`] when the text is not such a table.
     pub fn from_json(text: &str) -> Result<Self> {
-        let data: TableData = serde_json::from_str(text).map_err(|error| {
+        let table: Table = serde_json::from_str(text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("model table: {error}")).with_source(error)
         })?;
-        let providers = data.providers.into_iter().map(Provider::from).collect();
         Ok(Self {
             inserted: HashMap::new(),
-            tables: vec![Arc::new(Table { providers })],
+            tables: vec![Arc::new(table)],
         })
+    }
+
+    /// Reads a table from a file, in the format that `data/README.md` describes. The call blocks
+    /// until the file is read.
+    ///
+    /// ```no_run
+    /// use agentcore::model::Catalog;
+    ///
+    /// let mut catalog = Catalog::builtin().clone();
+    /// catalog.merge(Catalog::from_file("models.json")?);
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] with the file's name when it cannot be read, is longer than 16 MiB or is not
+    /// such a table.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let refuse = |reason: &dyn Display| {
+            let text = format!("cannot read the model table {}: {reason}", path.display());
+            Error::new(ErrorKind::Config, text)
+        };
+        let mut text = String::new();
+        let mut reader = File::open(path)
+            .map_err(|error| refuse(&error))?
+            .take(MAX_BYTES + 1);
+        let len = reader
+            .read_to_string(&mut text)
+            .map_err(|error| refuse(&error))?;
+        if len as u64 > MAX_BYTES {
+            return Err(refuse(&format!("it is longer than {MAX_BYTES} bytes")));
+        }
+
+        Self::from_json(&text).map_err(|error| error.context(path.display()))
+    }
+
+    /// The date of the newest table of this catalog; `None` if no table has one.
+    pub fn as_of(&self) -> Option<Date> {
+        self.tables.iter().filter_map(|table| table.as_of()).max()
+    }
+
+    /// All models of this catalog, sorted by id: `provider:model` for those of a table, and inserted
+    /// ones as they were inserted, in lower case. A model that several tables contain is the one that
+    /// takes precedence.
+    pub fn models(&self) -> Vec<ModelCard> {
+        let mut profiles = BTreeMap::new();
+        for table in &self.tables {
+            profiles.extend(table.models());
+        }
+
+        for (id, profile) in &mut profiles {
+            profile.lifecycle = self.ending(id).map(|ending| ending.lifecycle);
+        }
+
+        profiles.extend(self.inserted.iter().map(|(id, one)| (id.clone(), *one)));
+        let cards = profiles.into_iter();
+        cards
+            .map(|(id, profile)| ModelCard::new(id, profile))
+            .collect()
     }
 
     /// Adds one model, by its whole id or by the part after the provider's name, and replaces an
@@ -114,7 +135,8 @@ impl Catalog {
     }
 
     /// Adds another catalog on top: where both contain a model, `other` takes precedence. Models
-    /// that were [inserted](Self::insert) one by one still take precedence over every table.
+    /// that were [inserted](Self::insert) one by one still take precedence over every table. The dates
+    /// of a model may be in another table than its prices.
     pub fn merge(&mut self, other: Self) {
         self.inserted.extend(other.inserted);
         self.tables.extend(other.tables);
@@ -128,19 +150,23 @@ impl Catalog {
     /// unknown, which is not the same as free.
     pub fn lookup(&self, model: &str) -> Option<ModelProfile> {
         let model = model.to_lowercase();
-        let provider_and_id = model.split_once([':', '/']);
-        if let Some(profile) = self.inserted.get(&model) {
+        let name = ModelName::new(&model);
+        let own_entry = [Some(&*model), name.provider_and_id().map(|(_, id)| id)];
+        let mut own_entry = own_entry.into_iter().flatten();
+        if let Some(profile) = own_entry.find_map(|id| self.inserted.get(id)) {
             return Some(*profile);
         }
 
-        if let Some(profile) = provider_and_id.and_then(|(_, id)| self.inserted.get(id)) {
-            return Some(*profile);
-        }
+        let mut profile = self.tables.iter().rev().find_map(|one| one.lookup(&name))?;
+        profile.lifecycle = self.ending(&model).map(|ending| ending.lifecycle);
+        Some(profile)
+    }
 
-        self.tables
-            .iter()
-            .rev()
-            .find_map(|table| table.lookup(&model, provider_and_id))
+    /// The dates of `model`, and the model to use instead.
+    pub(crate) fn ending(&self, model: &str) -> Option<&Ending> {
+        let model = model.to_lowercase();
+        let name = ModelName::new(&model);
+        self.tables.iter().rev().find_map(|one| one.ending(&name))
     }
 }
 
@@ -149,121 +175,5 @@ impl<I: AsRef<str>> Extend<(I, ModelProfile)> for Catalog {
         for (id, profile) in models {
             self.insert(id, profile);
         }
-    }
-}
-
-impl Table {
-    fn lookup(&self, model: &str, split: Option<(&str, &str)>) -> Option<ModelProfile> {
-        let provider_match = split.and_then(|(name, id)| {
-            let is_named = |provider: &&Provider| provider.names.iter().any(|own| own == name);
-            Some((self.providers.iter().find(is_named)?, id))
-        });
-        match provider_match {
-            Some((provider, id)) => best([provider], id),
-            // The part before the colon is a provider that this table does not have, such as a
-            // local server that runs an open model under its usual name.
-            None if model.contains(':') => None,
-            None => best(self.providers.iter().filter(|one| !one.host), model),
-        }
-    }
-}
-
-/// The profile whose pattern fits best; of equals, the first.
-fn best<'a>(providers: impl IntoIterator<Item = &'a Provider>, id: &str) -> Option<ModelProfile> {
-    let undated = undated(id);
-    let mut best_match: Option<((u8, usize), ModelProfile)> = None;
-    for (patterns, profile) in providers.into_iter().flat_map(|one| &one.models) {
-        let score = patterns.iter().filter_map(|one| one.fit(id, undated)).max();
-        if let Some(score) = score
-            && best_match.is_none_or(|(other, _)| score > other)
-        {
-            best_match = Some((score, *profile));
-        }
-    }
-    best_match.map(|(_, profile)| profile)
-}
-
-/// The id without a date or `-latest` at its end.
-fn undated(id: &str) -> &str {
-    const SHAPES: [&str; 3] = ["-dddddddd", "@dddddddd", "-dddd-dd-dd"];
-    let has_shape = |tail: &[u8], shape: &[u8]| {
-        tail.iter().zip(shape).all(|(have, want)| match want {
-            b'd' => have.is_ascii_digit(),
-            _ => have == want,
-        })
-    };
-
-    for shape in SHAPES {
-        let Some(head) = id.len().checked_sub(shape.len()) else {
-            continue;
-        };
-
-        // A matching tail is ASCII, so it starts at a character boundary.
-        if has_shape(&id.as_bytes()[head..], shape.as_bytes()) {
-            return &id[..head];
-        }
-    }
-
-    id.strip_suffix("-latest").unwrap_or(id)
-}
-
-#[derive(Deserialize)]
-struct TableData {
-    providers: Vec<ProviderData>,
-}
-
-#[derive(Deserialize)]
-struct ProviderData {
-    id: String,
-    #[serde(default)]
-    aliases: Vec<String>,
-    #[serde(default)]
-    host: bool,
-    models: Vec<ModelData>,
-}
-
-#[derive(Deserialize)]
-struct ModelData {
-    id: String,
-    #[serde(default, rename = "match")]
-    patterns: Vec<Pattern>,
-    context_window: Option<u64>,
-    max_output_tokens: Option<u32>,
-    images: Option<bool>,
-    prices: Option<Prices>,
-}
-
-impl From<ProviderData> for Provider {
-    fn from(data: ProviderData) -> Self {
-        let mut names = data.aliases;
-        names.push(data.id);
-        Self {
-            names: names.iter().map(|name| name.to_lowercase()).collect(),
-            host: data.host,
-            models: data.models.into_iter().map(ModelData::into_model).collect(),
-        }
-    }
-}
-
-impl ModelData {
-    fn into_model(self) -> (Vec<Pattern>, ModelProfile) {
-        let defaults = ModelProfile::default();
-        let mut patterns = self.patterns;
-        if patterns.is_empty() {
-            patterns.push(Pattern::Exact(self.id));
-        }
-
-        let profile = ModelProfile {
-            context_window: self.context_window.unwrap_or(defaults.context_window),
-            max_output_tokens: self.max_output_tokens.unwrap_or(defaults.max_output_tokens),
-            prices: self.prices,
-            images: self.images.unwrap_or(defaults.images),
-            prompt_cache: self.prices.is_some_and(|one| one.cache_read != one.input),
-        };
-
-        (
-            patterns.into_iter().map(Pattern::lowered).collect(),
-            profile,
-        )
     }
 }

@@ -21,13 +21,17 @@
 
 mod card;
 mod catalog;
+mod catalog_table;
 mod compactor;
+mod date;
 mod event;
 mod fold;
+mod lifecycle;
 mod limits;
 mod meter;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod model;
+mod prices;
 mod profile;
 mod prompter;
 mod provider_cache;
@@ -42,16 +46,19 @@ mod taps;
 pub use card::ModelCard;
 pub use catalog::Catalog;
 pub use compactor::{Compaction, CompactionRequest, CompactionTrigger, Compactor, NoCompaction};
+pub use date::Date;
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub(crate) use fold::truncated_stream;
+pub use lifecycle::Lifecycle;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]
 pub(crate) use limits::{Used, check_call};
 pub(crate) use meter::ResponseMeter;
 pub(crate) use model::erase;
 pub use model::{Model, ModelStream};
-pub use profile::{LongPrices, ModelProfile, Prices};
+pub use prices::{LongPrices, Prices};
+pub use profile::ModelProfile;
 pub use prompter::{PromptContext, Prompter, StaticPrompt};
 pub use provider_cache::ProviderCache;
 pub(crate) use request::request_overhead;

@@ -93,7 +93,8 @@ pub(crate) struct Estimate {
     pub(crate) price: Option<HighestPrice>,
 }
 
-/// The highest price of a million tokens: fresh or written to the cache, in prompts of any length.
+/// The highest price of a million tokens: fresh or written to the cache for any time, in prompts of
+/// any length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HighestPrice {
     input: f64,
@@ -115,13 +116,17 @@ impl HighestPrice {
 
 impl From<Prices> for HighestPrice {
     fn from(prices: Prices) -> Self {
-        let input = prices.input.max(prices.cache_write);
+        let writes = prices.cache_write.max(prices.cache_write_long);
+        let input = prices.input.max(writes);
         let output = prices.output;
         match prices.long {
-            Some(long) => Self {
-                input: input.max(long.input).max(long.cache_write),
-                output: output.max(long.output),
-            },
+            Some(long) => {
+                let writes = long.cache_write.max(long.cache_write_long);
+                Self {
+                    input: input.max(long.input).max(writes),
+                    output: output.max(long.output),
+                }
+            }
             None => Self { input, output },
         }
     }

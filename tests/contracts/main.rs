@@ -16,6 +16,8 @@ mod messages_odd;
 mod messages_order;
 mod messages_repair;
 mod messages_validate;
+mod model_data;
+mod model_dates;
 mod outside_figures;
 #[cfg(unix)]
 mod permission_bash_diff;

@@ -37,6 +37,7 @@ mod loop_cases;
 mod loop_control;
 mod loop_stops;
 mod loop_streams;
+mod model_lifecycle;
 mod modes_and_limits;
 mod panics;
 mod permission_decided;

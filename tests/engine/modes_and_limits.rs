@@ -209,3 +209,22 @@ async fn time_limit_ends_a_hanging_model_or_tool() {
         output.messages.validate_for_model().unwrap();
     }
 }
+
+#[tokio::test]
+async fn budget_covers_the_price_of_long_cache_writes() {
+    // A dollar a token.
+    let dear = 1e6;
+    let cheap = Prices::new(1.0, 0.0);
+    let long = Prices::new(1.0, 0.0).with_long_cache(dear);
+    for (prices, is_covered) in [
+        (cheap, true),
+        (cheap.with_long_cache(dear), false),
+        (cheap.with_long(0, long), false),
+    ] {
+        let profile = ModelProfile::default().with_prices(prices);
+        let model = ScriptedModel::new().with_profile(profile).say("done");
+        let agent = agent(model).max_budget_usd(0.5).build().unwrap();
+        let output = agent.run("Hi").await.unwrap();
+        assert_eq!(output.end == ExitReason::EndTurn, is_covered, "{prices:?}");
+    }
+}

@@ -7,6 +7,7 @@ use super::tree::sources;
 /// clock, so that a clock that is set, or a machine that slept, ends nothing early.
 const DATED: &[(&str, &str)] = &[
     ("src/engine/decision.rs", "questions expire at a date"),
+    ("src/engine/model_lifecycle.rs", "models end at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
     ("src/providers/status.rs", "`retry-after` may be a date"),

@@ -6,6 +6,7 @@
 #[cfg(feature = "http")]
 mod answers;
 mod generator;
+mod models;
 #[cfg(feature = "jsonl")]
 mod sessions;
 mod texts;

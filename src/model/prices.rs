@@ -1,0 +1,194 @@
+//! The prices of tokens.
+
+use serde::{Deserialize, Serialize};
+
+use crate::usage::Usage;
+
+/// The price of a long cache write as a multiple of the price of input, where it is not known: the
+/// highest multiple that a provider charges.
+const LONG_WRITE: f64 = 2.5;
+
+/// Prices in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "PricesData")]
+#[non_exhaustive]
+pub struct Prices {
+    /// Prompt tokens outside the cache.
+    pub input: f64,
+    /// Generated tokens.
+    pub output: f64,
+    /// Prompt tokens read from the cache.
+    pub cache_read: f64,
+    /// Prompt tokens written to the cache.
+    pub cache_write: f64,
+    /// Prompt tokens written to a cache that lives long: 1 hour at Anthropic, 12 hours at OpenAI.
+    pub cache_write_long: f64,
+    /// The prices of every token of a call with a long prompt, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPrices>,
+}
+
+/// The prices of a call whose prompt is long, in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LongPrices {
+    /// The prompt is long when it has more tokens than this, cached ones included.
+    pub over: u64,
+    /// Prompt tokens outside the cache.
+    pub input: f64,
+    /// Generated tokens.
+    pub output: f64,
+    /// Prompt tokens read from the cache.
+    pub cache_read: f64,
+    /// Prompt tokens written to the cache.
+    pub cache_write: f64,
+    /// Prompt tokens written to a cache that lives long: 1 hour at Anthropic, 12 hours at OpenAI.
+    pub cache_write_long: f64,
+}
+
+impl Prices {
+    /// Prices without a cache: its tokens cost what other input costs.
+    pub fn new(input: f64, output: f64) -> Self {
+        Self {
+            input,
+            output,
+            cache_read: input,
+            cache_write: input,
+            cache_write_long: input,
+            long: None,
+        }
+    }
+
+    /// The same prices with those of the cache. If writes have a price of their own, those to a cache
+    /// that lives long cost 2.5 times the input, which is the highest multiple that is known, until
+    /// [`with_long_cache`](Self::with_long_cache) sets their price.
+    #[must_use]
+    pub fn with_cache(mut self, read: f64, write: f64) -> Self {
+        self.cache_read = read;
+        self.cache_write = write;
+        let is_input = write == self.input;
+        self.cache_write_long = if is_input {
+            write
+        } else {
+            write.max(self.input * LONG_WRITE)
+        };
+        self
+    }
+
+    /// The same prices with that of writes to a cache that lives long.
+    #[must_use]
+    pub fn with_long_cache(mut self, write: f64) -> Self {
+        self.cache_write_long = write;
+        self
+    }
+
+    /// The same prices, and `prices` for calls with a prompt of more than `over` tokens.
+    #[must_use]
+    pub fn with_long(mut self, over: u64, prices: Prices) -> Self {
+        self.long = Some(LongPrices {
+            over,
+            input: prices.input,
+            output: prices.output,
+            cache_read: prices.cache_read,
+            cache_write: prices.cache_write,
+            cache_write_long: prices.cache_write_long,
+        });
+        self
+    }
+
+    /// The cost of one call of `usage`, in US dollars.
+    ///
+    /// Add up the costs of calls, not their usages: the price can depend on how long the prompt
+    /// of a call was.
+    ///
+    /// ```
+    /// use agentcore::{Usage, model::Prices};
+    ///
+    /// let prices = Prices::new(3.0, 15.0).with_cache(0.3, 3.75);
+    /// let cost = prices.cost(&Usage::new(1000, 500).with_cache(200, 100));
+    /// assert!((cost - 0.010935).abs() < 1e-9);
+    /// ```
+    pub fn cost(&self, usage: &Usage) -> f64 {
+        let [input, output, cache_read, cache_write] = match self.long {
+            Some(long) if usage.context_tokens() > long.over => {
+                [long.input, long.output, long.cache_read, long.cache_write]
+            }
+            _ => [self.input, self.output, self.cache_read, self.cache_write],
+        };
+        (usage.input_tokens as f64 * input
+            + usage.output_tokens as f64 * output
+            + usage.cache_read_tokens as f64 * cache_read
+            + usage.cache_write_tokens as f64 * cache_write)
+            / 1e6
+    }
+
+    /// Returns `true` if every price is finite and not negative.
+    pub(crate) fn are_sound(&self) -> bool {
+        let base = [
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_long,
+        ];
+        let long_prices = self.long.map_or([0.0; 5], |long| {
+            [
+                long.input,
+                long.output,
+                long.cache_read,
+                long.cache_write,
+                long.cache_write_long,
+            ]
+        });
+        let mut prices = base.into_iter().chain(long_prices);
+        prices.all(|price| price.is_finite() && price >= 0.0)
+    }
+}
+
+/// [`Prices`] as the data file has them.
+#[derive(Deserialize)]
+struct PricesData {
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    cache_write_long: Option<f64>,
+    long: Option<LongData>,
+}
+
+#[derive(Deserialize)]
+struct LongData {
+    over: u64,
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    cache_write_long: Option<f64>,
+}
+
+impl From<PricesData> for Prices {
+    fn from(data: PricesData) -> Self {
+        let writes = [data.cache_write, data.cache_write_long];
+        let base = Self::completed(data.input, data.output, data.cache_read, writes);
+        let Some(long) = data.long else {
+            return base;
+        };
+
+        let writes = [long.cache_write, long.cache_write_long];
+        let prices = Self::completed(long.input, long.output, long.cache_read, writes);
+        base.with_long(long.over, prices)
+    }
+}
+
+impl Prices {
+    /// Prices with those that the data file leaves out. `writes` are the plain and the long ones.
+    fn completed(input: f64, output: f64, read: Option<f64>, writes: [Option<f64>; 2]) -> Self {
+        let [write, long_write] = writes;
+        let prices = Self::new(input, output);
+        let prices = prices.with_cache(read.unwrap_or(input), write.unwrap_or(input));
+        match long_write {
+            Some(price) => prices.with_long_cache(price),
+            None => prices,
+        }
+    }
+}
