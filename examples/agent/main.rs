@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo run --features tools,yaml,jsonl --example agent -- --model scripted "Hello"
 //! alias agent="$CARGO_TARGET_DIR/debug/examples/agent"
-//! agent --model anthropic:claude-haiku-4-5 --output stream-json "2+2?"
+//! agent --model anthropic:claude-haiku-5-5 --output stream-json "2+2?"
 //! git diff | agent --system "Review this diff." --tools none
 //! agent --permission-mode acceptEdits --allow 'Bash(cargo test:*)' "Make the tests pass"
 //! agent --session refactoring "Split the parser" && agent --continue "Now its tests"

@@ -1,13 +1,12 @@
 //! Which model answers.
 
-use std::env;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::FunctionModel;
-use agentcore::{Error, ErrorKind, Model, providers};
+use agentcore::{AgentBuilder, Error, ErrorKind, Model, providers};
 use tokio::time::timeout;
 
 use super::script;
@@ -25,12 +24,8 @@ pub(crate) async fn choose(
     spec: Option<&str>,
     window: Option<u64>,
 ) -> Result<Arc<dyn Model>, Error> {
-    let var = |name| env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let spec = spec
-        .map(str::to_owned)
-        .or_else(|| var("AGENTCORE_MODEL"))
-        .or_else(|| var("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-sonnet-5".to_owned()))
-        .or_else(|| var("OPENAI_API_KEY").map(|_| "openai:gpt-5.4-mini".to_owned()));
+    let spec = spec.map(str::to_owned);
+    let spec = spec.or_else(AgentBuilder::model_from_env);
     match spec.as_deref() {
         Some(spec) if window.is_some() && spec.starts_with("scripted") => {
             let text = "--context-window needs the model of a provider";

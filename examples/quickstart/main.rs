@@ -5,7 +5,7 @@
 //! cargo run --example quickstart -- "What does the loop do when a tool panics?"
 //! ```
 //!
-//! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-4-5`, ..);
+//! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-5-5`, ..);
 //! with `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` alone it is one of that provider's. With none of
 //! them a scripted model answers the first question, from what the tools really say.
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use agentcore::schemars::{self, JsonSchema};
-use agentcore::{Agent, BoxError, FuncTool, Model, ToolContext, ToolDecision};
+use agentcore::{Agent, AgentBuilder, BoxError, FuncTool, Model, ToolContext, ToolDecision};
 use agentcore::{hook, providers};
 use serde::Deserialize;
 
@@ -61,11 +61,7 @@ async fn main() -> Result<ExitCode, BoxError> {
 
 /// The model that the environment names, or the scripted one.
 fn model() -> Result<Arc<dyn Model>, BoxError> {
-    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-    let spec = set("AGENTCORE_MODEL")
-        .or_else(|| set("ANTHROPIC_API_KEY").map(|_| "anthropic:claude-haiku-4-5".into()))
-        .or_else(|| set("OPENAI_API_KEY").map(|_| "openai:gpt-5.4-mini".into()));
-    let Some(spec) = spec else {
+    let Some(spec) = AgentBuilder::model_from_env() else {
         writeln!(
             io::stdout(),
             "Neither AGENTCORE_MODEL, ANTHROPIC_API_KEY nor OPENAI_API_KEY is set:\n\

@@ -36,7 +36,7 @@ use crate::model::{
 /// # fn example() -> agentcore::Result<()> {
 /// let model = FallbackModel::new([
 ///     Anthropic::from_env("claude-sonnet-5")?,
-///     Anthropic::from_env("claude-haiku-4-5")?,
+///     Anthropic::from_env("claude-haiku-5-5")?,
 /// ]);
 /// # Ok(())
 /// # }

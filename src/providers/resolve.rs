@@ -20,9 +20,8 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 ];
 
 /// The model that `spec` names: `provider:model`, split at the first colon, so that
-/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*` and OpenAI's `gpt-*` and `o1`, `o3`,
-/// `o4` and so on need no provider. Keys and addresses come from the provider's environment
-/// variables.
+/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*` and OpenAI's `gpt-*` and `o` with a
+/// digit need no provider. Keys and addresses come from the provider's environment variables.
 ///
 /// # Errors
 ///

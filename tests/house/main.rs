@@ -55,6 +55,7 @@ mod functions;
 mod language;
 mod layers;
 mod lexer;
+mod model_names;
 mod paths;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod public_api;

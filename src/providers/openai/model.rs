@@ -37,8 +37,8 @@ const PATH: &str = "/chat/completions";
 /// use agentcore::Model;
 /// use agentcore::providers::OpenAi;
 ///
-/// let hosted = OpenAi::new("gpt-4o", "sk-...");
-/// assert_eq!(hosted.id(), "openai:gpt-4o");
+/// let hosted = OpenAi::new("gpt-5.4-mini", "sk-...");
+/// assert_eq!(hosted.id(), "openai:gpt-5.4-mini");
 /// let local = OpenAi::compatible("http://127.0.0.1:8080/v1", "qwen3").provider("llama.cpp");
 /// assert_eq!(local.id(), "llama.cpp:qwen3");
 /// ```
