@@ -31,7 +31,7 @@ NOT_CHAT = re.compile(r"tts|audio|realtime|live|transcribe|image|embed|moderatio
 # The fields that are read, by their names here.
 PRICES = {"input": "input_mtok", "output": "output_mtok", "cache_read": "cache_read_mtok",
           "cache_write": "cache_write_mtok", "cache_write_long": "cache_write_1h_mtok"}
-# The records of the source and their fields; those in `OTHER_PRICES` are of no text.
+# The records of the source and their fields. `OTHER_PRICES` are not for tokens of text and not read.
 OTHER_PRICES = """audio_hours cache_audio_read_mtok cache_image_read_mtok input_annotated_document_kpages
     input_audio_hours input_audio_mtok input_document_kpages input_image_mtok input_mchars
     input_text_messages_kcount input_video_mtok output_audio_mtok output_citation_mtok output_image_mtok

@@ -7,6 +7,8 @@
 //! * [`words`]: what never belongs in a commit.
 //! * [`dependencies`]: which crates are used and why, and under which licences.
 //! * [`clock`]: who reads the clock on the wall.
+//! * [`model_names`]: which models texts may name.
+//! * [`price_table`]: that the script behind `data/models.json` executes nothing that it reads.
 
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
@@ -57,6 +59,7 @@ mod layers;
 mod lexer;
 mod model_names;
 mod paths;
+mod price_table;
 #[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod public_api;
 #[cfg(all(feature = "http", feature = "tools", unix))]
