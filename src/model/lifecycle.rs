@@ -26,14 +26,14 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// The same dates with the day on which the model's end was announced.
+    /// Sets the day on which the model's end was announced.
     #[must_use]
     pub fn with_deprecated(mut self, date: Date) -> Self {
         self.deprecated = Some(date);
         self
     }
 
-    /// The same dates with the day from which requests to the model fail.
+    /// Sets the day from which requests to the model fail.
     #[must_use]
     pub fn with_ends(mut self, date: Date) -> Self {
         self.ends = Some(date);

@@ -59,7 +59,7 @@ impl Prices {
         }
     }
 
-    /// The same prices with those of the cache. If writes have a price of their own, those to a cache
+    /// Sets the prices of the cache. If writes have a price of their own, those to a cache
     /// that lives long cost 2.5 times the input, which is the highest multiple that is known, until
     /// [`with_long_cache`](Self::with_long_cache) sets their price.
     #[must_use]
@@ -75,14 +75,14 @@ impl Prices {
         self
     }
 
-    /// The same prices with that of writes to a cache that lives long.
+    /// Sets the price of writes to a cache that lives long.
     #[must_use]
     pub fn with_long_cache(mut self, write: f64) -> Self {
         self.cache_write_long = write;
         self
     }
 
-    /// The same prices, and `prices` for calls with a prompt of more than `over` tokens.
+    /// Sets the prices of calls with a prompt of more than `over` tokens.
     #[must_use]
     pub fn with_long(mut self, over: u64, prices: Prices) -> Self {
         self.long = Some(LongPrices {

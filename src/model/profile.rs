@@ -92,7 +92,7 @@ impl ModelProfile {
         self
     }
 
-    /// The same profile with the dates on which the model was deprecated and ends.
+    /// Sets the dates on which the model was deprecated and ends.
     #[must_use]
     pub fn with_lifecycle(mut self, lifecycle: Lifecycle) -> Self {
         self.lifecycle = Some(lifecycle);

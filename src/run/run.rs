@@ -195,6 +195,11 @@ impl Run {
         Err(Error::new(ErrorKind::Cancelled, text))
     }
 
+    /// Like `.await`; inherent, so that it takes precedence over `StreamExt::into_future`.
+    pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
+        Box::pin(self.finish())
+    }
+
     fn poll_tasks(&self, cx: &mut Context<'_>) {
         for _ in 0..TASKS_AT_ONCE {
             let Poll::Ready(task) = self.shared.tasks.poll_finished(cx) else {

@@ -69,6 +69,11 @@ impl Run {
 }
 
 impl<T: DeserializeOwned> TypedRun<T> {
+    /// The run itself, to read its messages first.
+    pub fn into_run(self) -> Run {
+        self.run
+    }
+
     async fn finish(run: Run) -> Result<T> {
         read(run.finish().await?)
     }

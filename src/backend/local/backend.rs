@@ -123,16 +123,15 @@ impl LocalBackend {
         })
     }
 
-    /// The same backend with another limit on a file that is read at once, in bytes; 32 MiB by
-    /// default.
+    /// Sets the limit on a file that is read at once, in bytes. Defaults to 32 MiB.
     #[must_use]
     pub fn with_max_read(mut self, bytes: u64) -> Self {
         self.max_read = bytes;
         self
     }
 
-    /// The same backend with another limit for commands that name none; 120 seconds by
-    /// default. Tools that run commands use it in place of their own default.
+    /// Sets the time limit of commands that name none. Defaults to 120 seconds. Tools that run
+    /// commands use it in place of their own default.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
@@ -140,9 +139,9 @@ impl LocalBackend {
         self
     }
 
-    /// The same backend with another limit on what is kept of each stream of a command, in bytes,
-    /// half from its start and half from its end; 256 KiB by default. Tools that run commands
-    /// show all of it, if it is set, in place of what their own limit allows.
+    /// Sets the limit on what is kept of each stream of a command, in bytes, half from its start and
+    /// half from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is set,
+    /// in place of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {
