@@ -20,7 +20,7 @@ const MAX_LINE_CHARS: usize = 2_000;
 const MAX_SHOWN: usize = 256 * 1024;
 /// The number of bytes of a file that are searched for lines.
 const MAX_SCAN: u64 = 256 * 1024 * 1024;
-/// The bytes of a line beside its text: its number, a tab and the line end.
+/// The bytes of a line apart from its text: its number, a tab and the line end.
 const LINE_OVERHEAD: usize = 8;
 const CHUNK: usize = 256 * 1024;
 /// A file with a NUL byte near its start is binary.

@@ -38,7 +38,7 @@ impl Folder {
 
     pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<Option<Fault>> {
         let path = self.file(session)?;
-        let mut read_file = || match File::open(&path) {
+        let mut read_file = || match open_regular(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 index.clear();
                 Ok(None)
@@ -109,7 +109,7 @@ impl Folder {
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
         let path = self.file(session)?;
         let read_range = || {
-            let mut file = File::open(&path)?;
+            let mut file = open_regular(&path)?;
             file.seek(SeekFrom::Start(at))?;
             let mut content = Vec::new();
             file.take(len).read_to_end(&mut content)?;
@@ -219,14 +219,25 @@ fn options() -> OpenOptions {
     options
 }
 
+/// Opens a file to read it. A FIFO, which would be waited for, and a link are refused.
+fn open_regular(path: &Path) -> io::Result<File> {
+    check_regular(path)?;
+    File::open(path)
+}
+
+/// Checks that nothing but a regular file has this name.
+fn check_regular(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        let text = "something that is not a regular file has its name";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(())
+}
+
 /// Locks a file against other processes, created if `create` is set; `None` when there is none.
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
     loop {
-        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-            let text = "something that is not a regular file has its name";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-
+        check_regular(path)?;
         let file = match options().create(create).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => return Ok(None),
             opened => opened?,

@@ -19,7 +19,7 @@ use crate::session::record::{Data, OfKind, Record};
 use super::fold::LogFold;
 
 /// The version of the format that is written, and the highest that is read.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u64 = 1;
 
 /// The longest line that is written and read, in bytes.
 pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
@@ -139,14 +139,14 @@ struct Outer<'a> {
 
 #[derive(Deserialize)]
 struct Version {
-    v: u32,
+    v: u64,
 }
 
 /// The reason a line cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Damaged,
-    TooNew(u32),
+    TooNew(u64),
 }
 
 impl<'a> Line<'a> {
@@ -311,7 +311,7 @@ impl<'de> Visitor<'de> for OnePass {
         let mut info = None;
         while let Some(key) = map.next_key()? {
             match key {
-                Key::V if version.is_none() => version = Some(map.next_value::<u32>()?),
+                Key::V if version.is_none() => version = Some(map.next_value::<u64>()?),
                 Key::Seq if seq.is_none() => seq = Some(map.next_value()?),
                 Key::Token if token.is_none() => token = Some(map.next_value()?),
                 Key::At if time.is_none() => time = Some(map.next_value()?),
@@ -372,7 +372,7 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
 
 #[derive(Serialize)]
 struct LineOut<'a> {
-    v: u32,
+    v: u64,
     seq: u64,
     token: u64,
     at: u64,

@@ -131,7 +131,7 @@ pub(super) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
     line.info.map(|info| (info, line.at))
 }
 
-pub(super) fn too_new(id: &str, version: u32) -> Error {
+pub(super) fn too_new(id: &str, version: u64) -> Error {
     Error::new(
         ErrorKind::VersionTooNew,
         format!(

@@ -205,9 +205,19 @@ async fn log_of_a_newer_version_is_left_unchanged<P: Place>() {
     let (held, bytes, ends) = three_writes::<P>().await;
 
     // As a later version would write it: with a right checksum.
-    let body = br#""v":2,"seq":5,"what":"nobody knows"}"#;
-    let crc = crc32fast::hash(body);
-    let newer = [format!("{{\"crc\":\"{crc:08x}\",").as_bytes(), body, b"\n"].concat();
+    let line = |version: u64| {
+        let body = format!("\"v\":{version},\"seq\":5,\"what\":\"nobody knows\"}}");
+        let crc = crc32fast::hash(body.as_bytes());
+        format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
+    };
+
+    held.store
+        .put("b", &[&bytes[..], &line(99_999_999_999)].concat());
+    let error = held.store.lease("b").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::VersionTooNew, "{error}");
+    held.store.put("b", b"");
+
+    let newer = line(2);
     for content in [
         [&bytes[..], &newer].concat(),
         [&newer, &bytes[..]].concat(),

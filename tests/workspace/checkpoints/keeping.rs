@@ -481,3 +481,16 @@ async fn change_that_cannot_be_kept_is_rejected() {
     assert!(told[0].contains("too long for a file name"), "{told:?}");
     assert_eq!(told[1], "0");
 }
+
+#[tokio::test]
+async fn fifo_in_the_place_of_checkpoints_is_refused_at_once() {
+    let place = Place::new();
+    let files = place.files();
+    let fifo = place.folder().join("s.files");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let error = files.checkpoints("s").await.unwrap_err();
+    assert!(error.text().contains("not a regular file"), "{error}");
+    let error = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap_err();
+    assert!(error.text().contains("not a regular file"), "{error}");
+}
