@@ -491,6 +491,9 @@ async fn fifo_in_the_place_of_checkpoints_is_refused_at_once() {
     assert!(made.unwrap().success());
     let error = files.checkpoints("s").await.unwrap_err();
     assert!(error.text().contains("not a regular file"), "{error}");
-    let error = files.rewind("s", 0, RewindMode::SkipChanged).await.unwrap_err();
+    let error = files
+        .rewind("s", 0, RewindMode::SkipChanged)
+        .await
+        .unwrap_err();
     assert!(error.text().contains("not a regular file"), "{error}");
 }
