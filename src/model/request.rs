@@ -204,6 +204,7 @@ impl ModelRequest {
         self
     }
 
+    #[cfg_attr(not(feature = "http"), expect(dead_code))]
     pub(crate) fn event_buffers(&self) -> Option<&BytePool> {
         self.event_buffers.as_ref()
     }
