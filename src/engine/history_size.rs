@@ -106,12 +106,15 @@ impl HistorySize {
         own_room.min(self.share.pool().room())
     }
 
-    /// Checks the history before a model is called.
+    /// Checks the history before a model is called. An answer that was admitted and dropped since
+    /// counts no longer.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::ResponseTooLarge`].
-    pub(super) fn check(&self) -> Result<()> {
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.answer = 0;
+        self.update_share();
         let total = self.total();
         let max_bytes = self.max_bytes;
         if total > max_bytes {
@@ -211,4 +214,28 @@ fn too_large(subject: &str, bytes: usize, max_bytes: usize) -> Error {
              AgentBuilder::max_history_bytes"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Content;
+
+    #[test]
+    fn answer_that_was_dropped_does_not_count_toward_the_next() {
+        let limits = Limits::default();
+        let pool = BytePool::new(limits.max_history_bytes);
+        let mut size = HistorySize::new(&limits, &pool, &Messages::new(), 0);
+        let mut answer = ModelResponse::default();
+        answer.content = Content::from("x".repeat(limits.max_history_bytes / 3 * 2));
+        size.admit(&answer).unwrap();
+        assert!(pool.used() > limits.max_history_bytes / 2);
+
+        size.check().unwrap();
+        assert_eq!(pool.used(), 0);
+        size.admit(&answer).unwrap();
+        let parts = answer.content.parts();
+        size.add_parts(parts);
+        assert_eq!(pool.used(), parts_size(parts));
+    }
 }

@@ -39,7 +39,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn tasks(&self) -> BackgroundTasks;
     /// The limit of the call's result.
     fn max_result_bytes(&self) -> usize;
-    /// Ready when the call may load a whole file or folder; the wait counts against no timeout.
+    /// Ready when the call may list or search a whole folder; the wait counts against no timeout.
     fn load_turn(&self) -> BoxFuture<'_, LoadTurn>;
     /// Restarts the timeout of the call.
     fn restart_timeout(&self);
@@ -195,7 +195,7 @@ impl ToolContext {
         self.host.max_result_bytes()
     }
 
-    /// Waits until the call may load a whole file or folder.
+    /// Waits until the call may list or search a whole folder.
     #[cfg_attr(not(feature = "tools"), expect(dead_code))]
     pub(crate) async fn load_turn(&self) -> LoadTurn {
         self.host.load_turn().await

@@ -72,7 +72,7 @@ impl Args {
         self.cx.max_result_bytes()
     }
 
-    /// Waits for the call's turn to load a whole file or folder.
+    /// Waits for the call's turn to list or search a whole folder.
     pub(super) async fn load_turn(&self) -> LoadTurn {
         self.cx.load_turn().await
     }

@@ -85,9 +85,17 @@ pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOut
     Ok(whole(&start, size, max_bytes))
 }
 
-/// A file as it is, in a copy that is no longer than a result. `start` is all of it, or more than fits.
+/// A file as it is, in a copy that is no longer than a result. `start` is all of it, or its
+/// beginning.
 fn whole(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
+
+    // A backend may give less than was asked for, which is then what is cut.
+    let max_bytes = match start.len() {
+        len if len < size => max_bytes.min(len.saturating_sub(4)),
+        _ => max_bytes,
+    };
+
     ToolOutput::new(match valid_text(start, size) {
         Some(text) => text::copy_cut(text, size, max_bytes),
         None => {

@@ -508,3 +508,25 @@ async fn empty_lines_count_toward_the_limits() {
         &text[text.len() - 80..]
     );
 }
+
+#[tokio::test]
+async fn file_of_which_the_backend_reads_less_than_a_result_is_cut_with_a_note() {
+    const MIB: usize = 1024 * 1024;
+    let workspace = Workspace::new();
+    workspace.put("large.txt", &"é".repeat(5 * MIB));
+    let backend = LocalBackend::new(&workspace.root)
+        .unwrap()
+        .with_max_read(2 * MIB as u64);
+    let model = ScriptedModel::new()
+        .call("read_file", json!({"path": "large.txt"}))
+        .say("Done.");
+    let agent = AgentBuilder::new(model).tool(wick::read_file(backend));
+    let messages = agent.build().unwrap().run("Go").await.unwrap().messages;
+    let text = messages.tool_messages().next().unwrap().text().into_owned();
+    assert!(text.len() > 2 * MIB - 100 && text.len() < 2 * MIB);
+    assert!(
+        text.contains("(cut: 10485760 bytes are more than"),
+        "{}",
+        &text[text.len() - 90..]
+    );
+}

@@ -159,7 +159,7 @@ impl LocalBackend {
         self
     }
 
-    /// The same backend with a variable for all its commands.
+    /// Sets a variable for all commands.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -168,8 +168,8 @@ impl LocalBackend {
         self
     }
 
-    /// The same backend with its commands confined; see [`Sandbox`]. Its own methods for files are
-    /// not: they stay beneath the root by themselves.
+    /// Confines the commands; see [`Sandbox`]. The methods for files are not confined: they stay
+    /// beneath the root by themselves.
     ///
     /// A command that cannot be confined as requested is refused with an [`ErrorKind::Config`] that
     /// names the missing features.
