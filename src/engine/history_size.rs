@@ -226,8 +226,10 @@ mod tests {
         let limits = Limits::default();
         let pool = BytePool::new(limits.max_history_bytes);
         let mut size = HistorySize::new(&limits, &pool, &Messages::new(), 0);
-        let mut answer = ModelResponse::default();
-        answer.content = Content::from("x".repeat(limits.max_history_bytes / 3 * 2));
+        let answer = ModelResponse {
+            content: Content::from("x".repeat(limits.max_history_bytes / 3 * 2)),
+            ..ModelResponse::default()
+        };
         size.admit(&answer).unwrap();
         assert!(pool.used() > limits.max_history_bytes / 2);
 

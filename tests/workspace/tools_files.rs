@@ -513,7 +513,7 @@ async fn empty_lines_count_toward_the_limits() {
 async fn file_of_which_the_backend_reads_less_than_a_result_is_cut_with_a_note() {
     const MIB: usize = 1024 * 1024;
     let workspace = Workspace::new();
-    workspace.put("large.txt", &"é".repeat(5 * MIB));
+    workspace.put("large.txt", "é".repeat(5 * MIB));
     let backend = LocalBackend::new(&workspace.root)
         .unwrap()
         .with_max_read(2 * MIB as u64);
