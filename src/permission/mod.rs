@@ -11,9 +11,9 @@
 //! 5. an **allow** rule that covers everything the call does;
 //! 6. the **mode**.
 //!
-//! A shell command is taken apart by [`shell::analyse`]: a deny or ask rule fires if *any* command
-//! in it matches, an allow rule is enough only if *every* command matches one and nothing is left
-//! that is not understood.
+//! A shell command is taken apart first: a deny or ask rule fires if *any* command in it matches, an
+//! allow rule is enough only if *every* command matches one and nothing is left that is not
+//! understood.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
@@ -58,7 +58,7 @@ mod readable;
 mod recursive;
 mod rule;
 mod rules_gate;
-pub mod shell;
+pub(crate) mod shell;
 mod suggest;
 mod url;
 #[cfg(feature = "yaml")]

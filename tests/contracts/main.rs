@@ -24,7 +24,6 @@ mod permission_bash_diff;
 mod permission_corpus;
 mod permission_explain;
 mod permission_rules;
-mod permission_shell;
 mod permission_shell_stack;
 mod permission_urls;
 mod pretty;

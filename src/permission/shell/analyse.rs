@@ -7,16 +7,7 @@ use super::parser::Parser;
 use crate::util::text::is_hidden;
 
 /// Takes a shell command apart.
-///
-/// ```
-/// use agentcore::permission::shell::analyse;
-///
-/// let found = analyse("cd src && c\\url example.com | env sh -c 'rm x'");
-/// let programs: Vec<_> = found.commands.iter().filter_map(|c| c.program()).collect();
-/// assert_eq!(programs, ["cd", "curl", "env", "sh", "rm"]);
-/// assert!(found.opaque.is_empty());
-/// ```
-pub fn analyse(command: &str) -> Analysis {
+pub(crate) fn analyse(command: &str) -> Analysis {
     let mut cx = Context::default();
     if command.len() > MAX_LENGTH {
         cx.note(Reason::Limit("length"));

@@ -11,30 +11,29 @@ use super::word::{Part, Word, printable};
 /// groups, functions, substitutions, here-documents given to a shell, and behind wrappers such
 /// as `env` or `find -exec`. What is not understood is in `opaque`, never guessed.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Analysis {
+pub(crate) struct Analysis {
     /// Every simple command that may run.
-    pub commands: Vec<SimpleCommand>,
+    pub(crate) commands: Vec<SimpleCommand>,
     /// Why the list of commands, or what they do, may be incomplete.
-    pub opaque: Vec<Reason>,
+    pub(crate) opaque: Vec<Reason>,
     /// Files that redirections and options read.
-    pub reads: Vec<Word>,
+    pub(crate) reads: Vec<Word>,
     /// Files that redirections and options write.
-    pub writes: Vec<Word>,
+    pub(crate) writes: Vec<Word>,
     /// Directories the command changes to.
-    pub directories: Vec<Word>,
+    pub(crate) directories: Vec<Word>,
     /// Names of functions it defines.
-    pub functions: Vec<String>,
+    pub(crate) functions: Vec<String>,
     /// Characters looked at, those of nested scripts once for each level: a measure of the work,
     /// which is limited for any command.
-    pub steps: usize,
+    pub(crate) steps: usize,
     /// What variables hold, where the script gives them nothing but known texts.
     pub(crate) values: BTreeMap<String, Vec<String>>,
 }
 
 impl Analysis {
     /// The heaviest reason, if anything was not understood.
-    pub fn weight(&self) -> Option<Weight> {
+    pub(crate) fn weight(&self) -> Option<Weight> {
         self.opaque.iter().map(Reason::weight).max()
     }
 
@@ -66,23 +65,22 @@ impl Analysis {
     }
 
     /// The first reason of at least that weight.
-    pub fn reason(&self, weight: Weight) -> Option<&Reason> {
+    pub(crate) fn reason(&self, weight: Weight) -> Option<&Reason> {
         self.opaque.iter().find(|reason| reason.weight() >= weight)
     }
 }
 
 /// One program or builtin with its arguments.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct SimpleCommand {
+pub(crate) struct SimpleCommand {
     /// The program and its arguments, quotes removed. Empty for assignments alone.
-    pub argv: Vec<Word>,
+    pub(crate) argv: Vec<Word>,
     /// Names assigned before the program.
-    pub assignments: Vec<String>,
+    pub(crate) assignments: Vec<String>,
     /// The wrappers it was found behind, outermost first: `env`, `xargs`, `sh -c`.
-    pub via: Vec<String>,
+    pub(crate) via: Vec<String>,
     /// Where in `argv` a shell is given a script file: an allow rule has to name it.
-    pub script: Option<usize>,
+    pub(crate) script: Option<usize>,
     /// Whether its input comes from a pipe; with the command before it, if that is a simple one.
     pub(crate) piped: Option<Option<usize>>,
     /// It only may run: deny and ask rules look at it, allow rules need not cover it.
@@ -93,7 +91,7 @@ pub struct SimpleCommand {
 
 impl SimpleCommand {
     /// The program's name without its directory, if it is known.
-    pub fn program(&self) -> Option<String> {
+    pub(crate) fn program(&self) -> Option<String> {
         self.argv.first().and_then(Word::basename)
     }
 }
@@ -115,8 +113,7 @@ impl fmt::Display for SimpleCommand {
 
 /// How much a [`Reason`] takes away from what is known; the lightest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Weight {
+pub(crate) enum Weight {
     /// Every command is known, but one of them does more than its name suggests.
     Effect,
     /// A file is run whose content is not known.
@@ -129,8 +126,7 @@ pub enum Weight {
 
 /// Why a command is not fully understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
+pub(crate) enum Reason {
     /// It is not a shell command, or uses syntax the analyser does not know.
     Syntax(&'static str),
     /// It is longer, deeper or larger than what the analyser reads.
@@ -161,7 +157,7 @@ pub enum Reason {
 
 impl Reason {
     /// How much it takes away from what is known.
-    pub fn weight(&self) -> Weight {
+    pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Effect(..) => Weight::Effect,
             Self::Script(_) => Weight::Script,

@@ -28,12 +28,13 @@ mod programs;
 mod sed;
 mod shells;
 mod simple;
+#[cfg(test)]
+mod tests;
 mod word;
 mod wrappers;
 
-pub use analyse::analyse;
-pub use analysis::{Analysis, Reason, SimpleCommand, Weight};
+pub(crate) use analyse::analyse;
+pub(crate) use analysis::{Analysis, SimpleCommand, Weight};
 pub(crate) use git::GLOBAL_VALUES as GIT_GLOBAL_VALUES;
 pub(crate) use options::operands;
-pub use word::Word;
-pub(crate) use word::{Part, printable};
+pub(crate) use word::{Part, Word, printable};

@@ -24,13 +24,13 @@ pub(crate) enum Part {
 /// A word is *literal* when the shell can turn it into only one text; any other word is known only
 /// in part, and rules treat it accordingly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Word {
+pub(crate) struct Word {
     pub(crate) parts: Vec<Part>,
 }
 
 impl Word {
     /// A word that is exactly `text`.
-    pub fn from_text(text: impl Into<String>) -> Self {
+    pub(crate) fn from_text(text: impl Into<String>) -> Self {
         Self {
             parts: vec![Part::Text {
                 text: text.into(),
@@ -50,7 +50,7 @@ impl Word {
     }
 
     /// The word's text, if it is literal.
-    pub fn literal(&self) -> Option<String> {
+    pub(crate) fn literal(&self) -> Option<String> {
         let mut all = String::new();
         for part in &self.parts {
             match part {
@@ -87,7 +87,7 @@ impl Word {
     }
 
     /// Whether a variable or a substitution is part of it.
-    pub fn is_dynamic(&self) -> bool {
+    pub(crate) fn is_dynamic(&self) -> bool {
         self.parts
             .iter()
             .any(|part| matches!(part, Part::Value { .. }))
@@ -107,7 +107,7 @@ impl Word {
     }
 
     /// Whether it holds `*`, `?` or `[` that the shell expands to file names.
-    pub fn is_glob(&self) -> bool {
+    pub(crate) fn is_glob(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Glob(_)))
     }
 

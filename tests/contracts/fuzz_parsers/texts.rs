@@ -1,6 +1,5 @@
 //! Parsers of texts: values, events, rules, commands.
 
-use agentcore::permission::shell::analyse;
 use agentcore::permission::{Behavior, PermissionRules, Rule};
 use agentcore::tool::check_arguments;
 use agentcore::{FuncTool, Message, SdkMessage, ToolCall};
@@ -108,10 +107,10 @@ const SHELL: Grammar = Grammar {
 
 #[test]
 fn shell_commands_are_analysed_without_panic() {
+    let rules = PermissionRules::new();
     fuzz("shell command", |rng| {
         let text = SHELL.text(rng, 96 * 1024);
-        let found = analyse(&text);
-        std::hint::black_box(found.weight());
+        std::hint::black_box(rules.explain_command(&text).decision);
         text.len()
     });
 }

@@ -1,7 +1,8 @@
 //! What the shell analyser finds in a command.
 
-use agentcore::permission::shell::{Analysis, Weight, analyse};
 use proptest::prelude::*;
+
+use super::{Analysis, Weight, analyse};
 
 fn programs(command: &str) -> Vec<String> {
     let found = analyse(command);
