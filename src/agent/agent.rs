@@ -49,15 +49,15 @@ impl Agent {
         AgentBuilder::new(model)
     }
 
-    /// Runs the agent on `input` in a new session: text, a message, or several.
+    /// Runs the agent in a new session. `input` is a text, a message or several messages.
     ///
     /// Nothing happens until the run is polled or awaited. The session's id is random;
     /// [`RunOutput::session_id`](crate::RunOutput::session_id) has it.
     ///
-    /// To continue the conversation later, start it with [`session`](Self::session) instead: the
-    /// session of this run is discarded when the run ends or is dropped. It is kept when calls wait
-    /// for an answer, so that [`Session::resume`](crate::Session::resume) can give it, and in a
-    /// store that was set with [`AgentBuilder::store`](crate::AgentBuilder::store).
+    /// The session is discarded when the run ends or is dropped. To continue the conversation
+    /// later, start it with [`session`](Self::session) instead. The session is kept if the agent
+    /// has a store of its own ([`AgentBuilder::store`](crate::AgentBuilder::store)), and if calls
+    /// wait for an answer, which [`Session::resume`](crate::Session::resume) takes.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;

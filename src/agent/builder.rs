@@ -348,14 +348,15 @@ impl AgentBuilder {
     /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
     /// control character up to six; JSON values in calls and details, and all that surrounds a text,
     /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Inputs of
-    /// the caller do not count, nor do messages that a summary covers, unless this run added them:
-    /// these may have twice as much.
+    /// the caller do not count. Messages from before the run that a summary covers have a limit of
+    /// their own, of twice as many bytes.
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its text
     /// stays, up to three quarters of what was left. Results are cut before that, as by
     /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
-    /// compactor is asked for a summary when three quarters are used, a third of it before the run.
+    /// compactor is asked for a summary when more than three quarters are used and messages from
+    /// before the run use more than one quarter.
     ///
     /// The runs within calls of this run share its limit, with their answers in progress; each is
     /// held to that of its own agent as well.

@@ -69,14 +69,14 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
 
     // Cancels background work when the run ends.
     let _cancel = cx.cancellation().guard();
-    let opening = panic::caught(begin(&cx, request))
+    let opening = panic::catch_async(begin(&cx, request))
         .await
         .unwrap_or_else(|text| Err(panicked(&text)));
     match opening {
         Ok(Some(opening)) => {
             cx.open();
             let mut run = opening.run;
-            let end = panic::caught(run.work(opening.first_step))
+            let end = panic::catch_async(run.work(opening.first_step))
                 .await
                 .unwrap_or_else(|text| Err(panicked(&text)));
             run.close(end).boxed().await
@@ -184,8 +184,8 @@ impl ActiveRun {
         self.turns().await
     }
 
-    /// The exit reason, if a caller or a hook has stopped the run.
-    pub(super) fn halted(&mut self) -> Option<ExitReason> {
+    /// Returns the exit reason if a caller or a hook has stopped the run, and notes the reason.
+    pub(super) fn check_stop(&mut self) -> Option<ExitReason> {
         let stop = self.cx.shared().stop();
         if stop != Stop::None {
             return Some(self.outcome.note_stop(stop));

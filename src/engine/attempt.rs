@@ -174,7 +174,7 @@ impl Drop for AttemptRecord<'_> {
         }
 
         // Foreign code runs here, possibly while another panic unwinds.
-        if let Err(text) = panic::contained(|| self.record_usage()) {
+        if let Err(text) = panic::catch(|| self.record_usage()) {
             tracing::warn!(
                 "the usage of an interrupted answer was not recorded because its model panicked: {text}"
             );

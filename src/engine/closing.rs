@@ -19,14 +19,15 @@ use super::active_run::{ActiveRun, RunOutcome};
 use super::opening::STALE_COMPACTION;
 
 impl ActiveRun {
-    /// Ends the run: `after_agent`, save, the one result message.
+    /// Ends the run: stores late messages, runs the `after_agent` hooks, saves the session, emits
+    /// the result message and releases the lease, in this order.
     pub(super) async fn close(mut self: Box<Self>, end: Result<ExitReason>) -> Result<RunOutput> {
         let (exit, error) = self.outcome.note_end(end);
-        if let Err(text) = panic::caught(self.store_late_messages()).await {
+        if let Err(text) = panic::catch_async(self.store_late_messages()).await {
             self.cx.warn(format!("closing the run panicked: {text}"));
         }
 
-        if let Err(text) = panic::caught(self.wind_up()).await {
+        if let Err(text) = panic::catch_async(self.run_after_agent()).await {
             self.cx.warn(format!("saving the session panicked: {text}"));
         }
 
@@ -50,7 +51,8 @@ impl ActiveRun {
         let mut late_messages = take_late_messages(&self.cx);
         late_messages.extend(end_tasks(&self.cx));
         self.cx.state(AgentState::settle_inputs);
-        // Also behind calls that wait for approval: their results are inserted before it later.
+        // Added after calls that wait for approval as well, whose results are inserted before these
+        // messages later.
         if let Err(error) = self.history.add_inputs(late_messages).await {
             self.cx.warn(format!(
                 "messages that arrived after the last turn were not stored: {error}"
@@ -59,10 +61,10 @@ impl ActiveRun {
     }
 
     /// Runs the `after_agent` hooks and stores their changes.
-    async fn wind_up(&mut self) {
+    async fn run_after_agent(&mut self) {
         let state = self.cx.state_copy();
         let old_messages = state.messages.clone();
-        let mut state = match panic::caught(self.after_agent(state)).await {
+        let mut state = match panic::catch_async(self.after_agent(state)).await {
             Ok(state) => state,
             Err(text) => {
                 self.cx.warn(format!("after_agent panicked: {text}"));
@@ -70,7 +72,7 @@ impl ActiveRun {
             }
         };
 
-        let waiting_ids = state.waiting();
+        let waiting_ids = state.waiting_ids();
         let repairs = self.requests.repair(&mut state.messages, &waiting_ids);
         if !repairs.is_empty() {
             self.cx.warn(format!(
@@ -133,12 +135,12 @@ impl ActiveRun {
     }
 }
 
-/// Ends a run whose session was not opened: that failed, or the run was stopped meanwhile.
+/// Ends a run whose session was not opened, because that failed or the run was stopped first.
 pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result<RunOutput> {
     let mut outcome = RunOutcome::default();
     let end = end.map(|stop| outcome.note_stop(stop));
     let (exit, error) = outcome.note_end(end);
-    let close_outcome = panic::contained(|| {
+    let close_outcome = panic::catch(|| {
         cx.open();
         for message in take_late_messages(cx) {
             cx.warn(format!(
@@ -297,7 +299,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The exit of a run whose last answer asks for nothing and stopped for this reason.
+/// Converts the stop reason of a last answer, which has no calls, into the exit reason of its run.
 pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
     match reason {
         Some(StopReason::StopSequence) => ExitReason::StopSequence,

@@ -75,8 +75,7 @@ impl Compacting<'_> {
         let messages = self.cx.state(|state| state.messages.clone());
         let tokens = self.context_tokens();
         let profile = self.cx.profile();
-        let should_compact =
-            panic::contained(|| compactor.should_compact(&messages, tokens, &profile));
+        let should_compact = panic::catch(|| compactor.should_compact(&messages, tokens, &profile));
         should_compact.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
             false
@@ -166,7 +165,7 @@ impl Compacting<'_> {
         request.counter = self.cx.token_counter().clone();
 
         // The call itself is inside the future, so that a panic before its first await is caught.
-        let compacting = panic::caught(async { compactor.compact(request).await });
+        let compacting = panic::catch_async(async { compactor.compact(request).await });
         let compaction = compacting.await.map_err(|text| panicked(&text))??;
         if let Some(compaction) = &compaction {
             check(&messages, current_compaction.as_ref(), compaction)?;

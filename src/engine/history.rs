@@ -1,4 +1,4 @@
-//! The run's history: messages are stored, then added to the state, then shown.
+//! The run's history: messages are stored, then added to the state, then emitted.
 
 use std::sync::Arc;
 
@@ -137,8 +137,12 @@ impl History {
         Ok(())
     }
 
-    /// Stores an answer, or what there is of one that was `aborted`, then shows it. One behind
-    /// another answer joins that; if it was less than a whole one, what is returned is both.
+    /// Stores an answer, then emits it. `aborted` is `true` for the partial answer of a run that
+    /// was stopped.
+    ///
+    /// If the last message of the history is an answer without calls, the parts of this one are
+    /// appended to it. Returns the answer; if it continues one that was paused or aborted, with the
+    /// content of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,
@@ -178,8 +182,8 @@ impl History {
         Ok(full_answer)
     }
 
-    /// The facts known of the answer that stands last in the history and asks for nothing; `None`
-    /// when there is no such answer.
+    /// Returns `Some` if the last message of the history is an answer without calls, which the next
+    /// answer joins: the metadata of that message, where it is known.
     fn answer_to_join(&self) -> Option<Option<Arc<MessageInfo>>> {
         self.cx.state(|state| {
             let last = state.messages.len().checked_sub(1)?;
@@ -192,7 +196,9 @@ impl History {
         })
     }
 
-    /// Two answers in a row become one message. The paused part belongs to the answer, too.
+    /// Appends the parts of `response` to the last message of the history, so that two answers in a
+    /// row are one message. Returns `response`; if the earlier answer was paused or aborted, with
+    /// the content of both.
     async fn join(
         &mut self,
         last_info: Option<Arc<MessageInfo>>,
@@ -254,11 +260,11 @@ impl History {
         Ok(())
     }
 
-    fn show_results(&self, messages: Vec<Arc<Message>>, for_programs: Option<Value>) -> Uuid {
+    fn show_results(&self, messages: Vec<Arc<Message>>, program_data: Option<Value>) -> Uuid {
         let envelope = self.cx.shared().envelope();
         let id = envelope.uuid;
         let mut event = UserEvent::new(envelope, messages);
-        event.tool_use_result = for_programs;
+        event.tool_use_result = program_data;
         self.cx.shared().push(SdkMessage::User(Box::new(event)));
         id
     }
@@ -273,7 +279,7 @@ impl History {
         self.show_results(messages.collect(), program_data);
     }
 
-    /// Counts a result that joined the history since it was counted.
+    /// Adds the size of a result that was inserted into the history.
     pub(super) fn count(&mut self, result: &ToolResult) {
         let messages = [Arc::new(Message::Tool(result.clone()))];
         self.context_size.add(&**self.cx.token_counter(), &messages);

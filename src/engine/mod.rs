@@ -2,8 +2,8 @@
 //!
 //! # One run
 //!
-//! 1. `active_run`: the request becomes a run. It may be read from here downwards.
-//! 2. `opening`: the session is leased and loaded, `restore` makes it whole, the hooks'
+//! 1. `active_run`: makes the run of a request, and drives it through the steps below.
+//! 2. `opening`: the session is leased and loaded, `restore` repairs it, the hooks'
 //!    `before_agent` runs, calls without a result run again (`interrupted_calls`), and the input is
 //!    stored. Calls that waited for approval are answered (`parked_calls`).
 //! 3. `turn`: the limits are checked, the request is built (`request`) and passed

@@ -26,14 +26,14 @@ pub(crate) fn model_core() -> Core<ModelRequest> {
 }
 
 impl RunContext {
-    /// Asks a model on this run's account, for a summary or a judgement: the budget pays, the
-    /// statistics count it, and what is worth a retry is tried again. Its events are not emitted,
-    /// and nothing of it goes into the history. [`Next::run`](crate::Next::run) is the way to the
-    /// run's own model through the inner hooks.
+    /// Calls a model within the budget, the statistics and the retry policy of this run, such as
+    /// for a summary. The events of the call are not emitted, and the history does not change.
+    ///
+    /// To call the run's own model through the inner hooks, use [`Next::run`](crate::Next::run).
     ///
     /// # Errors
     ///
-    /// The model's error, and an exhausted budget.
+    /// The model's error, or [`ErrorKind::BudgetExhausted`] if the budget does not cover the call.
     ///
     /// # Cancel safety
     ///
@@ -182,7 +182,7 @@ pub(crate) fn check_prices(cards: &[ModelCard]) -> Result<()> {
     Ok(())
 }
 
-/// The error in the words of the message stream.
+/// Converts an error into the error kind of the message stream.
 pub(super) fn wire_error(error: &Error) -> AssistantErrorKind {
     use crate::error::ErrorKind::*;
     match error.kind() {

@@ -26,7 +26,7 @@ pub(super) fn warn_of_ending_models(cx: &RunContext) {
 /// The models that may answer in a run. A panic of the model's is left to its first call.
 fn cards(cx: &RunContext) -> Vec<ModelCard> {
     let (model, request) = (cx.model(), ModelRequest::new(Messages::new()));
-    panic::contained(|| model.cards(&request)).unwrap_or_default()
+    panic::catch(|| model.cards(&request)).unwrap_or_default()
 }
 
 /// The warning about a model, on a day; `None` if there is no reason for one.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::run::RunContext;
 use crate::tool::{AskOrigin, GateRequest, PermissionGate, PermissionMode, ToolDecision, Verdict};
 
-use super::tool_permission::{NOT_PLANNED, is_planned, not_asked};
+use super::tool_permission::{NOT_PLANNED, mode_permits, not_asked};
 
 /// The gates and the mode of the parent run, and so of all its ancestors, as a gate of the child:
 /// delegating a call must not bypass a denial.
@@ -24,7 +24,7 @@ impl ParentGate {
 impl PermissionGate for ParentGate {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let request = self.lift(request);
-        if !is_planned(request.mode, &request.tool) {
+        if !mode_permits(request.mode, &request.tool) {
             return Ok(ToolDecision::deny(NOT_PLANNED));
         }
 

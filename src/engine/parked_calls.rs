@@ -41,7 +41,7 @@ impl ActiveRun {
         decisions: &Decisions,
         results: &mut Vec<ToolResult>,
     ) -> Result<Option<ExitReason>> {
-        let mut exit = self.halted();
+        let mut exit = self.check_stop();
         let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
         for call in pending {
@@ -56,7 +56,7 @@ impl ActiveRun {
                 Some(answer) => self.run_approved(&call, answer, &context).await?,
             };
 
-            exit = exit.or_else(|| self.halted());
+            exit = exit.or_else(|| self.check_stop());
             let Some(mut result) = result else {
                 continue;
             };

@@ -147,7 +147,7 @@ fn answer_calls(
     started_ids: &[Arc<str>],
     ended_results: &[Arc<Message>],
 ) -> AnsweredCalls {
-    let waiting_ids: HashSet<_> = state.waiting().into_iter().collect();
+    let waiting_ids: HashSet<_> = state.waiting_ids().into_iter().collect();
     let started_ids: HashSet<_> = started_ids.iter().collect();
     let ended_results = ended_results
         .iter()

@@ -60,7 +60,7 @@ impl SessionWriter {
     /// Appends records within a call, without a limit of its own: calls run concurrently, each with its
     /// own waker, and a stop wakes only one of them.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
-        panic::caught(self.store.append(&self.lease, records))
+        panic::catch_async(self.store.append(&self.lease, records))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))
     }
@@ -96,7 +96,7 @@ fn panicked(text: &str) -> Error {
 /// [`CLOSING_TIME`] after the run was stopped.
 async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Result<()> {
     let mut grace = None;
-    let work = panic::caught(work);
+    let work = panic::catch_async(work);
     match cx.shared().within_grace(&mut grace, work).await {
         Some(Ok(done)) => done,
         Some(Err(text)) => Err(panicked(&text)),

@@ -65,7 +65,7 @@ impl ActiveRun {
 
             // Saved first, because hooks may forward the questions as soon as they see them.
             self.history.save(&state).await?;
-            let exit = exit.or_else(|| self.halted());
+            let exit = exit.or_else(|| self.check_stop());
             return Ok(exit.or(Some(ExitReason::AwaitingApproval)));
         }
 
@@ -273,21 +273,21 @@ impl CallRunner<'_> {
     /// Returns `true` if the start of this slot's call was stored.
     fn is_recorded(&self, slot: &Slot) -> bool {
         let changes = |tool: Arc<dyn Tool>| {
-            panic::contained(|| !tool.side_effect().is_read_only()).unwrap_or(true)
+            panic::catch(|| !tool.side_effect().is_read_only()).unwrap_or(true)
         };
         slot.started.load(Ordering::Acquire) && self.cx.tool(&slot.call.name).is_some_and(changes)
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
         let is_tool_parallel = |tool: Arc<dyn Tool>| {
-            panic::contained(|| tool.concurrency() == Concurrency::Parallel).unwrap_or(false)
+            panic::catch(|| tool.concurrency() == Concurrency::Parallel).unwrap_or(false)
         };
         self.cx.tool(&call.name).is_none_or(is_tool_parallel)
     }
 
     /// Runs the slot's call and stores its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
-        let call_future = panic::caught(self.run(slot.call.clone(), &slot.started));
+        let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.started));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))

@@ -118,7 +118,7 @@ impl ToolCatalog {
 async fn ask(source: &dyn ToolSource, limit: Duration) -> Result<Vec<Arc<dyn Tool>>> {
     let make_error = |text| Err(Error::new(ErrorKind::Other, text));
     // The call itself is inside the future, so that a panic before its first await is caught.
-    match timeout(limit, panic::caught(async { source.tools().await })).await {
+    match timeout(limit, panic::catch_async(async { source.tools().await })).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(text)) => make_error(format!("it panicked: {text}")),
         Err(_) => make_error(format!("it did not answer within {limit:?}")),

@@ -101,7 +101,7 @@ impl Execution<'_> {
         let args = (*call.args).clone();
 
         // The call itself is inside the future, so that a panic before its first await is caught.
-        let execution = panic::caught(async move { tool.execute(context, args).await });
+        let execution = panic::catch_async(async move { tool.execute(context, args).await });
         let mut execution = DropContained::new(Box::pin(execution), "a tool");
         let mut beat = later(Instant::now(), limits.heartbeat);
         loop {

@@ -8,11 +8,12 @@
 //! 3. The **mode** is plan, and the tool does more than read.
 //! 4. A hook **denies** the call.
 //! 5. The **gate** denies it, stops the run, or fails.
-//! 6. A **question** has to be answered: that of a rule before that of a hook before that of the
-//!    mode. Its answer is the answer to all of them. A hook's allow answers that of the mode.
+//! 6. A **question** is open. Of several, only one is asked: that of a rule, else that of a hook,
+//!    else that of the mode. Its answer applies to all of them. If a hook allows the call, the
+//!    question of the mode is not asked.
 //!
-//! A call that a person has approved takes the same steps, but what would be asked was answered, and
-//! neither a hook nor the gate may change its arguments any more.
+//! A call that a person has approved takes the same steps. Its questions count as answered, and
+//! neither a hook nor the gate may change its arguments.
 
 use std::sync::Arc;
 
@@ -103,8 +104,8 @@ impl PermissionCheck<'_> {
         Ok(call)
     }
 
-    /// The steps that may refuse the call, in their order. Returns the decision of a gate that does
-    /// not.
+    /// Runs the steps that may refuse the call, in order: a hook's stop, the schema, the mode, a
+    /// hook's denial, the gate. Returns the decision of the gate if none refuses.
     async fn check(
         &self,
         call: ToolCall,
@@ -127,7 +128,8 @@ impl PermissionCheck<'_> {
         Ok((call, decision))
     }
 
-    /// Refuses arguments that not even hooks get to see.
+    /// Refuses arguments that no hook may receive: those that are not an object or are nested too
+    /// deep.
     fn check_readable(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         if call.args.is_object() && !is_too_deep(&call.args) {
             Ok(call)
@@ -136,7 +138,7 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Asks the hooks, and puts their texts in the place of all earlier ones.
+    /// Runs the `pre_tool_use` hooks, whose texts replace all earlier ones.
     async fn ask_hooks(&self, call: ToolCall) -> Result<(ToolCall, Verdict), Refusal> {
         self.cx.apply_requested_mode();
         let opinion = ask_hooks(self.config, self.cx, call).await;
@@ -163,7 +165,7 @@ impl PermissionCheck<'_> {
     fn check_mode(&self, call: &ToolCall) -> Result<(), Refusal> {
         // A mode may have been set while the answer streamed, a hook ran or a question was open.
         self.cx.apply_requested_mode();
-        if is_planned(self.cx.permission_mode(), self.tool) {
+        if mode_permits(self.cx.permission_mode(), self.tool) {
             Ok(())
         } else {
             Err(self.denied(call, "mode", NOT_PLANNED))
@@ -174,7 +176,7 @@ impl PermissionCheck<'_> {
     async fn check_gate(&self, call: &ToolCall) -> Result<ToolDecision, Refusal> {
         let request = self.request(call);
         let gates = self.cx.gates();
-        let failure = match panic::caught(gates.check(&request)).await {
+        let failure = match panic::catch_async(gates.check(&request)).await {
             Ok(Ok(mut decision)) => {
                 self.context.add(decision.context.take());
                 let refusal = |reason: &str| Refusal::by_gate(self.cx, &request, reason);
@@ -283,7 +285,7 @@ impl PermissionCheck<'_> {
         }
     }
 
-    /// Calls like this one need no question for the rest of the session.
+    /// Grants calls like this one for the rest of the session, so that no question is asked.
     pub(super) async fn grant(&self, call: &ToolCall, question: &str) {
         let request = self.request(call);
         let grants = self.cx.granted_questions();
@@ -320,8 +322,8 @@ impl PermissionCheck<'_> {
     }
 }
 
-/// Returns `true` if the mode leaves the decision about calls of this tool to the gate.
-pub(super) fn is_planned(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
+/// Returns `false` in plan mode for a tool that does more than read.
+pub(super) fn mode_permits(mode: PermissionMode, tool: &Arc<dyn Tool>) -> bool {
     mode != PermissionMode::Plan || tool.side_effect().is_read_only()
 }
 

@@ -139,7 +139,7 @@ impl Turns<'_> {
 
     /// Checks the limits before a model call. Returns the exit reason if one was reached.
     fn check_limits(&mut self) -> Option<ExitReason> {
-        if let Some(exit) = self.run.halted() {
+        if let Some(exit) = self.run.check_stop() {
             return Some(exit);
         }
 

@@ -87,7 +87,7 @@ fn estimate_output_tokens(cx: &RunContext, answer: &mut ModelResponse, unfinishe
     // large.
     let content = std::mem::take(&mut answer.content);
     let message = Message::Assistant(AssistantMessage::new(content));
-    let tokens = panic::contained(|| cx.token_counter().count_message(&message));
+    let tokens = panic::catch(|| cx.token_counter().count_message(&message));
     let (tokens, unfinished) = match tokens {
         Ok(tokens) => (tokens, unfinished / 4),
         Err(text) => {

@@ -24,7 +24,7 @@ pin_project! {
         #[pin]
         future: Option<CatchUnwind<AssertUnwindSafe<F>>>,
         // The number of calls of `Next::run` in progress: their time is not the hook's.
-        inside: Option<&'a AtomicUsize>,
+        runs_in_progress: Option<&'a AtomicUsize>,
         timeout: Option<Duration>,
         clock: &'a PollClock,
         // Set only while the hook waits for something other than `Next::run`.
@@ -35,7 +35,7 @@ pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut future = this.project().future;
             // A stopped run drops many hooks at once; a second panic would abort the process.
-            if let Err(text) = panic::contained(|| future.set(None)) {
+            if let Err(text) = panic::catch(|| future.set(None)) {
                 tracing::warn!("a hook panicked while it was cancelled: {text}");
             }
         }
@@ -66,7 +66,7 @@ impl<T, F: Future<Output = Result<T>>> Future for GuardedHook<'_, F> {
         }
 
         let is_inside = this
-            .inside
+            .runs_in_progress
             .is_some_and(|counter| counter.load(Ordering::Relaxed) > 0);
         let Some(timeout) = this.timeout.filter(|_| !is_inside) else {
             *this.timer = None;
@@ -92,7 +92,7 @@ pub(crate) fn guard<T>(
     guard_wrapping(cx, hook, phase, None, future)
 }
 
-/// Awaits a wrapping phase of `hook`, as [`guard`]. `inside` counts its calls of
+/// Awaits a wrapping phase of `hook`, as [`guard`]. `runs_in_progress` counts its calls of
 /// [`Next::run`](super::Next::run) in progress.
 ///
 /// An error from `Next::run` that merely passes through keeps its own name.
@@ -100,12 +100,12 @@ pub(super) async fn guard_wrapping<T>(
     cx: &RunContext,
     hook: &dyn Hook,
     phase: Phases,
-    inside: Option<&AtomicUsize>,
+    runs_in_progress: Option<&AtomicUsize>,
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     let guarded_future = GuardedHook {
         future: Some(AssertUnwindSafe(future).catch_unwind()),
-        inside,
+        runs_in_progress,
         timeout: cx.settings().hook_timeout,
         clock: &cx.shared().clock,
         timer: None,

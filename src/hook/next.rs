@@ -73,7 +73,7 @@ impl<T: Step> HookChain<T> {
         }
         let next = Next {
             chain: Arc::new(self),
-            level: Arc::default(),
+            hook_use: Arc::default(),
             depth: 0,
         };
         Box::pin(async move { next.run(step).await })
@@ -98,27 +98,30 @@ impl<T: Step> HookChain<T> {
 /// ```
 pub struct Next<T: Step> {
     chain: Arc<HookChain<T>>,
-    level: Arc<Level>,
+    hook_use: Arc<HookUse>,
     depth: usize,
 }
 
 /// The state of one hook's use of its `Next`.
 #[derive(Default)]
-struct Level {
+struct HookUse {
+    /// The number of calls of [`Next::run`] so far.
     runs: AtomicU32,
-    inside: AtomicUsize,
+    /// The number of those in progress.
+    runs_in_progress: AtomicUsize,
 }
 
-struct Inside<'a>(&'a AtomicUsize);
+/// Counts a call of [`Next::run`] as in progress until it is dropped.
+struct RunInProgress<'a>(&'a AtomicUsize);
 
-impl<'a> Inside<'a> {
+impl<'a> RunInProgress<'a> {
     fn enter(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for RunInProgress<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -129,34 +132,41 @@ impl<T: Step> Next<T> {
     ///
     /// # Errors
     ///
-    /// An error of the inner hooks or the call; and a second run of a tool call whose tool is not
-    /// idempotent.
+    /// The error of an inner hook or of the call. [`ErrorKind::Hook`] for a second run of a tool
+    /// call whose tool is not idempotent.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future cancels what it runs.
     pub async fn run(&self, step: T) -> Result<T::Output> {
-        let is_repeated = self.level.runs.fetch_add(1, Ordering::Relaxed) > 0;
+        let is_repeated = self.hook_use.runs.fetch_add(1, Ordering::Relaxed) > 0;
         if is_repeated && !self.chain.repeatable {
             return Err(self.refuse_repeat());
         }
 
-        let _inside = Inside::enter(&self.level.inside);
+        let _run = RunInProgress::enter(&self.hook_use.runs_in_progress);
         let Some(hook) = self.chain.hooks.get(self.depth) else {
             let output = (self.chain.core)(self.chain.context.clone(), step).await;
             return output.map_err(Error::attributed);
         };
 
-        let level = Arc::<Level>::default();
+        let hook_use = Arc::<HookUse>::default();
         let next = Self {
             chain: self.chain.clone(),
-            level: level.clone(),
+            hook_use: hook_use.clone(),
             depth: self.depth + 1,
         };
 
         let future = step.enter(&**hook, next);
-        let inside = Some(&level.inside);
-        guard_wrapping(&self.chain.context, &**hook, T::PHASE, inside, future).await
+        let runs_in_progress = Some(&hook_use.runs_in_progress);
+        guard_wrapping(
+            &self.chain.context,
+            &**hook,
+            T::PHASE,
+            runs_in_progress,
+            future,
+        )
+        .await
     }
 
     /// The run this is part of; usable before and after [`run`](Self::run).
@@ -185,7 +195,7 @@ impl<T: Step> Clone for Next<T> {
     fn clone(&self) -> Self {
         Self {
             chain: self.chain.clone(),
-            level: self.level.clone(),
+            hook_use: self.hook_use.clone(),
             depth: self.depth,
         }
     }

@@ -30,8 +30,8 @@ type Summarizer =
 /// * Within a run, later requests are built from the messages the function returned and those added
 ///   since; the history stays. The tokens counted are those the provider reported for the last
 ///   call, its answer included, and an estimate of what came after.
-/// * An error of the function ends the run. With [`RunContext::call_model`] the function can ask a
-///   model on the run's account.
+/// * An error of the function ends the run. [`RunContext::call_model`] calls a model within the
+///   budget of the run.
 ///
 /// ```
 /// use agentcore::hooks::CompactionHook;
@@ -92,15 +92,15 @@ struct Seen(Mutex<Progress>);
 
 #[derive(Clone, Default)]
 struct Progress {
-    /// The messages that were replaced, and by what.
+    /// The messages that were replaced, and their replacement.
     replaced: Option<(Messages, Messages)>,
     /// The usage of the last call, and the number of messages in it.
     last: Option<(Usage, usize)>,
 }
 
 impl Progress {
-    /// The messages with what was replaced before replaced again, unless the history has changed
-    /// there.
+    /// Repeats the last replacement on `messages`, unless the messages that it replaced have
+    /// changed.
     fn apply(&self, messages: Messages) -> Messages {
         match &self.replaced {
             Some((old, short)) if messages.shared_prefix(old) == old.len() => {

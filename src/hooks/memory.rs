@@ -64,7 +64,7 @@ pub struct MemoryHook {
 }
 
 impl MemoryHook {
-    /// Reads `AGENTS.md` in the root of the workspace.
+    /// Creates a hook that reads `AGENTS.md` in the root of the workspace.
     pub fn new(backend: impl Backend) -> Self {
         Self {
             name: "memory".into(),
@@ -127,7 +127,7 @@ impl MemoryHook {
             && let (Some(path), Some(initial_content)) = (self.paths.first(), &self.initial)
         {
             if let Err(error) = self.backend.write(path, initial_content.as_bytes()).await {
-                self.warn(cx, path, &format!("was not begun: {error}"));
+                self.warn(cx, path, &format!("was not created: {error}"));
             }
 
             contents.push(initial_content.clone());

@@ -20,7 +20,7 @@ const MAX_TASKS: usize = 10_000;
 /// The most bytes of a title or an id.
 const MAX_TEXT: usize = 4 * 1024;
 /// The most bytes of all titles and ids together.
-const MAX_TEXTS: usize = 256 * 1024;
+const MAX_TOTAL: usize = 256 * 1024;
 /// The quoted part of an unknown status, in characters.
 const MAX_QUOTE: usize = 100;
 const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time: what is done, \
@@ -35,8 +35,8 @@ const DESCRIPTION: &str = "Replaces the task list. Give the whole list each time
 /// further fields. A list with a mistake changes nothing; the error result describes the
 /// correction.
 ///
-/// A list may have 10,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. What is over
-/// a limit is such a mistake: every change of the list is stored and shown as a whole.
+/// A list may have 10,000 tasks, a title or an id 4 KiB, and all of them together 256 KiB. A list
+/// over a limit is refused in the same way, because every change stores and emits the whole list.
 ///
 /// Tasks that exist when a run begins are kept.
 ///
@@ -169,25 +169,25 @@ fn read(args: &Value) -> Result<Vec<Todo>, ToolError> {
 
     let mut todos = Vec::with_capacity(items.len());
     let mut next_id = 1;
-    let mut texts = 0;
+    let mut total_bytes = 0;
     for (at, (item, id)) in items.iter().zip(ids).enumerate() {
         let title = text(item, "title").or_else(|| text(item, "content"));
         let title =
             title.ok_or_else(|| ToolError::new(format!("todos[{at}].title is required")))?;
-        for (name, text) in [("id", id.unwrap_or_default()), ("title", title)] {
-            if text.len() > MAX_TEXT {
-                let len = text.len();
+        for (name, value) in [("id", id.unwrap_or_default()), ("title", title)] {
+            let len = value.len();
+            if len > MAX_TEXT {
                 let text =
                     format!("todos[{at}].{name}: {len} bytes; at most {MAX_TEXT} are allowed");
                 return Err(ToolError::new(text));
             }
 
-            texts += text.len();
+            total_bytes += len;
         }
 
-        if texts > MAX_TEXTS {
+        if total_bytes > MAX_TOTAL {
             let text = format!(
-                "todos: the titles and ids have more than {MAX_TEXTS} bytes together; shorten them"
+                "todos: the titles and ids have more than {MAX_TOTAL} bytes together; shorten them"
             );
             return Err(ToolError::new(text));
         }

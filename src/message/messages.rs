@@ -16,7 +16,7 @@ use super::role::Role;
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
 impl Default for Messages {
-    /// All that are empty share one list.
+    /// Returns an empty history. All empty ones share one list.
     fn default() -> Self {
         static EMPTY: LazyLock<Messages> = LazyLock::new(|| Messages(Arc::default()));
         EMPTY.clone()

@@ -59,7 +59,7 @@ impl ToolResult {
         Self::new(call.id.clone(), call.name.clone(), content)
     }
 
-    /// A failed result of `call`. The text is given `Error: ` in front, once.
+    /// Creates a failed result of `call`. Its text begins with `Error: ` once, also if `text` does.
     pub fn failed(call: &ToolCall, text: impl AsRef<str>) -> Self {
         let mut text = text.as_ref();
         // Tools often return the text of another failure, which already has this prefix.
@@ -77,10 +77,10 @@ impl ToolResult {
     ///
     /// The replacement that a [`post_tool_use`](crate::hook::post_tool_use) hook returns so that
     /// neither the model, readers, the store nor traces receive the tool's output. Progress that
-    /// the tool reported before was sent already, and a
-    /// [`FilesystemHook`](crate::hooks::FilesystemHook) may have written a long result into a file;
-    /// a [`wrap_tool_call`](crate::hook::wrap_tool_call) hook that is added behind it suppresses
-    /// the result before that.
+    /// the tool reported was sent already, and a [`FilesystemHook`](crate::hooks::FilesystemHook)
+    /// may have written a long result into a file. To suppress a result before it is written, use a
+    /// [`wrap_tool_call`](crate::hook::wrap_tool_call) hook that is added after the
+    /// `FilesystemHook`.
     ///
     /// ```
     /// use agentcore::{ToolResult, hook};

@@ -56,6 +56,13 @@ impl RetryPolicy {
         self
     }
 
+    /// Sets the wait before the first retry. Each further retry waits twice as long.
+    #[must_use]
+    pub fn with_base(mut self, wait: Duration) -> Self {
+        self.base = wait;
+        self
+    }
+
     /// Sets the longest wait between two tries.
     #[must_use]
     pub fn with_max_wait(mut self, wait: Duration) -> Self {

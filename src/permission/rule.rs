@@ -104,7 +104,8 @@ pub(super) enum Kind {
 }
 
 impl Rule {
-    /// The rule `behavior:tool(specifier)`.
+    /// Parses `tool(specifier)`, such as `Bash(git:*)`, as a rule with this behavior. A prefix such
+    /// as `deny:` must agree with it.
     ///
     /// # Errors
     ///

@@ -49,7 +49,7 @@ pub struct PermissionRules {
 }
 
 impl PermissionRules {
-    /// No rules. `~` is the `HOME` of this process.
+    /// Creates a gate without rules. `~` is the `HOME` of this process.
     pub fn new() -> Self {
         let home = std::env::var("HOME")
             .ok()
@@ -112,7 +112,8 @@ impl PermissionRules {
         Ok(self)
     }
 
-    /// The absolute path at which relative paths start. `acceptEdits` accepts edits inside it.
+    /// Sets the absolute path of the workspace, where relative paths start. `acceptEdits` accepts
+    /// edits inside it.
     pub fn workspace(mut self, path: impl Into<String>) -> Self {
         self.context.workspace = Some(path.into());
         self
@@ -148,7 +149,7 @@ impl PermissionRules {
         self
     }
 
-    /// The mode, instead of the one the agent was built with.
+    /// Sets the mode, which takes precedence over that of the agent.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
         self

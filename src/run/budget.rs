@@ -9,10 +9,10 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelCard, Prices};
 use crate::usage::Usage;
 use crate::util::sync::lock;
 
+use super::estimate::Estimate;
 use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
@@ -53,95 +53,36 @@ impl BudgetLimits {
 #[derive(Clone)]
 pub struct Budget(Arc<Node>);
 
-struct Node {
+pub(super) struct Node {
     parent: Option<Budget>,
-    limits: BudgetLimits,
+    pub(super) limits: BudgetLimits,
     deadline: Option<Instant>,
-    amounts: Mutex<Amounts>,
+    pub(super) amounts: Mutex<Amounts>,
     tree: Arc<Tree>,
 }
 
 /// The part that the budgets of a run and of all runs below it share.
-struct Tree {
+pub(super) struct Tree {
     /// Notified when a reservation is settled.
-    settled: Notify,
+    pub(super) settled: Notify,
     /// The limit on concurrent model calls.
     permits: Semaphore,
     /// The runs with a reservation.
-    reservation_holders: Holders,
+    pub(super) reservation_holders: Holders,
     /// The runs with a permit.
     permit_holders: Holders,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Amounts {
+pub(super) struct Amounts {
     usd: f64,
     tokens: u64,
     reserved_usd: f64,
-    /// Wide enough for any number of reservations: each one returned leaves those of others.
+    /// A `u128`, so that the sum never saturates: releasing one reservation must not release a part
+    /// of another.
     reserved_tokens: u128,
     /// True if tokens were used whose price is unknown.
     unpriced: bool,
-}
-
-/// The worst case of one model call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Estimate {
-    pub(crate) input_tokens: u64,
-    pub(crate) max_output_tokens: u32,
-    /// `None` when it counts as free.
-    pub(crate) price: Option<HighestPrice>,
-}
-
-/// The highest price of a million tokens: fresh or written to the cache for any time, in prompts of
-/// any length.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HighestPrice {
-    input: f64,
-    output: f64,
-}
-
-impl HighestPrice {
-    /// The highest price of the models; `None` if no price is known. A price that is negative or
-    /// not a number counts as unknown.
-    pub(crate) fn of(cards: &[ModelCard]) -> Option<Self> {
-        let prices = cards.iter().filter_map(|card| card.profile.prices);
-        let prices = prices.filter(Prices::are_sound);
-        prices.map(Self::from).reduce(|a, b| Self {
-            input: a.input.max(b.input),
-            output: a.output.max(b.output),
-        })
-    }
-}
-
-impl From<Prices> for HighestPrice {
-    fn from(prices: Prices) -> Self {
-        let writes = prices.cache_write.max(prices.cache_write_long);
-        let input = prices.input.max(writes);
-        let output = prices.output;
-        match prices.long {
-            Some(long) => {
-                let writes = long.cache_write.max(long.cache_write_long);
-                Self {
-                    input: input.max(long.input).max(writes),
-                    output: output.max(long.output),
-                }
-            }
-            None => Self { input, output },
-        }
-    }
-}
-
-impl Estimate {
-    fn usd(&self, output: u64) -> f64 {
-        self.price.map_or(0.0, |price| {
-            (self.input_tokens as f64 * price.input + output as f64 * price.output) / 1e6
-        })
-    }
-
-    fn tokens(&self, output: u64) -> u64 {
-        self.input_tokens.saturating_add(output)
-    }
 }
 
 impl Budget {
@@ -230,96 +171,6 @@ impl Budget {
         None
     }
 
-    /// Reserves the worst case of a call. `clock` is that of the run that makes the call.
-    ///
-    /// If it does not fit although a part of the budget is left, waits until other calls of the
-    /// tree are settled. If there are none, or the runs that make them are not polled, reserves
-    /// what is left and limits the length of the answer to it.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::BudgetExhausted`] if nothing is left for an answer.
-    pub(crate) async fn reserve(
-        &self,
-        estimate: Estimate,
-        clock: &Arc<PollClock>,
-    ) -> Result<Reservation> {
-        let holders = &self.0.tree.reservation_holders;
-        let mut stalled = std::pin::pin!(holders.stalled(clock));
-        let mut may_wait = true;
-        loop {
-            let mut settled = std::pin::pin!(self.0.tree.settled.notified());
-            settled.as_mut().enable();
-            match self.try_reserve(estimate, clock, may_wait) {
-                Fit::Granted(reservation) => return Ok(reservation),
-                Fit::Wait => {
-                    let end = select(settled, stalled.as_mut()).await;
-                    may_wait = matches!(end, Either::Left(_));
-                }
-                Fit::Never => {
-                    let reason = match self.exhausted() {
-                        Some((_, text)) => text,
-                        None => uncovered(may_wait),
-                    };
-
-                    return Err(Error::new(ErrorKind::BudgetExhausted, reason).attributed());
-                }
-            }
-        }
-    }
-
-    fn try_reserve(&self, estimate: Estimate, clock: &Arc<PollClock>, may_wait: bool) -> Fit {
-        let max_output = u64::from(estimate.max_output_tokens);
-
-        // Budgets are always locked from the leaf to the root.
-        let nodes: Vec<_> = self.chain().collect();
-        let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
-        let mut output = max_output;
-        for (node, amounts) in nodes.iter().zip(&guards) {
-            output = output.min(amounts.room(&node.limits, &estimate, max_output));
-        }
-
-        if output < max_output {
-            if may_wait && guards.iter().any(|amounts| amounts.has_reserved()) {
-                return Fit::Wait;
-            }
-
-            if output == 0 {
-                return Fit::Never;
-            }
-        }
-
-        let usd = estimate.usd(output);
-        let tokens = estimate.tokens(output);
-        for amounts in &mut guards {
-            amounts.reserved_usd += usd;
-            amounts.reserved_tokens = amounts.reserved_tokens.saturating_add(tokens.into());
-        }
-
-        drop(guards);
-        let cap = (output < max_output).then_some(output as u32);
-        Fit::Granted(Reservation {
-            budget: self.clone(),
-            holder: Some(self.0.tree.reservation_holders.add(clock)),
-            usd,
-            tokens,
-            input_tokens: Some(estimate.input_tokens),
-            max_output_tokens: cap,
-        })
-    }
-
-    /// Returns an empty reservation, for a tree without limits.
-    pub(crate) fn unlimited(&self) -> Reservation {
-        Reservation {
-            budget: self.clone(),
-            holder: None,
-            usd: 0.0,
-            tokens: 0,
-            input_tokens: None,
-            max_output_tokens: None,
-        }
-    }
-
     /// Returns `true` if money or tokens are limited, here or above.
     pub(crate) fn is_limited(&self) -> bool {
         self.chain()
@@ -361,28 +212,20 @@ impl Budget {
         }
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Node> {
-        std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
+    /// The part that is shared with all budgets of the tree.
+    pub(super) fn tree(&self) -> &Tree {
+        &self.0.tree
     }
-}
 
-/// The reason why a call is refused although a part of the budget is left. `may_wait` is false if
-/// runs that are not polled hold the rest.
-fn uncovered(may_wait: bool) -> String {
-    let text = "the remaining budget does not cover the next model call";
-    if may_wait {
-        text.to_owned()
-    } else {
-        format!(
-            "{text}; the rest is reserved by runs that are not polled: poll child runs together, or \
-             each one to its end"
-        )
+    /// This budget and those above it, up to the root.
+    pub(super) fn chain(&self) -> impl Iterator<Item = &Node> {
+        std::iter::successors(Some(&*self.0), |node| node.parent.as_ref().map(|up| &*up.0))
     }
 }
 
 impl Amounts {
     /// The number of output tokens that fit, at most `full`.
-    fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
+    pub(super) fn room(&self, limits: &BudgetLimits, estimate: &Estimate, full: u64) -> u64 {
         let mut output = full;
         if let Some(limit) = limits.tokens {
             let remaining = limit.saturating_sub(self.all_tokens());
@@ -409,15 +252,28 @@ impl Amounts {
         u64::try_from(total).unwrap_or(u64::MAX)
     }
 
-    fn has_reserved(&self) -> bool {
+    pub(super) fn has_reserved(&self) -> bool {
         self.reserved_tokens > 0
     }
-}
 
-enum Fit {
-    Granted(Reservation),
-    Wait,
-    Never,
+    pub(super) fn reserve(&mut self, usd: f64, tokens: u64) {
+        self.reserved_usd += usd;
+        self.reserved_tokens = self.reserved_tokens.saturating_add(tokens.into());
+    }
+
+    /// Takes back what [`reserve`](Self::reserve) added.
+    pub(super) fn release(&mut self, usd: f64, tokens: u64) {
+        self.reserved_usd = (self.reserved_usd - usd).max(0.0);
+        self.reserved_tokens = self.reserved_tokens.saturating_sub(tokens.into());
+    }
+
+    /// Returns `true` if what is used and reserved is over a limit.
+    pub(super) fn exceeds(&self, limits: &BudgetLimits) -> bool {
+        let usd = self.usd + self.reserved_usd;
+        let tokens = self.all_tokens();
+        limits.usd.is_some_and(|limit| usd > limit)
+            || limits.tokens.is_some_and(|limit| tokens > limit)
+    }
 }
 
 /// A permit for one model call, given back when it is dropped.
@@ -431,48 +287,6 @@ pub(crate) struct CallPermit<'a> {
 impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         self.holders.remove(self.holder);
-    }
-}
-
-/// A call's worst case, set aside until it is settled or dropped.
-pub(crate) struct Reservation {
-    budget: Budget,
-    /// `None` for an empty one.
-    holder: Option<HolderId>,
-    usd: f64,
-    tokens: u64,
-    /// The estimated length of the prompt; `None` without limits.
-    pub(crate) input_tokens: Option<u64>,
-    /// The limit of the answer, when less than the requested length fits.
-    pub(crate) max_output_tokens: Option<u32>,
-}
-
-impl Reservation {
-    /// Returns `true` if the reservation still fits after other calls have spent.
-    pub(crate) fn fits(&self) -> bool {
-        self.budget.chain().all(|node| {
-            let amounts = lock(&node.amounts);
-            let usd = amounts.usd + amounts.reserved_usd;
-            let tokens = amounts.all_tokens();
-            let is_over = node.limits.usd.is_some_and(|limit| usd > limit)
-                || node.limits.tokens.is_some_and(|limit| tokens > limit);
-            !is_over
-        })
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let Some(holder) = self.holder else {
-            return;
-        };
-        self.budget.0.tree.reservation_holders.remove(holder);
-        for node in self.budget.chain() {
-            let mut amounts = lock(&node.amounts);
-            amounts.reserved_usd = (amounts.reserved_usd - self.usd).max(0.0);
-            amounts.reserved_tokens = amounts.reserved_tokens.saturating_sub(self.tokens.into());
-        }
-        self.budget.0.tree.settled.notify_waiters();
     }
 }
 

@@ -134,7 +134,7 @@ impl RunContext {
         self.shared().open(|envelope: Envelope| {
             // A panic here would keep all messages from the reader, because `init` is sent first.
             let model = self.model();
-            let id = panic::contained(|| model.id().to_owned()).unwrap_or_default();
+            let id = panic::catch(|| model.id().to_owned()).unwrap_or_default();
             let cwd = self.cwd().unwrap_or_default();
             let mut init = Init::new(id, cwd, self.tools().names());
             init.permission_mode = self.permission_mode().as_str().into();

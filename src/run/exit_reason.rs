@@ -11,17 +11,17 @@ use crate::sdk::ResultSubtype;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExitReason {
-    /// The model had nothing more to do.
+    /// The model ended its turn: its last answer has no tool calls.
     EndTurn,
     /// The model generated a stop sequence.
     StopSequence,
-    /// The answer ran into the output limit and could not be shortened.
+    /// The last answer was cut off at the output limit or at the end of the context window.
     MaxTokens,
     /// Calls wait for a later approval.
     AwaitingApproval,
     /// A hook stopped the run.
     HookStopped,
-    /// The turns are used up.
+    /// The limit on turns was reached: `max_turns` of the [`AgentBuilder`](crate::AgentBuilder).
     MaxTurns,
     /// A limit on money or tokens was reached: `max_budget_usd` or `max_total_tokens` of the
     /// [`AgentBuilder`](crate::AgentBuilder), or what a parent run had left.
@@ -33,9 +33,10 @@ pub enum ExitReason {
     /// The answer did not match the schema that was asked for, not even after
     /// [`output_retries`](crate::AgentBuilder::output_retries) more tries.
     StructuredOutput,
-    /// The run was interrupted from outside.
+    /// The run was stopped by [`RunHandle::interrupt`](crate::RunHandle::interrupt) or by a
+    /// permission gate.
     Interrupted,
-    /// The caller gave the run up.
+    /// The run was stopped by [`RunHandle::abort`](crate::RunHandle::abort).
     Aborted,
     /// The model refused.
     Refused,

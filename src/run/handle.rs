@@ -65,12 +65,12 @@ impl RunHandle {
         lock(&self.0.control).compact = true;
     }
 
-    /// Uses another model from the next turn on.
+    /// Sets the model, from the next turn on.
     pub fn set_model(&self, model: impl Model) {
         lock(&self.0.control).model = Some(model::erase(model));
     }
 
-    /// Uses another permission mode from the next tool call on.
+    /// Sets the permission mode, from the next tool call on.
     pub fn set_permission_mode(&self, mode: PermissionMode) {
         lock(&self.0.control).mode = Some(mode);
     }
@@ -119,7 +119,7 @@ impl RunHandle {
         stats.by_model.values().map(|model| model.cost_usd).sum()
     }
 
-    /// The number of model calls so far.
+    /// The number of turns so far, counted as [`RunOutput::turns`](super::RunOutput::turns).
     pub fn turn_count(&self) -> u32 {
         lock(&self.0.stats).turns
     }

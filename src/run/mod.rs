@@ -1,16 +1,17 @@
-//! One run: the stream a reader polls, and what can be done to it from outside.
+//! One run: its stream of messages, and the handles that control it.
 //!
-//! [`Run`] is the loop. Nothing is spawned: the loop advances only while it is polled. `run.await`
-//! is the same loop, collected.
+//! [`Run`] is a stream of messages and, awaited, the final output. It spawns no task: the run
+//! advances only while it is polled.
 //!
-//! * [`RunHandle`] interrupts and steers a run from anywhere.
-//! * [`Responder`] answers its questions; holding one is a promise to do so.
-//! * [`RunContext`] is the run as hooks see it.
+//! * [`RunHandle`] interrupts and steers a run from any thread.
+//! * [`Responder`] answers the questions of a run, which waits for the answers while one is held.
+//! * [`RunContext`] gives hooks access to the run.
 
 mod attempts;
 mod budget;
 mod context;
 mod engine_access;
+mod estimate;
 mod exit_reason;
 mod granted_questions;
 mod handle;
@@ -19,6 +20,7 @@ mod parent_call;
 mod poll_clock;
 mod questions;
 mod queue;
+mod reservation;
 mod responder;
 mod result_watchers;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
@@ -35,14 +37,15 @@ mod tree_limits;
 mod typed;
 
 pub use budget::Budget;
-pub(crate) use budget::{Estimate, HighestPrice, Reservation};
 pub use context::RunContext;
+pub(crate) use estimate::{Estimate, HighestPrice};
 pub use exit_reason::ExitReason;
 pub use handle::RunHandle;
 pub use output::RunOutput;
 pub(crate) use parent_call::MAX_DEPTH;
 pub use parent_call::ParentCall;
 pub(crate) use poll_clock::{PollClock, RunTimer};
+pub(crate) use reservation::Reservation;
 pub use responder::Responder;
 pub use run::Run;
 pub(crate) use running_call::{CallClock, RunningCall};

@@ -37,13 +37,13 @@ pub struct RunOutput {
     pub session_id: Arc<str>,
     /// The calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,
-    /// The answer in the form that was asked for.
+    /// The value that matches the schema of [`Run::output_schema`](super::Run::output_schema).
     pub structured: Option<Value>,
 }
 
 impl RunOutput {
-    /// The calls that wait for approval: what a run that ended with
-    /// [`AwaitingApproval`](ExitReason::AwaitingApproval) asks.
+    /// The calls that wait for approval, of a run that ended with
+    /// [`AwaitingApproval`](ExitReason::AwaitingApproval).
     pub fn pending(&self) -> &[PendingCall] {
         &self.state.pending
     }

@@ -75,7 +75,7 @@ impl RunContext {
 
 /// Asks a confirmer. A confirmer that panics counts as a denial.
 async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
-    panic::caught(confirmer.confirm(request))
+    panic::catch_async(confirmer.confirm(request))
         .await
         .unwrap_or_else(|text| Answer::Deny(format!("the confirmer panicked: {text}")))
 }

@@ -79,8 +79,9 @@ impl Responder {
         Self(questions)
     }
 
-    /// Answers the question `id`: the request, boxed or not, or its id. Returns `false` when the
-    /// question is no longer open: it was answered, timed out, or its run is gone.
+    /// Answers a question. `id` is the [`PermissionRequest`](crate::sdk::PermissionRequest), boxed
+    /// or not, or its id. Returns `false` if the question is no longer open, because it was
+    /// answered or timed out, or its run has ended.
     pub fn respond(&self, id: impl AsRef<str>, answer: Answer) -> bool {
         lock(&self.0.0)
             .remove(id.as_ref())

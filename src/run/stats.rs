@@ -11,7 +11,8 @@ use crate::usage::Usage;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// The number of times the loop called the model.
+    /// The number of turns: model calls, not counting those repeated because the answer was empty
+    /// or the context was too long.
     pub turns: u32,
     /// Tokens of this run.
     pub usage: Usage,

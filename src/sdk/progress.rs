@@ -114,7 +114,7 @@ impl ToolProgress {
 
 /// A call that waits for approval. Type `permission_request`, an extension.
 ///
-/// Plain data: the answer is sent to the run's responder, which takes the request for its id.
+/// Plain data; [`Responder::respond`](crate::Responder::respond) answers it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PermissionRequest {

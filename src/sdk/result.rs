@@ -48,11 +48,11 @@ pub struct ResultMessage {
     pub duration_api_ms: u64,
     /// True if it did not succeed.
     pub is_error: bool,
-    /// The number of model calls.
+    /// The number of turns: model calls, not counting those that were repeated.
     pub num_turns: u32,
     /// The last text of the model.
     pub result: Option<String>,
-    /// The errors.
+    /// The reasons why the run did not succeed.
     pub errors: Vec<String>,
     /// The model's last stop reason.
     pub stop_reason: Option<Arc<str>>,

@@ -238,7 +238,7 @@ impl AgentState {
     }
 
     /// The calls that wait for approval: they have no result yet.
-    pub(crate) fn waiting(&self) -> Vec<Arc<str>> {
+    pub(crate) fn waiting_ids(&self) -> Vec<Arc<str>> {
         self.pending
             .iter()
             .map(|call| call.call.id.clone())
@@ -248,7 +248,7 @@ impl AgentState {
     /// Makes the history valid, except for the calls that wait for approval. Data stored by
     /// position in it is kept where the messages are the same.
     pub(crate) fn repair(&mut self) -> Repairs {
-        let waiting_ids = self.waiting();
+        let waiting_ids = self.waiting_ids();
         let old_messages = self.messages.clone();
         let repairs = self.messages.repair_keeping(&waiting_ids);
         if !repairs.is_empty() {
@@ -346,8 +346,8 @@ impl PendingCall {
     }
 }
 
-/// It distinguishes a stale decision from a fresh one; it is no defence against an attacker who can
-/// write the store.
+/// Hashes the name and the arguments of a call. The hash distinguishes a stale decision from a
+/// fresh one; it is no defence against an attacker who can write the store.
 fn args_hash(call: &ToolCall) -> String {
     let args = call.args.to_string();
     format!("{:016x}", fnv1a([call.name.as_bytes(), args.as_bytes()]))

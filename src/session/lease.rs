@@ -46,7 +46,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(release) = self.release.take() {
             // This drop may run during another panic.
-            if let Err(text) = panic::contained(release) {
+            if let Err(text) = panic::catch(release) {
                 tracing::warn!("the release of a session panicked: {text}");
             }
         }

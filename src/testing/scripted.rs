@@ -31,9 +31,9 @@ use super::script::Step;
 /// Dropping the last handle panics when the script was not followed (steps are left, there was an
 /// unexpected call, an expectation failed), unless [`verify`](Self::verify) or
 /// [`assert_finished`](Self::assert_finished) has reported it, or the thread is panicking already.
-/// So does a `?` that leaves the function early, and the panic hides its error: `unwrap` what may
-/// fail before the script is done. A model that was never asked does not panic, so that the error
-/// of what should have asked it is seen; `assert_finished` reports it.
+/// An early return with `?` drops the handle too, and the panic hides the error: call `unwrap` on
+/// what may fail before the script is finished. A model that was never called does not panic, so
+/// that the error which prevented the call is visible; `assert_finished` reports that case.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;

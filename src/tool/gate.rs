@@ -116,7 +116,8 @@ impl fmt::Debug for GateRequest {
     }
 }
 
-/// Decides whether a call may run: the last thing before it does, on its final arguments.
+/// Decides whether a call may run. It is the last check before the call runs, on its final
+/// arguments.
 ///
 /// ```
 /// use agentcore::tool::{GateRequest, PermissionGate};
@@ -136,8 +137,8 @@ impl fmt::Debug for GateRequest {
 /// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
-    /// Decides. An error denies the call. A call whose arguments the decision changes is checked
-    /// against its schema again, and shown to the other gates.
+    /// Decides about a call. An error denies it. A call whose arguments the decision changes is
+    /// checked against its schema again, and shown to the other gates.
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision>;
 
     /// The filter for files that a permitted call may show in searches and listings: not those
@@ -183,8 +184,8 @@ pub enum Answer {
     AllowForSession,
     /// Yes, this once, with these arguments instead. They are checked as those of any call: the
     /// schema, the hooks, the mode and the gate may refuse them, but ask no further question. The
-    /// history keeps what the model asked for. To the question of a tool
-    /// ([`ToolContext::ask`](crate::ToolContext::ask)) it means what the tool makes of it.
+    /// history keeps what the model asked for. In answer to a question of a tool
+    /// ([`ToolContext::ask`](crate::ToolContext::ask)), the tool interprets them.
     Edit(Value),
     /// No, and the model reads why.
     Deny(String),

@@ -21,11 +21,12 @@
 //! # }
 //! ```
 //!
-//! # A call's way
+//! # Execution
 //!
-//! Arguments are parsed, checked against the schema, passed to the permission gate and only then to
-//! [`Tool::execute`]. A call that fails, panics or outlives its timeout becomes an error result the
-//! model reads; the run continues.
+//! Arguments are parsed, passed to the `pre_tool_use` hooks, checked against the schema, passed to
+//! the permission gate and only then, inside the `wrap_tool_call` hooks, to [`Tool::execute`]. A
+//! call that fails, panics or outlives its timeout becomes an error result the model reads; the run
+//! continues.
 //!
 //! # Argument schemas
 //!

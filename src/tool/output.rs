@@ -35,7 +35,8 @@ impl ToolOutput {
         }
     }
 
-    /// A failed one, for tools whose failure has details; otherwise just return an `Err`.
+    /// Creates the output of a failed call, for a failure with a display text or with content other
+    /// than text. Otherwise return an `Err`; [`ToolError`] has details as well.
     pub fn error(content: impl Into<Content>) -> Self {
         Self {
             is_error: true,
@@ -147,7 +148,7 @@ pub struct Json<T>(pub T);
     note = "the error type is always `agentcore::BoxError`: use `?`, `.into()` or `.map_err(BoxError::from)`"
 )]
 pub trait IntoToolResult {
-    /// The output or the error.
+    /// Converts the value into an output or an error.
     ///
     /// # Errors
     ///

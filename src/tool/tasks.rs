@@ -76,7 +76,7 @@ pub(crate) struct FinishedTask {
 }
 
 impl BackgroundTasks {
-    /// Creates a scope whose outcomes have at most `max_bytes` bytes.
+    /// Creates the tasks of a run, none yet. The text of an outcome has at most `max_bytes` bytes.
     pub(crate) fn limited(max_bytes: usize) -> Self {
         let tasks = Tasks {
             max_bytes: Some(max_bytes),
@@ -103,7 +103,7 @@ impl BackgroundTasks {
 
         tasks.open.push((id.clone(), label));
         let own_id = id.clone();
-        let task = panic::caught(future)
+        let task = panic::catch_async(future)
             .map(move |outcome| {
                 let make_outcome = |text| TaskOutcome::Failed(format!("panicked: {text}"));
                 (own_id, outcome.unwrap_or_else(make_outcome))

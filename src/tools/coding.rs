@@ -89,8 +89,13 @@ async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
 pub fn bash_output(backend: impl Backend) -> FuncTool {
     let description = "Returns what a background command wrote since it was last asked, whether \
         it still runs, and its exit code when it does not.";
-    FuncTool::new("BashOutput", description, id(), over(backend, call_output))
-        .side_effect(SideEffect::ReadOnly)
+    FuncTool::new(
+        "BashOutput",
+        description,
+        id_parameters(),
+        over(backend, call_output),
+    )
+    .side_effect(SideEffect::ReadOnly)
 }
 
 async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -101,7 +106,12 @@ async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput
 /// `KillBash`: ends a background command of [`bash`]. Not part of a preset.
 pub fn kill_bash(backend: impl Backend) -> FuncTool {
     let description = "Ends a background command with all processes it started.";
-    FuncTool::new("KillBash", description, id(), over(backend, call_kill))
+    FuncTool::new(
+        "KillBash",
+        description,
+        id_parameters(),
+        over(backend, call_kill),
+    )
 }
 
 async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
@@ -109,7 +119,7 @@ async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
     Ok(run::background(&output, STYLE.on(&*backend)))
 }
 
-fn id() -> Value {
+fn id_parameters() -> Value {
     json!({
         "type": "object",
         "properties": {"id": {"type": "string", "description": "The command's id"}},

@@ -24,7 +24,7 @@ pub(super) struct Style {
 /// output is shown, so the engine's own limit must not come first.
 const MARGIN: Duration = Duration::from_secs(15);
 
-/// The time a call may take whose commands may run that long.
+/// The time limit of a call whose command may run for `limit`.
 pub(super) fn call_timeout(limit: Duration) -> Duration {
     limit.saturating_add(MARGIN)
 }
@@ -35,8 +35,8 @@ pub(super) fn time_limit(backend: &dyn Backend, default: Duration) -> Duration {
 }
 
 impl Style {
-    /// The same style without its limit where one was set on the backend, which has cut what is
-    /// longer.
+    /// Returns the style without its limit if the backend has one of its own, which has cut the
+    /// output already.
     pub(super) fn on(mut self, backend: &dyn Backend) -> Self {
         if backend.command_limits().max_output.is_some() {
             self.max_chars = usize::MAX;

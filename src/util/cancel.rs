@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// Signals the end of the call or run it belongs to: finished, timed out, interrupted or dropped.
 ///
 /// Work inside the future needs none of this, for dropping the future ends it. It is for background
-/// threads and tasks that a tool started. Clones watch the same thing.
+/// threads and tasks that a tool started. Clones share the signal.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Inner>);
 

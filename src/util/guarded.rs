@@ -1,4 +1,4 @@
-//! A lock that notices when it would wait for itself.
+//! A mutex that panics instead of waiting for its own thread.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ fn this_thread() -> usize {
     MARK.with(|mark| std::ptr::from_ref(mark) as usize)
 }
 
-/// A value behind a lock, which foreign code may be run on: when that code locks it again, it
+/// A value behind a mutex, on which code of users may run. If that code locks it again, the lock
 /// panics instead of waiting forever.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded<T> {

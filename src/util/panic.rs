@@ -1,4 +1,4 @@
-//! The containment of panics of foreign code, which become text.
+//! Catches panics of hooks, tools and other code of users, and converts them into text.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,19 +9,19 @@ use futures::{FutureExt, Stream, StreamExt};
 
 use super::secret::redacted;
 
-/// Runs foreign code that is not async; the message of its panic, if it does.
-pub(crate) fn contained<T>(f: impl FnOnce() -> T) -> Result<T, String> {
+/// Calls `f`. Returns the message of its panic if it panics.
+pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| message(&*payload))
 }
 
-/// Awaits foreign code; the message of its panic, if it does.
-pub(crate) fn caught<F: Future>(future: F) -> impl Future<Output = Result<F::Output, String>> {
+/// Awaits `future`. Returns the message of its panic if it panics.
+pub(crate) fn catch_async<F: Future>(future: F) -> impl Future<Output = Result<F::Output, String>> {
     let unwind = AssertUnwindSafe(future).catch_unwind();
     unwind.map(|outcome| outcome.map_err(|payload| message(&*payload)))
 }
 
-/// A foreign future or stream whose panics stay inside when it is dropped half-way: what drops it
-/// may be on the way of another panic.
+/// A future or stream whose drop never panics. It may be dropped while another panic unwinds, where
+/// a second panic would abort the process.
 pub(crate) struct DropContained<T> {
     /// `None` only while it is dropped.
     inner: Option<T>,
@@ -61,7 +61,7 @@ impl<S: Stream + Unpin> Stream for DropContained<S> {
 impl<T> Drop for DropContained<T> {
     fn drop(&mut self) {
         let inner = self.inner.take();
-        if let Err(text) = contained(|| drop(inner)) {
+        if let Err(text) = catch(|| drop(inner)) {
             tracing::warn!("{} panicked while it was cancelled: {text}", self.what);
         }
     }

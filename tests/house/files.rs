@@ -134,3 +134,33 @@ fn foreign_items_of_a_mod_file_are_detected() {
     assert_eq!(lines("mod a {\n}"), [1]);
     assert_eq!(lines("use a;\n\n#[x]\npub struct S;"), [4]);
 }
+
+/// The names of source files in a document. Those with a word in capitals stand for others.
+fn source_names(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(|name| {
+        let is_path = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_/.".contains(c);
+        name.ends_with(".rs") && name.chars().all(is_path)
+    })
+}
+
+#[test]
+fn files_named_in_the_documents_exist() {
+    let paths: Vec<String> = files(&["src", "tests", "examples", "benches"], &["rs"])
+        .into_iter()
+        .map(|file| format!("/{}", file.path))
+        .collect();
+    let mut violations = Vec::new();
+    for document in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+        let text = std::fs::read_to_string(document).unwrap();
+        let names: Vec<&str> = source_names(&text).collect();
+        let exists = |name: &str| paths.iter().any(|path| path.ends_with(&format!("/{name}")));
+        let absent = names.iter().filter(|name| !exists(name));
+        violations.extend(absent.map(|name| format!("{document}: {name}")));
+        assert!(
+            document != "ARCHITECTURE.md" || names.len() > 50,
+            "{names:?}"
+        );
+    }
+    assert_none(&violations, "these documents name files that do not exist:");
+}

@@ -112,7 +112,7 @@ async fn initial_content_that_cannot_be_written_is_used_with_a_warning() {
     assert!(prompt.contains("# Memory"));
     assert_eq!(
         warnings,
-        ["memory: /workspace/AGENTS.md was not begun: the disk is read-only"]
+        ["memory: /workspace/AGENTS.md was not created: the disk is read-only"]
     );
 }
 

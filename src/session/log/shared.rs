@@ -27,7 +27,7 @@ pub(super) struct Shared<L: Log> {
     /// The number of bytes of a log's end that are read first when it is opened.
     pub(super) end_len: u64,
     pub(super) max_session_bytes: AtomicU64,
-    /// The name of the option that sets them, for errors.
+    /// The name of the option that sets `max_session_bytes`, for errors.
     pub(super) size_option: &'static str,
     pub(super) queues: Queues,
     slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
@@ -162,7 +162,7 @@ pub(in crate::session) fn too_large(
     let place = place.map_or(String::new(), |place| format!(" in {place}"));
     let text = format!(
         "session {id:?}{place} has {size} bytes, more than the {max} that are read; it was left \
-         untouched, raise {option} or begin another session"
+         untouched; raise {option} or begin another session"
     );
     Error::new(ErrorKind::Io, text)
 }
