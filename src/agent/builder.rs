@@ -15,7 +15,8 @@ use crate::hook::Hook;
 use crate::message::TokenCounter;
 use crate::model::retry::RetryPolicy;
 use crate::model::{
-    self, Compactor, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
+    self, Compactor, HostedTool, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits,
+    SystemPrompt,
 };
 use crate::run::RunSettings;
 use crate::session::SessionStore;
@@ -279,6 +280,14 @@ impl AgentBuilder {
     /// Sets the settings that not every model supports.
     pub fn model_settings(mut self, settings: ModelSettings) -> Self {
         self.request.settings = settings;
+        self
+    }
+
+    /// Adds a tool that the provider runs itself, such as a web search. Calls of it are part of the
+    /// answer: no permission is asked and no hook of a tool call runs.
+    pub fn hosted_tool(mut self, tool: HostedTool) -> Self {
+        let tools = self.request.hosted_tools.iter().cloned();
+        self.request.hosted_tools = tools.chain([tool]).collect();
         self
     }
 

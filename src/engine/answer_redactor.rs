@@ -148,7 +148,8 @@ impl AnswerRedactor {
                     sequence: sequence.map(|sequence| self.shared(sequence)),
                 }
             }
-            event @ ModelEvent::Usage(_) => event,
+            // A warning is redacted when it is emitted.
+            event @ (ModelEvent::Usage(_) | ModelEvent::Warning(_)) => event,
         };
 
         self.ready.push_back(Ok(event));

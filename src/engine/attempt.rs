@@ -50,8 +50,13 @@ impl AttemptRecord<'_> {
         taps: &mut Taps,
         view: &mut AttemptView<'_>,
     ) -> Result<bool> {
-        let Some(mut event) = event.transpose()? else {
-            return Ok(false);
+        let mut event = match event.transpose()? {
+            Some(ModelEvent::Warning(text)) => {
+                self.cx.warn_once(&text);
+                return Ok(true);
+            }
+            Some(event) => event,
+            None => return Ok(false),
         };
 
         let outcome = self.count(&mut event);

@@ -91,7 +91,12 @@ impl Compacting<'_> {
         let counter = &**self.cx.token_counter();
         let system = self.cx.system().prompt();
         let tools = self.cx.tools().definitions();
-        tokens.saturating_add(request_overhead(counter, &system, &tools))
+        tokens.saturating_add(request_overhead(
+            counter,
+            &system,
+            &tools,
+            &self.config.request.hosted_tools,
+        ))
     }
 
     /// Compacts the history; returns `true` if it is shorter now.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Core, Hook, Phases};
-use crate::model::{Compactor, ModelRequest, ModelSettings, Prompter};
+use crate::model::{Compactor, HostedTool, ModelRequest, ModelSettings, Prompter};
 use crate::run::RunSettings;
 use crate::session::{SessionStore, ThreadStore};
 use crate::tool::{Tool, ToolSource};
@@ -107,6 +107,7 @@ pub(crate) struct RequestOptions {
     pub(crate) temperature: Option<f64>,
     pub(crate) stop: Arc<[String]>,
     pub(crate) settings: ModelSettings,
+    pub(crate) hosted_tools: Arc<[HostedTool]>,
     pub(crate) wrap_up: bool,
     pub(crate) keep_refused: bool,
     pub(crate) keep_interrupted: bool,
@@ -119,6 +120,7 @@ impl Default for RequestOptions {
             temperature: None,
             stop: Arc::default(),
             settings: ModelSettings::default(),
+            hosted_tools: Arc::default(),
             wrap_up: false,
             keep_refused: false,
             keep_interrupted: true,

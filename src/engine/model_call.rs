@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Core;
-use crate::model::{Model, ModelCard, ModelRequest, ModelResponse, request_overhead};
+use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
 use crate::run::{Estimate, HighestPrice, Reservation, RunContext};
 use crate::sdk::{ApiRetry, AssistantErrorKind, SystemKind};
 use crate::util::sync::lock;
@@ -144,7 +144,7 @@ fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Res
 
     let counter = &**cx.token_counter();
     let messages = request.provider_cache().count(counter, &request.messages);
-    let overhead = request_overhead(counter, &request.system, &request.tools);
+    let overhead = request.overhead(counter);
     let output_limits = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
         input_tokens: messages.saturating_add(overhead),

@@ -83,6 +83,7 @@ impl Partials {
                 out(ApiStreamEvent::MessageStop);
             }
             ModelEvent::Restart => *self = Self::new(),
+            ModelEvent::Warning(_) => {}
         }
     }
 

@@ -44,6 +44,7 @@ impl RequestBuilder {
         request.temperature = options.temperature;
         request.stop = options.stop.clone();
         request.settings = options.settings.clone();
+        request.hosted_tools = options.hosted_tools.clone();
         request.response_format = output.map(|format| ResponseFormat::JsonSchema {
             name: format.name.clone(),
             schema: format.schema.clone(),

@@ -53,7 +53,8 @@ impl ResponseFold {
             ModelEvent::Restart => *self = Self::new(),
             ModelEvent::Thinking(_)
             | ModelEvent::ToolCallStart { .. }
-            | ModelEvent::ToolCallDelta { .. } => {}
+            | ModelEvent::ToolCallDelta { .. }
+            | ModelEvent::Warning(_) => {}
         }
     }
 
@@ -67,7 +68,8 @@ impl ResponseFold {
             }
             ModelEvent::Thinking(_)
             | ModelEvent::ToolCallStart { .. }
-            | ModelEvent::ToolCallDelta { .. } => {}
+            | ModelEvent::ToolCallDelta { .. }
+            | ModelEvent::Warning(_) => {}
             event => self.push(event.clone()),
         }
     }

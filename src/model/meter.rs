@@ -132,7 +132,7 @@ impl ResponseMeter {
                 self.used
                     .add_bytes(sequence.as_deref().map_or(0, str::len))?;
             }
-            ModelEvent::Usage(_) => {}
+            ModelEvent::Usage(_) | ModelEvent::Warning(_) => {}
         }
 
         Ok(())

@@ -26,6 +26,7 @@ mod compactor;
 mod date;
 mod event;
 mod fold;
+mod hosted;
 mod lifecycle;
 mod limits;
 mod meter;
@@ -50,6 +51,7 @@ pub use date::Date;
 pub use event::{ModelEvent, ResponseHead};
 pub use fold::ResponseFold;
 pub(crate) use fold::truncated_stream;
+pub use hosted::HostedTool;
 pub use lifecycle::Lifecycle;
 pub use limits::ResponseLimits;
 #[cfg(feature = "http")]

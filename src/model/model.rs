@@ -125,6 +125,18 @@ pub trait Model: Send + Sync + 'static {
 
         fold.finish()
     }
+
+    /// The number of tokens of the request's prompt, as the provider counts them; `None` if it has
+    /// no endpoint that counts. Defaults to `None`.
+    ///
+    /// Costs a request, but no tokens. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// Those of a request.
+    async fn count_tokens(&self, _request: ModelRequest) -> Result<Option<u64>> {
+        Ok(None)
+    }
 }
 
 macro_rules! forward {
@@ -153,6 +165,10 @@ macro_rules! forward {
 
             async fn call(&self, request: ModelRequest) -> Result<ModelResponse> {
                 (**self).call(request).await
+            }
+
+            async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>> {
+                (**self).count_tokens(request).await
             }
         }
     };

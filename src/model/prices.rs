@@ -109,39 +109,49 @@ impl Prices {
     /// assert!((cost - 0.010935).abs() < 1e-9);
     /// ```
     pub fn cost(&self, usage: &Usage) -> f64 {
-        let [input, output, cache_read, cache_write] = match self.long {
-            Some(long) if usage.context_tokens() > long.over => {
-                [long.input, long.output, long.cache_read, long.cache_write]
-            }
-            _ => [self.input, self.output, self.cache_read, self.cache_write],
+        let [input, output, cache_read, cache_write, cache_write_long] = match self.long {
+            Some(long) if usage.context_tokens() > long.over => long.all(),
+            _ => self.all(),
         };
+        let long_writes = usage.cache_write_long_tokens.min(usage.cache_write_tokens);
+        let short_writes = usage.cache_write_tokens - long_writes;
         (usage.input_tokens as f64 * input
             + usage.output_tokens as f64 * output
             + usage.cache_read_tokens as f64 * cache_read
-            + usage.cache_write_tokens as f64 * cache_write)
+            + short_writes as f64 * cache_write
+            + long_writes as f64 * cache_write_long)
             / 1e6
     }
 
     /// Returns `true` if every price is finite and not negative.
     pub(crate) fn are_sound(&self) -> bool {
-        let base = [
+        let long_prices = self.long.map_or([0.0; 5], |long| long.all());
+        let mut prices = self.all().into_iter().chain(long_prices);
+        prices.all(|price| price.is_finite() && price >= 0.0)
+    }
+
+    /// Input, output, cache reads, writes and long writes.
+    fn all(&self) -> [f64; 5] {
+        [
             self.input,
             self.output,
             self.cache_read,
             self.cache_write,
             self.cache_write_long,
-        ];
-        let long_prices = self.long.map_or([0.0; 5], |long| {
-            [
-                long.input,
-                long.output,
-                long.cache_read,
-                long.cache_write,
-                long.cache_write_long,
-            ]
-        });
-        let mut prices = base.into_iter().chain(long_prices);
-        prices.all(|price| price.is_finite() && price >= 0.0)
+        ]
+    }
+}
+
+impl LongPrices {
+    /// Input, output, cache reads, writes and long writes.
+    fn all(&self) -> [f64; 5] {
+        [
+            self.input,
+            self.output,
+            self.cache_read,
+            self.cache_write,
+            self.cache_write_long,
+        ]
     }
 }
 

@@ -10,6 +10,7 @@ use crate::usage::total;
 use crate::util::byte_pool::BytePool;
 
 use super::event::ModelEvent;
+use super::hosted::HostedTool;
 use super::limits::ResponseLimits;
 use super::provider_cache::ProviderCache;
 use super::settings::{ModelSettings, ResponseFormat, ToolChoice};
@@ -57,6 +58,9 @@ pub struct ModelRequest {
     pub messages: Messages,
     /// The tools the model may call.
     pub tools: Arc<[ToolDefinition]>,
+    /// The tools that the provider runs itself. Those of other providers are left out, with a
+    /// warning.
+    pub hosted_tools: Arc<[HostedTool]>,
     /// The most tokens to generate; `None` means the profile's limit.
     pub max_output_tokens: Option<u32>,
     /// The sampling temperature; `None` means the provider's default.
@@ -180,7 +184,12 @@ impl ModelRequest {
     /// The number of tokens of the prompt, as `counter` counts: messages, instructions and tools.
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> u64 {
         let messages = counter.count_messages(&self.messages);
-        messages.saturating_add(request_overhead(counter, &self.system, &self.tools))
+        messages.saturating_add(self.overhead(counter))
+    }
+
+    /// The tokens of the request other than those of its messages.
+    pub(crate) fn overhead(&self, counter: &dyn TokenCounter) -> u64 {
+        request_overhead(counter, &self.system, &self.tools, &self.hosted_tools)
     }
 
     /// The cache in which the provider keeps what it has encoded in this run.
@@ -237,6 +246,7 @@ pub(crate) fn request_overhead(
     counter: &dyn TokenCounter,
     system: &SystemPrompt,
     tools: &[ToolDefinition],
+    hosted_tools: &[HostedTool],
 ) -> u64 {
     let system = system
         .sections()
@@ -248,7 +258,10 @@ pub(crate) fn request_overhead(
             counter.count_text(&parameters),
         ]
     });
-    total(system.chain(tools))
+    let hosted_tools = hosted_tools
+        .iter()
+        .map(|tool| counter.count_text(&tool.raw.to_string()));
+    total(system.chain(tools).chain(hosted_tools))
 }
 
 impl From<Messages> for ModelRequest {

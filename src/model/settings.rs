@@ -20,6 +20,11 @@ pub struct ModelSettings {
     pub parallel_tool_calls: Option<bool>,
     /// True if prompt-cache breakpoints are set where the provider has them. `None` means yes.
     pub prompt_cache: Option<bool>,
+    /// True if the prompt cache is to live long: 1 hour at Anthropic. `None` means no. Writes to it
+    /// cost more.
+    pub long_prompt_cache: Option<bool>,
+    /// True if thoughts are returned as text where the provider can. `None` means yes.
+    pub show_thinking: Option<bool>,
 }
 
 impl ModelSettings {
@@ -67,6 +72,20 @@ impl ModelSettings {
     #[must_use]
     pub fn with_prompt_cache(mut self, enabled: bool) -> Self {
         self.prompt_cache = Some(enabled);
+        self
+    }
+
+    /// Makes the prompt cache live long, where the provider can. Writes to it cost more.
+    #[must_use]
+    pub fn with_long_prompt_cache(mut self, enabled: bool) -> Self {
+        self.long_prompt_cache = Some(enabled);
+        self
+    }
+
+    /// Returns thoughts as text or leaves them out, where the provider can.
+    #[must_use]
+    pub fn with_show_thinking(mut self, shown: bool) -> Self {
+        self.show_thinking = Some(shown);
         self
     }
 }

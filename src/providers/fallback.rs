@@ -109,6 +109,14 @@ impl Model for FallbackModel {
         cards
     }
 
+    /// Counts as the first model does.
+    async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>> {
+        match self.models.first() {
+            Some(model) => model.count_tokens(request).await,
+            None => Ok(None),
+        }
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         let attempts = Attempts::new(self.models.clone(), request);
         let mut falling = Falling {
@@ -284,7 +292,7 @@ impl Stream for Falling {
                 },
                 State::Open(stream) => match ready!(stream.as_mut().poll_next(cx)) {
                     Some(Ok(event)) if !is_refusal(&event) || !this.attempts.has_next() => {
-                        this.emitted = true;
+                        this.emitted |= !matches!(event, ModelEvent::Warning(_));
                         return Poll::Ready(Some(Ok(event)));
                     }
                     Some(Ok(_)) => this.attempts.next(),

@@ -19,6 +19,7 @@ use crate::trace::TraceRecorder;
 use crate::usage::Usage;
 use crate::util::secret::redact_text;
 use crate::util::sync::lock;
+use crate::util::text::head;
 use crate::util::{Cancellation, Values};
 
 use super::attempts::Attempts;
@@ -228,6 +229,21 @@ impl RunContext {
             level: Level::Warning,
             tool_use_id: None,
         });
+    }
+
+    /// Sends a warning of the model to the reader: each text once in a run, and of different texts
+    /// the first 32.
+    pub(crate) fn warn_once(&self, text: &str) {
+        const MAX_WARNINGS: usize = 32;
+        const MAX_CHARS: usize = 2_000;
+        let text = head(text, MAX_CHARS).0.to_owned();
+        let is_new = {
+            let mut warnings = lock(&self.shared().model_warnings);
+            warnings.len() < MAX_WARNINGS && warnings.insert(text.clone())
+        };
+        if is_new {
+            self.warn(text);
+        }
     }
 
     /// Cancelled when the run ends; for background work.

@@ -1,5 +1,6 @@
 //! The state shared by the loop, its reader and its handles.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) control: Mutex<Control>,
     pub(crate) questions: Mutex<Weak<OpenQuestions>>,
     pub(crate) stats: Mutex<RunStats>,
+    /// The warnings of models that were emitted.
+    pub(crate) model_warnings: Mutex<BTreeSet<String>>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
     end_notify: Notify,
@@ -79,6 +82,7 @@ impl Shared {
             control: Mutex::default(),
             questions: Mutex::default(),
             stats: Mutex::default(),
+            model_warnings: Mutex::default(),
             end: Mutex::default(),
             ended: AtomicBool::new(false),
             end_notify: Notify::new(),

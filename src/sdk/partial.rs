@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::assistant::ApiMessage;
 use super::envelope::Envelope;
 use super::fields::{Fields, read};
-use crate::usage::{Usage, maybe_count};
+use crate::usage::{Usage, UsageDetails, maybe_count};
 
 /// A piece of an answer, while it is written. Type `stream_event`.
 #[derive(Clone, Debug, PartialEq)]
@@ -228,6 +228,7 @@ impl Serialize for ReportedUsage<'_> {
         }
 
         map.serialize_entry("output_tokens", &self.0.output_tokens)?;
+        UsageDetails::of(self.0).write_entries(&mut map)?;
         map.end()
     }
 }

@@ -135,6 +135,7 @@ impl ModelUsage {
             output_tokens: usage.output_tokens,
             cache_read_input_tokens: usage.cache_read_tokens,
             cache_creation_input_tokens: usage.cache_write_tokens,
+            web_search_requests: usage.server_tool_requests,
             cost_usd,
             ..Self::default()
         }

@@ -118,6 +118,10 @@ impl<M: Model> Model for StrictModel<M> {
         self.inner.cards(request)
     }
 
+    async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>> {
+        self.inner.count_tokens(request).await
+    }
+
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         {
             let mut history = lock(&self.seen);

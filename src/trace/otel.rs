@@ -249,6 +249,7 @@ fn name(key: &str) -> Cow<'static, str> {
         "output_tokens" => "gen_ai.usage.output_tokens",
         "cache_read_tokens" => "gen_ai.usage.cache_read.input_tokens",
         "cache_write_tokens" => "gen_ai.usage.cache_write.input_tokens",
+        "reasoning_tokens" => "gen_ai.usage.reasoning.output_tokens",
         "tool_call_id" => "gen_ai.tool.call.id",
         "tool_args" => "gen_ai.tool.call.arguments",
         "output_preview" => "gen_ai.tool.call.result",

@@ -323,3 +323,52 @@ mod logs {
         }
     }
 }
+
+#[test]
+fn usage_details_of_any_shape_are_read() {
+    for odd in [
+        json!(null),
+        json!(7),
+        json!("x"),
+        json!([1]),
+        json!({"thinking_tokens": -1}),
+    ] {
+        let wire = json!({
+            "input_tokens": 1,
+            "output_tokens": 2,
+            "cache_creation": odd,
+            "output_tokens_details": odd,
+            "server_tool_use": odd,
+        });
+        let usage: Usage = serde_json::from_value(wire).unwrap();
+        assert_eq!(usage, Usage::new(1, 2), "{odd}");
+    }
+}
+
+#[test]
+fn usage_details_round_trip_and_are_absent_when_empty() {
+    let plain = serde_json::to_value(Usage::new(1, 2).with_cache(3, 4)).unwrap();
+    let expected = json!({
+        "input_tokens": 1,
+        "output_tokens": 2,
+        "cache_read_input_tokens": 3,
+        "cache_creation_input_tokens": 4,
+    });
+    assert_eq!(plain, expected);
+
+    let wire = json!({
+        "input_tokens": 1,
+        "output_tokens": 20,
+        "cache_read_input_tokens": 3,
+        "cache_creation_input_tokens": 4,
+        "cache_creation": {"ephemeral_5m_input_tokens": 1, "ephemeral_1h_input_tokens": 3},
+        "output_tokens_details": {"thinking_tokens": 15},
+        "server_tool_use": {"web_search_requests": 2},
+    });
+    let usage: Usage = serde_json::from_value(wire.clone()).unwrap();
+    assert_eq!(usage.cache_write_long_tokens, 3);
+    assert_eq!(usage.reasoning_tokens, 15);
+    assert_eq!(usage.server_tool_requests, 2);
+    assert_eq!(serde_json::to_value(usage).unwrap(), wire);
+    assert_eq!((usage + usage).reasoning_tokens, 30);
+}

@@ -217,3 +217,24 @@ fn usage_totals_saturate() {
     assert_eq!(all.context_tokens(), u64::MAX);
     assert_eq!(all.total_tokens(), u64::MAX);
 }
+
+#[test]
+fn long_writes_cost_their_own_price() {
+    let mut usage = Usage::new(0, 0).with_cache(0, 1_000_000);
+    usage.cache_write_long_tokens = 400_000;
+    let prices = Prices::new(3.0, 15.0)
+        .with_cache(0.3, 3.75)
+        .with_long_cache(6.0);
+    assert!((prices.cost(&usage) - (0.6 * 3.75 + 0.4 * 6.0)).abs() < 1e-9);
+    assert_cost("claude-sonnet-5", usage, 0.6 * 2.5 + 0.4 * 4.0);
+}
+
+#[test]
+fn more_long_writes_than_writes_cost_as_many_as_writes() {
+    let mut usage = Usage::new(0, 0).with_cache(0, 100);
+    usage.cache_write_long_tokens = u64::MAX;
+    let prices = Prices::new(3.0, 15.0)
+        .with_cache(0.3, 3.75)
+        .with_long_cache(6.0);
+    assert!((prices.cost(&usage) - 100.0 * 6.0 / 1e6).abs() < 1e-12);
+}

@@ -387,10 +387,12 @@ async fn tracing_spans_have_content_only_with_with_content() {
         let spans = Spans::default();
         let subscriber = tracing_subscriber::registry().with(spans.clone());
         let _guard = tracing::subscriber::set_default(subscriber);
+        let mut usage = Usage::new(100, 20).with_cache(30, 7);
+        usage.reasoning_tokens = 12;
         let model = ScriptedModel::new()
             .with_id("anthropic:claude")
             .call("nap", json!({"seconds": 0}))
-            .with_usage(Usage::new(100, 20).with_cache(30, 7))
+            .with_usage(usage)
             .say("secret answer");
         let agent = agent(model)
             .tool(nap())
@@ -415,6 +417,7 @@ async fn tracing_spans_have_content_only_with_with_content() {
             ("gen_ai.usage.output_tokens", "20"),
             ("gen_ai.usage.cache_read.input_tokens", "30"),
             ("gen_ai.usage.cache_write.input_tokens", "7"),
+            ("gen_ai.usage.reasoning.output_tokens", "12"),
         ] {
             assert_eq!(field(0, name).as_deref(), Some(value), "{name}");
         }

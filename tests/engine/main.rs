@@ -38,6 +38,7 @@ mod loop_control;
 mod loop_stops;
 mod loop_streams;
 mod model_lifecycle;
+mod model_warnings;
 mod modes_and_limits;
 mod panics;
 mod permission_decided;

@@ -147,6 +147,22 @@ async fn fallback_emits_a_restart_after_partial_output() {
 }
 
 #[tokio::test]
+async fn warning_of_the_first_model_does_not_restart_the_answer() {
+    let warned = Ok(vec![
+        Ok(ModelEvent::Warning("no seed".into())),
+        Err(ErrorKind::Overloaded),
+    ]);
+    let (model, _) = models(vec![vec![warned], vec![good("whole")]]);
+    let stream = model
+        .stream(ModelRequest::new("x"))
+        .await
+        .expect("a stream");
+    let events: Vec<ModelEvent> = stream.map(|event| event.expect("no error")).collect().await;
+    assert!(!events.contains(&ModelEvent::Restart), "{events:?}");
+    assert!(events.contains(&ModelEvent::Warning("no seed".into())));
+}
+
+#[tokio::test]
 async fn last_refusal_is_returned_as_the_answer() {
     let refused = || Ok(vec![stop(StopReason::Refusal)]);
     let (model, _) = models(vec![vec![refused()], vec![refused()]]);

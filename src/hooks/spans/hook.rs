@@ -147,6 +147,8 @@ fn note_usage(pair: &mut Pair, usage: &Usage) {
     note("cache_read_tokens", field, cache_reads);
     let field = "gen_ai.usage.cache_write.input_tokens";
     note("cache_write_tokens", field, cache_writes);
+    let field = "gen_ai.usage.reasoning.output_tokens";
+    note("reasoning_tokens", field, usage.reasoning_tokens);
 }
 
 fn note_error(pair: &mut Pair, error: &Error) {

@@ -130,6 +130,7 @@ pub(super) fn model_call(cx: &RunContext, model: &str, place: &Place) -> Span {
         "gen_ai.usage.output_tokens" = Empty,
         "gen_ai.usage.cache_read.input_tokens" = Empty,
         "gen_ai.usage.cache_write.input_tokens" = Empty,
+        "gen_ai.usage.reasoning.output_tokens" = Empty,
         "gen_ai.system_instructions" = Empty,
         "gen_ai.input.messages" = Empty,
         "gen_ai.output.messages" = Empty,

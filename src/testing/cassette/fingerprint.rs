@@ -25,9 +25,13 @@ impl Fingerprint {
             .tools
             .iter()
             .map(|tool| json!({"n": &*tool.name, "d": &*tool.description, "p": &*tool.parameters}));
+        let hosted_tools = request
+            .hosted_tools
+            .iter()
+            .map(|tool| json!({"provider": &*tool.provider, "raw": &*tool.raw}));
         Self {
             system: hash(&request.system.text_of(Stability::Stable).into()),
-            tools: hash(&tools.collect()),
+            tools: hash(&tools.chain(hosted_tools).collect()),
             settings: hash(&settings(request)),
             messages: request.messages.iter().map(|m| hash(&message(m))).collect(),
         }
@@ -112,7 +116,7 @@ fn settings(request: &ModelRequest) -> Value {
         ResponseFormat::JsonSchema { name, schema } => json!([&**name, &**schema]),
     });
 
-    json!({
+    let mut fields = json!({
         "model": request.model.as_deref(),
         "max_tokens": request.max_output_tokens,
         "temperature": request.temperature,
@@ -125,7 +129,17 @@ fn settings(request: &ModelRequest) -> Value {
         "seed": settings.seed,
         "parallel": settings.parallel_tool_calls,
         "extra": request.extra,
-    })
+    });
+    // Only what is set: recordings made before these settings existed stay valid.
+    for (name, setting) in [
+        ("long_prompt_cache", settings.long_prompt_cache),
+        ("show_thinking", settings.show_thinking),
+    ] {
+        if let Some(setting) = setting {
+            fields[name] = setting.into();
+        }
+    }
+    fields
 }
 
 /// A hash of the canonical JSON: the same in every build and on every machine.
@@ -161,5 +175,25 @@ fn canonical(value: &Value, out: &mut String) {
             out.push(']');
         }
         plain => out.push_str(&plain.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{HostedTool, ModelSettings};
+
+    #[test]
+    fn request_without_newer_settings_has_the_fingerprint_of_older_recordings() {
+        let mut request = ModelRequest::new("x");
+        let fields = settings(&request);
+        assert!(fields.get("show_thinking").is_none());
+        assert!(fields.get("long_prompt_cache").is_none());
+
+        let plain = Fingerprint::of(&request);
+        request.hosted_tools = [HostedTool::new("gemini", json!({"googleSearch": {}}))].into();
+        request.settings = ModelSettings::new().with_show_thinking(false);
+        let differences = Fingerprint::of(&request).differences(&plain);
+        assert_eq!(differences, "the tools changed, the settings changed");
     }
 }

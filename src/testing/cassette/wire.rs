@@ -100,6 +100,7 @@ pub(super) enum WireEvent {
     PartEnd,
     Usage(Usage),
     Restart,
+    Warning(String),
     Stop {
         reason: Option<Reason>,
         sequence: Option<Arc<str>>,
@@ -177,6 +178,7 @@ impl From<&Result<ModelEvent>> for WireEvent {
             ModelEvent::PartEnd => Self::PartEnd,
             ModelEvent::Usage(usage) => Self::Usage(usage),
             ModelEvent::Restart => Self::Restart,
+            ModelEvent::Warning(text) => Self::Warning(text),
             ModelEvent::Stop { reason, sequence } => Self::Stop {
                 reason: reason.map(|reason| match reason {
                     StopReason::Other(label) => Reason::Other(label),
@@ -225,6 +227,7 @@ impl WireEvent {
             Self::PartEnd => ModelEvent::PartEnd,
             Self::Usage(usage) => ModelEvent::Usage(*usage),
             Self::Restart => ModelEvent::Restart,
+            Self::Warning(text) => ModelEvent::Warning(text.clone()),
             Self::Stop { reason, sequence } => ModelEvent::Stop {
                 reason: reason.as_ref().map(|reason| match reason {
                     Reason::Known(label) => StopReason::from(label.as_str()),

@@ -1,0 +1,76 @@
+//! Warnings that a model sends within its answer.
+
+use agentcore::testing::ScriptedModel;
+use agentcore::{ModelEvent, Result, SdkMessage, Secret, StopReason};
+
+use crate::kit::{agent, kinds, warnings, watch};
+
+fn warning(text: &str) -> Result<ModelEvent> {
+    Ok(ModelEvent::Warning(text.to_owned()))
+}
+
+fn answer(warnings: impl IntoIterator<Item = Result<ModelEvent>>) -> Vec<Result<ModelEvent>> {
+    let text = [
+        Ok(ModelEvent::Text("Hi".into())),
+        Ok(ModelEvent::stop(StopReason::EndTurn)),
+    ];
+    warnings.into_iter().chain(text).collect()
+}
+
+#[tokio::test]
+async fn warning_of_a_model_is_emitted_once_in_a_run() {
+    let model = ScriptedModel::new().events(answer([
+        warning("no temperature"),
+        warning("no temperature"),
+        warning("no seed"),
+    ]));
+    let agent = agent(model).include_partial_messages(true).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(warnings(&messages), ["no temperature", "no seed"]);
+
+    let output = output.unwrap();
+    assert_eq!(
+        (output.messages.len(), &*output.messages.last_content()),
+        (2, "Hi")
+    );
+    let partial = |message: &&SdkMessage| matches!(message, SdkMessage::Partial(_));
+    let partials: Vec<_> = messages.iter().filter(partial).collect();
+    assert!(!format!("{partials:?}").contains("temperature"));
+}
+
+#[tokio::test]
+async fn warning_before_an_error_does_not_restart_the_answer() {
+    let overloaded = || agentcore::Error::new(agentcore::ErrorKind::Overloaded, "busy");
+    let model = ScriptedModel::new()
+        .events(vec![warning("no seed"), Err(overloaded())])
+        .say("Hi");
+    let agent = agent(model).include_partial_messages(true).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    let kinds = kinds(&messages);
+    assert!(
+        kinds.iter().all(|kind| !kind.contains("stream_restart")),
+        "{kinds:?}"
+    );
+}
+
+#[tokio::test]
+async fn key_in_a_warning_is_redacted() {
+    let key = Secret::new("sk-warning-0123456789abcdef");
+    let text = format!("the server says {}", key.expose());
+    let model = ScriptedModel::new().events(answer([warning(&text)]));
+    let (messages, _) = watch(agent(model).build().unwrap().run("Go")).await;
+    let shown = warnings(&messages).concat();
+    assert!(shown.starts_with("the server says"), "{shown}");
+    assert!(!shown.contains("0123456789abcdef"), "{shown}");
+}
+
+#[tokio::test]
+async fn warnings_beyond_32_and_text_beyond_2000_characters_are_left_out() {
+    let many = (0..40).map(|number| warning(&format!("{number} {}", "x".repeat(3_000))));
+    let model = ScriptedModel::new().events(answer(many));
+    let (messages, _) = watch(agent(model).build().unwrap().run("Go")).await;
+    let shown = warnings(&messages);
+    assert_eq!(shown.len(), 32);
+    assert!(shown.iter().all(|text| text.chars().count() == 2_000));
+}
