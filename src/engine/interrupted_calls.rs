@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::message::{Message, ToolCall, ToolResult};
 
 use super::active_run::ActiveRun;
-use super::restore::{MAY_HAVE_RUN, OpenCall};
+use super::restore::{MAY_HAVE_RUN, OpenCall, result_places};
 use super::sanitize;
 use super::tool_call::CallOutcome;
 
@@ -29,9 +29,14 @@ impl ActiveRun {
     /// they were, without a result.
     pub(super) async fn rerun(&mut self, open: Vec<OpenCall>) -> RerunResults {
         let mut rerun = RerunResults::default();
+        if open.is_empty() {
+            return rerun;
+        }
+
+        let places = self.cx.state(|state| result_places(&state.messages));
         for open in open {
             let result = self.result_of(&open, &mut rerun.interrupted).await;
-            self.replace_result(&open, &result);
+            self.replace_result(&open, &result, places.get(&open.call.id).copied());
             self.history.count(&result);
             rerun.results.push(result);
         }
@@ -72,15 +77,16 @@ impl ActiveRun {
         }
     }
 
-    /// Replaces the call's preliminary result, unless a hook has removed that.
-    fn replace_result(&self, open: &OpenCall, result: &ToolResult) {
+    /// Replaces the call's preliminary result at `place`, unless a hook has removed that.
+    fn replace_result(&self, open: &OpenCall, result: &ToolResult, place: Option<usize>) {
         let answer = open.answer();
         self.cx.state(|state| {
-            let is_answer = |message: &Arc<Message>| message.as_tool_result() == Some(&answer);
-            let index = state.messages.as_slice().iter().rposition(is_answer);
-            let message = index.and_then(|index| state.messages.get_mut(index));
-            if let Some(message) = message {
-                *message = Message::Tool(result.clone());
+            let message = place.and_then(|place| state.messages.get(place));
+            if let (Some(place), Some(message)) = (place, message)
+                && message.as_tool_result() == Some(&answer)
+            {
+                let message = Message::Tool(result.clone());
+                state.messages.replace(place, Arc::new(message));
             }
         });
     }

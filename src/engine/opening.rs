@@ -20,7 +20,7 @@ use super::live_runs::Registration;
 use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
-use super::restore::{OpenCall, restore};
+use super::restore::{OpenCall, restore, result_places};
 use super::session_writer::SessionWriter;
 use super::structured_output;
 use super::system_prompt::AssembledPrompt;
@@ -311,13 +311,15 @@ impl ActiveRun {
             return;
         }
         let messages = self.cx.state(|state| state.messages.clone());
+        let places = result_places(&messages);
         let position = |result: &ToolResult| {
-            let is_result = |message: &Arc<Message>| message.as_tool_result() == Some(result);
-            messages.as_slice().iter().rposition(is_result)
+            let place = *places.get(&result.tool_call_id)?;
+            let message = messages.get(place).and_then(Message::as_tool_result);
+            (message == Some(result)).then_some(place)
         };
 
         results.retain(|result| position(result).is_some());
-        results.sort_by_key(position);
+        results.sort_by_key(|result| places.get(&result.tool_call_id));
         self.history.show_earlier_results(results);
     }
 

@@ -1,18 +1,20 @@
 //! Calls that waited for approval, now that they are decided.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{ToolCall, ToolResult};
-use crate::run::ExitReason;
-use crate::session::PendingCall;
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::run::{ExitReason, RunContext};
+use crate::session::{PendingCall, Record};
 use crate::tool::{Answer, Tool};
+use crate::util::Pace;
 
 use super::active_run::ActiveRun;
 use super::decision::{Decisions, now_ms};
 use super::refusal::Refusal;
-use super::restore::insert_result;
+use super::restore::insert_results;
 use super::result_context::ResultContext;
 use super::sanitize;
 use super::tool_batch::cancelled_result;
@@ -26,24 +28,37 @@ impl ActiveRun {
         let pending = self.cx.state(|state| state.pending.clone());
         decisions.check(&pending, now_ms())?;
         self.check_tools(&pending, decisions)?;
-        let mut results = Vec::new();
-        let outcome = self.decide(pending, decisions, &mut results).await;
+        let mut answers = Answers::new(&self.cx);
+        let outcome = self.decide(pending, decisions, &mut answers).await;
         // Also after an error: these calls have run.
-        self.history.show_earlier_results(results);
+        self.history.new_from += answers.join_history(self.history.new_from);
+        let outcome = match outcome {
+            Ok(exit) => self.save().await.map(|()| exit),
+            Err(error) => Err(error),
+        };
+
+        self.history
+            .show_earlier_results(std::mem::take(&mut answers.results));
         let exit = outcome?;
         let has_pending = self.cx.state(|state| !state.pending.is_empty());
         Ok(exit.or(has_pending.then_some(ExitReason::AwaitingApproval)))
+    }
+
+    async fn save(&self) -> Result<()> {
+        let state = self.cx.state(|state| state.clone());
+        self.history.save(&state).await
     }
 
     async fn decide(
         &mut self,
         pending: Vec<PendingCall>,
         decisions: &Decisions,
-        results: &mut Vec<ToolResult>,
+        answers: &mut Answers,
     ) -> Result<Option<ExitReason>> {
         let mut exit = self.check_stop();
         let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
+        let mut pace = Pace::default();
         for call in pending {
             let context = ResultContext::new(call.context.clone());
             let decision = decisions.get(&*call.id).filter(|_| exit.is_none());
@@ -53,7 +68,7 @@ impl ActiveRun {
                     let refusal = Refusal::denied(&self.cx, &call.call, "user", message);
                     Some(refusal.into_result(&call.call))
                 }
-                Some(answer) => self.run_approved(&call, answer, &context).await?,
+                Some(answer) => self.run_approved(&call, answer, &context, answers).await?,
             };
 
             exit = exit.or_else(|| self.check_stop());
@@ -63,24 +78,11 @@ impl ActiveRun {
 
             context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
-
-            // Inserted immediately: the next save drops the record that this call had started, and
-            // an answered question must not be asked again.
-            let place = self.cx.state(|state| {
-                state.pending.retain(|other| other.id != call.id);
-                insert_result(&mut state.messages, result.clone())
-            });
-
-            if place.is_some_and(|place| place < self.history.new_from) {
-                self.history.new_from += 1;
-            }
-
+            answers.add(call.id, result.clone());
             self.history.count(&result);
-            results.push(result);
+            pace.step(0).await;
         }
 
-        let state = self.cx.state(|state| state.clone());
-        self.history.save(&state).await?;
         Ok(exit)
     }
 
@@ -112,6 +114,7 @@ impl ActiveRun {
         pending: &PendingCall,
         answer: &Answer,
         context: &ResultContext,
+        answers: &mut Answers,
     ) -> Result<Option<ToolResult>> {
         let call = pending.call.clone();
         let tool = match self.cx.tools().resolve(&call.name) {
@@ -149,15 +152,14 @@ impl ActiveRun {
             check.grant(&call, &pending.question).await;
         }
 
-        // Removed before the call runs, so that a resume after a crash does not run it again.
-        let place = self.forget_pending(&pending.id).await?;
+        // Stored before the call runs, so that a resume after a crash does not run it again. A
+        // question whose approval could not be used up stays open.
+        let records = answers.unstored_with(&pending.id);
+        self.history.writer.append_with(&self.cx, records).await?;
+        answers.ids.insert(pending.id.clone());
         let result = self.run_decided(&tool, &call, context).await;
         if result.is_none() {
-            let pending = pending.clone();
-            self.cx.state(|state| {
-                let place = place.min(state.pending.len());
-                state.pending.insert(place, pending);
-            });
+            answers.ids.remove(&pending.id);
         }
 
         Ok(result)
@@ -186,15 +188,82 @@ impl ActiveRun {
 
         None
     }
+}
 
-    /// Stored first: a question whose approval could not be used up stays open. Returned is where
-    /// among the others it was.
-    async fn forget_pending(&self, id: &str) -> Result<usize> {
-        let mut state = self.cx.state(|state| state.clone());
-        let place = state.pending.iter().position(|call| &*call.id == id);
-        state.pending.retain(|call| &*call.id != id);
-        self.history.save(&state).await?;
-        self.cx.state(|slot| slot.pending = state.pending);
-        Ok(place.unwrap_or_default())
+/// The calls that are answered, until they are removed from those that wait and their results join
+/// the history: all together, because each alone would move all others.
+///
+/// Dropped before that, as by a panic, they join it as well: they have run.
+struct Answers {
+    cx: RunContext,
+    /// The calls that are answered, by the ids of their questions.
+    ids: HashSet<Arc<str>>,
+    results: Vec<ToolResult>,
+    /// The ids of questions that are not stored as answered yet.
+    unstored_ids: Vec<Arc<str>>,
+    /// The number of results that are stored.
+    stored_count: usize,
+    has_joined: bool,
+}
+
+impl Answers {
+    fn new(cx: &RunContext) -> Self {
+        Self {
+            cx: cx.clone(),
+            ids: HashSet::new(),
+            results: Vec::new(),
+            unstored_ids: Vec::new(),
+            stored_count: 0,
+            has_joined: false,
+        }
+    }
+
+    fn add(&mut self, id: Arc<str>, result: ToolResult) {
+        self.results.push(result);
+        if self.ids.insert(id.clone()) {
+            self.unstored_ids.push(id);
+        }
+    }
+
+    /// The records of the answers that are not stored yet, and of the approval of another call.
+    fn unstored_with(&mut self, id: &Arc<str>) -> Vec<Record> {
+        let mut ids = std::mem::take(&mut self.unstored_ids);
+        ids.push(id.clone());
+        let results = self.results[self.stored_count..].iter().cloned();
+        let result_records = results.map(|result| Record::ToolEnded {
+            result: Arc::new(Message::Tool(result)),
+        });
+        self.stored_count = self.results.len();
+        std::iter::once(Record::Answered { ids })
+            .chain(result_records)
+            .collect()
+    }
+
+    /// Adds the results to the history and removes the calls from those that wait. Returns how many
+    /// results are before the message that was at `len` less one.
+    fn join_history(&mut self, len: usize) -> usize {
+        if std::mem::replace(&mut self.has_joined, true) {
+            return 0;
+        }
+
+        self.cx.state(|state| {
+            let history = state.messages.as_slice();
+            let last = len
+                .checked_sub(1)
+                .and_then(|last| history.get(last).cloned());
+            state.pending.retain(|call| !self.ids.contains(&call.id));
+            insert_results(&mut state.messages, self.results.clone());
+            let is_last = |message: &Arc<Message>| {
+                last.as_ref().is_some_and(|last| Arc::ptr_eq(last, message))
+            };
+            let place = state.messages.as_slice().iter().rposition(is_last);
+            place.map_or(0, |place| place + 1 - len)
+        })
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.join_history(0);
     }
 }

@@ -218,6 +218,17 @@ fn answered(messages: &Messages) -> HashSet<Arc<str>> {
     ids
 }
 
+/// The position of the last result of each call.
+pub(super) fn result_places(messages: &Messages) -> HashMap<Arc<str>, usize> {
+    let messages = messages.iter().enumerate();
+    messages
+        .filter_map(|(place, message)| {
+            let result = message.as_tool_result()?;
+            Some((result.tool_call_id.clone(), place))
+        })
+        .collect()
+}
+
 /// The range of the last input messages.
 fn last_input(messages: &Messages) -> Range<usize> {
     let is_input = |message: &&Arc<Message>| message.role().is_user_input();
@@ -229,43 +240,9 @@ fn last_input(messages: &Messages) -> Range<usize> {
     end - history[..end].iter().rev().take_while(is_input).count()..end
 }
 
-/// Inserts a result at the position of its call's results: after the call, in the order of the
-/// calls.
-///
-/// Returned is the place; none where there is no such call.
-pub(super) fn insert_result(messages: &mut Messages, result: ToolResult) -> Option<usize> {
-    let history = messages.as_slice();
-    let call_index = history.iter().rposition(|message| {
-        message.role() == Role::Assistant
-            && message
-                .tool_calls()
-                .any(|call| call.id == result.tool_call_id)
-    });
-
-    let call_index = call_index?;
-    let mut ranks = HashMap::new();
-    for (rank, call) in history[call_index].tool_calls().enumerate() {
-        ranks.entry(&call.id).or_insert(rank);
-    }
-
-    let rank = |id: &Arc<str>| ranks.get(id).copied();
-    let own_rank = rank(&result.tool_call_id);
-    let result_count = history[call_index + 1..]
-        .iter()
-        .take_while(|message| message.role() == Role::Tool)
-        .take_while(|message| {
-            message
-                .as_tool_result()
-                .is_some_and(|other| rank(&other.tool_call_id) < own_rank)
-        })
-        .count();
-    let place = call_index + 1 + result_count;
-    messages.insert(place, Message::Tool(result));
-    Some(place)
-}
-
-/// Inserts every result as [`insert_result`] does. Those of unknown calls are dropped.
-fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
+/// Inserts every result at the position of its call's results: after the call, in the order of the
+/// calls. Those of unknown calls are dropped.
+pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) {
     if results.is_empty() {
         return;
     }

@@ -44,6 +44,7 @@ mod panics;
 mod permission_decided;
 mod permission_gate;
 mod permission_hook;
+mod permission_many;
 mod permission_park;
 mod prompt_stops;
 mod prompt_tools;

@@ -70,16 +70,29 @@ async fn denial_is_stored_before_a_sibling_call_ends() {
     assert_eq!(log.len(), 0);
 }
 
-/// Fails one save: that after so many others.
+/// Fails one write of a state or of an approval: that after so many others.
 struct BadSave(AtomicUsize);
 
-#[async_trait]
-impl Spy for BadSave {
-    async fn save(&self, _: &AgentState) -> Result<()> {
+impl BadSave {
+    fn write(&self) -> Result<()> {
         match self.0.fetch_sub(1, Ordering::SeqCst) {
             0 => Err(Error::new(ErrorKind::Io, "the disk is away")),
             _ => Ok(()),
         }
+    }
+}
+
+#[async_trait]
+impl Spy for BadSave {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        match records {
+            [Record::Answered { .. }, ..] => self.write(),
+            _ => Ok(()),
+        }
+    }
+
+    async fn save(&self, _: &AgentState) -> Result<()> {
+        self.write()
     }
 }
 

@@ -47,6 +47,7 @@ fn name(record: &Record) -> String {
         Record::Message { message, .. } => shown(message),
         Record::ToolStarted { call_id } => format!("started {call_id}"),
         Record::ToolEnded { result } => format!("ended, {}", shown(result)),
+        Record::Answered { ids } => format!("answered {}", ids.len()),
         Record::About { cwd, .. } => format!("began in {}", cwd.as_deref().unwrap_or("nowhere")),
         Record::MessageInfo { info } => match info.usage.output_tokens {
             0 => "info".into(),
@@ -219,7 +220,7 @@ async fn approval_is_removed_from_the_store_before_its_call_runs() {
     assert_eq!(
         log.take()[2..],
         [
-            "saved up to assistant \"\", 0 pending",
+            "stored answered 1",
             "stored started call_1",
             "act call_1 acts",
             "act call_1 is done",

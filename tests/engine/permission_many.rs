@@ -1,0 +1,100 @@
+//! Many calls that wait, decided in one run: the work grows with their number, and not with its square.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentcore::model::ResponseLimits;
+use agentcore::session::Record;
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::tool::GateRequest;
+use agentcore::{
+    Agent, AgentState, Decision, ExitReason, OnUnanswered, Result, ThreadStore, ToolDecision,
+    async_trait,
+};
+use serde_json::json;
+
+use crate::kit::spied_store::{Spied, Spy};
+use crate::kit::{Gate, Log, agent, logged, texts};
+
+/// The number of calls that wait. As many that need no answer are between them.
+const CALLS: usize = 1000;
+
+/// Counts what is written: the messages and waiting calls of saved states, and the records.
+#[derive(Clone, Default)]
+struct Written(Arc<AtomicUsize>);
+
+impl Written {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Spy for Written {
+    async fn append(&self, records: &[Record]) -> Result<()> {
+        self.0.fetch_add(records.len(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn save(&self, state: &AgentState) -> Result<()> {
+        let items = state.messages.len() + state.pending.len();
+        self.0.fetch_add(items, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+fn parking(model: ScriptedModel, store: &ThreadStore, log: &Log, written: &Written) -> Agent {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "free" => ToolDecision::allow(),
+        _ => ToolDecision::ask("sure?"),
+    });
+    let mut limits = ResponseLimits::default();
+    (limits.max_calls, limits.max_values) = (4 * CALLS, 100 * CALLS);
+    agent(StrictModel::new(model))
+        .tools([logged("act", log), logged("free", log)])
+        .permissions(gate)
+        .unanswered(OnUnanswered::Park)
+        .loop_detection(false)
+        .response_limits(limits)
+        .store(Spied(store.clone(), written.clone()))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn deciding_many_calls_writes_each_a_bounded_number_of_times() {
+    let (store, log, written) = (ThreadStore::new(), Log::default(), Written::default());
+    let pairs = (0..CALLS).map(|n| [("act", json!({"n": n})), ("free", json!({"n": n}))]);
+    let model = ScriptedModel::new().calls(pairs.flatten());
+    let first = parking(model, &store, &log, &written);
+    first.session("s").run("Go").await.unwrap();
+    assert_eq!(log.take().len(), CALLS);
+    let calls = first.session("s").pending().await.unwrap();
+    assert_eq!(calls.len(), CALLS);
+
+    let before = written.count();
+    let decisions: Vec<_> = calls
+        .iter()
+        .enumerate()
+        .map(|(n, call)| match n % 4 {
+            0 => Decision::deny(call, "no"),
+            _ => Decision::allow(call),
+        })
+        .collect();
+    let model = ScriptedModel::new().say("done");
+    let agent = parking(model, &store, &log, &written);
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    assert_eq!(output.end, ExitReason::EndTurn);
+    assert_eq!(log.take().len(), CALLS / 4 * 3);
+    let results = texts(&output.messages);
+    assert_eq!(results.len(), 2 * CALLS);
+    for (n, pair) in results.chunks(2).enumerate() {
+        let first = if n % 4 == 0 { "Error: no" } else { "act ran" };
+        assert_eq!(pair, [first, "free ran"]);
+    }
+
+    // Four records a call, and the whole state twice.
+    let written = written.count() - before;
+    assert!(written < 12 * CALLS, "{written}");
+    assert!(agent.session("s").pending().await.unwrap().is_empty());
+}
