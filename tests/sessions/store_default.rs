@@ -176,6 +176,42 @@ async fn sessions_are_dropped_over_the_byte_limit() {
 }
 
 #[tokio::test]
+async fn store_size_follows_answered_calls() {
+    let store = ThreadStore::new();
+    let calls: Vec<_> = (0..9)
+        .map(|n| {
+            let mut call = pending("a");
+            call.id = format!("p{n}").into();
+            call.question = "x".repeat(1_000);
+            call
+        })
+        .collect();
+    let save = |calls: Vec<PendingCall>| {
+        let mut state = saying("x");
+        state.pending = calls;
+        store.save("a", state);
+        store.bytes()
+    };
+
+    let rest = |indexes: &[usize]| indexes.iter().map(|n| calls[*n].clone()).collect();
+    for (answered, left) in [
+        (&["p0"][..], &[1, 2, 3, 4, 5, 6, 7, 8][..]),
+        (&["p2", "p4"], &[0, 1, 3, 5, 6, 7, 8]),
+        (&["p1", "p0", "p8", "unknown"], &[2, 3, 4, 5, 6, 7]),
+    ] {
+        let expected_bytes = save(rest(left));
+        save(calls.clone());
+        let held = store.lease("a").await.unwrap();
+        let ids = answered.iter().map(|id| (*id).into()).collect();
+        let record = Record::Answered { ids };
+        store.append(&held, vec![record]).await.unwrap();
+        drop(held);
+        assert_eq!(store.get("a").unwrap().pending, rest(left));
+        assert_eq!(store.bytes(), expected_bytes);
+    }
+}
+
+#[tokio::test]
 async fn store_size_follows_replacements_and_deletes() {
     let store = ThreadStore::new();
     let held = store.lease("a").await.unwrap();

@@ -64,7 +64,8 @@ pub(super) fn of_record(record: &Record) -> Option<u64> {
     Some(bytes as u64)
 }
 
-fn of_pending(call: &PendingCall) -> usize {
+/// The bytes of a call that waits.
+pub(super) fn of_pending(call: &PendingCall) -> usize {
     let context = call
         .context
         .iter()

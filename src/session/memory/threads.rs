@@ -333,6 +333,13 @@ impl Entry {
     }
 
     fn apply(&mut self, record: Record) {
+        if let Record::Answered { ids } = record {
+            let answered_calls = self.session.take_answered(ids);
+            let freed: usize = answered_calls.iter().map(size::of_pending).sum();
+            self.bytes = self.bytes.saturating_sub(freed as u64);
+            return;
+        }
+
         let Some(added_size) = size::of_record(&record) else {
             let is_cut = matches!(record, Record::Truncated { .. });
             self.session.apply(record);
