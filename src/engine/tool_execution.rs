@@ -10,10 +10,14 @@ use crate::message::{Content, ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext, RunningCall};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::util::Cancellation;
+use crate::util::blocking::blocking;
 use crate::util::panic::{self, DropContained};
 use crate::util::time::later;
 
 use super::result_limits::{limit_content, limit_result};
+
+/// Results with this many bytes of text or more are limited on a thread for blocking work.
+const LARGE: usize = 256 * 1024;
 
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
@@ -33,6 +37,53 @@ enum ExecutionEnd {
     TimedOut,
 }
 
+impl ExecutionEnd {
+    /// The bytes of text that the tool returned, as far as they are known.
+    fn text_len(&self) -> usize {
+        match self {
+            Self::Returned(Ok(output)) => {
+                let display = output.display.as_ref().map_or(0, String::len);
+                output.content.text_len().saturating_add(display)
+            }
+            Self::Returned(Err(error)) => {
+                let error = error.downcast_ref::<ToolError>();
+                error.map_or(0, ToolError::text_len)
+            }
+            Self::Panicked(_) | Self::TimedOut => 0,
+        }
+    }
+
+    fn into_limited_result(self, call: &ToolCall, limits: CallLimits) -> ToolResult {
+        let mut result = self.into_result(call, limits);
+        limit_result(&mut result, call, limits.max_result_bytes);
+        result.redact();
+        result
+    }
+
+    fn into_result(self, call: &ToolCall, limits: CallLimits) -> ToolResult {
+        match self {
+            Self::Returned(Ok(mut output)) => {
+                if output.is_error {
+                    limit_failure(&mut output.content, limits.max_result_bytes);
+                }
+
+                output.into_result(call)
+            }
+            Self::Returned(Err(error)) => failed(call, error, limits.max_result_bytes),
+            Self::Panicked(message) => {
+                ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
+            }
+            Self::TimedOut => ToolResult::failed(
+                call,
+                format!(
+                    "tool {:?} timed out: no progress for {:?}; it was cancelled",
+                    call.name, limits.timeout
+                ),
+            ),
+        }
+    }
+}
+
 /// One call of one tool, about to be executed.
 #[derive(Clone, Copy)]
 pub(super) struct Execution<'a> {
@@ -46,15 +97,22 @@ pub(super) struct Execution<'a> {
 impl Execution<'_> {
     /// Executes the call. Any failure is in the result; secrets of this process are not.
     pub(super) async fn run(self) -> ToolResult {
-        let mut result = self.outcome().await;
-        limit_result(&mut result, self.call, self.limits.max_result_bytes);
-        result.redact();
+        let end = self.execute().await;
+        let call = self.call.clone();
+        let limits = self.limits;
+        if end.text_len() < LARGE {
+            return end.into_limited_result(&call, limits);
+        }
+
+        // The size of a long text and the secrets in it are looked for byte by byte.
+        let result = blocking(move || Ok(end.into_limited_result(&call, limits)));
         result
+            .await
+            .unwrap_or_else(|error| ToolResult::failed(self.call, error.to_string()))
     }
 
-    async fn outcome(self) -> ToolResult {
-        let call = self.call;
-        let shared_call = Arc::new(call.clone());
+    async fn execute(self) -> ExecutionEnd {
+        let shared_call = Arc::new(self.call.clone());
         let run = self.cx.clone();
         let tool = self.tool.clone();
         let max_bytes = self.limits.max_result_bytes;
@@ -63,26 +121,7 @@ impl Execution<'_> {
         let cancellation = Cancellation::default();
         let _cancel = cancellation.guard();
         let (context, _live) = ToolContext::new(Arc::new(host), shared_call, cancellation.clone());
-        match self.watch(context).await {
-            ExecutionEnd::Returned(Ok(mut output)) => {
-                if output.is_error {
-                    limit_failure(&mut output.content, self.limits.max_result_bytes);
-                }
-
-                output.into_result(call)
-            }
-            ExecutionEnd::Returned(Err(error)) => failed(call, error, self.limits.max_result_bytes),
-            ExecutionEnd::Panicked(message) => {
-                ToolResult::failed(call, format!("tool {:?} panicked: {message}", call.name))
-            }
-            ExecutionEnd::TimedOut => ToolResult::failed(
-                call,
-                format!(
-                    "tool {:?} timed out: no progress for {:?}; it was cancelled",
-                    call.name, self.limits.timeout
-                ),
-            ),
-        }
+        self.watch(context).await
     }
 
     /// Runs the tool until it returns or has been still for too long.

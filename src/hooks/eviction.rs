@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -51,17 +52,34 @@ impl Default for Eviction {
 }
 
 impl Eviction {
-    /// The text of a result that is too long, if it is.
-    pub(super) fn text_of(&self, tool: &str, content: &Content) -> Option<String> {
+    /// Returns `true` if a result may be too long.
+    pub(super) fn may_move(&self, tool: &str, content: &Content) -> bool {
         // A text has at most as many characters as bytes.
-        if self.spared.contains(tool) || content.text_len() <= self.over {
+        !self.spared.contains(tool) && content.text_len() > self.over
+    }
+
+    /// Cuts a result that is too long, and returns its text and the path that this is moved to. The
+    /// work grows with the text. A text in one part is not copied.
+    pub(super) fn split(&self, result: &mut ToolResult, place: &ResultPlace) -> Option<MovedText> {
+        let text = result.content.text();
+        if text::head(&text, self.over).1 == 0 {
             return None;
         }
-        let text = content.text();
-        let is_long = text::head(&text, self.over).1 > 0;
-        let (head, tail) = self.ends();
-        let leaves_something = text::head(&text, head.saturating_add(tail)).1 > 0;
-        (is_long && leaves_something).then(|| text.into_owned())
+
+        let path = place.path(&text);
+        let excerpt = match self.shortened(&text, &path) {
+            Cow::Owned(excerpt) if excerpt.chars().count() < text.chars().count() => excerpt,
+            _ => return None,
+        };
+
+        let joined_text = match text {
+            Cow::Owned(text) => Some(text),
+            Cow::Borrowed(_) => None,
+        };
+
+        let text = joined_text.unwrap_or_else(|| take_text(&mut result.content));
+        self.cut(result, excerpt, &path);
+        Some(MovedText { text, path })
     }
 
     /// The number of characters that stay at the beginning and at the end.
@@ -71,24 +89,6 @@ impl Eviction {
             let end_len = end_len.clamp(FEWEST, MOST);
             (end_len, end_len)
         })
-    }
-
-    /// Returns `true` if the result has fewer characters when its text is moved to this path.
-    pub(super) fn shortens(&self, text: &str, path: &str) -> bool {
-        self.shortened(text, path).chars().count() < text.chars().count()
-    }
-
-    /// The path for the result of a call.
-    pub(super) fn path(
-        &self,
-        backend: &dyn Backend,
-        session: &str,
-        call: &ToolCall,
-        text: &str,
-    ) -> String {
-        let hash = fnv1a([session, &call.id, text].map(str::as_bytes));
-        let folder = evicted_files::session_folder(&self.folder(backend), session);
-        format!("{folder}/{}", evicted_files::file_name(&call.id, hash))
     }
 
     pub(super) fn folder(&self, backend: &dyn Backend) -> String {
@@ -106,11 +106,11 @@ impl Eviction {
         backend.write(path, text.as_bytes()).await
     }
 
-    /// Replaces the text of a result by the beginning and the end of `text`. Its parts for programs
-    /// and people are cut in the same way, and details that are still too long are left out: they
-    /// would keep the whole text in the conversation.
-    pub(super) fn cut(&self, result: &mut ToolResult, text: &str, path: &str) {
-        let mut excerpt = Some(self.shortened(text, path).into_owned());
+    /// Replaces the text of a result by `excerpt`. Its parts for programs and people are cut in the
+    /// same way, and details that are still too long are left out: they would keep the whole text in
+    /// the conversation.
+    fn cut(&self, result: &mut ToolResult, excerpt: String, path: &str) {
+        let mut excerpt = Some(excerpt);
         result.content.parts_mut().retain_mut(|part| match part {
             Part::Text(own) => match excerpt.take() {
                 Some(excerpt) => {
@@ -159,5 +159,46 @@ impl Eviction {
                 .for_each(|member| self.cut_texts(member, path)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+/// The text of a content with one text, which is left empty.
+fn take_text(content: &mut Content) -> String {
+    let mut texts = content.parts_mut().iter_mut();
+    texts
+        .find_map(|part| match part {
+            Part::Text(text) => Some(std::mem::take(text)),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+/// A text that was moved out of a result.
+pub(super) struct MovedText {
+    pub(super) text: String,
+    pub(super) path: String,
+}
+
+/// The parts of the path of a call's result that do not depend on its text.
+pub(super) struct ResultPlace {
+    folder: String,
+    session: Arc<str>,
+    call_id: Arc<str>,
+}
+
+impl ResultPlace {
+    /// `folder` is that of all results.
+    pub(super) fn new(folder: String, session: &Arc<str>, call: &ToolCall) -> Self {
+        Self {
+            folder,
+            session: session.clone(),
+            call_id: call.id.clone(),
+        }
+    }
+
+    fn path(&self, text: &str) -> String {
+        let hash = fnv1a([&*self.session, &*self.call_id, text].map(str::as_bytes));
+        let folder = evicted_files::session_folder(&self.folder, &self.session);
+        format!("{folder}/{}", evicted_files::file_name(&self.call_id, hash))
     }
 }

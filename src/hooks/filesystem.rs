@@ -15,11 +15,12 @@ use crate::run::RunContext;
 use crate::session::AgentState;
 use crate::tool::{Tool, ToolContext};
 use crate::tools::{EditPolicy, preset, wick};
+use crate::util::blocking::blocking;
 use crate::util::secret;
 use crate::util::sync::lock;
 
 use super::evicted_files;
-use super::eviction::Eviction;
+use super::eviction::{Eviction, MovedText, ResultPlace};
 use super::paths::workspace_path;
 
 const TOOLS: [&str; 7] = [
@@ -276,22 +277,33 @@ impl FilesystemHook {
     }
 
     /// Moves a result out of the conversation if it is too long.
-    async fn evict(&self, cx: &RunContext, call: &ToolCall, result: &mut ToolResult) {
+    async fn evict(&self, cx: &RunContext, call: &ToolCall, result: &mut ToolResult) -> Result<()> {
         let Some(eviction) = &self.eviction else {
-            return;
+            return Ok(());
         };
 
-        let Some(text) = eviction.text_of(&call.name, &result.content) else {
-            return;
-        };
-
-        let path = eviction.path(&*self.backend, cx.session_id(), call, &text);
-        if !eviction.shortens(&text, &path) {
-            return;
+        if !eviction.may_move(&call.name, &result.content) {
+            return Ok(());
         }
 
+        // The text is read several times, which would hold up other tasks here.
+        let folder = eviction.folder(&*self.backend);
+        let place = ResultPlace::new(folder, cx.session_id(), call);
+        let placeholder = ToolResult::new(call.id.clone(), call.name.clone(), "");
+        let mut whole_result = std::mem::replace(result, placeholder);
+        let rule = eviction.clone();
+        let work = blocking(move || {
+            let moved_text = rule.split(&mut whole_result, &place);
+            Ok((whole_result, moved_text))
+        });
+
+        let (split_result, moved_text) = work.await?;
+        *result = split_result;
+        let Some(MovedText { text, path }) = moved_text else {
+            return Ok(());
+        };
+
         let outcome = eviction.store(&*self.backend, &path, &text).await;
-        eviction.cut(result, &text, &path);
         match outcome {
             Ok(()) => self.sweep(cx, eviction).await,
             Err(error) => {
@@ -320,6 +332,8 @@ impl FilesystemHook {
                 ));
             }
         }
+
+        Ok(())
     }
 
     /// The result of `read_file` for a moved result that is only in the state.
@@ -393,7 +407,7 @@ impl Hook for FilesystemHook {
         }
         let mut result = next.run(call.clone()).await?;
         self.track(cx, &call, &result).await;
-        self.evict(cx, &call, &mut result).await;
+        self.evict(cx, &call, &mut result).await?;
         Ok(result)
     }
 }

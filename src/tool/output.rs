@@ -229,6 +229,11 @@ impl ToolError {
         self.details.as_ref()
     }
 
+    /// The bytes of the text.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn into_parts(self) -> (String, Option<Value>) {
         (self.text, self.details)
     }

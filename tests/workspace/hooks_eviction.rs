@@ -1,10 +1,16 @@
 //! Long results that are moved out of the conversation.
 
-use agentcore::backend::{Backend, MemoryBackend};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agentcore::backend::{Backend, DirEntry, MemoryBackend, Metadata};
 use agentcore::hooks::FilesystemHook;
 use agentcore::message::Media;
 use agentcore::testing::{ScriptedModel, Step};
-use agentcore::{Content, FuncTool, Part, RunOutput, ToolCall, ToolOutput, hook};
+use agentcore::{
+    Content, FuncTool, Part, Result, RunOutput, ToolCall, ToolOutput, async_trait, hook,
+};
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::kit::hooks::{ReadOnly, golden};
@@ -389,4 +395,102 @@ async fn complete_command_output_is_moved() {
         .collect();
     assert_eq!(whole, (1..=40_000).map(Value::from).collect::<Vec<_>>());
     assert_eq!(texts[1], "No matches found");
+}
+
+/// A backend in memory that notes how far a count had come when a result was written.
+#[derive(Clone, Debug, Default)]
+struct Counting {
+    inner: MemoryBackend,
+    count: Arc<AtomicUsize>,
+    at_writes: Arc<Mutex<Vec<usize>>>,
+}
+
+#[async_trait]
+impl Backend for Counting {
+    fn root(&self) -> &str {
+        self.inner.root()
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes> {
+        self.inner.read(path).await
+    }
+
+    async fn stat(&self, path: &str) -> Result<Metadata> {
+        self.inner.stat(path).await
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
+        if path.ends_with(".txt") {
+            let count = self.count.load(Ordering::SeqCst);
+            self.at_writes.lock().unwrap().push(count);
+        }
+        self.inner.write(path, content).await
+    }
+
+    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
+        self.inner.list(path).await
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        self.inner.remove(path).await
+    }
+}
+
+#[tokio::test]
+async fn other_tasks_run_while_long_results_are_limited_and_moved() {
+    let backend = Counting::default();
+    let at_returns = Arc::new(Mutex::new(Vec::new()));
+    let at_results = Arc::new(Mutex::new(Vec::new()));
+    let count = backend.count.clone();
+    let ticking = tokio::spawn({
+        let count = count.clone();
+        async move {
+            loop {
+                count.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+
+    let text = "é\u{1}".repeat(300_000);
+    let noting = hook::wrap_tool_call("note", {
+        let (count, at_results) = (count.clone(), at_results.clone());
+        move |call, next| {
+            let (count, at_results) = (count.clone(), at_results.clone());
+            async move {
+                let result = next.run(call).await?;
+                let now = count.load(Ordering::SeqCst);
+                at_results.lock().unwrap().push(now);
+                Ok(result)
+            }
+        }
+    });
+    let say = FuncTool::new("say", "Says something", any_object(), {
+        let (text, at_returns) = (text.clone(), at_returns.clone());
+        move |_cx, _args| {
+            let (count, at_returns, text) = (count.clone(), at_returns.clone(), text.clone());
+            async move {
+                at_returns
+                    .lock()
+                    .unwrap()
+                    .push(count.load(Ordering::SeqCst));
+                text
+            }
+        }
+    });
+
+    let agent = agent(one_call())
+        .hook(FilesystemHook::new(backend.clone()))
+        .hook(noting)
+        .tool(say)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    ticking.abort();
+    let path = path_of(&texts(&output.messages)[0]);
+    assert_eq!(backend.inner.read(&path).await.unwrap(), text.as_bytes());
+
+    let counts = [&at_returns, &at_results, &backend.at_writes].map(|list| list.lock().unwrap()[0]);
+    assert!(counts[0] < counts[1], "limited: {counts:?}");
+    assert!(counts[1] < counts[2], "moved: {counts:?}");
 }
