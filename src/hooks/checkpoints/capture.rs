@@ -181,16 +181,21 @@ impl FileCheckpoints {
     }
 
     /// Records an upcoming message, if this separates it from a rewind before it, or if the
-    /// messages before it differ from the recorded ones.
-    pub(super) async fn record_message(&self, run: &ActiveRun, messages: Messages) -> Result<()> {
+    /// messages before it differ from the recorded ones. Returns the damage of the records so far.
+    pub(super) async fn record_message(
+        &self,
+        run: &ActiveRun,
+        messages: Messages,
+    ) -> Result<Option<Arc<str>>> {
         let inner = self.inner.clone();
         let id = run.session.clone();
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
                 inner.storage.read(&id, index)?;
+                let damage = index.damage.clone();
                 let unchanged_count = index.unchanged_prefix(&messages);
                 if unchanged_count.is_none() && !index.is_rewound() {
-                    return Ok(());
+                    return Ok(damage);
                 }
 
                 let record = ChangeRecord {
@@ -205,7 +210,8 @@ impl FileCheckpoints {
                     len: 0,
                 };
 
-                inner.storage.write(&id, index, record, &[], false)
+                inner.storage.write(&id, index, record, &[], false)?;
+                Ok(damage)
             })
         })
         .await

@@ -112,7 +112,12 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 /// automatically: see [`forget`](Self::forget) and [`prune`](Self::prune).
 ///
 /// Damaged checkpoints are an error of every function that reads them. When more are to be kept,
-/// they are put aside under a name that ends in `.damaged`, and new ones are begun.
+/// they are put aside under a name that ends in `.damaged`, and new ones are begun. If only the end
+/// of the last record is missing, those before it are read, and [`Rewind::damage`], the next run and
+/// the log warn of it: it may be of a change that was never made, for the process ended before.
+/// What is there of it is put aside in the same way.
+///
+/// [`Rewind::damage`]: crate::hooks::Rewind::damage
 ///
 /// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it,
 /// or, once those of a whole store were pruned, as what belongs to no session any more:

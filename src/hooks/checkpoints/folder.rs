@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::folder::{make_folder, sync_folder};
 
 use super::index::SessionIndex;
-use super::record::{Fault, scan};
+use super::record::{Fault, Torn, scan};
 use super::storage::{already_exists, unreadable};
 
 const ENDING: &str = "files";
@@ -74,17 +74,27 @@ impl Folder {
         let (mut file, fault) = open_file().map_err(|error| failed("open", &path, error))?;
         match fault {
             None => {}
-            Some(Fault::Torn) => file
-                .set_len(index.end)
-                .map_err(|error| failed("repair", &path, error))?,
-            Some(Fault::Damaged) => {
+            Some(Fault::Torn(_)) => {
+                let cut_off = || {
+                    let aside_path = copy_aside(&path, &file, index.end)?;
+                    file.set_len(index.end)?;
+                    io::Result::Ok(aside_path)
+                };
+
+                let aside_path = cut_off().map_err(|error| failed("repair", &path, error))?;
+                tracing::warn!(
+                    path = %aside_path.display(),
+                    "the incomplete end of checkpoints was put aside"
+                );
+            }
+            Some(Fault::Damaged(_)) => {
                 let aside_path =
                     put_aside(&path).map_err(|error| failed("put aside", &path, error))?;
                 tracing::warn!(path = %aside_path.display(), "damaged checkpoints were put aside");
                 index.clear();
                 return self.append(session, index, bytes, durable);
             }
-            Some(fault) => return Err(unreadable(session, fault)),
+            Some(fault) => return Err(self.unreadable(session, &fault)),
         }
 
         let start = index.end;
@@ -203,6 +213,28 @@ impl Folder {
         list().map_err(|error| failed("list", &self.0, error))
     }
 
+    /// The error about records that cannot be read.
+    pub(super) fn unreadable(&self, session: &str, fault: &Fault) -> Error {
+        let path = self.0.join(format!("{}.{ENDING}", encoded(session)));
+        unreadable(session, &path, fault)
+    }
+
+    /// The text about a record whose end is missing.
+    pub(super) fn describe_torn(&self, session: &str, torn: &Torn) -> String {
+        let path = self.0.join(format!("{}.{ENDING}", encoded(session)));
+        let file = match &torn.path {
+            Some(path) => format!("what {path:?} was before its last change"),
+            None => "the state of a file before its last change".to_owned(),
+        };
+
+        format!(
+            "the end of {} is missing: its last {} bytes are the beginning of a record, and {file} \
+             is lost, unless the process ended before it made that change",
+            path.display(),
+            torn.len
+        )
+    }
+
     fn file(&self, session: &str) -> Result<PathBuf> {
         let name = encoded(session);
         if name.is_empty() || name.len() > MAX_NAME {
@@ -259,14 +291,35 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
 
 /// Renames a damaged file, which the caller has locked, so that it takes the place of no other.
 fn put_aside(path: &Path) -> io::Result<PathBuf> {
+    let aside_path = aside_path(path);
+    fs::rename(path, &aside_path)?;
+    Ok(aside_path)
+}
+
+/// Copies the end of a file, which the caller has locked, into a new one.
+fn copy_aside(path: &Path, mut file: &File, start: u64) -> io::Result<PathBuf> {
+    let aside_path = aside_path(path);
+    let mut copy = options().create_new(true).open(&aside_path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let copied = io::copy(&mut file, &mut copy).and_then(|_| copy.sync_data());
+    if let Err(error) = copied {
+        // A part of a copy says nothing that the file itself does not.
+        let _ = fs::remove_file(&aside_path);
+        return Err(error);
+    }
+
+    Ok(aside_path)
+}
+
+/// The first name for a damaged file that is not taken.
+fn aside_path(path: &Path) -> PathBuf {
     let mut number = 1;
     let mut aside_path = path.with_extension(ASIDE);
     while fs::symlink_metadata(&aside_path).is_ok() {
         number += 1;
         aside_path = path.with_extension(format!("{number}.{ASIDE}"));
     }
-    fs::rename(path, &aside_path)?;
-    Ok(aside_path)
+    aside_path
 }
 
 fn renew(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {

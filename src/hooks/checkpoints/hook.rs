@@ -25,12 +25,15 @@ impl Hook for FileCheckpoints {
     }
 
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
-        if let Some(run) = self.inner.runs.register(cx)
-            && let Err(error) = self.record_message(&run, state.messages.clone()).await
-        {
-            // A failed checkpoint refuses changes but not answers.
-            cx.warn(format!("file checkpoints: {error}"));
+        if let Some(run) = self.inner.runs.register(cx) {
+            match self.record_message(&run, state.messages.clone()).await {
+                Ok(None) => {}
+                Ok(Some(damage)) => cx.warn(format!("file checkpoints: {damage}")),
+                // A failed checkpoint refuses changes but not answers.
+                Err(error) => cx.warn(format!("file checkpoints: {error}")),
+            }
         }
+
         Ok(state)
     }
 

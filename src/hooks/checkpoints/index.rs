@@ -16,6 +16,8 @@ pub(super) struct SessionIndex {
     entries: Vec<Entry>,
     /// The offset of the next record.
     pub(super) end: u64,
+    /// The text about a record behind the last one, whose end is missing.
+    pub(super) damage: Option<Arc<str>>,
     /// The files of this workspace whose state was captured since the last message.
     captured: HashSet<Arc<str>>,
     /// The replacements of the history: for each, how many messages stayed unchanged; positions
@@ -83,6 +85,7 @@ impl SessionIndex {
             workspace,
             entries: Vec::new(),
             end: 0,
+            damage: None,
             captured: HashSet::new(),
             unchanged_prefixes: Vec::new(),
         }

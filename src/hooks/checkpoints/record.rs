@@ -156,12 +156,22 @@ pub(super) fn write(record: &ChangeRecord, content: &[u8]) -> Result<(Vec<u8>, u
 }
 
 /// The reason why the following bytes cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The last record was never finished.
-    Torn,
-    Damaged,
+    /// The last record was never finished, or the rest of it was cut off.
+    Torn(Torn),
+    /// This many bytes are no records.
+    Damaged(u64),
     TooNew(u32),
+}
+
+/// A record whose end is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Torn {
+    /// The number of its bytes that are there.
+    pub(super) len: u64,
+    /// The path of its file, if that can be read.
+    pub(super) path: Option<Arc<str>>,
 }
 
 /// A record that was read, and its offsets.
@@ -186,17 +196,26 @@ pub(super) fn scan(
         let content_offset = start + bytes_read as u64;
         if line.pop() != Some(b'\n') {
             let is_torn = content_offset == size;
-            return Ok(Some(if is_torn { Fault::Torn } else { Fault::Damaged }));
+            let len = size - start;
+            return Ok(Some(if is_torn {
+                Fault::Torn(Torn { len, path: None })
+            } else {
+                Fault::Damaged(len)
+            }));
         }
 
         let record = match parse(&line) {
-            Ok(record) => record,
-            Err(fault) => return Ok(Some(fault)),
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Some(Fault::Damaged(size - start))),
+            Err(version) => return Ok(Some(Fault::TooNew(version))),
         };
 
         let end = content_offset.saturating_add(record.len).saturating_add(1);
         if end > size {
-            return Ok(Some(Fault::Torn));
+            return Ok(Some(Fault::Torn(Torn {
+                len: size - start,
+                path: Some(record.path).filter(|path| !path.is_empty()),
+            })));
         }
 
         each(ReadRecord {
@@ -212,16 +231,23 @@ pub(super) fn scan(
     Ok(None)
 }
 
-fn parse(line: &[u8]) -> std::result::Result<ChangeRecord, Fault> {
-    let (checksum, json) = line.split_at_checked(CHECKSUM_LEN).ok_or(Fault::Damaged)?;
+/// The record of a line; none if it is damaged.
+///
+/// # Errors
+///
+/// The version of the format, if it is newer.
+fn parse(line: &[u8]) -> std::result::Result<Option<ChangeRecord>, u32> {
+    let Some((checksum, json)) = line.split_at_checked(CHECKSUM_LEN) else {
+        return Ok(None);
+    };
     if checksum != format!("{:016x} ", fnv1a([json])).as_bytes() {
-        return Err(Fault::Damaged);
+        return Ok(None);
     }
-    let Version { v } = serde_json::from_slice(json).map_err(|_| Fault::Damaged)?;
-    if v > VERSION {
-        return Err(Fault::TooNew(v));
+    match serde_json::from_slice(json) {
+        Ok(Version { v }) if v > VERSION => Err(v),
+        Ok(_) => Ok(serde_json::from_slice(json).ok()),
+        Err(_) => Ok(None),
     }
-    serde_json::from_slice(json).map_err(|_| Fault::Damaged)
 }
 
 #[cfg(test)]

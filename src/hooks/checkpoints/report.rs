@@ -35,13 +35,19 @@ pub enum RewindMode {
 pub struct Rewind {
     /// The changes, in the order of the paths.
     pub changes: Vec<FileChange>,
+    /// The text about the end of the checkpoints, if a part of it is missing. It names the file they
+    /// are in. The change that was recorded there is not undone; after a crash it may not have been
+    /// made. It is not serialized.
+    #[serde(skip)]
+    pub damage: Option<Arc<str>>,
 }
 
 impl Rewind {
-    /// Returns `true` if every file is now as it was. It is not known of those of other workspaces.
+    /// Returns `true` if every file is now as it was. It is not known of those of other workspaces,
+    /// nor after [`damage`](Self::damage).
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
-        changes.all(|change| change.outcome == RewindOutcome::Done)
+        self.damage.is_none() && changes.all(|change| change.outcome == RewindOutcome::Done)
     }
 }
 
@@ -114,7 +120,9 @@ impl fmt::Display for Rewind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.changes
             .iter()
-            .try_for_each(|change| writeln!(f, "{change}"))
+            .try_for_each(|change| writeln!(f, "{change}"))?;
+        let mut damage = self.damage.iter();
+        damage.try_for_each(|damage| writeln!(f, "{damage}"))
     }
 }
 

@@ -65,10 +65,11 @@ impl FileCheckpoints {
         }
 
         let plan = self.with_index(session, move |_, index| {
-            Ok((index.targets(message), index.last_changed_message()))
+            let last = index.last_changed_message();
+            Ok((index.targets(message), last, index.damage.clone()))
         });
 
-        let (mut targets, last) = plan.await?;
+        let (mut targets, last, damage) = plan.await?;
 
         // Files to remove come first, because one may be in the way of a file that is restored.
         targets.sort_by_key(|target| target.before != PriorState::Absent);
@@ -87,7 +88,7 @@ impl FileCheckpoints {
         }
 
         changes.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Rewind { changes })
+        Ok(Rewind { changes, damage })
     }
 
     /// Rewinds one file; returns `None` when it is already in the target state.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Cursor};
+#[cfg(unix)]
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +13,9 @@ use crate::util::sync::lock;
 #[cfg(unix)]
 use super::folder::Folder;
 use super::index::SessionIndex;
-use super::record::{self, ChangeRecord, Fault, ReadRecord, scan};
+use super::record::{self, ChangeRecord, ReadRecord, scan};
+#[cfg(unix)]
+use super::record::{Fault, Torn};
 
 /// The most bytes of records in memory, of all sessions together.
 pub(super) const MAX_MEMORY: usize = 32 * 1024 * 1024;
@@ -27,21 +31,32 @@ pub(super) enum Storage {
 }
 
 impl Storage {
-    /// Updates the index from the stored records.
+    /// Updates the index from the stored records. One whose end is missing becomes the damage of the
+    /// index, and a warning in the log.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Corrupt`] and [`ErrorKind::VersionTooNew`].
     pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<()> {
-        let fault = match self {
-            Self::Memory(_) => None,
+        match self {
+            Self::Memory(_) => Ok(()),
             #[cfg(unix)]
-            Self::Folder(folder) => folder.read(session, index)?,
-        };
-        match fault {
-            // An incomplete record was never acknowledged, so its change was not made.
-            None | Some(Fault::Torn) => Ok(()),
-            Some(fault) => Err(unreadable(session, fault)),
+            Self::Folder(folder) => {
+                let previous_damage = index.damage.take();
+                match folder.read(session, index)? {
+                    None => Ok(()),
+                    Some(Fault::Torn(torn)) => {
+                        let damage = folder.describe_torn(session, &torn);
+                        if previous_damage.as_deref() != Some(&*damage) {
+                            tracing::warn!("{damage}");
+                        }
+
+                        index.damage = Some(damage.into());
+                        Ok(())
+                    }
+                    Some(fault) => Err(folder.unreadable(session, &fault)),
+                }
+            }
         }
     }
 
@@ -181,17 +196,23 @@ pub(super) fn already_exists(session: &str) -> Error {
     Error::new(ErrorKind::Conflict, text)
 }
 
-pub(super) fn unreadable(session: &str, fault: Fault) -> Error {
+#[cfg(unix)]
+pub(super) fn unreadable(session: &str, path: &Path, fault: &Fault) -> Error {
+    let path = path.display();
     match fault {
         Fault::TooNew(version) => Error::new(
             ErrorKind::VersionTooNew,
             format!(
-                "the checkpoints of session {session:?} have the format {version}, which is newer"
+                "the checkpoints of session {session:?} in {path} have the format {version}, which \
+                 is newer"
             ),
         ),
-        Fault::Torn | Fault::Damaged => Error::new(
+        Fault::Torn(Torn { len, .. }) | Fault::Damaged(len) => Error::new(
             ErrorKind::Corrupt,
-            format!("the checkpoints of session {session:?} are damaged"),
+            format!(
+                "the checkpoints of session {session:?} are damaged: the last {len} bytes of {path} \
+                 cannot be read"
+            ),
         ),
     }
 }

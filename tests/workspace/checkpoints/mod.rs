@@ -2,6 +2,7 @@
 
 #[cfg(feature = "jsonl")]
 mod crash;
+mod damage;
 mod faults;
 mod foreign;
 mod keeping;
