@@ -50,6 +50,24 @@ pub struct InputsChange {
     then: Vec<Input>,
 }
 
+#[cfg(feature = "session-log")]
+impl InputsChange {
+    /// The number of leading inputs that stay.
+    pub(crate) fn keep(&self) -> usize {
+        self.keep
+    }
+
+    /// The number of inputs that are added.
+    pub(crate) fn len(&self) -> usize {
+        self.then.len()
+    }
+
+    /// The bytes of the ids that are added.
+    pub(crate) fn text_len(&self) -> usize {
+        self.then.iter().map(|input| input.id.len()).sum()
+    }
+}
+
 impl Inputs {
     /// The difference from `old`, of which at most the first `most` count as the same.
     pub(crate) fn since(&self, old: &Self, most: usize) -> InputsChange {
@@ -120,6 +138,12 @@ pub(crate) enum InputState<'a> {
 }
 
 impl Inputs {
+    /// The bytes of the ids.
+    #[cfg(feature = "session-log")]
+    pub(crate) fn text_len(&self) -> usize {
+        self.0.iter().map(|input| input.id.len()).sum()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

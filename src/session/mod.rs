@@ -31,6 +31,7 @@ mod redis;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod remote;
 mod session_store;
+mod size;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
 mod stored;

@@ -81,8 +81,8 @@ fn count(text: &[u8], max_values: usize, max_depth: usize) -> usize {
     count
 }
 
-/// The end of the string whose first character is at `at`.
-fn end_of_string(text: &[u8], mut at: usize) -> usize {
+/// The end of the string whose first character is at `at`: the offset behind its quote.
+pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(remaining) = text.get(at..) {
         match remaining.first() {
             // A vectorised search would be slow for many escapes in a row.

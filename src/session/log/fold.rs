@@ -7,6 +7,8 @@ use crate::session::json::title_of;
 use crate::session::{AgentState, Files, Record, StoredSession};
 
 use super::line::{Entry, LogSummary, SnapshotPosition};
+use super::live_size::LiveSize;
+use super::memory_limit::MemoryLimit;
 
 /// A task list and files.
 pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
@@ -15,6 +17,10 @@ pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
 #[derive(Clone, Debug)]
 pub(super) struct LogFold {
     session: StoredSession,
+    /// The memory of that session.
+    size: LiveSize,
+    /// The limit of that memory while the log is read.
+    pub(super) limit: MemoryLimit,
     /// The numbers of messages that were lost, with the position each loss precedes. Later records
     /// were written without knowledge of it, and count them.
     lost: Vec<(usize, usize)>,
@@ -36,6 +42,8 @@ impl LogFold {
     pub(super) fn new(id: &str) -> Self {
         Self {
             session: StoredSession::new(AgentState::new(id)),
+            size: LiveSize::default(),
+            limit: MemoryLimit::none(),
             lost: Vec::new(),
             capture: None,
             snapshot: None,
@@ -50,9 +58,21 @@ impl LogFold {
     pub(super) fn of(id: &str, mut session: StoredSession) -> Self {
         session.state.thread_id = id.into();
         Self {
+            size: LiveSize::of(&session),
             session,
             ..Self::new(id)
         }
+    }
+
+    /// Sets the limit of the memory that reading the log may take.
+    pub(super) fn limited(mut self, limit: MemoryLimit) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// About the bytes of memory that the session takes.
+    pub(super) fn memory(&self) -> usize {
+        self.size.total()
     }
 
     /// Returns `true` if messages are missing that later records may count.
@@ -105,12 +125,18 @@ impl LogFold {
         }
 
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
-        self.session.apply(record);
+        self.change(record);
         if let Some((place, _)) = self.lost.first()
             && has_positions
         {
             self.clear_positions_from(*place);
         }
+    }
+
+    fn change(&mut self, record: Record) {
+        self.size.count(&record, &self.session.state);
+        self.session.apply(record);
+        self.size.settle(&self.session);
     }
 
     /// Applies a write from which records are missing: before the entry number `hole`, or at its
@@ -170,7 +196,7 @@ impl LogFold {
         let known_len = self.session.state.messages.len();
         match messages.checked_sub(known_len).filter(|more| *more > 0) {
             Some(more) => self.lost.push((known_len, more)),
-            None => self.session.apply(Record::Truncated { messages }),
+            None => self.change(Record::Truncated { messages }),
         }
     }
 

@@ -8,15 +8,13 @@ use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::message::is_text_deeper;
-
 use memchr::memmem;
 
 use crate::session::StoredSession;
 use crate::session::record::{Data, OfKind, Record};
 
 use super::fold::LogFold;
+use super::line_cost::{LineKind, costs_more};
 
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u64 = 1;
@@ -26,12 +24,12 @@ pub(super) const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// Every record begins with this, in every version.
 pub(super) const LINE_PREFIX: &[u8] = b"{\"crc\":\"";
-const DIGITS: usize = 8;
+pub(super) const DIGITS: usize = 8;
 const SNAPSHOT: &str = "snapshot";
 /// The number of bytes in which a line's kind is.
 pub(super) const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes behind it.
-const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
+pub(super) const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
 
 /// The description of a session for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,7 +81,7 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    fn kind(&self) -> &'static str {
+    pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Record(record) => record.kind(),
             Self::Checked => "checked",
@@ -125,14 +123,16 @@ enum LineData<'a> {
 
 /// A line whose data is not looked at.
 #[derive(Deserialize)]
-struct Outer<'a> {
+pub(super) struct Outer<'a> {
+    #[serde(default)]
+    v: Option<u64>,
     seq: u64,
     token: u64,
     at: u64,
     #[serde(borrow)]
-    kind: Cow<'a, str>,
+    pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
-    data: &'a RawValue,
+    pub(super) data: &'a RawValue,
     /// The info of the session, on the last record of a write.
     info: Option<LogSummary>,
 }
@@ -147,12 +147,20 @@ struct Version {
 pub(super) enum Fault {
     Damaged,
     TooNew(u64),
+    /// Reading it takes too much memory.
+    TooLarge,
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line without its end.
-    pub(super) fn read(line: &'a [u8]) -> std::result::Result<Self, Fault> {
+    /// Reads a line without its end, for which there are `room` bytes of memory.
+    pub(super) fn read(line: &'a [u8], room: usize) -> std::result::Result<Self, Fault> {
         let body = checked(line).ok_or(Fault::Damaged)?;
+        if let Some(line) = Self::of_snapshot(body) {
+            return Ok(line);
+        }
+        if costs_more(body, LineKind::Record, room) {
+            return Err(Fault::TooLarge);
+        }
         if let Some(line) = one_pass(body, false) {
             return Ok(line);
         }
@@ -172,6 +180,28 @@ impl<'a> Line<'a> {
             data: LineData::Unread(outer.kind, outer.data),
             info: outer.info,
         })
+    }
+
+    /// Reads the line of a snapshot, whose data is passed over; `None` if it is anything else.
+    fn of_snapshot(line: &'a [u8]) -> Option<Self> {
+        if !begins_snapshot(line) {
+            return None;
+        }
+        let outer = parse::<Outer<'_>>(line)?;
+        let is_snapshot = outer.kind == SNAPSHOT && outer.v.is_some_and(|v| v <= VERSION);
+        is_snapshot.then_some(Self {
+            seq: outer.seq,
+            token: outer.token,
+            at: outer.at,
+            data: LineData::Read(None),
+            info: outer.info,
+        })
+    }
+
+    /// Reads the description of the session and the time of a line, without its data.
+    pub(super) fn read_info(line: &[u8]) -> Option<(LogSummary, u64)> {
+        let outer = parse::<Outer<'_>>(checked(line)?)?;
+        outer.info.map(|info| (info, outer.at))
     }
 
     /// The entry; `Ok(None)` when its kind is unknown.
@@ -194,9 +224,15 @@ fn one_pass(line: &[u8], with_snapshots: bool) -> Option<Line<'_>> {
     Some(parsed_line)
 }
 
-/// Reads the line of a snapshot with its end; `None` if it is anything else.
-pub(super) fn read_snapshot(id: &str, line: &[u8]) -> Option<LogFold> {
-    let line = one_pass(checked(line.strip_suffix(b"\n")?)?, true)?;
+/// Reads the line of a snapshot with its end, for which there are `room` bytes of memory; `None` if
+/// it is anything else, or takes more.
+pub(super) fn read_snapshot(id: &str, line: &[u8], room: usize) -> Option<LogFold> {
+    let line = checked(line.strip_suffix(b"\n")?)?;
+    if costs_more(line, LineKind::Snapshot, room) {
+        return None;
+    }
+
+    let line = one_pass(line, true)?;
     let seq = line.seq;
     let token = line.token;
     let time = line.at;
@@ -221,14 +257,14 @@ pub(super) fn begins_snapshot(bytes: &[u8]) -> bool {
 
 /// Reads the data of an entry of this kind; `None` for an unknown one. Snapshots are read only
 /// where they are asked for.
-struct EntrySeed<'a> {
+pub(super) struct EntrySeed<'a> {
     kind: &'a str,
     with_snapshots: bool,
 }
 
 impl<'a> EntrySeed<'a> {
     /// Reads all entries but snapshots.
-    fn new(kind: &'a str) -> Self {
+    pub(super) fn new(kind: &'a str) -> Self {
         Self {
             kind,
             with_snapshots: false,
@@ -248,7 +284,10 @@ impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
             return Ok(Some(Entry::Checked));
         }
 
-        if self.with_snapshots && self.kind == SNAPSHOT {
+        if self.with_snapshots {
+            if self.kind != SNAPSHOT {
+                return Err(de::Error::custom("no snapshot"));
+            }
             let session = StoredSession::deserialize(from)?;
             return Ok(Some(Entry::Snapshot(Box::new(session))));
         }
@@ -358,7 +397,7 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// The checksum as it is written: lower-case hexadecimal digits.
-fn hex(crc: u32) -> [u8; DIGITS] {
+pub(super) fn hex(crc: u32) -> [u8; DIGITS] {
     let mut digits = [0; DIGITS];
     for (place, digit) in digits.iter_mut().rev().enumerate() {
         *digit = b"0123456789abcdef"[(crc >> (4 * place)) as usize & 0xf];
@@ -368,109 +407,4 @@ fn hex(crc: u32) -> [u8; DIGITS] {
 
 fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
-}
-
-#[derive(Serialize)]
-struct LineOut<'a> {
-    v: u64,
-    seq: u64,
-    token: u64,
-    at: u64,
-    kind: &'static str,
-    data: &'a Entry,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    info: Option<&'a LogSummary>,
-}
-
-/// The nesting depth from which a line is checked by reading it again: JSON that is nested more than
-/// 127 deep is written but not read. Values that this crate limits stay below it.
-const SHALLOW: usize = 120;
-
-fn check_depth(line: &[u8]) -> Result<()> {
-    if !is_text_deeper(line, SHALLOW) {
-        return Ok(());
-    }
-
-    let make_error = |why: String| {
-        let text = format!("a message cannot be stored, for it could not be read again: {why}");
-        Error::new(ErrorKind::InvalidMessages, text)
-    };
-
-    let parsed_line =
-        serde_json::from_slice::<Outer<'_>>(line).map_err(|e| make_error(e.to_string()))?;
-    let mut data = serde_json::Deserializer::from_str(parsed_line.data.get());
-    let entry = EntrySeed::new(&parsed_line.kind).deserialize(&mut data);
-    drop(entry.map_err(|e| make_error(e.to_string()))?);
-    Ok(())
-}
-
-fn check_len(len: usize, entry: &Entry) -> Result<()> {
-    if len < MAX_LINE {
-        return Ok(());
-    }
-    let kind = entry.kind();
-    let text = format!(
-        "a record of the kind `{kind}` has {len} bytes and cannot be stored, for less than \
-         {MAX_LINE} are read again; send less at once, and keep large media and files elsewhere"
-    );
-    Err(Error::new(ErrorKind::InvalidMessages, text))
-}
-
-/// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
-/// has ends of lines that are not escaped, so between its tokens a space does as well.
-fn put_on_one_line(record: &mut [u8]) {
-    let mut remaining = record;
-    while let Some(index) = memchr::memchr2(b'\n', b'\r', remaining) {
-        remaining[index] = b' ';
-        remaining = &mut remaining[index + 1..];
-    }
-}
-
-/// The lines of one write. The first record has the number `seq`.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidMessages`] for what is nested too deep or too long.
-pub(super) fn write(
-    entries: &[Entry],
-    seq: u64,
-    token: u64,
-    at: u64,
-    info: Option<&LogSummary>,
-) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for (number, entry) in entries.iter().enumerate() {
-        let start = bytes.len();
-        bytes.extend_from_slice(LINE_PREFIX);
-        bytes.extend_from_slice(b"00000000\"");
-        let out = LineOut {
-            v: VERSION,
-            seq: seq.saturating_add(number as u64),
-            token,
-            at,
-            kind: entry.kind(),
-            data: entry,
-            info: info.filter(|_| number + 1 == entries.len()),
-        };
-
-        serde_json::to_writer(&mut bytes, &out)?;
-        put_on_one_line(&mut bytes[start..]);
-
-        // The object continues here, so a comma replaces its opening brace.
-        bytes[start + COMMA] = b',';
-        let crc = crc32fast::hash(&bytes[start + COMMA + 1..]);
-
-        // A snapshot that is nested too deeply is skipped by readers, which then read the whole
-        // log.
-        if !matches!(entry, Entry::Snapshot(_)) {
-            check_depth(&bytes[start..])?;
-        }
-
-        check_len(bytes.len() - start, entry)?;
-        let digits = start + LINE_PREFIX.len();
-        bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
-        bytes.push(b'\n');
-    }
-
-    Ok(bytes)
 }

@@ -28,7 +28,7 @@ use super::queue::Queue;
     feature = "redis"
 ))]
 use super::queue::Queues;
-use super::scan::{Scan, last_info, scan, scan_stored};
+use super::scan::{Scan, last_info, scan_stored};
 use super::shared::Shared;
 use super::snapshot;
 
@@ -116,8 +116,7 @@ impl<L: Log> LogStore<L> {
                 return Ok(false);
             }
 
-            let scan = scan_stored(&shared.log, &Cancellation::default(), LogFold::new(id), id);
-            match scan {
+            match shared.read(id, &Cancellation::default(), LogFold::new(id)) {
                 Ok(Some(scan)) => user.remove(Some(scan.len)),
                 _ => Ok(false),
             }
@@ -340,6 +339,7 @@ impl<L: Log> Shared<L> {
         if let Some(tail) = self.log.tail(id, 1)? {
             self.check_size(id, tail.size)?;
         }
+        let fold = fold.limited(self.memory_limit(id));
         scan_stored(&self.log, cancellation, fold, id)
     }
 
@@ -378,11 +378,8 @@ impl<L: Log> Shared<L> {
                     end = self.log.tail(id, len);
                 }
                 None => {
-                    let scan = if tail.is_whole() {
-                        scan(id, &tail.bytes).map(Some)
-                    } else {
-                        self.read(id, cancellation, LogFold::new(id))
-                    };
+                    drop(tail);
+                    let scan = self.read(id, cancellation, LogFold::new(id));
 
                     break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
                 }

@@ -29,9 +29,13 @@
 
 mod fold;
 mod line;
+mod line_cost;
+mod line_writer;
+mod live_size;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
 mod log_store;
+mod memory_limit;
 #[cfg(test)]
 mod memory_log;
 mod open_log;

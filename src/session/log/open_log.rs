@@ -9,8 +9,12 @@ use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{self, Entry, SnapshotPosition};
+use super::line::{Entry, SnapshotPosition};
+use super::line_cost::{LineKind, costs_more};
+use super::line_writer;
+use super::live_size::added_size;
 use super::log::{Each, Log, LogTail, Snapshots};
+use super::memory_limit::MemoryLimit;
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
 use super::shared::Shared;
@@ -198,6 +202,41 @@ impl<L: Log> OpenLog<L> {
         !self.fold.has_loss() && self.size.saturating_sub(base) >= len.max(after)
     }
 
+    /// Checks that the session can be read again once these entries are in its log, as these lines.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] when that takes more memory than the store allows. What adds nothing is
+    /// always allowed.
+    fn check_memory(&self, limit: &MemoryLimit, entries: &[Entry], lines: &[u8]) -> Result<()> {
+        let limit = limit.for_writes();
+        let mut used = self.fold.memory();
+        let lines = lines.split(|byte| *byte == b'\n');
+        for (entry, line) in entries.iter().zip(lines.filter(|line| !line.is_empty())) {
+            let room = limit.bytes().saturating_sub(used);
+            let is_too_large = match entry {
+                Entry::Snapshot(_) => costs_more(line, LineKind::Snapshot, limit.bytes()),
+                Entry::Record(record) => {
+                    added_size(record) > 0 && costs_more(line, LineKind::Record, room)
+                }
+                Entry::Checked | Entry::SnapshotEnd => false,
+            };
+
+            if is_too_large {
+                let error = limit.error();
+                return Err(
+                    error.context("the write was refused, for the session would be too large")
+                );
+            }
+
+            if let Entry::Record(record) = entry {
+                used = used.saturating_add(added_size(record));
+            }
+        }
+
+        Ok(())
+    }
+
     /// Appends entries to the log, then applies them to the fold. If the first entry is a snapshot,
     /// its position is recorded.
     fn append(&mut self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<()> {
@@ -219,7 +258,7 @@ impl<L: Log> OpenLog<L> {
 
         let mut remaining = &entries[..];
         if let Some((snapshot @ Entry::Snapshot(_), marks)) = remaining.split_first() {
-            let line = line::write(slice::from_ref(snapshot), seq, self.token, at, None)?;
+            let line = line_writer::write(slice::from_ref(snapshot), seq, self.token, at, None)?;
             info.snapshot = Some(SnapshotPosition {
                 offset: self.size.saturating_add(bytes.len() as u64),
                 len: line.len() as u64,
@@ -230,12 +269,19 @@ impl<L: Log> OpenLog<L> {
             remaining = marks;
         }
 
-        bytes.extend(line::write(remaining, seq, self.token, at, Some(&info))?);
+        bytes.extend(line_writer::write(
+            remaining,
+            seq,
+            self.token,
+            at,
+            Some(&info),
+        )?);
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
         shared.check_size(id, new_size).map_err(|error| {
             error.context("the write was refused, for the log would be too large")
         })?;
+        self.check_memory(&shared.memory_limit(id), &entries, &bytes)?;
 
         self.size = shared.log.append(&mut self.writer, &bytes)?;
         self.needs_newline = false;
@@ -261,13 +307,14 @@ fn read_opened<L: Log>(
     end: &LogTail,
     cancellation: &Cancellation,
 ) -> Result<Scan> {
-    let fold = LogFold::new(id);
+    let limit = shared.memory_limit(id);
+    let fold = LogFold::new(id).limited(limit.clone());
     if end.is_whole() {
         return scan_until(cancellation, fold, id, &end.bytes);
     }
 
     // Removing an incomplete write requires the whole log.
-    let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0)?;
+    let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0, &limit)?;
     if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
         return Ok(scan);
     }

@@ -8,7 +8,8 @@ use crate::session::{AgentState, Record, SessionStore, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{self, Entry, LogSummary};
+use super::line::{Entry, LogSummary};
+use super::line_writer;
 use super::log::{Each, Log};
 use super::log_store::LogStore;
 use super::memory_log::{MemoryLog, Step};
@@ -70,12 +71,12 @@ fn log() -> Vec<u8> {
         let entries = vec![Entry::Record(record); 1 + number as usize % 2];
         let seq = 1 + number + number / 2;
         let messages = (seq + number % 2) as usize;
-        bytes.extend(line::write(&entries, seq, 1, 7, Some(&info(messages))).unwrap());
+        bytes.extend(line_writer::write(&entries, seq, 1, 7, Some(&info(messages))).unwrap());
     }
 
     let session = Box::new(StoredSession::new(AgentState::new("a")));
     let snapshot = [Entry::Snapshot(session)];
-    bytes.extend(line::write(&snapshot, 10, 1, 7, None).unwrap());
+    bytes.extend(line_writer::write(&snapshot, 10, 1, 7, None).unwrap());
     bytes
 }
 

@@ -11,6 +11,7 @@ use super::fold::LogFold;
 use super::line::{
     Entry, Fault, LINE_PREFIX, Line, LogSummary, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
+use super::live_size::added_size;
 use super::log::Log;
 use super::repair::{Content, Repair};
 
@@ -20,6 +21,9 @@ const MAX_PIECES: usize = 1_000;
 
 /// The number of bytes of one damaged line that are read again in search of records.
 const MAX_WORK: usize = 4 * MAX_LINE;
+
+/// The memory that the report of a damaged part takes, with the place where it is kept.
+const DAMAGE: usize = 256;
 
 /// The result of reading a log.
 #[derive(Debug)]
@@ -127,8 +131,7 @@ pub(super) fn scan_stored<L: Log>(
 pub(super) fn last_info(tail: &[u8]) -> Option<(LogSummary, u64)> {
     let tail = tail.trim_ascii_end();
     let start = memrchr(b'\n', tail).map_or(0, |at| at + 1);
-    let line = Line::read(&tail[start..]).ok()?;
-    line.info.map(|info| (info, line.at))
+    Line::read_info(&tail[start..])
 }
 
 pub(super) fn too_new(id: &str, version: u64) -> Error {
@@ -167,8 +170,9 @@ struct Scanner<'a> {
     cancellation: &'a Cancellation,
     id: &'a str,
     scan: Scan,
-    /// The entries of a write whose last record has not been seen yet.
+    /// The entries of a write whose last record has not been seen yet, and their memory.
     open: Vec<Entry>,
+    open_bytes: usize,
     /// The number of the entry before which others are missing.
     hole: Option<usize>,
     /// The number of the last record that was read, of unfinished writes too.
@@ -205,6 +209,7 @@ impl<'a> Scanner<'a> {
                 has_open_line: false,
             },
             open: Vec::new(),
+            open_bytes: 0,
             hole: None,
             seq,
             at,
@@ -225,6 +230,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// The bytes of memory that there are for the next line.
+    fn room(&self) -> usize {
+        let fold = &self.scan.fold;
+        let damage = self.scan.damage.len().saturating_mul(DAMAGE);
+        let used = fold.memory().saturating_add(self.open_bytes);
+        let limit = fold.limit.bytes();
+        limit.saturating_sub(used.saturating_add(damage))
+    }
+
     /// Reads the next bytes.
     fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         self.check_cancelled()?;
@@ -237,8 +251,7 @@ impl<'a> Scanner<'a> {
             }
 
             let Some(len) = memchr(b'\n', bytes) else {
-                self.extend(bytes);
-                return Ok(());
+                return self.extend(bytes);
             };
 
             let (piece, remaining) = bytes.split_at(len + 1);
@@ -247,7 +260,7 @@ impl<'a> Scanner<'a> {
                 self.line_len = piece.len();
                 self.end_line(piece)?;
             } else {
-                self.extend(piece);
+                self.extend(piece)?;
                 let line = std::mem::take(&mut self.line);
                 self.end_line(&line)?;
             }
@@ -255,13 +268,16 @@ impl<'a> Scanner<'a> {
     }
 
     /// Keeps the next bytes of a line, unless it is too long.
-    fn extend(&mut self, bytes: &[u8]) {
+    fn extend(&mut self, bytes: &[u8]) -> Result<()> {
         self.line_len += bytes.len();
-        if self.line_len <= MAX_LINE {
-            self.line.extend_from_slice(bytes);
-        } else {
+        if self.line_len > MAX_LINE {
             self.line = Vec::new();
+        } else if self.line_len > self.room() {
+            return Err(self.scan.fold.limit.error());
+        } else {
+            self.line.extend_from_slice(bytes);
         }
+        Ok(())
     }
 
     /// Reads a line, which is empty if it is too long.
@@ -311,9 +327,10 @@ impl<'a> Scanner<'a> {
     }
 
     fn read(&mut self, at: usize, record: &[u8], next: usize) -> Result<()> {
-        match Line::read(record) {
+        match Line::read(record, self.room()) {
             Ok(read) => self.record(at, next, read),
             Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
+            Err(Fault::TooLarge) => return Err(self.scan.fold.limit.error()),
             Err(Fault::Damaged) => return self.pieces(at, record, next),
         }
         Ok(())
@@ -334,7 +351,7 @@ impl<'a> Scanner<'a> {
 
             self.check_cancelled()?;
             let end = start + object_len(&line[start..]);
-            match Line::read(&line[start..end]) {
+            match Line::read(&line[start..end], self.room()) {
                 Ok(read) => {
                     self.damaged(at + scanned_end, start - scanned_end);
                     let record_end = if end == line.len() { next } else { at + end };
@@ -342,6 +359,7 @@ impl<'a> Scanner<'a> {
                     scanned_end = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
+                Err(Fault::TooLarge) => return Err(self.scan.fold.limit.error()),
                 Err(Fault::Damaged) => work = remaining,
             }
         }
@@ -391,6 +409,10 @@ impl<'a> Scanner<'a> {
         }
 
         self.at = time;
+        if let Some(Entry::Record(record)) = &entry {
+            self.open_bytes = self.open_bytes.saturating_add(added_size(record));
+        }
+
         self.open.extend(entry);
         if messages.is_some() {
             self.commit(next, messages);
@@ -400,6 +422,7 @@ impl<'a> Scanner<'a> {
 
     /// Ends a write, behind which there were so many messages: its records count.
     fn commit(&mut self, end: usize, messages: Option<usize>) {
+        self.open_bytes = 0;
         let fold = &mut self.scan.fold;
         fold.at = self.at;
         fold.seq = self.seq;

@@ -11,6 +11,7 @@ use crate::session::check_id;
 use crate::util::sync::lock;
 
 use super::log::Log;
+use super::memory_limit::MemoryLimit;
 use super::open_log::{Clock, OpenLog};
 use super::queue::Queues;
 
@@ -18,7 +19,7 @@ use super::queue::Queues;
 const END: u64 = 64 * 1024;
 
 /// The default of the most bytes of a log.
-const MAX_LOG: u64 = 1024 * 1024 * 1024;
+const MAX_LOG: u64 = 256 * 1024 * 1024;
 
 /// The state shared by all users of a store.
 pub(super) struct Shared<L: Log> {
@@ -104,6 +105,13 @@ impl<L: Log> Shared<L> {
         let place = self.log.place(id);
         let option = self.size_option;
         Err(too_large(id, place.as_deref(), size, max, option))
+    }
+
+    /// The limit of the memory that a session may take.
+    pub(super) fn memory_limit(&self, id: &str) -> MemoryLimit {
+        let max = self.max_session_bytes.load(Ordering::Relaxed);
+        let place = self.log.place(id);
+        MemoryLimit::new(id, place.as_deref(), max, self.size_option)
     }
 
     /// Adds a user to the slot of the session, if it has one.

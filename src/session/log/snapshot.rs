@@ -8,13 +8,11 @@ use crate::error::Result;
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{MAX_LINE, SnapshotPosition, read_snapshot};
+use super::line::{SnapshotPosition, read_snapshot};
 use super::log::{Log, LogTail};
-use super::scan::{Scan, last_info, scan, scan_into, scan_stored};
+use super::memory_limit::MemoryLimit;
+use super::scan::{Scan, last_info, scan_into, scan_stored, scan_until};
 use super::shared::Shared;
-
-/// The most bytes that are read at once, from a snapshot on: it, and as much again before the next.
-const MAX_READ: u64 = 3 * MAX_LINE as u64;
 
 /// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
 pub(super) fn read<L: Log>(
@@ -27,25 +25,30 @@ pub(super) fn read<L: Log>(
     };
 
     shared.check_size(id, end.size)?;
+    let limit = shared.memory_limit(id);
     if end.is_whole() {
-        return scan(id, &end.bytes).map(Some);
+        let fold = LogFold::new(id).limited(limit);
+        return scan_until(cancellation, fold, id, &end.bytes).map(Some);
     }
 
-    if let Some(scan) = at_snapshot(&shared.log, id, &end, shared.end_len)? {
+    if let Some(scan) = at_snapshot(&shared.log, id, &end, shared.end_len, &limit)? {
         return Ok(Some(scan));
     }
 
-    scan_stored(&shared.log, cancellation, LogFold::new(id), id)
+    let fold = LogFold::new(id).limited(limit);
+    scan_stored(&shared.log, cancellation, fold, id)
 }
 
 /// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
 /// possible, or where anything behind the snapshot is not as it was written: then the whole log is
-/// to be read. It may have grown by `more` bytes.
+/// to be read. It may have grown by `more` bytes. What is read at once takes half of the memory at
+/// most.
 pub(super) fn at_snapshot<L: Log>(
     log: &L,
     id: &str,
     end: &LogTail,
     more: u64,
+    limit: &MemoryLimit,
 ) -> Result<Option<Scan>> {
     let Some((info, _)) = last_info(&end.bytes) else {
         return Ok(None);
@@ -56,7 +59,7 @@ pub(super) fn at_snapshot<L: Log>(
     };
 
     let wanted_len = end.size.saturating_sub(offset).saturating_add(more);
-    if wanted_len == 0 || wanted_len > MAX_READ {
+    if wanted_len == 0 || wanted_len > limit.bytes() as u64 / 2 {
         return Ok(None);
     }
 
@@ -76,11 +79,13 @@ pub(super) fn at_snapshot<L: Log>(
         return Ok(None);
     };
 
-    let Some(mut fold) = read_snapshot(id, line) else {
+    let limit = limit.beside(behind.len());
+    let Some(mut fold) = read_snapshot(id, line, limit.bytes()) else {
         return Ok(None);
     };
 
     fold.created = info.created;
+    fold.limit = limit.beside(line.len());
 
     // A version that is too new is reported by the scan of the whole log as well.
     let scan = scan_into(fold, id, behind).ok();

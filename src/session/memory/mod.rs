@@ -1,6 +1,5 @@
 //! Sessions in memory.
 
-mod size;
 mod thread_store;
 mod threads;
 

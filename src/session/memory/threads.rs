@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-use super::size;
 use crate::session::agent_state::AgentState;
 use crate::session::info::SessionInfo;
 use crate::session::record::Record;
+use crate::session::size;
 use crate::session::stored::StoredSession;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);

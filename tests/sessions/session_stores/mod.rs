@@ -28,6 +28,8 @@ mod damage;
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
+#[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
+mod memory;
 #[cfg(all(
     any(
         feature = "jsonl",

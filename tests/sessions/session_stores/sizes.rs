@@ -15,7 +15,7 @@ for_each_place!(
 );
 
 /// A store whose logs have a limit that can be set.
-trait Limited: Place {
+pub trait Limited: Place {
     const OPTION: &str;
 
     fn limit(&self, bytes: u64);

@@ -4,9 +4,9 @@ use std::mem::size_of;
 
 use crate::message::{Message, Messages, Todo, message_size};
 
-use crate::session::agent_state::{AgentState, PendingCall};
-use crate::session::message_info::MessageInfo;
-use crate::session::record::Record;
+use super::agent_state::{AgentState, PendingCall};
+use super::message_info::MessageInfo;
+use super::record::Record;
 
 /// The overhead of a shared value: its counters, and that of the allocator.
 const SHARED: usize = 32;
@@ -15,7 +15,7 @@ const SHARED: usize = 32;
 const PLACE: usize = 24;
 
 /// The size of a message's metadata.
-const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
+pub(super) const INFO: usize = size_of::<MessageInfo>() + SHARED + PLACE;
 
 /// The bytes of these messages.
 pub(super) fn of_messages(messages: &Messages, from: usize) -> u64 {
@@ -73,7 +73,8 @@ pub(super) fn of_pending(call: &PendingCall) -> usize {
     size_of_val(call) + call.question.len() + context.sum::<usize>() + 4 * SHARED
 }
 
-fn of_todos(todos: &[Todo]) -> usize {
+/// The bytes of a task list.
+pub(super) fn of_todos(todos: &[Todo]) -> usize {
     let todos = todos.iter();
     todos.map(|todo| size_of_val(todo) + todo.title.len()).sum()
 }

@@ -1,0 +1,367 @@
+//! An estimate of the memory that reading a line takes, made from its text before it is parsed.
+
+use crate::util::json::end_of_string;
+
+/// The memory of a value in its array, object or struct.
+const VALUE: usize = 36;
+
+/// The memory of a text of its own, besides its bytes.
+const TEXT: usize = 32;
+
+/// The least memory of a list that is not empty.
+const ARRAY: usize = 112;
+
+/// The memory of an object that is read into a struct: a part, a call, a task.
+const STRUCT: usize = 160;
+
+/// The memory of one node of an object's tree, which has at least [`NODE_FIELDS`] fields unless it
+/// is the only one.
+const NODE: usize = 640;
+const NODE_FIELDS: usize = 5;
+
+/// The memory of a message of a snapshot, or of another object like it, besides that of a struct.
+const SNAPSHOT_ITEM: usize = 128;
+
+/// The memory of an entry in a map of a snapshot, besides its name and value.
+const MAP_ENTRY: usize = 64;
+
+/// The nesting of the messages in a snapshot: the line, its data, the list, the message.
+const ITEM_DEPTH: usize = 4;
+
+/// The nestings that parts of messages have, of which the text is copied before it is read.
+const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=6;
+
+/// The nesting at which `serde_json` gives up.
+const PARSER_DEPTH: usize = 128;
+
+/// No byte of a line takes more than this.
+const MAX_RATIO: usize = 1_024;
+
+/// The way a line is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineKind {
+    Record,
+    Snapshot,
+}
+
+/// Returns `true` if reading this line takes more than `room` bytes of memory, its own included.
+///
+/// Takes linear time and allocates nothing. The estimate is for `serde_json` and the types of this
+/// crate; a value takes up to a hundred times the memory of its text.
+pub(super) fn costs_more(line: &[u8], kind: LineKind, room: usize) -> bool {
+    line.len().saturating_mul(MAX_RATIO) > room && cost(line, kind) > room
+}
+
+/// The estimate of the memory that reading a line takes.
+fn cost(line: &[u8], kind: LineKind) -> usize {
+    let mut counter = Counter::new(line, kind);
+    while counter.step() {}
+    counter.cost()
+}
+
+/// The kind of the value that ended last.
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    /// A string that begins and ends here.
+    Text(usize, usize),
+    Other,
+}
+
+/// One container that is open.
+#[derive(Clone, Copy, Default)]
+struct Level {
+    start: usize,
+    fields: usize,
+}
+
+struct Counter<'a> {
+    line: &'a [u8],
+    offset: usize,
+    is_snapshot: bool,
+    levels: [Level; PARSER_DEPTH + 1],
+    depth: usize,
+    /// True if the next scalar is a new value.
+    is_new: bool,
+    last: Last,
+    /// True if the last name may be that of arguments as a text, which are read as JSON again.
+    names_arguments: bool,
+    /// True in the part of a snapshot that has no values of any type.
+    has_structs_only: bool,
+    memory: usize,
+    longest_copy: usize,
+}
+
+impl<'a> Counter<'a> {
+    fn new(line: &'a [u8], kind: LineKind) -> Self {
+        Self {
+            line,
+            offset: 0,
+            is_snapshot: kind == LineKind::Snapshot,
+            levels: [Level::default(); PARSER_DEPTH + 1],
+            depth: 0,
+            is_new: true,
+            last: Last::Other,
+            names_arguments: false,
+            has_structs_only: false,
+            memory: 0,
+            longest_copy: 0,
+        }
+    }
+
+    /// The line and what is made of it; the longest part may be there two more times.
+    fn cost(&self) -> usize {
+        let copies = 2 * (self.line.len() + self.longest_copy);
+        self.memory.saturating_add(copies)
+    }
+
+    /// Counts the next token; returns `false` at the end, or where a parser gives up.
+    fn step(&mut self) -> bool {
+        let Some(&byte) = self.line.get(self.offset) else {
+            return false;
+        };
+
+        self.offset += 1;
+        match byte {
+            b' ' | b'\n' | b'\r' | b'\t' => return true,
+            b',' => self.is_new = true,
+            b':' => self.name(),
+            b'[' => return self.begin(ARRAY),
+            b'{' => return self.begin(STRUCT),
+            b']' | b'}' => self.end(byte),
+            b'"' => {
+                self.text();
+                return true;
+            }
+            _ if self.is_new => {
+                self.memory += VALUE;
+                self.is_new = false;
+            }
+            _ => {}
+        }
+
+        self.last = Last::Other;
+        true
+    }
+
+    /// The last string was the name of a field.
+    fn name(&mut self) {
+        self.is_new = true;
+        let Last::Text(start, end) = self.last else {
+            return;
+        };
+
+        self.memory -= VALUE;
+        let name = &self.line[start..end];
+        self.names_arguments = name == b"arguments" || name.contains(&b'\\');
+        if self.is_snapshot && self.depth == ITEM_DEPTH - 2 {
+            self.has_structs_only = name == b"infos";
+        }
+
+        if self.is_snapshot && self.depth < ITEM_DEPTH {
+            // That of a file, or of the metadata of a message.
+            self.memory += MAP_ENTRY;
+            return;
+        }
+
+        if self.is_snapshot && (self.depth == ITEM_DEPTH || self.has_structs_only) {
+            self.memory -= TEXT;
+            return;
+        }
+
+        let level = &mut self.levels[self.depth];
+        if level.fields.is_multiple_of(NODE_FIELDS) {
+            self.memory += NODE;
+        }
+        level.fields += 1;
+    }
+
+    fn begin(&mut self, memory: usize) -> bool {
+        if self.depth == PARSER_DEPTH {
+            return false;
+        }
+
+        self.depth += 1;
+        self.levels[self.depth] = Level {
+            start: self.offset,
+            fields: 0,
+        };
+        self.is_new = true;
+        self.last = Last::Other;
+        self.memory += VALUE + memory;
+        if self.is_snapshot && self.depth == ITEM_DEPTH {
+            self.memory += SNAPSHOT_ITEM;
+        }
+        true
+    }
+
+    fn end(&mut self, byte: u8) {
+        if byte == b'}' && PART_DEPTHS.contains(&self.depth) {
+            let len = self.offset - self.levels[self.depth].start;
+            self.longest_copy = self.longest_copy.max(len);
+        }
+        self.depth = self.depth.saturating_sub(1);
+        self.is_new = false;
+    }
+
+    fn text(&mut self) {
+        let start = self.offset;
+        self.offset = end_of_string(self.line, start);
+        self.is_new = false;
+        let text = &self.line[start..self.offset];
+        let end = start + text.strip_suffix(b"\"").unwrap_or(text).len();
+        self.memory += VALUE + TEXT;
+        self.longest_copy = self.longest_copy.max(end - start);
+        if std::mem::take(&mut self.names_arguments) {
+            self.memory = self
+                .memory
+                .saturating_add(cost_of_quoted(&self.line[start..end]));
+        }
+        self.last = Last::Text(start, end);
+    }
+}
+
+/// The memory that JSON may take that is quoted in a string: the text once more, and its values.
+/// A character that is written as a number may be any.
+fn cost_of_quoted(text: &[u8]) -> usize {
+    let next_bytes = text.iter().skip(1).chain(b"\"");
+    let costs = text.iter().zip(next_bytes).map(|pair| match pair {
+        (b'{', _) | (b'\\', b'u') => VALUE + STRUCT + NODE,
+        (b'[', _) => VALUE + ARRAY,
+        (b',' | b':', _) => VALUE + TEXT + NODE / NODE_FIELDS,
+        _ => 0,
+    });
+    costs.fold(text.len(), usize::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::line::Entry;
+    use super::super::line_writer;
+    use super::*;
+    use crate::message::{Message, ToolCall, ToolResult};
+    use crate::model::ModelResponse;
+    use crate::session::{AgentState, MessageInfo, StoredSession};
+
+    const MIB: usize = 1024 * 1024;
+    const ITEMS: usize = 1_000;
+
+    fn list(item: &str) -> String {
+        format!("[{}]", vec![item; ITEMS].join(","))
+    }
+
+    fn record(data: &str) -> usize {
+        let line = format!(r#"{{"kind":"message","data":{{"message":{data}}}}}"#);
+        cost(line.as_bytes(), LineKind::Record)
+    }
+
+    fn details(value: &str) -> usize {
+        record(&format!(r#"{{"role":"tool","details":{value}}}"#))
+    }
+
+    /// The bytes are those by which a process grew that read many of them.
+    #[test]
+    fn estimate_is_at_least_the_memory_of_what_is_read() {
+        for (item, bytes) in [
+            ("0", 32),
+            (r#""a""#, 60),
+            ("[0]", 176),
+            (r#"{"a":0}"#, 705),
+            (r#"{"a":{}}"#, 715),
+            (r#"{"a":{"b":0}}"#, 1_400),
+            (r#"{"a":[0]}"#, 850),
+        ] {
+            let cost = details(&list(item));
+            assert!(cost >= ITEMS * bytes, "{item}: {}", cost / ITEMS);
+            assert!(cost < ITEMS * bytes * 2, "{item}: {}", cost / ITEMS);
+        }
+
+        let fields: Vec<_> = (0..ITEMS).map(|key| format!(r#""{key:x}":0"#)).collect();
+        let cost = details(&format!("{{{}}}", fields.join(",")));
+        assert!(
+            (ITEMS * 135..ITEMS * 270).contains(&cost),
+            "{}",
+            cost / ITEMS
+        );
+        let calls = record(&format!(
+            r#"{{"role":"assistant","tool_calls":{}}}"#,
+            list("{}")
+        ));
+        assert!(
+            (ITEMS * 190..ITEMS * 380).contains(&calls),
+            "{}",
+            calls / ITEMS
+        );
+    }
+
+    #[test]
+    fn long_text_counts_with_its_copies() {
+        let text = "x".repeat(MIB);
+        for content in [
+            format!(r#""{text}""#),
+            format!(r#"[{{"type":"text","text":"{text}"}}]"#),
+            format!(r#"[{{"type":"odd","a":[["{text}"]]}}]"#),
+        ] {
+            let cost = record(&format!(r#"{{"role":"user","content":{content}}}"#));
+            assert!((4 * MIB..4 * MIB + 8_192).contains(&cost), "{cost}");
+        }
+    }
+
+    #[test]
+    fn arguments_in_a_text_count_as_the_values_they_become() {
+        let quoted = list(r#"{\"\":0}"#);
+        for name in ["arguments", r"\u0061rguments"] {
+            let call = format!(r#"[{{"{name}" : "{{\"a\":{quoted}}}"}}]"#);
+            let cost = record(&format!(r#"{{"role":"assistant","tool_calls":{call}}}"#));
+            assert!(cost > ITEMS * 705, "{}", cost / ITEMS);
+        }
+        let text = record(&format!(r#"{{"role":"user","content":"{quoted}"}}"#));
+        assert!(text < ITEMS * 60, "{}", text / ITEMS);
+        let escaped = list(r"\u007b");
+        let call = record(&format!(r#"[{{"arguments":"{escaped}"}}]"#));
+        assert!(call > ITEMS * 705, "{}", call / ITEMS);
+    }
+
+    /// A session of 100,000 messages: a call, its result, an answer with its metadata, an input.
+    fn long_session() -> StoredSession {
+        let mut state = AgentState::new("a");
+        let mut response = ModelResponse::new("");
+        response.id = "msg_01XFDUDYJgAACzvnptvVoYEL".into();
+        response.model = "claude-sonnet-4-5".into();
+        let info = std::sync::Arc::new(MessageInfo::of(&response, uuid::Uuid::nil()));
+        for number in 0..25_000 {
+            let args = serde_json::json!({"file_path": "/work/src/lib.rs", "limit": number});
+            let call = ToolCall::new(format!("toolu_{number}"), "Read", args);
+            let text = "The quick brown fox jumps over the lazy dog. ".repeat(3);
+            for message in [
+                Message::human(text.as_str()),
+                Message::ai_calling("I read it.", [call.clone()]),
+                Message::Tool(ToolResult::ok(&call, text.as_str())),
+                Message::ai(text.as_str()),
+            ] {
+                state.messages.push(std::sync::Arc::new(message));
+            }
+            state.inform(info.clone());
+        }
+        StoredSession::new(state)
+    }
+
+    #[test]
+    fn snapshot_of_a_hundred_thousand_messages_is_below_the_default() {
+        let entry = [Entry::Snapshot(Box::new(long_session()))];
+        let line = line_writer::write(&entry, 1, 1, 1, None).unwrap();
+        assert!(line.len() > 20 * MIB, "{}", line.len());
+        let cost = cost(&line, LineKind::Snapshot);
+        assert!((100 * MIB..180 * MIB).contains(&cost), "{}", cost / MIB);
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_counts_more_than_the_ratio(text in r#"("arguments":"|[\[\]{}:,"\\ 1nu]){0,60}"#) {
+            for kind in [LineKind::Record, LineKind::Snapshot] {
+                prop_assert!(cost(text.as_bytes(), kind) <= text.len() * MAX_RATIO);
+            }
+        }
+    }
+}
