@@ -1,4 +1,4 @@
-//! What the reading of a session file allocates that is mostly junk. A program of its own, for it counts
+//! What the reading of a session file allocates that is mostly junk, or small as text and large as a session. A program of its own, for it counts
 //! all that the process allocates.
 #![cfg(all(feature = "jsonl", unix))]
 #![allow(clippy::unwrap_used)]
@@ -49,6 +49,68 @@ fn fill(file: &mut File, byte: u8, len: u64) {
     }
 }
 
+/// A record with a right checksum.
+fn line(seq: usize, data: &str) -> Vec<u8> {
+    let body = format!(
+        r#""v":1,"seq":{seq},"token":1,"at":1,"kind":"message","data":{{"message":{data}}},"info":{{"messages":{seq},"created":1}}}}"#
+    );
+    let crc = crc32fast::hash(body.as_bytes());
+    format!("{{\"crc\":\"{crc:08x}\",{body}\n").into_bytes()
+}
+
+fn detailed(item: &str, count: usize) -> Vec<u8> {
+    let details = vec![item; count].join(",");
+    line(
+        1,
+        &format!(r#"{{"role":"tool","content":"","details":[{details}]}}"#),
+    )
+}
+
+/// Logs that would take 200 MiB and more, and the most that may be allocated to refuse them.
+fn hostile_logs() -> Vec<(&'static str, Vec<u8>, usize)> {
+    let text = |len: usize| format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(len));
+    let few = 64 * MIB as usize;
+    vec![
+        ("objects", detailed(r#"{"a":{}}"#, 4_000_000), 2 * few),
+        ("fewer objects", detailed(r#"{"a":{}}"#, 300_000), few),
+        ("zeros", detailed("0", 20_000_000), 2 * few),
+        ("text", line(1, &text(60_000_000)), 2 * few),
+        (
+            "messages",
+            (1..1_200)
+                .flat_map(|seq| line(seq, &text(200_000)))
+                .collect(),
+            2 * MOST + few,
+        ),
+    ]
+}
+
+async fn refuse(folder: &Path) {
+    let store = JsonlStore::open(folder).unwrap();
+    let error = store.load("a").await.unwrap_err();
+    assert!(error.text().contains("bytes of memory"), "{error}");
+    let error = store.lease("a").await.unwrap_err();
+    assert!(error.text().contains("bytes of memory"), "{error}");
+}
+
+fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
+    for (name, log, most) in hostile_logs() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.jsonl"), log).unwrap();
+        let before = ALLOCATOR.stats();
+        runtime.block_on(refuse(folder.path()));
+        let after = ALLOCATOR.stats();
+        let allocated = after.bytes_allocated - before.bytes_allocated;
+
+        // Refused twice, by the reader and by the lease.
+        assert!(
+            allocated < 2 * most,
+            "{name}: {} MiB",
+            allocated / MIB as usize
+        );
+    }
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
 fn junk_in_a_session_file_takes_bounded_memory() {
@@ -56,8 +118,9 @@ fn junk_in_a_session_file_takes_bounded_memory() {
         .enable_all()
         .build()
         .unwrap();
+    check_hostile_logs(&runtime);
     for (name, byte, len) in [
-        ("zeros", 0, 300 * MIB),
+        ("zeros", 0, 200 * MIB),
         ("blank lines", b'\n', 100 * MIB),
         ("spaces", b' ', 100 * MIB),
         ("one line", b'x', 120 * MIB),

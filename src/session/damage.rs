@@ -44,6 +44,19 @@ impl Damage {
     }
 }
 
+#[cfg(feature = "session-log")]
+impl Damage {
+    /// The same part in pieces of at most so many bytes.
+    pub(crate) fn pieces(&self, most: u64) -> impl Iterator<Item = Self> + '_ {
+        let starts = (0..self.len.div_ceil(most).max(1)).map(move |number| number * most);
+        starts.map(move |start| Self {
+            offset: self.offset.saturating_add(start),
+            len: (self.len - start).min(most),
+            ..self.clone()
+        })
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, len, .. } = self;

@@ -13,7 +13,8 @@ pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
     /// Its title; without one, the user's first input: on one line, the first 80 characters. That
-    /// stays when the history is cut, and is removed with a first input that was taken back.
+    /// stays when the history is cut, and is removed with a first input that was taken back. Stores
+    /// that keep logs cut one of more than 4,096 bytes, and leave out a longer user or directory.
     pub title: Option<Arc<str>>,
     /// The number of its messages.
     pub messages: usize,

@@ -1,6 +1,8 @@
 //! The unreadable parts of a session, kept in a file next to it.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -32,18 +34,21 @@ struct Kept<'a> {
 }
 
 /// The most bytes of damage in one line of the sidecar.
-const PIECE: usize = 8 * 1024 * 1024;
-/// The most bytes of a sidecar that are searched for what is already there.
+const PIECE: usize = 1024 * 1024;
+/// The most bytes of a sidecar that are searched for what is already there, and the most lines.
 const SEARCHED: u64 = 64 * 1024 * 1024;
+const SEARCHED_LINES: usize = 100_000;
+/// The number of bytes that are read at once.
+const READ: usize = 1024 * 1024;
 
 /// Adds the damaged parts to the sidecar, one line of JSON each or several where there are many
 /// bytes, unless they are already there: the step after it may have failed before. They are durable
 /// when this returns.
 pub(super) fn keep(disk: &dyn Disk, path: &Path, repair: &Repair<'_>) -> Result<()> {
     let make_error = |error| file_error("keep the damaged part of", path, error);
-    let (mut file, content) = open(disk, path).map_err(make_error)?;
+    let (mut file, old_lines) = open(disk, path).map_err(make_error)?;
     let size = file.metadata().map_err(make_error)?.len();
-    let mut outcome = add(disk, &mut file, &content, repair, make_error);
+    let mut outcome = add(disk, &mut file, &old_lines, repair, make_error);
     outcome = outcome.and_then(|()| disk.sync(&file).map_err(make_error));
     if let Err(error) = outcome {
         // If this fails as well, an incomplete line remains.
@@ -57,29 +62,65 @@ pub(super) fn keep(disk: &dyn Disk, path: &Path, repair: &Repair<'_>) -> Result<
     }
 }
 
+/// The lines of a sidecar.
+#[derive(Default)]
+struct Lines {
+    hashes: HashSet<u64>,
+    /// That of the last line, if it has no end.
+    open_line: Option<DefaultHasher>,
+}
+
+impl Lines {
+    /// Adds the next bytes. Lines beyond those that are searched are left out.
+    fn add(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let line = part.strip_suffix(b"\n").unwrap_or(part);
+            let mut hasher = self.open_line.take().unwrap_or_default();
+            hasher.write(line);
+            if line.len() == part.len() {
+                self.open_line = Some(hasher);
+            } else if self.hashes.len() < SEARCHED_LINES {
+                self.hashes.insert(hasher.finish());
+            }
+        }
+    }
+
+    fn contains(&self, line: &[u8]) -> bool {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(line);
+        self.hashes.contains(&hasher.finish())
+    }
+}
+
 /// Opens the sidecar, and reads the end of it that is searched.
-fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Vec<u8>)> {
+fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     check_regular_file(path)?;
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     let mut file = disk.open(&options, path)?;
     let size = file.metadata()?.len();
     file.seek(SeekFrom::Start(size.saturating_sub(SEARCHED)))?;
-    let mut content = Vec::new();
-    disk.read(&mut file, &mut content)?;
-    Ok((file, content))
+    let mut lines = Lines::default();
+    let mut piece = vec![0; READ];
+    loop {
+        let len = disk.read_piece(&mut file, &mut piece)?;
+        if len == 0 {
+            return Ok((file, lines));
+        }
+        lines.add(&piece[..len]);
+    }
 }
 
-/// Adds lines behind the `content` of the file.
+/// Adds lines behind the old ones of the file.
 fn add(
     disk: &dyn Disk,
     file: &mut File,
-    content: &[u8],
+    old_lines: &Lines,
     repair: &Repair<'_>,
     make_error: impl Fn(io::Error) -> Error,
 ) -> Result<()> {
     let mut lines = Vec::new();
-    if content.last().is_some_and(|last| *last != b'\n') {
+    if old_lines.open_line.is_some() {
         // Ends an incomplete line that a crash left.
         lines.push(b'\n');
     }
@@ -89,8 +130,7 @@ fn add(
         loop {
             let end = part.len().min(offset + PIECE);
             let line = line(damage, damage.offset + offset as u64, &part[offset..end])?;
-            let mut old_lines = content.split(|byte| *byte == b'\n');
-            if !old_lines.any(|old_line| *old_line == line) {
+            if !old_lines.contains(&line) {
                 lines.extend(line);
                 lines.push(b'\n');
             }

@@ -12,9 +12,13 @@ use memchr::memmem;
 
 use crate::session::StoredSession;
 use crate::session::record::{Data, OfKind, Record};
+use crate::util::text::truncate;
 
 use super::fold::LogFold;
 use super::line_cost::{LineKind, costs_more};
+
+/// The longest text in a list, in bytes.
+const MAX_TEXT: usize = 4096;
 
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u64 = 1;
@@ -45,6 +49,20 @@ pub(super) struct LogSummary {
     /// The position of the newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) snapshot: Option<SnapshotPosition>,
+}
+
+impl LogSummary {
+    /// Without what is too long for a list.
+    fn shortened(mut self) -> Self {
+        self.title = self.title.map(|title| match title.len() {
+            ..=MAX_TEXT => title,
+            _ => truncate(&title, MAX_TEXT / 4).into(),
+        });
+        for text in [&mut self.user_id, &mut self.cwd] {
+            text.take_if(|text| text.len() > MAX_TEXT);
+        }
+        self
+    }
 }
 
 /// The position of a snapshot's line in the log, in bytes. Stored as a pair.
@@ -201,7 +219,7 @@ impl<'a> Line<'a> {
     /// Reads the description of the session and the time of a line, without its data.
     pub(super) fn read_info(line: &[u8]) -> Option<(LogSummary, u64)> {
         let outer = parse::<Outer<'_>>(checked(line)?)?;
-        outer.info.map(|info| (info, outer.at))
+        outer.info.map(|info| (info.shortened(), outer.at))
     }
 
     /// The entry; `Ok(None)` when its kind is unknown.

@@ -5,7 +5,7 @@ use crate::util::json::end_of_string;
 /// The memory of a value in its array, object or struct.
 const VALUE: usize = 36;
 
-/// The memory of a text of its own, besides its bytes.
+/// The memory of a text of its own, without its bytes.
 const TEXT: usize = 32;
 
 /// The least memory of a list that is not empty.
@@ -19,10 +19,10 @@ const STRUCT: usize = 160;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
-/// The memory of a message of a snapshot, or of another object like it, besides that of a struct.
+/// The memory of a message of a snapshot, or of another object like it, in addition to that of a struct.
 const SNAPSHOT_ITEM: usize = 128;
 
-/// The memory of an entry in a map of a snapshot, besides its name and value.
+/// The memory of an entry in a map of a snapshot, without its name and value.
 const MAP_ENTRY: usize = 64;
 
 /// The nesting of the messages in a snapshot: the line, its data, the list, the message.

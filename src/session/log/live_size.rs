@@ -8,7 +8,7 @@ use crate::session::size::{INFO, of_message, of_pending, of_todos};
 use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
 use crate::util::json_size::JsonSize;
 
-/// The memory of an entry in a list or map with its text, besides the bytes of the text.
+/// The memory of an entry in a list or map with its text, without the bytes of the text.
 const ENTRY: usize = 160;
 
 /// The memory of a session, in bytes. What is replaced or cut counts no more.
@@ -32,7 +32,7 @@ pub(super) struct LiveSize {
 }
 
 impl LiveSize {
-    /// The size of a session that was read as a whole.
+    /// The size of a session that was read as a expected.
     pub(super) fn of(session: &StoredSession) -> Self {
         let state = &session.state;
         let mut messages: Vec<_> = state.messages.iter().map(of_stored).collect();
@@ -97,16 +97,17 @@ impl LiveSize {
                 }
             }
             Record::Truncated { messages } if *messages < self.messages.len() => {
-                let cut = self.messages.drain(messages..).sum::<usize>();
-                self.message_bytes -= cut;
+                let removed_bytes = self.messages.drain(messages..).sum::<usize>();
+                self.message_bytes -= removed_bytes;
             }
             Record::ToolStarted { .. } | Record::ToolEnded { .. } => self.open_call_bytes += added,
             Record::Input { .. } => self.input_id_bytes += added,
             Record::Inputs { change } => {
-                let kept = change.keep().min(self.input_count);
-                let kept_bytes = self.input_bytes.checked_div(self.input_count).unwrap_or(0) * kept;
+                let shared_count = change.keep().min(self.input_count);
+                let kept_bytes =
+                    self.input_bytes.checked_div(self.input_count).unwrap_or(0) * shared_count;
                 self.input_bytes = kept_bytes + added;
-                self.input_count = kept + change.len();
+                self.input_count = shared_count + change.len();
                 self.input_id_bytes = 0;
             }
             Record::About { .. } => self.about_bytes = added,
@@ -265,21 +266,21 @@ mod tests {
                 size.count(&record, &session.state);
                 session.apply(record);
                 size.settle(&session);
-                let whole = LiveSize::of(&session);
+                let expected = LiveSize::of(&session);
 
                 // Inputs that came with messages count with them, and calls until all have ended.
                 let of_inputs =
                     |size: &LiveSize| size.message_bytes + size.input_bytes + size.input_id_bytes;
                 let of_others =
                     |size: &LiveSize| size.total() - size.open_call_bytes - of_inputs(size);
-                assert!(size.total() >= whole.total(), "{text}");
-                assert_eq!(of_others(&size), of_others(&whole), "{text}");
+                assert!(size.total() >= expected.total(), "{text}");
+                assert_eq!(of_others(&size), of_others(&expected), "{text}");
                 assert!(
-                    of_inputs(&size) <= of_inputs(&whole) + 60 * 2 * (ENTRY + 1),
+                    of_inputs(&size) <= of_inputs(&expected) + 60 * 2 * (ENTRY + 1),
                     "{text}"
                 );
                 assert!(
-                    size.open_call_bytes <= whole.open_call_bytes + 60 * 4_000,
+                    size.open_call_bytes <= expected.open_call_bytes + 60 * 4_000,
                     "{text}"
                 );
             }

@@ -42,7 +42,7 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// The limit beside something else that takes so many bytes.
+    /// The limit where something else takes so many of the bytes.
     pub(super) fn beside(&self, bytes: usize) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(bytes),

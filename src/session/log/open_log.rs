@@ -314,7 +314,7 @@ fn read_opened<L: Log>(
     }
 
     // Removing an incomplete write requires the whole log.
-    let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0, &limit)?;
+    let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0, &limit, cancellation)?;
     if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
         return Ok(scan);
     }

@@ -25,6 +25,9 @@ const MAX_WORK: usize = 4 * MAX_LINE;
 /// The memory that the report of a damaged part takes, with the place where it is kept.
 const DAMAGE: usize = 256;
 
+/// The most bytes of an incomplete tail that are set aside at once.
+const TAIL_PIECE: u64 = 16 * 1024 * 1024;
+
 /// The result of reading a log.
 #[derive(Debug)]
 pub(super) struct Scan {
@@ -33,6 +36,8 @@ pub(super) struct Scan {
     pub(super) damage: Vec<Damage>,
     /// The bytes after the last complete write.
     pub(super) tail: Option<Damage>,
+    /// That tail in pieces, which are set aside one after the other.
+    tail_pieces: Vec<Damage>,
     /// The end of the last complete write.
     pub(super) end: u64,
     /// True if `tail` is an unfinished snapshot, in which there is nothing to keep.
@@ -58,12 +63,9 @@ impl Scan {
     /// The repair of the log, of which this is the scan. Damage that is longer than any record stays
     /// where it is.
     pub(super) fn repair<'a>(&'a self, content: Content<'a>) -> Repair<'a> {
-        let parts = self.reported().filter(|damage| is_set_aside(damage));
-        Repair::new(
-            content,
-            parts.collect(),
-            self.tail.as_ref().map(|_| self.end),
-        )
+        let parts = self.damage.iter().filter(|damage| is_set_aside(damage));
+        let parts = parts.chain(&self.tail_pieces).collect();
+        Repair::new(content, parts, self.tail.as_ref().map(|_| self.end))
     }
 
     /// The damage that is reported, once the log has been repaired and its parts are kept in this
@@ -86,15 +88,11 @@ fn is_set_aside(damage: &Damage) -> bool {
 
 /// Reads a whole log. Every readable record is used, also between damaged parts.
 pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
-    scan_into(LogFold::new(id), id, bytes)
+    scan_until(&Cancellation::default(), LogFold::new(id), id, bytes)
 }
 
-/// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin.
-pub(super) fn scan_into(fold: LogFold, id: &str, bytes: &[u8]) -> Result<Scan> {
-    scan_until(&Cancellation::default(), fold, id, bytes)
-}
-
-/// Like [`scan_into`], until it is cancelled.
+/// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin, until
+/// it is cancelled.
 ///
 /// # Errors
 ///
@@ -203,6 +201,7 @@ impl<'a> Scanner<'a> {
                 fold,
                 damage: Vec::new(),
                 tail: None,
+                tail_pieces: Vec::new(),
                 end: 0,
                 is_snapshot: false,
                 len: 0,
@@ -484,8 +483,12 @@ impl<'a> Scanner<'a> {
         self.scan.damage.retain(|damage| damage.offset < end);
         if self.content_end > self.end() {
             let tail_len = len as u64 - end;
-            self.scan.tail = Some(Damage::new(DamageKind::TornTail, end, tail_len));
+            let tail = Damage::new(DamageKind::TornTail, end, tail_len);
             self.scan.is_snapshot = begins_snapshot(&self.tail_head);
+            if !self.scan.is_snapshot {
+                self.scan.tail_pieces = tail.pieces(TAIL_PIECE).collect();
+            }
+            self.scan.tail = Some(tail);
         }
 
         Ok(self.scan)

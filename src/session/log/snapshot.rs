@@ -11,7 +11,7 @@ use super::fold::LogFold;
 use super::line::{SnapshotPosition, read_snapshot};
 use super::log::{Log, LogTail};
 use super::memory_limit::MemoryLimit;
-use super::scan::{Scan, last_info, scan_into, scan_stored, scan_until};
+use super::scan::{Scan, last_info, scan_stored, scan_until};
 use super::shared::Shared;
 
 /// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
@@ -31,7 +31,7 @@ pub(super) fn read<L: Log>(
         return scan_until(cancellation, fold, id, &end.bytes).map(Some);
     }
 
-    if let Some(scan) = at_snapshot(&shared.log, id, &end, shared.end_len, &limit)? {
+    if let Some(scan) = at_snapshot(&shared.log, id, &end, shared.end_len, &limit, cancellation)? {
         return Ok(Some(scan));
     }
 
@@ -49,6 +49,7 @@ pub(super) fn at_snapshot<L: Log>(
     end: &LogTail,
     more: u64,
     limit: &MemoryLimit,
+    cancellation: &Cancellation,
 ) -> Result<Option<Scan>> {
     let Some((info, _)) = last_info(&end.bytes) else {
         return Ok(None);
@@ -88,6 +89,6 @@ pub(super) fn at_snapshot<L: Log>(
     fold.limit = limit.beside(line.len());
 
     // A version that is too new is reported by the scan of the whole log as well.
-    let scan = scan_into(fold, id, behind).ok();
+    let scan = scan_until(cancellation, fold, id, behind).ok();
     Ok(scan.filter(|scan| scan.damage.is_empty() && scan.fold.snapshot.is_some()))
 }

@@ -4,8 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -16,9 +19,14 @@ use crate::util::sync::lock;
 
 use super::failure::{Unwritten, database_error, is_undone};
 use super::file;
+use super::schema;
+use super::steps::Steps;
 
 /// The time to wait for other writers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most bytes of a value: a row has fewer, and of damaged parts a piece.
+pub(super) const MAX_VALUE: i32 = 8 * 1024 * 1024;
 
 /// A database file with two connections, so that a long read does not delay writers.
 pub(super) struct Database {
@@ -29,6 +37,10 @@ pub(super) struct Database {
     identity: (u64, u64),
     reader: Mutex<Connection>,
     writer: Mutex<Connection>,
+    reader_steps: Steps,
+    writer_steps: Steps,
+    /// The version of the tables' definitions that were found to be right.
+    schema_version: AtomicI64,
     /// The queue in which writers wait.
     pub(super) writers: Queue,
     busy_timeout: Duration,
@@ -56,8 +68,8 @@ impl Database {
         let identity = identity(&path)?;
         let make_connection =
             || connect(&path, busy_timeout).map_err(|error| database_error("open", &path, error));
-        let reader = make_connection()?;
-        let writer = make_connection()?;
+        let (reader, reader_steps) = make_connection()?;
+        let (writer, writer_steps) = make_connection()?;
         if writer.is_readonly(MAIN_DB).unwrap_or(false) {
             return Err(Error::new(
                 ErrorKind::Io,
@@ -68,15 +80,21 @@ impl Database {
             ));
         }
 
-        Ok(Self {
+        let database = Self {
             locks,
             identity,
             reader: Mutex::new(reader),
             writer: Mutex::new(writer),
+            reader_steps,
+            writer_steps,
+            schema_version: AtomicI64::new(-1),
             writers,
             busy_timeout,
             path,
-        })
+        };
+
+        database.check_schema(&lock(&database.reader))?;
+        Ok(database)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -92,7 +110,21 @@ impl Database {
         what: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        work(&lock(&self.reader)).map_err(|error| database_error(what, &self.path, error))
+        let reader = lock(&self.reader);
+        self.reader_steps.begin();
+        self.check_schema(&reader)?;
+        work(&reader).map_err(|error| database_error(what, &self.path, error))
+    }
+
+    /// Checks the tables, unless they have not changed since.
+    fn check_schema(&self, connection: &Connection) -> Result<()> {
+        let version = connection.pragma_query_value(None, "schema_version", |row| row.get(0));
+        let version: i64 = version.map_err(|error| database_error("open", &self.path, error))?;
+        if self.schema_version.load(Ordering::Relaxed) != version {
+            schema::check(connection, &self.path)?;
+            self.schema_version.store(version, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// One transaction: all of `work` is durable, or none of it.
@@ -120,10 +152,12 @@ impl Database {
         let time_left = self
             .busy_timeout
             .saturating_sub(self.writers.take_waiting_time());
+        self.writer_steps.begin();
         let outcome = connection
             .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
         let transaction = outcome.map_err(|error| Unwritten::undone(make_error(error)))?;
+        self.check_schema(&transaction).map_err(Unwritten::undone)?;
         let output = work(&transaction).map_err(|error| Unwritten::undone(make_error(error)))?;
         match transaction.commit() {
             Ok(()) => Ok(output),
@@ -132,6 +166,13 @@ impl Database {
                 error: make_error(error),
             }),
         }
+    }
+
+    /// Bounds the steps of each call in tests.
+    #[cfg(test)]
+    pub(super) fn set_max_steps(&mut self, max: u64) {
+        self.reader_steps.set_max(max);
+        self.writer_steps.set_max(max);
     }
 
     /// The connection for writing, to inject faults in tests.
@@ -146,17 +187,28 @@ fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+/// A connection to a file that may come from an untrusted source: nothing in its schema is run, and
+/// no value is larger than those that are written.
+fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<(Connection, Steps)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    let steps = Steps::bound(&mut connection)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
+    for (option, is_on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+    ] {
+        connection.set_db_config(option, is_on)?;
+    }
+
     connection.busy_timeout(busy_timeout)?;
-    // The file may come from an untrusted source, so functions in its schema are not run.
-    connection.pragma_update(None, "trusted_schema", false)?;
     // The mode is stored in the file, unless another tool has changed it.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit returns after it is on the disk; Apple's systems need `fullfsync` for that.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    Ok(connection)
+    Ok((connection, steps))
 }

@@ -56,6 +56,16 @@ pub(super) fn database_error(what: &str, path: &Path, error: rusqlite::Error) ->
             ErrorKind::Corrupt,
             "; restore it from a backup, or save what can be read with `sqlite3 FILE .recover`",
         ),
+        Some(ErrorCode::TooBig) => (
+            ErrorKind::Corrupt,
+            ", for a row is larger than any that this program writes; restore it from a backup, or \
+             remove that row",
+        ),
+        Some(ErrorCode::OperationInterrupted) => (
+            ErrorKind::Corrupt,
+            ", for it took more work than any database that this program wrote; restore it from a \
+             backup, or use several databases",
+        ),
         Some(ErrorCode::SystemIoFailure) => (
             ErrorKind::Io,
             "; look after its disk and run the session again",

@@ -1,5 +1,4 @@
-//! The creation and identification of a session database: its file, application id, version and
-//! tables.
+//! The creation and identification of a session database: its file, application id and version.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,32 +10,16 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{check_kind, file_error};
+use crate::session::files::{check_kind, check_session_file, file_error};
 use crate::util::folder::{make_folder, sync_folder};
 
 use super::failure::database_error;
+use super::schema;
 
 /// Marks the databases of this crate.
 const APPLICATION: i32 = i32::from_be_bytes(*b"agcs");
 /// The version of the tables that is written, and the highest that is read.
 const VERSION: i32 = 1;
-
-/// A log is its rows put together in the order of `at`, which is where each begins.
-const TABLES: &str = "
-    CREATE TABLE log (
-        session TEXT NOT NULL,
-        at INTEGER NOT NULL,
-        bytes BLOB NOT NULL,
-        UNIQUE (session, at)
-    ) STRICT;
-    CREATE TABLE damaged (
-        session TEXT NOT NULL,
-        at INTEGER NOT NULL,
-        what TEXT NOT NULL,
-        bytes BLOB NOT NULL
-    ) STRICT;
-    CREATE INDEX damaged_of ON damaged (session);
-";
 
 /// The file's path without links, its folder made if need be.
 pub(super) fn resolve_path(path: &Path) -> Result<PathBuf> {
@@ -81,11 +64,13 @@ pub(super) fn create(path: &Path, locks: &Path) -> Result<()> {
     let failed_to = |what: &'static str| move |error| file_error(what, path, error);
 
     // One process at a time: the draft has a fixed name, so that a crash leaves at most one.
+    let lock_path = locks.join("create");
+    check_session_file(&lock_path)?;
     let creation_lock = OpenOptions::new()
         .append(true)
         .create(true)
         .mode(0o600)
-        .open(locks.join("create"));
+        .open(lock_path);
     let _creation_lock = creation_lock
         .and_then(|file| file.lock().map(|()| file))
         .map_err(failed_to("lock"))?;
@@ -141,7 +126,7 @@ fn create_tables(draft: &Path) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(draft, flags)?;
     let transaction = connection.transaction()?;
-    transaction.execute_batch(TABLES)?;
+    schema::create(&transaction)?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;

@@ -8,15 +8,17 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
 use crate::session::log::{Each, Log, LogTail, Repair};
 
-use super::database::Database;
+use super::database::{Database, MAX_VALUE};
 use super::failure::Unwritten;
 
 /// The most bytes of a row: the end of a log is read without what stands before it.
 const ROW: usize = 64 * 1024;
 /// The number of bytes from which on damaged parts are put aside at once.
 const PARTS: usize = 8 * 1024 * 1024;
-/// The number of rows that are read at once.
-const ROWS: i64 = 16;
+/// The number of bytes from which on rows are passed on.
+const PIECE: usize = 1024 * 1024;
+/// The most bytes of damage in one row.
+const PART: usize = 4 * 1024 * 1024;
 
 /// A session locked for writing.
 pub(super) struct Writer {
@@ -158,12 +160,17 @@ impl Log for Database {
         let mut parts = Vec::new();
         let mut size = 0;
         repair.for_each_part(|damage, part| {
-            let offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
-            parts.push((offset, damage.to_string(), part.to_vec()));
-            size += part.len();
-            if size >= PARTS {
-                size = 0;
-                self.put_aside(writer, &std::mem::take(&mut parts))?;
+            // A part where records are missing has no bytes.
+            let mut offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
+            let (first, others) = part.split_at(part.len().min(PART));
+            for piece in std::iter::once(first).chain(others.chunks(PART)) {
+                parts.push((offset, damage.to_string(), piece.to_vec()));
+                offset = offset.saturating_add(len(piece));
+                size += piece.len();
+                if size >= PARTS {
+                    size = 0;
+                    self.put_aside(writer, &std::mem::take(&mut parts))?;
+                }
             }
             Ok(())
         })?;
@@ -232,12 +239,13 @@ fn next_rows(
     id: &str,
     after: i64,
 ) -> rusqlite::Result<Option<(Vec<u8>, i64)>> {
-    let sql = "SELECT at, bytes FROM log WHERE session = ?1 AND at > ?2 ORDER BY at LIMIT ?3";
+    let sql = "SELECT at, bytes FROM log WHERE session = ?1 AND at > ?2 ORDER BY at";
     let mut rows = connection.prepare(sql)?;
-    let mut rows = rows.query((id, after, ROWS))?;
+    let mut rows = rows.query((id, after))?;
     let mut bytes = Vec::new();
     let mut place = None;
-    while let Some(row) = rows.next()? {
+    while bytes.len() < PIECE {
+        let Some(row) = rows.next()? else { break };
         place = Some(row.get(0)?);
         bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
     }
@@ -246,12 +254,13 @@ fn next_rows(
 
 /// The last rows of a log that have so many bytes together.
 fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogTail> {
+    // Of one moment: others write meanwhile.
+    let moment = connection.unchecked_transaction()?;
     let mut rows =
-        connection.prepare("SELECT at, bytes FROM log WHERE session = ?1 ORDER BY at DESC")?;
+        moment.prepare("SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at DESC")?;
     let mut rows = rows.query([id])?;
-    let mut parts = Vec::new();
-    let mut end = 0;
-    let mut byte_count = 0;
+    let mut places: Option<(i64, i64)> = None;
+    let mut byte_count = 0_u64;
     let is_all = loop {
         if byte_count >= wanted {
             break false;
@@ -261,16 +270,20 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogT
             break true;
         };
 
-        let part = row.get_ref(1)?.as_blob()?;
-        if parts.is_empty() {
-            end = row.get::<_, i64>(0)?.saturating_add(len(part));
+        let at: i64 = row.get(0)?;
+        let len: i64 = row.get(1)?;
+        if len > i64::from(MAX_VALUE) {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_TOOBIG);
+            return Err(rusqlite::Error::SqliteFailure(code, None));
         }
-
-        byte_count += part.len() as u64;
-        parts.push(part.to_vec());
+        let (_, end) = places.unwrap_or((at, at.saturating_add(len)));
+        places = Some((at, end));
+        byte_count = byte_count.saturating_add(len.unsigned_abs());
     };
 
-    parts.reverse();
+    let Some((start, end)) = places else {
+        return Ok(LogTail::default());
+    };
 
     // Missing rows are not waited for.
     let size = if is_all {
@@ -278,8 +291,25 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogT
     } else {
         end.unsigned_abs()
     };
+    let bytes = rows_from(&moment, id, start, byte_count)?;
+    Ok(LogTail::new(bytes, size))
+}
 
-    Ok(LogTail::new(parts.concat(), size))
+/// The rows of a log from this place on, which have so many bytes together.
+fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlite::Result<Vec<u8>> {
+    let sql = "SELECT bytes FROM log WHERE session = ?1 AND at >= ?2 ORDER BY at";
+    let mut rows = connection.prepare(sql)?;
+    let mut rows = rows.query((id, start))?;
+    let mut bytes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let part = row.get_ref(0)?.as_blob()?;
+        if bytes.is_empty() {
+            // Not before a row was read: its length may be another than it says.
+            bytes.reserve_exact(usize::try_from(len).unwrap_or(0));
+        }
+        bytes.extend_from_slice(part);
+    }
+    Ok(bytes)
 }
 
 /// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are

@@ -4,6 +4,8 @@ mod database;
 mod failure;
 mod file;
 mod log;
+mod schema;
+mod steps;
 mod store;
 #[cfg(test)]
 mod tests;

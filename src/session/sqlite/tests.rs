@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use crate::error::{ErrorKind, Result};
 use crate::message::Message;
-use crate::session::log::Queue;
-use crate::session::{Lease, Record, SessionStore};
+use crate::session::log::{Log as _, Queue, Repair};
+use crate::session::{Damage, DamageKind, Lease, Record, SessionStore};
 #[cfg(test)]
 use crate::testing::conformance;
 
@@ -160,7 +160,7 @@ async fn failed_commit_leaves_no_rows() {
         "PRAGMA foreign_keys = ON;
          CREATE TABLE parent (id INTEGER PRIMARY KEY);
          CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-         CREATE TRIGGER fault AFTER INSERT ON log BEGIN INSERT INTO child VALUES (1); END",
+         CREATE TEMP TRIGGER fault AFTER INSERT ON log BEGIN INSERT INTO child VALUES (1); END",
     );
     let error = write(&store, 2, &lease).await.unwrap_err();
     assert!(error.text().contains("FOREIGN KEY"), "{error}");
@@ -367,4 +367,59 @@ async fn database_passes_the_suite_of_logs() {
     conformance::session_log(make, |log| open(log.path()))
         .await
         .unwrap();
+}
+
+#[test]
+fn statement_without_end_is_interrupted() {
+    const ENDLESS: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+        SELECT count(*) FROM n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let mut database = Database::open(&path, Duration::ZERO, Queue::default()).unwrap();
+    database.set_max_steps(1_000_000);
+    let count =
+        |connection: &Connection| connection.query_row(ENDLESS, (), |row| row.get::<_, i64>(0));
+    for error in [
+        database.read("read", count).unwrap_err(),
+        database.write("write", count).err().unwrap().into(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.text().contains("more work"), "{error}");
+        assert!(error.text().contains("sessions.db"), "{error}");
+    }
+
+    // Each call has the steps for itself.
+    let short = ENDLESS.replace("FROM n)", "FROM n WHERE i < 30000)");
+    for _ in 0..10 {
+        let count = |connection: &Connection| connection.query_row(&short, (), |row| row.get(0));
+        assert_eq!(database.read("read", count).unwrap(), 30_000);
+        assert_eq!(database.write("write", count).ok(), Some(30_000));
+    }
+}
+
+#[test]
+fn long_damaged_part_is_set_aside_in_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    let database = Database::open(&path, Duration::ZERO, Queue::default()).unwrap();
+    let log = vec![b'x'; 21 * 1024 * 1024];
+    let (mut writer, _) = database.open("a", 1).unwrap();
+    database.append(&mut writer, &log).unwrap();
+    let damage = Damage::new(DamageKind::Corrupt, 3, log.len() as u64 - 3);
+    for _ in 0..2 {
+        let repair = Repair::of(&log, vec![&damage], None);
+        database.repair(&mut writer, &repair).unwrap();
+    }
+
+    let sql = "SELECT at, length(bytes) FROM damaged ORDER BY at";
+    let connection = Connection::open(&path).unwrap();
+    let mut rows = connection.prepare(sql).unwrap();
+    let rows = rows.query_map((), |row| Ok((row.get(0)?, row.get(1)?)));
+    let mut end = 3;
+    for row in rows.unwrap() {
+        let (at, len): (i64, i64) = row.unwrap();
+        assert_eq!(at, end);
+        end += len;
+    }
+    assert_eq!(end, i64::try_from(log.len()).unwrap());
 }

@@ -42,6 +42,8 @@ for_each_limited!(
     damage_without_end_is_refused,
     large_snapshot_of_another_kind_is_not_read,
     list_reads_no_data_of_sessions,
+    list_has_no_long_texts,
+    long_incomplete_write_is_set_aside,
 );
 
 /// A line of a log with a right checksum.
@@ -326,4 +328,46 @@ async fn list_reads_no_data_of_sessions<P: Limited>() {
         list.iter()
             .all(|info| info.problem.is_none() && info.messages == 1)
     );
+}
+
+async fn list_has_no_long_texts<P: Limited>() {
+    let held = limited::<P>();
+    let text = "x".repeat(1_000_000);
+    let body = format!(
+        r#""v":1,"seq":1,"token":1,"at":1,"kind":"started","data":"c","info":{{"messages":1,"created":1,"title":"{text}","user_id":"{text}","cwd":"{text}"}}}}"#
+    );
+    let crc = crc32fast::hash(body.as_bytes());
+    let log = format!("{{\"crc\":\"{crc:08x}\",{body}\n");
+    held.store.put("a", log.as_bytes());
+    let list = held.store.list().await.unwrap();
+    let info = &list[0];
+    assert!((500..=4_096).contains(&info.title.as_ref().unwrap().len()));
+    assert_eq!((&info.user_id, &info.cwd, info.messages), (&None, &None, 1));
+}
+
+async fn long_incomplete_write_is_set_aside<P: Limited>() {
+    let held = limited::<P>();
+    held.store.limit(256 * 1024 * 1024);
+    held.say("a", &["one"]).await;
+    let start = held.store.log("a");
+    let text = "x".repeat(9_000_000);
+    let line = |seq: u64| {
+        let body = format!(
+            r#""v":1,"seq":{seq},"token":1,"at":1,"kind":"input","x":"{text}","data":"i"}}"#
+        );
+        let crc = crc32fast::hash(body.as_bytes());
+        format!("{{\"crc\":\"{crc:08x}\",{body}\n")
+    };
+    let tail: String = (2..5).map(line).collect();
+    held.store.put("a", &[&start, tail.as_bytes()].concat());
+    held.say("a", &["two"]).await;
+    assert_eq!(held.texts("a").await, ["one", "two"]);
+    let mut offset = start.len();
+    let mut bytes = Vec::new();
+    for (part_offset, part) in held.store.aside("a") {
+        assert_eq!(part_offset, offset as u64);
+        offset += part.len();
+        bytes.extend(part);
+    }
+    assert!(bytes == tail.as_bytes());
 }

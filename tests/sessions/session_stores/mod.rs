@@ -28,6 +28,8 @@ mod damage;
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
+#[cfg(all(feature = "sqlite", unix))]
+mod hostile_database;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod memory;
 #[cfg(all(
