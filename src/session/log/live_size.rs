@@ -122,10 +122,16 @@ impl LiveSize {
                 self.pending_bytes = added;
                 self.pending_count = calls.len();
             }
-            Record::Truncated { .. }
-            | Record::ToolsSettled
-            | Record::Answered { .. }
-            | Record::Unknown => {}
+            // Only the calls that go are measured: the others may be many.
+            Record::Answered { ids } => {
+                let calls = state.pending.iter();
+                let answered_calls = calls.filter(|call| ids.contains(&call.id));
+                for call in answered_calls {
+                    self.pending_bytes -= of_pending_call(call);
+                    self.pending_count -= 1;
+                }
+            }
+            Record::Truncated { .. } | Record::ToolsSettled | Record::Unknown => {}
         }
     }
 
