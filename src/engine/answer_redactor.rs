@@ -116,7 +116,7 @@ impl AnswerRedactor {
                 ModelEvent::ToolCallDelta { index, json }
             }
             ModelEvent::ToolCall(call) => {
-                let call = self.call(call);
+                let call = self.call(call)?;
                 self.finish_text();
                 self.finish_call(&call.id);
                 ModelEvent::ToolCall(call)
@@ -228,13 +228,22 @@ impl AnswerRedactor {
 
     /// A call without secrets. If the values of its arguments contained one, the raw arguments are
     /// serialised again.
-    fn call(&self, call: ToolCall) -> ToolCall {
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that its provider requires back.
+    fn call(&self, call: ToolCall) -> Result<ToolCall> {
         let ToolCall {
             id,
             name,
             mut args,
             raw_args,
+            extra,
         } = call;
+        if extra.as_ref().is_some_and(|fields| self.is_in(fields)) {
+            return Err(signed());
+        }
+
         let is_in_args = self.exact.is_in_value(&args);
         if is_in_args {
             self.exact.redact(Arc::make_mut(&mut args));
@@ -250,12 +259,17 @@ impl AnswerRedactor {
             }
         });
 
-        ToolCall {
+        Ok(ToolCall {
             id: self.shared(id),
             name: self.shared(name),
             args,
             raw_args,
-        }
+            extra,
+        })
+    }
+
+    fn is_in(&self, block: &ProviderBlock) -> bool {
+        self.exact.is_in_json(block.raw.get())
     }
 
     /// # Errors
@@ -264,14 +278,12 @@ impl AnswerRedactor {
     fn part(&self, part: Part) -> Result<Part> {
         Ok(match part {
             Part::Text(text) => Part::Text(self.exact.changed(&text).unwrap_or(text)),
-            Part::ToolCall(call) => Part::ToolCall(self.call(call)),
+            Part::ToolCall(call) => Part::ToolCall(self.call(call)?),
             Part::Image(media) => Part::Image(self.media(media)),
             Part::Document(media) => Part::Document(self.media(media)),
-            Part::Thinking(block) if !self.exact.is_in_json(block.raw.get()) => {
-                Part::Thinking(block)
-            }
+            Part::Thinking(block) if !self.is_in(&block) => Part::Thinking(block),
             Part::Thinking(block) => Part::Thinking(self.unsigned(block)?),
-            Part::Opaque(block) if !self.exact.is_in_json(block.raw.get()) => Part::Opaque(block),
+            Part::Opaque(block) if !self.is_in(&block) => Part::Opaque(block),
             Part::Opaque(_) => return Err(signed()),
         })
     }

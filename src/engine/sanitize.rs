@@ -29,7 +29,8 @@ pub(super) fn event(event: ModelEvent) -> Option<ModelEvent> {
     }
 }
 
-/// Removes arguments that are nested too deep; false for a block that is.
+/// Removes arguments and further fields of a call that are nested too deep; false for a block that
+/// is.
 fn limit_depth(part: &mut Part) -> bool {
     match part {
         Part::ToolCall(call) => call.limit_depth(),

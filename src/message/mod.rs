@@ -31,6 +31,7 @@
 //! ```json
 //! {"type": "text", "text": ".."}
 //! {"type": "tool_call", "id": "..", "name": "..", "args": {}}
+//! {"type": "tool_call", "id": "..", "name": "..", "args": {}, "extra": {"provider": "gemini", "block": {}}}
 //! {"type": "image", "media_type": "image/png", "data": "<base64>", "name": ".."}
 //! {"type": "document", "url": "https://.."}
 //! {"type": "thinking", "provider": "anthropic", "block": {}}

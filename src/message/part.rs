@@ -141,7 +141,8 @@ impl Media {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {
-    /// The wire format it belongs to (`anthropic`, `openai`, `ollama`); `None` when unknown.
+    /// The wire format and server it belongs to (`anthropic`, `openai`, `gemini`); `None` when
+    /// unknown.
     pub provider: Option<Arc<str>>,
     /// The block's JSON.
     pub raw: Arc<RawValue>,
@@ -156,7 +157,8 @@ impl ProviderBlock {
         }
     }
 
-    /// Returns `true` if the block may be sent to `provider`.
+    /// Returns `true` if the block may be sent to `provider`; a block without a provider may be sent
+    /// to any.
     pub fn is_for(&self, provider: &str) -> bool {
         self.provider.as_deref().is_none_or(|own| own == provider)
     }
@@ -179,8 +181,8 @@ impl fmt::Debug for ProviderBlock {
 
 /// A call the model asks for.
 ///
-/// Two calls are equal when id, name and parsed arguments are; the spelling in
-/// [`raw_args`](ToolCall::raw_args) does not count.
+/// Two calls are equal when id, name and parsed arguments are; neither the spelling in
+/// [`raw_args`](ToolCall::raw_args) nor [`extra`](ToolCall::extra) counts.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolCall {
@@ -193,6 +195,12 @@ pub struct ToolCall {
     pub args: Arc<Value>,
     /// The arguments as the model wrote them: never serialised, sent back verbatim.
     pub raw_args: Option<Arc<str>>,
+    /// Further fields of the call that its provider requires back, unchanged: an object. `None`
+    /// by default.
+    ///
+    /// They do not count for equality, and are sent to no other provider. Fields that are nested
+    /// deeper than 100 levels are removed from the calls of a model.
+    pub extra: Option<Arc<ProviderBlock>>,
 }
 
 impl ToolCall {
@@ -207,6 +215,7 @@ impl ToolCall {
             name: name.into(),
             args: args.into(),
             raw_args: None,
+            extra: None,
         }
     }
 
@@ -233,7 +242,28 @@ impl ToolCall {
             name: name.into(),
             args: Arc::new(args),
             raw_args: Some(raw),
+            extra: None,
         }
+    }
+
+    /// Sets the further fields that the provider requires back.
+    ///
+    /// ```
+    /// use agentcore::ToolCall;
+    /// use agentcore::message::ProviderBlock;
+    /// use serde_json::json;
+    /// use serde_json::value::to_raw_value;
+    ///
+    /// let fields = to_raw_value(&json!({"thoughtSignature": "c2ln"}))?;
+    /// let call = ToolCall::new("call_1", "grep", json!({"pattern": "x"}))
+    ///     .with_extra(ProviderBlock::new("gemini", fields));
+    /// assert!(call.extra.is_some_and(|fields| fields.is_for("gemini")));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_extra(mut self, fields: ProviderBlock) -> Self {
+        self.extra = Some(Arc::new(fields));
+        self
     }
 
     /// Sets the arguments and removes the raw text, which no longer matches them.
@@ -244,8 +274,11 @@ impl ToolCall {
         self
     }
 
-    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed.
+    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed, and
+    /// removes further fields that are.
     pub(crate) fn limit_depth(&mut self) {
+        self.extra
+            .take_if(|fields| is_text_too_deep(fields.raw.get()));
         if !is_too_deep(&self.args) {
             return;
         }

@@ -45,7 +45,9 @@ fn part_size(part: &Part) -> usize {
         Part::ToolCall(call) => {
             let raw = call.raw_args.as_deref().map_or(0, escaped_len);
             let names = escaped_len(&call.id) + escaped_len(&call.name) + 3 * FIELD;
-            raw + names + JsonSize::of(&call.args).memory
+            let extra = call.extra.as_ref();
+            let extra = extra.map_or(0, |fields| fields.raw.get().len() + FIELD);
+            raw + names + extra + JsonSize::of(&call.args).memory
         }
         _ => text_part_len(part),
     };

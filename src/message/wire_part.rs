@@ -25,7 +25,7 @@ pub(super) fn without_position(error: &serde_json::Error) -> String {
 
 impl Serialize for ToolCall {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         call_entries(&mut map, self)?;
         map.end()
     }
@@ -34,7 +34,29 @@ impl Serialize for ToolCall {
 fn call_entries<M: SerializeMap>(map: &mut M, call: &ToolCall) -> Result<(), M::Error> {
     map.serialize_entry("id", &*call.id)?;
     map.serialize_entry("name", &*call.name)?;
-    map.serialize_entry("args", &*call.args)
+    map.serialize_entry("args", &*call.args)?;
+    match &call.extra {
+        Some(fields) => map.serialize_entry("extra", &BlockOut(fields)),
+        None => Ok(()),
+    }
+}
+
+/// A block with its provider.
+struct BlockOut<'a>(&'a ProviderBlock);
+
+impl Serialize for BlockOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        block_entries(&mut map, self.0)?;
+        map.end()
+    }
+}
+
+fn block_entries<M: SerializeMap>(map: &mut M, block: &ProviderBlock) -> Result<(), M::Error> {
+    if let Some(provider) = &block.provider {
+        map.serialize_entry("provider", &**provider)?;
+    }
+    map.serialize_entry("block", &*block.raw)
 }
 
 impl Serialize for Part {
@@ -73,13 +95,7 @@ impl Serialize for Part {
                     map.serialize_entry("name", &**name)?;
                 }
             }
-            Self::Thinking(block) | Self::Opaque(block) => {
-                if let Some(provider) = &block.provider {
-                    map.serialize_entry("provider", &**provider)?;
-                }
-
-                map.serialize_entry("block", &*block.raw)?;
-            }
+            Self::Thinking(block) | Self::Opaque(block) => block_entries(&mut map, block)?,
         }
 
         map.end()
@@ -103,21 +119,33 @@ struct CallIn {
     args: Option<Value>,
     /// The arguments as models and their servers name them: the value, or its text.
     arguments: Option<Value>,
+    #[serde(default, deserialize_with = "extra")]
+    extra: Option<Arc<ProviderBlock>>,
 }
 
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
+/// Reads the further fields of a call; those of a shape that is not known are ignored.
+fn extra<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Arc<ProviderBlock>>, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(read_wrapped(raw.get()).map(Arc::new))
+}
+
 impl From<CallIn> for ToolCall {
     fn from(call: CallIn) -> Self {
         let id = call.id.unwrap_or_default();
         let name = call.name.unwrap_or_default();
-        match (call.args, call.arguments) {
+        let extra = call.extra;
+        let call = match (call.args, call.arguments) {
             (Some(args), _) => Self::new(id, name, args),
             (None, Some(Value::String(text))) => Self::from_raw(id, name, text),
             (None, args) => Self::new(id, name, args.unwrap_or_else(|| Map::new().into())),
-        }
+        };
+        Self { extra, ..call }
     }
 }
 

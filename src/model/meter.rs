@@ -186,7 +186,14 @@ impl ResponseMeter {
             }
         };
 
-        Ok((escaped_len(&call.id) + escaped_len(&call.name)).saturating_add(args))
+        let mut extra = 0;
+        if let Some(fields) = &call.extra {
+            self.used.add_json(fields.raw.get())?;
+            extra = fields.raw.get().len();
+        }
+
+        let names = escaped_len(&call.id) + escaped_len(&call.name);
+        Ok(names.saturating_add(args).saturating_add(extra))
     }
 
     fn count_part(&mut self, part: &Part) -> Result<()> {
@@ -272,6 +279,25 @@ mod tests {
         let whole_call = "1f".len() + r#"{\"a\":1}"#.len();
         assert_eq!(meter.bytes(), thinking + whole_call);
         assert_eq!((meter.used.room(), meter.call_bytes.len()), (71, 0));
+    }
+
+    #[test]
+    fn extra_fields_of_a_call_are_counted() {
+        let fields = block(&json!({"signature": "x".repeat(90)}));
+        let call = ToolCall::from_raw("1", "f", "{}").with_extra(fields.clone());
+        let mut small_meter = meter(90);
+        let error = small_meter.count(&mut ModelEvent::ToolCall(call.clone()));
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::ResponseTooLarge);
+
+        let mut meter = meter(200);
+        meter.count(&mut ModelEvent::ToolCall(call)).unwrap();
+        assert_eq!(meter.bytes(), "1f{}".len() + fields.raw.get().len());
+
+        let values = ResponseLimits::default().with_max_values(10);
+        let fields = block(&json!(vec![0; 20]));
+        let call = ToolCall::from_raw("1", "f", "{}").with_extra(fields);
+        let error = ResponseMeter::new(values).count(&mut ModelEvent::Part(Part::ToolCall(call)));
+        assert!(error.unwrap_err().text().contains("max_values"));
     }
 
     #[test]

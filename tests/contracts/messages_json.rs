@@ -183,6 +183,81 @@ fn parts_deserialize_from_a_json_value() {
 }
 
 #[test]
+fn call_with_malformed_extra_is_read_without_it() {
+    for extra in [
+        "null",
+        "5",
+        r#""text""#,
+        "[]",
+        "{}",
+        r#"{"provider":"gemini"}"#,
+        r#"{"provider":7,"block":{}}"#,
+    ] {
+        for json in [
+            format!(
+                r#"{{"role":"assistant","content":"","tool_calls":[{{"id":"c","name":"f","args":{{"a":1}},"extra":{extra}}}]}}"#
+            ),
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_call","id":"c","name":"f","args":{{"a":1}},"extra":{extra}}}]}}"#
+            ),
+        ] {
+            let call = ToolCall::new("c", "f", json!({"a": 1}));
+            let message = read(&json);
+            assert_eq!(message, Message::ai_calling("", [call]), "{json}");
+            assert!(message.tool_calls().all(|call| call.extra.is_none()));
+            rewrite(&json);
+        }
+    }
+}
+
+#[test]
+fn extra_of_calls_round_trips_byte_for_byte() {
+    let extra = r#""extra":{"provider":"gemini","block":{"thoughtSignature" : "c2ln", "n":1e2}}"#;
+    for json in [
+        format!(
+            r#"{{"role":"assistant","content":"Hm","tool_calls":[{{"id":"c","name":"f","args":{{}},{extra}}}]}}"#
+        ),
+        format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_call","id":"c","name":"f","args":{{}},{extra}}},{{"type":"text","text":"b"}}]}}"#
+        ),
+    ] {
+        assert_eq!(rewrite(&json), json);
+        let message = read(&json);
+        let call = message.tool_calls().next().unwrap();
+        let fields = call.extra.as_deref().unwrap();
+        assert_eq!(fields.provider.as_deref(), Some("gemini"));
+        assert_eq!(
+            fields.raw.get(),
+            r#"{"thoughtSignature" : "c2ln", "n":1e2}"#
+        );
+        assert_eq!(
+            *call,
+            ToolCall::new("c", "f", json!({})),
+            "it does not count"
+        );
+        let value: Value = serde_json::from_str(&json).unwrap();
+        let from_value: Message = serde_json::from_value(value).unwrap();
+        assert!(from_value.tool_calls().all(|call| call.extra.is_some()));
+    }
+
+    let call = ToolCall::from_raw("c", "f", "{}").with_extra(block(Some("gemini"), "{}"));
+    assert!(call.with_args(json!({"a": 1})).extra.is_some());
+}
+
+/// One message of every kind as earlier versions wrote it.
+#[test]
+fn old_json_is_unchanged() {
+    for json in [
+        r#"{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","media_type":"image/png","data":"AA==","name":"p.png"},{"type":"document","url":"https://example.com/a.pdf"}]}"#,
+        r#"{"role":"assistant","content":[{"type":"thinking","provider":"anthropic","block":{"type":"thinking", "signature":"x=="}},{"type":"text","text":"Hm"},{"type":"tool_call","id":"c","name":"f","args":{"a":[1.5,null]}},{"type":"opaque","provider":"openai","block":{"b":1,"a":[ ]}}]}"#,
+        r#"{"role":"assistant","content":"Hm","tool_calls":[{"id":"c","name":"f","args":{}},{"id":"d","name":"g","args":null}]}"#,
+        r#"{"role":"tool","content":"4","tool_call_id":"c","name":"f","is_error":true}"#,
+    ] {
+        assert_eq!(rewrite(json), json);
+    }
+}
+
+#[test]
 fn tool_messages_serialize_only_fields_that_are_set() {
     let mut result = ToolResult::new("c", "f", "4");
     let plain = r#"{"role":"tool","content":"4","tool_call_id":"c","name":"f"}"#;

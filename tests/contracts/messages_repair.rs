@@ -262,6 +262,24 @@ fn reused_call_id_is_renamed_together_with_its_result() {
 }
 
 #[test]
+fn renamed_call_keeps_its_extra() {
+    let signed_call = |id: &str| {
+        let raw = RawValue::from_string(r#"{"signature":"c2ln"}"#.to_owned()).unwrap();
+        call(id).with_extra(ProviderBlock::new("gemini", raw))
+    };
+
+    let mut history = Messages::from("Hi")
+        .ai_calling("", [signed_call("a"), signed_call("a"), signed_call("")])
+        .tool("a", "f", "1")
+        .tool("a", "f", "2");
+    repair(&mut history);
+    let calls: Vec<_> = history.iter().flat_map(|m| m.tool_calls()).collect();
+    let ids: Vec<_> = calls.iter().map(|call| &*call.id).collect();
+    assert_eq!(ids, ["a", "a_2", "call_1_2"]);
+    assert!(calls.iter().all(|call| call.extra.is_some()));
+}
+
+#[test]
 fn missing_call_id_is_generated_and_results_match_by_position() {
     becomes(
         Messages::from("Hi")

@@ -292,6 +292,44 @@ async fn key_in_a_signed_block_fails_the_answer_and_nothing_is_stored() {
     }
 }
 
+/// Asks a model that gives this answer first, and asserts that nothing of it is kept.
+async fn assert_not_kept(events: Vec<ModelEvent>, key: &str) {
+    let model = ScriptedModel::new().step(events).say("again");
+    let log = Log::default();
+    let agent = AgentBuilder::new(model.clone())
+        .include_partial_messages(true)
+        .tool(logged("tool", &log))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("go")).await;
+    let error = output.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SecretInAnswer, "{error}");
+    let all = serde_json::to_string(&messages).unwrap();
+    assert_no_leak(&format!("{all}{error:?}{:?}", error.partial()), key, "seen");
+    let history = serde_json::to_string(&stored(&agent, "s").await).unwrap();
+    assert_no_leak(&history, key, "stored");
+    assert_eq!((log.len(), model.remaining()), (0, 1));
+    assert_eq!(agent.session("s").run("go on").await.unwrap().text, "again");
+}
+
+#[tokio::test]
+async fn secret_in_fields_of_a_call_ends_the_answer() {
+    let key = "k-extra-0123\"456789/";
+    let _known = Secret::new(key);
+    let fields = block("gemini", &json!({"thoughtSignature": key}));
+    let call = ToolCall::new("c1", "tool", json!({})).with_extra(fields);
+    assert_not_kept(vec![ModelEvent::ToolCall(call.clone())], key).await;
+    assert_not_kept(vec![ModelEvent::Part(Part::ToolCall(call))], key).await;
+
+    let fields = block("gemini", &json!({"thoughtSignature": "c2ln"}));
+    let call = ToolCall::new("c1", "tool", json!({"a": key})).with_extra(fields);
+    let model = ScriptedModel::new().step(vec![ModelEvent::ToolCall(call)]);
+    let seen = run(model.say("ok"), &Log::default()).await;
+    assert_eq!(seen.text, "ok");
+    assert!(seen.all.contains("c2ln"), "{}", seen.all);
+    assert_no_leak(&seen.all, key, "arguments next to fields");
+}
+
 #[tokio::test]
 async fn signed_thinking_without_a_key_is_unchanged() {
     let _known = Secret::new("k-clean-0123456789");

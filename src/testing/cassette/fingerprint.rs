@@ -69,11 +69,12 @@ impl Fingerprint {
 
 fn message(message: &Message) -> Value {
     let parts = message.content().parts().iter().map(|part| {
-        // Raw arguments are excluded: equal calls may be spelled differently.
+        // Raw arguments and further fields are excluded: equal calls may differ in them.
         match serde_json::to_value(WirePart::from(part)) {
             Ok(mut value) => {
                 if let Some(call) = value.get_mut("call").and_then(Value::as_object_mut) {
                     call.remove("raw");
+                    call.remove("extra");
                 }
 
                 value

@@ -127,6 +127,8 @@ pub(super) enum WirePart {
         name: Arc<str>,
         args: Arc<Value>,
         raw: Option<Arc<str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extra: Option<WireBlock>,
     },
     Opaque(WireBlock),
 }
@@ -252,6 +254,7 @@ impl From<&Part> for WirePart {
                 name: call.name.clone(),
                 args: call.args.clone(),
                 raw: call.raw_args.clone(),
+                extra: call.extra.as_deref().map(WireBlock::from),
             },
             Part::Opaque(block) => Self::Opaque(block.into()),
         }
@@ -270,9 +273,12 @@ impl WirePart {
                 name,
                 args,
                 raw,
+                extra,
             } => {
                 let mut call = ToolCall::new(id.clone(), name.clone(), args.clone());
                 call.raw_args = raw.clone();
+                let extra = extra.as_ref().map(WireBlock::block).transpose()?;
+                call.extra = extra.map(Arc::new);
                 Part::ToolCall(call)
             }
             Self::Opaque(block) => Part::Opaque(block.block()?),

@@ -21,6 +21,7 @@ fn rich() -> Vec<Result<ModelEvent>> {
     let raw = "{\"b\": 1.0,  \"a\":\"\\u00e9\"}";
     let mut call = ToolCall::from_raw("c1", "t", "{ \"x\":1e2 }");
     call.args = Arc::new(json!({"x": 100.0}));
+    let call = call.with_extra(block("gemini", "{ \"thoughtSignature\":\"c2ln\"}"));
     let mut head = ResponseHead::new("r", "m");
     head.request_id = Some("req".into());
     vec![
@@ -158,6 +159,65 @@ async fn different_request_is_an_error_that_names_the_difference() {
     assert_eq!(replayed.call(again).await.unwrap().text(), "secret answer");
     replayed.verify().unwrap();
     assert!(replayed.call(request).await.is_err());
+}
+
+/// A recording of a version whose calls, media and parts had fewer fields and kinds.
+#[tokio::test]
+async fn old_recordings_are_read() {
+    let file = File::new("old");
+    let text = concat!(
+        r#"{"cassette":1,"model":"m","context_window":1,"max_output_tokens":1,"images":true}"#,
+        "\n",
+        r#"{"call":0,"request":{"system":"","tools":"","settings":"","messages":[]},"events":["#,
+        r#"{"part":{"image":{"media_type":"","url":true,"source":"http://x/y.png","name":null}}},"#,
+        r#"{"part":{"document":{"media_type":"application/pdf","url":false,"source":"AA==","name":"a.pdf"}}},"#,
+        r#"{"part":{"call":{"id":"c","name":"f","args":{"x":1},"raw":"{ \"x\":1}"}}},"#,
+        r#"{"stop":{"reason":{"known":"tool_use"},"sequence":null}}]}"#,
+        "\n",
+    );
+
+    // The fingerprint is of this request.
+    let request = || ModelRequest::new("hi");
+    let other = File::new("old-print");
+    let recorded = Cassette::record(&other.0, FunctionModel::text(|_| "x".into())).unwrap();
+    recorded.call(request()).await.unwrap();
+    let print = std::fs::read_to_string(&other.0).unwrap();
+    let print: serde_json::Value = serde_json::from_str(print.lines().nth(1).unwrap()).unwrap();
+    let empty_print = r#"{"system":"","tools":"","settings":"","messages":[]}"#;
+    let text = text.replace(empty_print, &print["request"].to_string());
+    std::fs::write(&file.0, text).unwrap();
+
+    let replayed = Cassette::replay(&file.0).unwrap();
+    let call = ToolCall::from_raw("c", "f", "{ \"x\":1}");
+    let expected = vec![
+        ModelEvent::Part(Part::Image(Media::url("http://x/y.png"))),
+        ModelEvent::Part(Part::Document(
+            Media::base64("application/pdf", "AA==").with_name("a.pdf"),
+        )),
+        ModelEvent::ToolCall(call),
+        ModelEvent::stop(StopReason::ToolUse),
+    ];
+    let replay = plain(events(&replayed, request()).await);
+    assert_eq!(format!("{replay:?}"), format!("{expected:?}"));
+}
+
+#[tokio::test]
+async fn call_with_other_extra_fields_is_the_same_request() {
+    let file = File::new("extra");
+    let recorded = Cassette::record(&file.0, FunctionModel::text(|_| "ok".into())).unwrap();
+    let call = ToolCall::new("c", "f", json!({}));
+    let request = |call: &ToolCall| {
+        let history = Messages::from("hi").ai_calling("", [call.clone()]);
+        ModelRequest::new(history.tool("c", "f", "1"))
+    };
+
+    recorded.call(request(&call)).await.unwrap();
+    let signed_call = call.with_extra(block("gemini", "{}"));
+    let replayed = Cassette::replay(&file.0).unwrap();
+    assert_eq!(
+        replayed.call(request(&signed_call)).await.unwrap().text(),
+        "ok"
+    );
 }
 
 #[tokio::test]
