@@ -281,6 +281,7 @@ impl AnswerRedactor {
             Part::ToolCall(call) => Part::ToolCall(self.call(call)?),
             Part::Image(media) => Part::Image(self.media(media)),
             Part::Document(media) => Part::Document(self.media(media)),
+            Part::Audio(media) => Part::Audio(self.media(media)),
             Part::Thinking(block) if !self.is_in(&block) => Part::Thinking(block),
             Part::Thinking(block) => Part::Thinking(self.unsigned(block)?),
             Part::Opaque(block) if !self.is_in(&block) => Part::Opaque(block),
@@ -289,9 +290,13 @@ impl AnswerRedactor {
     }
 
     fn media(&self, mut media: Media) -> Media {
-        if let MediaSource::Url(url) = &mut media.source {
-            *url = self.shared(url.clone());
+        match &mut media.source {
+            MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
+                *place = self.shared(place.clone());
+            }
+            MediaSource::Base64(_) => {}
         }
+
         media.name = media.name.map(|name| self.shared(name));
         media
     }

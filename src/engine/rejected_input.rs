@@ -138,7 +138,7 @@ fn trailing_input_count(messages: &[Arc<Message>]) -> usize {
 
 fn has_media(message: &Message) -> bool {
     let mut parts = message.content().parts().iter();
-    parts.any(|part| matches!(part, Part::Image(_) | Part::Document(_)))
+    parts.any(|part| matches!(part, Part::Image(_) | Part::Document(_) | Part::Audio(_)))
 }
 
 fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
@@ -161,8 +161,12 @@ fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
              context_window(..); if a short input is too long as well, continue from an earlier \
              message with rewind_to(..) or start another session"
         }
-        ErrorKind::RequestTooLarge => "shorten it, or send smaller pictures and documents",
-        _ => "send it without its pictures and documents, or send these in another form",
+        ErrorKind::RequestTooLarge => {
+            "shorten it, or send smaller pictures, documents and recordings"
+        }
+        _ => {
+            "send it without its pictures, documents and recordings, or send these in another form"
+        }
     };
 
     format!("{action}; {advice}")

@@ -100,6 +100,7 @@ fn left_out(part: &Part, max_bytes: usize) -> String {
     let kind = match part {
         Part::Image(_) => "image",
         Part::Document(_) => "document",
+        Part::Audio(_) => "recording",
         _ => "block",
     };
     format!(
@@ -145,6 +146,17 @@ mod tests {
         assert_eq!((a, small_part, b), (&"a".into(), &image(500), &"b".into()));
         let text = large_part.as_text().expect("a text");
         assert!(text.starts_with("Error: the image of 2009 bytes"), "{text}");
+    }
+
+    #[test]
+    fn too_large_recording_becomes_an_error_text() {
+        let recording = Part::Audio(Media::base64("audio/wav", "A".repeat(2_000)));
+        let result = limited(ToolResult::new("a", "f", recording));
+        let text = result.content.text();
+        assert!(
+            text.starts_with("Error: the recording of 2009 bytes"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -34,6 +34,7 @@
 //! {"type": "tool_call", "id": "..", "name": "..", "args": {}, "extra": {"provider": "gemini", "block": {}}}
 //! {"type": "image", "media_type": "image/png", "data": "<base64>", "name": ".."}
 //! {"type": "document", "url": "https://.."}
+//! {"type": "audio", "file": {"provider": "gemini", "id": ".."}}
 //! {"type": "thinking", "provider": "anthropic", "block": {}}
 //! {"type": "opaque", "provider": "openai", "block": {}}
 //! ```

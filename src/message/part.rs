@@ -20,6 +20,8 @@ pub enum Part {
     Image(Media),
     /// A file, such as a PDF.
     Document(Media),
+    /// A recording.
+    Audio(Media),
     /// The model's reasoning, kept verbatim: providers refuse it when a byte has changed.
     Thinking(ProviderBlock),
     /// A call the model asks for. Only in assistant messages.
@@ -69,11 +71,11 @@ impl From<ToolCall> for Part {
     }
 }
 
-/// An image or a document: a media type, where its bytes are, and a name if it has one.
+/// An image, a document or a recording: a media type, where its bytes are, and a name if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Media {
-    /// The MIME type, such as `image/png`. Empty when only a URL is known.
+    /// The MIME type, such as `image/png`. Empty when only a URL or a file's id is known.
     pub media_type: Arc<str>,
     /// The bytes or their location.
     pub source: MediaSource,
@@ -89,6 +91,13 @@ pub enum MediaSource {
     Base64(Arc<str>),
     /// An address the provider fetches.
     Url(Arc<str>),
+    /// A file that was uploaded to a provider. No other provider has it.
+    File {
+        /// The provider's name, such as `anthropic`, `openai` or `gemini`.
+        provider: Arc<str>,
+        /// The file's id; for Gemini its URI.
+        id: Arc<str>,
+    },
 }
 
 impl Media {
@@ -111,6 +120,25 @@ impl Media {
         Self {
             media_type: Arc::from(""),
             source: MediaSource::Url(url.into()),
+            name: None,
+        }
+    }
+
+    /// Creates media from a file that was uploaded to `provider`, without a media type.
+    ///
+    /// ```
+    /// use agentcore::message::{Media, MediaSource};
+    ///
+    /// let report = Media::file("anthropic", "file_011CNha8iCJcU1wXNR6q4V8w").with_name("report.pdf");
+    /// assert!(matches!(report.source, MediaSource::File { ref provider, .. } if &**provider == "anthropic"));
+    /// ```
+    pub fn file(provider: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
+        Self {
+            media_type: Arc::from(""),
+            source: MediaSource::File {
+                provider: provider.into(),
+                id: id.into(),
+            },
             name: None,
         }
     }
@@ -293,5 +321,15 @@ impl ToolCall {
 impl PartialEq for ToolCall {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id && self.name == other.name && self.args == other.args
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_takes_at_most_80_bytes() {
+        assert!(size_of::<Part>() <= 80, "{}", size_of::<Part>());
     }
 }

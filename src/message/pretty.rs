@@ -12,8 +12,9 @@ impl Messages {
     /// The history as blocks of text with an empty line between them.
     ///
     /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v`
-    /// prints them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures and
-    /// documents are named in brackets; thinking is left out. The last line ends with a newline.
+    /// prints them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures,
+    /// documents and recordings are named in brackets; thinking is left out. The last line ends with
+    /// a newline.
     ///
     /// ```
     /// use agentcore::{Messages, ToolCall};
@@ -69,6 +70,7 @@ fn block(f: &mut fmt::Formatter<'_>, message: &Message) -> fmt::Result {
         match part {
             Part::Image(media) => writeln!(f, "  [image: {}]", title(media))?,
             Part::Document(media) => writeln!(f, "  [document: {}]", title(media))?,
+            Part::Audio(media) => writeln!(f, "  [audio: {}]", title(media))?,
             Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
         }
     }
@@ -91,6 +93,7 @@ fn title(media: &Media) -> &str {
     match (&media.name, &media.source) {
         (Some(name), _) => name,
         (None, MediaSource::Url(url)) => url,
+        (None, MediaSource::File { id, .. }) => id,
         (None, MediaSource::Base64(_)) => &media.media_type,
     }
 }

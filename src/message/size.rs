@@ -58,14 +58,17 @@ fn part_size(part: &Part) -> usize {
 pub(crate) fn text_part_len(part: &Part) -> usize {
     match part {
         Part::Text(text) => escaped_len(text),
-        Part::Image(media) | Part::Document(media) => media_len(media),
+        Part::Image(media) | Part::Document(media) | Part::Audio(media) => media_len(media),
         Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
         Part::ToolCall(_) => 0,
     }
 }
 
 fn media_len(media: &Media) -> usize {
-    let (MediaSource::Base64(source) | MediaSource::Url(source)) = &media.source;
+    let source = match &media.source {
+        MediaSource::Base64(source) | MediaSource::Url(source) => escaped_len(source),
+        MediaSource::File { provider, id } => escaped_len(provider) + escaped_len(id),
+    };
     let name = media.name.as_deref().map_or(0, escaped_len);
-    escaped_len(source) + escaped_len(&media.media_type) + name
+    source + escaped_len(&media.media_type) + name
 }

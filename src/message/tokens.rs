@@ -47,8 +47,8 @@ pub trait TokenCounter: Send + Sync {
     }
 
     /// The tokens of one part. A picture counts 1,600. A document of text counts as its text; any
-    /// other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an address,
-    /// whose length is not known, 3,000.
+    /// other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an address or
+    /// uploaded, whose length is not known, 3,000. A recording counts as a document that is no text.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),
@@ -59,6 +59,7 @@ pub trait TokenCounter: Send + Sync {
                 Some(text) => self.count_text(&text),
                 None => PER_PAGE * pages(media),
             },
+            Part::Audio(media) => PER_PAGE * pages(media),
         }
     }
 
@@ -94,14 +95,15 @@ const PAGE_BYTES: u64 = 100_000;
 /// The most pages that count. Providers take few more in a request, and none beyond its window.
 const MAX_PAGES: u64 = 100;
 
-/// The estimated number of pages of a document. It is not read for that.
-fn pages(document: &Media) -> u64 {
-    match &document.source {
+/// The estimated number of pages of a document, or of as many bytes of a recording. It is not read
+/// for that.
+fn pages(media: &Media) -> u64 {
+    match &media.source {
         MediaSource::Base64(data) => {
             let bytes = data.len() as u64 / 4 * 3;
             bytes.div_ceil(PAGE_BYTES).clamp(1, MAX_PAGES)
         }
-        MediaSource::Url(_) => 1,
+        MediaSource::Url(_) | MediaSource::File { .. } => 1,
     }
 }
 

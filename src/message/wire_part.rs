@@ -67,6 +67,7 @@ impl Serialize for Part {
             Self::Text(_) => ("text", None),
             Self::Image(_) => ("image", None),
             Self::Document(_) => ("document", None),
+            Self::Audio(_) => ("audio", None),
             Self::ToolCall(_) => ("tool_call", None),
         };
 
@@ -81,25 +82,40 @@ impl Serialize for Part {
         match self {
             Self::Text(text) => map.serialize_entry("text", text)?,
             Self::ToolCall(call) => call_entries(&mut map, call)?,
-            Self::Image(media) | Self::Document(media) => {
-                if !media.media_type.is_empty() {
-                    map.serialize_entry("media_type", &*media.media_type)?;
-                }
-
-                match &media.source {
-                    MediaSource::Base64(data) => map.serialize_entry("data", &**data)?,
-                    MediaSource::Url(url) => map.serialize_entry("url", &**url)?,
-                }
-
-                if let Some(name) = &media.name {
-                    map.serialize_entry("name", &**name)?;
-                }
+            Self::Image(media) | Self::Document(media) | Self::Audio(media) => {
+                media_entries(&mut map, media)?;
             }
             Self::Thinking(block) | Self::Opaque(block) => block_entries(&mut map, block)?,
         }
 
         map.end()
     }
+}
+
+fn media_entries<M: SerializeMap>(map: &mut M, media: &Media) -> Result<(), M::Error> {
+    if !media.media_type.is_empty() {
+        map.serialize_entry("media_type", &*media.media_type)?;
+    }
+
+    match &media.source {
+        MediaSource::Base64(data) => map.serialize_entry("data", &**data)?,
+        MediaSource::Url(url) => map.serialize_entry("url", &**url)?,
+        MediaSource::File { provider, id } => {
+            map.serialize_entry("file", &File { provider, id })?;
+        }
+    }
+
+    match &media.name {
+        Some(name) => map.serialize_entry("name", &**name),
+        None => Ok(()),
+    }
+}
+
+/// A file that was uploaded.
+#[derive(serde::Serialize)]
+struct File<'a> {
+    provider: &'a str,
+    id: &'a str,
 }
 
 /// Returns `true` if the block of an unknown provider, written without a wrapper, is read as this
@@ -179,7 +195,14 @@ struct MediaIn {
     media_type: Option<Arc<str>>,
     data: Option<Arc<str>>,
     url: Option<Arc<str>>,
+    file: Option<FileIn>,
     name: Option<Arc<str>>,
+}
+
+#[derive(serde::Deserialize)]
+struct FileIn {
+    provider: Arc<str>,
+    id: Arc<str>,
 }
 
 #[derive(serde::Deserialize)]
@@ -202,6 +225,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         "tool_call" => Some(Part::ToolCall(serde_json::from_str(json).map_err(in_part)?)),
         "image" => read_media(json).map(Part::Image),
         "document" => read_media(json).map(Part::Document),
+        "audio" => read_media(json).map(Part::Audio),
         "thinking" => read_wrapped(json).map(Part::Thinking),
         "opaque" => read_wrapped(json).map(Part::Opaque),
         _ => None,
@@ -224,10 +248,11 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
 
 fn read_media(json: &str) -> Option<Media> {
     let media: MediaIn = serde_json::from_str(json).ok()?;
-    let source = match (media.data, media.url) {
-        (Some(data), _) => MediaSource::Base64(data),
-        (None, Some(url)) => MediaSource::Url(url),
-        (None, None) => return None,
+    let source = match (media.data, media.url, media.file) {
+        (Some(data), ..) => MediaSource::Base64(data),
+        (None, Some(url), _) => MediaSource::Url(url),
+        (None, None, Some(FileIn { provider, id })) => MediaSource::File { provider, id },
+        (None, None, None) => return None,
     };
     Some(Media {
         media_type: media.media_type.unwrap_or_default(),

@@ -208,7 +208,9 @@ impl ResponseMeter {
 
         self.open_block = OpenBlock::None;
         let size = match part {
-            Part::Text(_) | Part::Image(_) | Part::Document(_) => text_part_len(part),
+            Part::Text(_) | Part::Image(_) | Part::Document(_) | Part::Audio(_) => {
+                text_part_len(part)
+            }
             Part::Thinking(block) | Part::Opaque(block) => {
                 self.used.add_json(block.raw.get())?;
                 block.raw.get().len()

@@ -32,8 +32,18 @@ impl Block<'_> {
         match self.0 {
             Part::Text(text) => !text.is_empty(),
             Part::Thinking(block) | Part::Opaque(block) => block.is_for(PROVIDER),
-            Part::Image(_) | Part::Document(_) | Part::ToolCall(_) => true,
+            Part::Image(media) | Part::Document(media) => has_form(media),
+            Part::ToolCall(_) => true,
+            Part::Audio(_) => false,
         }
+    }
+}
+
+/// Returns `true` unless the bytes are a file that was uploaded to another provider.
+fn has_form(media: &Media) -> bool {
+    match &media.source {
+        MediaSource::Base64(_) | MediaSource::Url(_) => true,
+        MediaSource::File { provider, .. } => &**provider == PROVIDER,
     }
 }
 
@@ -48,6 +58,7 @@ impl Serialize for Block<'_> {
             }
             Part::Image(media) => serialize_media(to, "image", media),
             Part::Document(media) => serialize_media(to, "document", media),
+            Part::Audio(media) => serialize_media(to, "audio", media),
             Part::ToolCall(call) => {
                 let mut map = to.serialize_map(Some(4))?;
                 map.serialize_entry("type", "tool_use")?;
@@ -138,6 +149,10 @@ impl Serialize for Source<'_> {
             MediaSource::Url(url) => {
                 map.serialize_entry("type", "url")?;
                 map.serialize_entry("url", &**url)?;
+            }
+            MediaSource::File { id, .. } => {
+                map.serialize_entry("type", "file")?;
+                map.serialize_entry("file_id", &**id)?;
             }
             MediaSource::Base64(data) => {
                 // The API accepts only plain text as text.
@@ -253,6 +268,7 @@ fn media(source: &serde_json::Value) -> Option<Media> {
         "base64" => Some(Media::base64(text("media_type")?, text("data")?)),
         "text" => Some(Media::bytes(text("media_type")?, text("data")?.as_bytes())),
         "url" => Some(Media::url(text("url")?)),
+        "file" => Some(Media::file(PROVIDER, text("file_id")?)),
         _ => None,
     }
 }

@@ -244,6 +244,55 @@ fn extra_of_calls_round_trips_byte_for_byte() {
     assert!(call.with_args(json!({"a": 1})).extra.is_some());
 }
 
+#[test]
+fn audio_and_files_round_trip() {
+    for part in [
+        r#"{"type":"audio","media_type":"audio/wav","data":"AA==","name":"a.wav"}"#,
+        r#"{"type":"audio","url":"https://example.com/a.mp3"}"#,
+        r#"{"type":"audio","file":{"provider":"gemini","id":"files/a"}}"#,
+        r#"{"type":"image","file":{"provider":"openai","id":"file-1"}}"#,
+        r#"{"type":"document","file":{"provider":"anthropic","id":"file_1"},"name":"a.pdf"}"#,
+    ] {
+        let json = format!(r#"{{"role":"user","content":[{part}]}}"#);
+        assert_eq!(rewrite(&json), json);
+        let message = read(&json);
+        assert!(
+            matches!(
+                &message.content().parts()[0],
+                Part::Audio(_) | Part::Image(_) | Part::Document(_)
+            ),
+            "{json} was read as {message:?}"
+        );
+    }
+
+    let message = read(
+        r#"{"role":"user","content":[{"type":"image","file":{"provider":"openai","id":"file-1"}}]}"#,
+    );
+    assert_eq!(
+        message,
+        Message::human(Part::Image(Media::file("openai", "file-1")))
+    );
+}
+
+#[test]
+fn media_of_another_shape_stay_opaque() {
+    for part in [
+        r#"{"type":"audio"}"#,
+        r#"{"type":"audio","data":7}"#,
+        r#"{"type":"audio","source":{"type":"url","url":"u"}}"#,
+        r#"{"type":"document","file":{"provider":"anthropic"}}"#,
+        r#"{"type":"image","file":"file_1"}"#,
+    ] {
+        let json = format!(r#"{{"role":"user","content":[{part}]}}"#);
+        assert_eq!(rewrite(&json), json);
+        let message = read(&json);
+        assert!(
+            matches!(&message.content().parts()[0], Part::Opaque(_)),
+            "{json}"
+        );
+    }
+}
+
 /// One message of every kind as earlier versions wrote it.
 #[test]
 fn old_json_is_unchanged() {

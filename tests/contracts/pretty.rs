@@ -52,6 +52,19 @@ fn printed_text_comes_before_calls() {
 }
 
 #[test]
+fn recordings_and_uploaded_files_are_named() {
+    let parts = [
+        Part::Audio(Media::base64("audio/wav", "AA==")),
+        Part::Audio(Media::bytes("audio/wav", b"").with_name("talk.wav")),
+        Part::Document(Media::file("openai", "file-1")),
+    ];
+    assert_eq!(
+        Messages::new().with(Message::human(parts)).pretty_print(),
+        "[Human]\n  [audio: audio/wav]\n  [audio: talk.wav]\n  [document: file-1]\n"
+    );
+}
+
+#[test]
 fn arguments_print_as_go_maps() {
     for (args, expected) in [
         (

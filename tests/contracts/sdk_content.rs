@@ -240,6 +240,29 @@ fn blocks_of_other_providers_and_empty_texts_are_not_serialized() {
 }
 
 #[test]
+fn files_of_other_providers_and_recordings_are_not_serialized() {
+    let content = Content::from([
+        Part::Audio(Media::bytes("audio/wav", b"x")),
+        Part::Image(Media::file("openai", "file-1")),
+        Part::Document(Media::file("anthropic", "file_1").with_name("a.pdf")),
+    ]);
+    let event = UserEvent::new(Envelope::new("s", 0), [Message::human(content)]);
+    let json = serde_json::to_value(SdkMessage::from(event)).expect("it writes");
+    let document = json!({"type": "document", "source": {"type": "file", "file_id": "file_1"},
+        "title": "a.pdf"});
+    assert_eq!(json["message"]["content"], json!([document]));
+    let SdkMessage::User(event) = round_trip(&user(json!([document]))) else {
+        panic!("not a user's message")
+    };
+
+    let media = Media::file("anthropic", "file_1").with_name("a.pdf");
+    assert_eq!(
+        event.messages,
+        [Arc::new(Message::human(Part::Document(media)))]
+    );
+}
+
+#[test]
 fn results_of_a_turn_serialize_as_one_message() {
     let call = ToolCall::new("t2", "n", json!({}));
     let event = UserEvent::new(

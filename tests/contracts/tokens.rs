@@ -67,6 +67,21 @@ fn document_is_counted_by_type_and_size() {
 }
 
 #[test]
+fn recordings_and_uploaded_files_are_counted() {
+    let count = |part: Part| EstimateCounter.count_part(&part);
+    let recording = |bytes: usize| Part::Audio(Media::bytes("audio/wav", &vec![0; bytes]));
+    assert_eq!(count(recording(0)), 3_000);
+    assert_eq!(count(recording(450_000)), 15_000);
+    assert_eq!(count(recording(30_000_000)), 300_000);
+    assert_eq!(count(Part::Audio(Media::file("gemini", "files/a"))), 3_000);
+    assert_eq!(
+        count(Part::Document(Media::file("openai", "file-1"))),
+        3_000
+    );
+    assert_eq!(count(Part::Image(Media::file("openai", "file-1"))), 1_600);
+}
+
+#[test]
 fn token_counter_requires_only_count_text() {
     struct Words;
     impl TokenCounter for Words {

@@ -1,6 +1,6 @@
 //! A model that repeats a key of this process: answers hold none, wherever the pieces are cut.
 
-use agentcore::message::ProviderBlock;
+use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{ModelEvent, ResponseHead, StopReason};
 use agentcore::sdk::SdkMessage;
 use agentcore::testing::{ScriptedModel, Step};
@@ -310,6 +310,23 @@ async fn assert_not_kept(events: Vec<ModelEvent>, key: &str) {
     assert_no_leak(&history, key, "stored");
     assert_eq!((log.len(), model.remaining()), (0, 1));
     assert_eq!(agent.session("s").run("go on").await.unwrap().text, "again");
+}
+
+#[tokio::test]
+async fn secret_in_media_of_an_answer_is_redacted() {
+    let key = "k-media-0123456789";
+    let _known = Secret::new(key);
+    let media = [
+        Media::url(format!("https://example.com/{key}")),
+        Media::file("gemini", format!("https://example.com/{key}")),
+        Media::bytes("audio/wav", b"x").with_name(key),
+    ];
+    for media in media {
+        let part = ModelEvent::Part(Part::Audio(media));
+        let seen = run_events(vec![part, text("ok")]).await;
+        assert_no_leak(&seen.all, key, "media");
+        assert!(seen.all.contains("[redacted]"), "{}", seen.all);
+    }
 }
 
 #[tokio::test]

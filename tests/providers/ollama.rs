@@ -127,6 +127,18 @@ async fn history_is_sent_as_messages() {
 }
 
 #[tokio::test]
+async fn uploaded_files_and_recordings_are_named_in_the_text() {
+    let history = Messages::new().with(Message::human([
+        Part::Image(Media::file("openai", "file-1")),
+        Part::Audio(Media::bytes("audio/wav", b"x").with_name("talk.wav")),
+        Part::Audio(Media::bytes("audio/wav", b"x")),
+    ]));
+    let body = sent(local, ModelRequest::new(history)).await;
+    let text = "[image: file-1]\n\n[audio: talk.wav]\n\n[audio]";
+    assert_eq!(body["messages"], json!([{"role": "user", "content": text}]));
+}
+
+#[tokio::test]
 async fn results_are_sent_in_call_order() {
     let calls = ["1", "2"].map(|id| ToolCall::new(id, "a", json!({})));
     let history = Messages::from("Hi")

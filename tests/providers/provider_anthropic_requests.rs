@@ -119,6 +119,27 @@ async fn history_is_sent_as_alternating_messages() {
 }
 
 #[tokio::test]
+async fn uploaded_files_are_sent_to_their_provider_only() {
+    let history = Messages::new().with(Message::human([
+        Part::Image(Media::file("openai", "file-1")),
+        Part::Document(Media::file("anthropic", "file_2").with_name("a.pdf")),
+    ]));
+    let body = sent(ModelRequest::new(history)).await;
+    assert_eq!(
+        body["messages"][0]["content"],
+        json!([{"type": "document", "title": "a.pdf", "cache_control": marked(),
+            "source": {"type": "file", "file_id": "file_2"}}])
+    );
+
+    let media = Part::Audio(Media::file("openai", "file-1"));
+    let body = sent(ModelRequest::new(
+        Messages::new().with(Message::human(media)),
+    ))
+    .await;
+    assert_eq!(body["messages"][0]["content"][0]["text"], "(nothing)");
+}
+
+#[tokio::test]
 async fn provider_blocks_and_raw_arguments_are_sent_unchanged() {
     let server = serve([events(ANSWER)]).await;
     send(&server, ModelRequest::new(history())).await;

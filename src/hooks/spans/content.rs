@@ -60,6 +60,7 @@ fn part(part: &Part) -> Option<Value> {
         // The bytes of media are not recorded.
         Part::Image(_) => Some(json!({"type": "image"})),
         Part::Document(_) => Some(json!({"type": "document"})),
+        Part::Audio(_) => Some(json!({"type": "audio"})),
         Part::Thinking(_) | Part::Opaque(_) => None,
     }
 }

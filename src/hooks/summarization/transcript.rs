@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::message::{Message, Part, TokenCounter, ToolCall, ToolResult};
+use crate::message::{Media, Message, Part, TokenCounter, ToolCall, ToolResult};
 use crate::util::text::{head, head_tail};
 
 /// The length to which the content of a file is cut, in characters: the rest can be read in the
@@ -61,20 +61,18 @@ fn write_message(out: &mut String, who: &str, message: &Message) {
             Part::ToolCall(call) => {
                 let _ = write!(out, "{who} called {}({})\n\n", call.name, arguments(call));
             }
-            Part::Image(media) | Part::Document(media) => {
-                let name = media.name.as_deref().unwrap_or("unnamed");
-                let kind = if matches!(part, Part::Image(_)) {
-                    "an image"
-                } else {
-                    "a document"
-                };
-
-                let _ = write!(out, "{who} sent {kind} ({name})\n\n");
-            }
+            Part::Image(media) => write_media(out, who, "an image", media),
+            Part::Document(media) => write_media(out, who, "a document", media),
+            Part::Audio(media) => write_media(out, who, "a recording", media),
             // Thinking and provider blocks are not part of the summary.
             Part::Thinking(_) | Part::Opaque(_) => {}
         }
     }
+}
+
+fn write_media(out: &mut String, who: &str, kind: &str, media: &Media) {
+    let name = media.name.as_deref().unwrap_or("unnamed");
+    let _ = write!(out, "{who} sent {kind} ({name})\n\n");
 }
 
 fn tool_result(out: &mut String, result: &ToolResult, max_result: usize) {

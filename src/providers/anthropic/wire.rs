@@ -177,7 +177,11 @@ fn answer_blocks(group: &[Arc<Message>], last: bool, blocks: &mut Blocks<'_>) ->
             Part::Thinking(block) | Part::Opaque(block) if block.is_for(PROVIDER) => {
                 blocks.raw(block.raw.get());
             }
-            Part::Thinking(_) | Part::Opaque(_) | Part::Image(_) | Part::Document(_) => {}
+            Part::Thinking(_)
+            | Part::Opaque(_)
+            | Part::Image(_)
+            | Part::Document(_)
+            | Part::Audio(_) => {}
         }
     }
 
@@ -271,13 +275,18 @@ impl<'a> Blocks<'a> {
                 Part::Image(media) => self.media("image", media)?,
                 Part::Document(media) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
-                Part::Opaque(_) | Part::Thinking(_) | Part::ToolCall(_) => {}
+                Part::Opaque(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::Audio(_) => {}
             }
         }
         Ok(())
     }
 
+    /// A block of media. A file that was uploaded to another provider is left out.
     fn media(&mut self, kind: &str, media: &Media) -> Result<()> {
+        if matches!(&media.source, MediaSource::File { provider, .. } if **provider != *PROVIDER) {
+            return Ok(());
+        }
+
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"#);
             write(out, kind)?;
@@ -334,6 +343,7 @@ fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
 
     match &media.source {
         MediaSource::Url(url) => field(r#"{"type":"url","url":"#, url)?,
+        MediaSource::File { id, .. } => field(r#"{"type":"file","file_id":"#, id)?,
         MediaSource::Base64(data) => match media.text() {
             Some(text) => field(r#"{"type":"text","media_type":"text/plain","data":"#, &text)?,
             None => {

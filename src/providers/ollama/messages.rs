@@ -110,6 +110,7 @@ fn unsendable(part: &Part) -> Option<String> {
     let (what, media) = match part {
         Part::Image(media) => ("image", media),
         Part::Document(media) => ("document", media),
+        Part::Audio(media) => ("audio", media),
         _ => return None,
     };
 
@@ -118,7 +119,9 @@ fn unsendable(part: &Part) -> Option<String> {
     }
 
     match (&media.source, &media.name) {
-        (MediaSource::Url(url), _) => Some(format!("[{what}: {url}]")),
+        (MediaSource::Url(place) | MediaSource::File { id: place, .. }, _) => {
+            Some(format!("[{what}: {place}]"))
+        }
         (MediaSource::Base64(_), _) if what == "image" => None,
         (MediaSource::Base64(_), Some(name)) => Some(format!("[{what}: {name}]")),
         (MediaSource::Base64(_), None) => Some(format!("[{what}]")),

@@ -200,17 +200,37 @@ fn user_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
 fn media_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
     for part in message.content().parts() {
         match part {
-            Part::Image(media) => out.push(Piece::Image(media)),
+            Part::Image(media) => {
+                out.push(unsendable("image", media).unwrap_or(Piece::Image(media)));
+            }
             Part::Document(media) => out.push(match quoted(media) {
                 Some(text) => Piece::Text(text.into()),
-                None => Piece::Document(media),
+                None => unsendable("document", media).unwrap_or(Piece::Document(media)),
             }),
+            Part::Audio(media) => out.push(named("audio", media)),
             Part::Opaque(block) if block.provider.as_deref() == Some(PROVIDER) => {
                 out.push(Piece::Own(&block.raw));
             }
             _ => {}
         }
     }
+}
+
+/// Stands for a file that was uploaded, which these messages have no place for.
+fn unsendable<'a>(what: &str, media: &Media) -> Option<Piece<'a>> {
+    matches!(media.source, MediaSource::File { .. }).then(|| named(what, media))
+}
+
+/// A word that tells the model of media.
+fn named<'a>(what: &str, media: &Media) -> Piece<'a> {
+    let text = match (&media.source, &media.name) {
+        (MediaSource::Url(place) | MediaSource::File { id: place, .. }, _) => {
+            format!("[{what}: {place}]")
+        }
+        (MediaSource::Base64(_), Some(name)) => format!("[{what}: {name}]"),
+        (MediaSource::Base64(_), None) => format!("[{what}]"),
+    };
+    Piece::Text(text.into())
 }
 
 /// One user message: a string while there is only text, which every server takes.
@@ -258,7 +278,9 @@ fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
         }
         Piece::Document(media) => match &media.source {
             // Files are taken as data only.
-            MediaSource::Url(url) => text_part(&format!("[document: {url}]"), out),
+            MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
+                text_part(&format!("[document: {place}]"), out)
+            }
             MediaSource::Base64(_) => {
                 out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"filename\":");
                 write_text(out, media.name.as_deref().unwrap_or("document"))?;
@@ -281,7 +303,7 @@ fn text_part(text: &str, out: &mut Vec<u8>) -> Result<()> {
 /// The URL itself, or a `data:` one.
 fn address<'a>(media: &'a Media, default_type: &str) -> Cow<'a, str> {
     match &media.source {
-        MediaSource::Url(url) => Cow::Borrowed(url),
+        MediaSource::Url(place) | MediaSource::File { id: place, .. } => Cow::Borrowed(place),
         MediaSource::Base64(data) => {
             let kind = match &*media.media_type {
                 "" => default_type,

@@ -121,6 +121,7 @@ pub(super) enum WirePart {
     Text(String),
     Image(WireMedia),
     Document(WireMedia),
+    Audio(WireMedia),
     Thinking(WireBlock),
     Call {
         id: Arc<str>,
@@ -139,6 +140,9 @@ pub(super) struct WireMedia {
     url: bool,
     source: Arc<str>,
     name: Option<Arc<str>>,
+    /// The provider of an uploaded file, whose id is `source`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<Arc<str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -248,6 +252,7 @@ impl From<&Part> for WirePart {
             Part::Text(text) => Self::Text(text.clone()),
             Part::Image(media) => Self::Image(media.into()),
             Part::Document(media) => Self::Document(media.into()),
+            Part::Audio(media) => Self::Audio(media.into()),
             Part::Thinking(block) => Self::Thinking(block.into()),
             Part::ToolCall(call) => Self::Call {
                 id: call.id.clone(),
@@ -267,6 +272,7 @@ impl WirePart {
             Self::Text(text) => Part::Text(text.clone()),
             Self::Image(media) => Part::Image(media.media()),
             Self::Document(media) => Part::Document(media.media()),
+            Self::Audio(media) => Part::Audio(media.media()),
             Self::Thinking(block) => Part::Thinking(block.block()?),
             Self::Call {
                 id,
@@ -288,15 +294,17 @@ impl WirePart {
 
 impl From<&Media> for WireMedia {
     fn from(media: &Media) -> Self {
-        let (url, source) = match &media.source {
-            MediaSource::Base64(data) => (false, data),
-            MediaSource::Url(url) => (true, url),
+        let (url, source, file) = match &media.source {
+            MediaSource::Base64(data) => (false, data, None),
+            MediaSource::Url(url) => (true, url, None),
+            MediaSource::File { provider, id } => (false, id, Some(provider.clone())),
         };
         Self {
             media_type: media.media_type.clone(),
             url,
             source: source.clone(),
             name: media.name.clone(),
+            file,
         }
     }
 }
@@ -306,10 +314,13 @@ impl WireMedia {
         let source = self.source.clone();
         Media {
             media_type: self.media_type.clone(),
-            source: if self.url {
-                MediaSource::Url(source)
-            } else {
-                MediaSource::Base64(source)
+            source: match &self.file {
+                Some(provider) => MediaSource::File {
+                    provider: provider.clone(),
+                    id: source,
+                },
+                None if self.url => MediaSource::Url(source),
+                None => MediaSource::Base64(source),
             },
             name: self.name.clone(),
         }

@@ -35,6 +35,13 @@ fn rich() -> Vec<Result<ModelEvent>> {
         Ok(ModelEvent::Part(Part::Document(
             Media::bytes("application/pdf", b"%PDF").with_name("a.pdf"),
         ))),
+        Ok(ModelEvent::Part(Part::Audio(Media::bytes(
+            "audio/wav",
+            b"x",
+        )))),
+        Ok(ModelEvent::Part(Part::Image(
+            Media::file("openai", "file-1").with_name("f"),
+        ))),
         Ok(ModelEvent::Restart),
         Ok(ModelEvent::Text("te".into())),
         Ok(ModelEvent::PartEnd),
