@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+use crate::message::{Annotations, Media, MediaSource, Part, ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::util::secret::{Exact, Pieces, redacted};
 
@@ -282,6 +282,7 @@ impl AnswerRedactor {
             Part::Image(media) => Part::Image(self.media(media)),
             Part::Document(media) => Part::Document(self.media(media)),
             Part::Audio(media) => Part::Audio(self.media(media)),
+            Part::Annotations(annotations) => Part::Annotations(self.annotations(annotations)?),
             Part::Thinking(block) if !self.is_in(&block) => Part::Thinking(block),
             Part::Thinking(block) => Part::Thinking(self.unsigned(block)?),
             Part::Opaque(block) if !self.is_in(&block) => Part::Opaque(block),
@@ -299,6 +300,32 @@ impl AnswerRedactor {
 
         media.name = media.name.map(|name| self.shared(name));
         media
+    }
+
+    /// # Errors
+    ///
+    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that the provider requires back.
+    fn annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
+        if annotations
+            .block
+            .as_ref()
+            .is_some_and(|block| self.is_in(block))
+        {
+            return Err(signed());
+        }
+
+        for citation in &mut annotations.citations {
+            let texts = [
+                &mut citation.url,
+                &mut citation.title,
+                &mut citation.cited_text,
+            ];
+            for text in texts {
+                *text = self.shared(text.clone());
+            }
+        }
+
+        Ok(annotations)
     }
 
     /// Reasoning without secrets, where it is nothing but text.

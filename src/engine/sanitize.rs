@@ -3,17 +3,25 @@
 //! A provider that receives one message it refuses refuses every later request of the session too,
 //! so only valid messages are added to the history.
 
-use crate::message::{Message, Messages, NO_OUTPUT, Part, ToolResult, is_text_too_deep};
+use crate::message::{
+    Message, Messages, NO_OUTPUT, Part, ProviderBlock, ToolResult, is_text_too_deep,
+};
 use crate::model::{ModelEvent, ModelResponse};
 
-/// Drops invalid parts: empty texts, calls without a tool name, and JSON that is nested too deep to
-/// be stored.
+/// Drops invalid parts: empty texts, citations that are not directly behind a text, calls without a
+/// tool name, and JSON that is nested too deep to be stored.
 pub(super) fn answer(response: &mut ModelResponse) {
-    response.content.parts_mut().retain_mut(limit_depth);
-    response.content.parts_mut().retain(|part| match part {
-        Part::Text(text) => !text.is_empty(),
-        Part::ToolCall(call) => !call.name.is_empty(),
-        _ => true,
+    let mut is_behind_text = false;
+    response.content.parts_mut().retain_mut(|part| {
+        let is_text = matches!(part, Part::Text(text) if !text.is_empty());
+        let has_text = std::mem::replace(&mut is_behind_text, is_text);
+        limit_depth(part)
+            && match part {
+                Part::Text(_) => is_text,
+                Part::ToolCall(call) => !call.name.is_empty(),
+                Part::Annotations(_) => has_text,
+                _ => true,
+            }
     });
 }
 
@@ -29,12 +37,17 @@ pub(super) fn event(event: ModelEvent) -> Option<ModelEvent> {
     }
 }
 
-/// Removes arguments and further fields of a call that are nested too deep; false for a block that
-/// is.
+/// Removes arguments and further fields of a call, and the fields of a text, that are nested too
+/// deep; false for a part of which nothing is left.
 fn limit_depth(part: &mut Part) -> bool {
     match part {
         Part::ToolCall(call) => call.limit_depth(),
         Part::Thinking(block) | Part::Opaque(block) => return !is_text_too_deep(block.raw.get()),
+        Part::Annotations(annotations) => {
+            let is_too_deep = |block: &mut ProviderBlock| is_text_too_deep(block.raw.get());
+            let removed_block = annotations.block.take_if(is_too_deep);
+            return removed_block.is_none() || !annotations.citations.is_empty();
+        }
         _ => {}
     }
     true
@@ -44,7 +57,7 @@ fn limit_depth(part: &mut Part) -> bool {
 pub(super) fn result(result: &mut ToolResult) {
     result.content.parts_mut().retain(|part| match part {
         Part::Text(text) => !text.is_empty(),
-        Part::ToolCall(_) | Part::Thinking(_) => false,
+        Part::ToolCall(_) | Part::Thinking(_) | Part::Annotations(_) => false,
         _ => true,
     });
     if result.content.is_blank() {
@@ -72,7 +85,40 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::ToolCall;
+    use crate::message::{Annotations, Citation, ToolCall};
+
+    fn annotations(url: &str) -> Part {
+        Part::Annotations(Annotations::new([Citation::new(url)]))
+    }
+
+    #[test]
+    fn annotations_without_a_text_are_dropped() {
+        let mut response = ModelResponse::default();
+        let call = Part::ToolCall(ToolCall::new("a", "f", json!({})));
+        response.content = [
+            annotations("first"),
+            Part::text("a"),
+            annotations("of a"),
+            annotations("second of a"),
+            Part::text("b"),
+            Part::text(""),
+            annotations("of an empty text"),
+            call.clone(),
+            annotations("of a call"),
+        ]
+        .into();
+        answer(&mut response);
+        let expected = [Part::text("a"), annotations("of a"), Part::text("b"), call];
+        assert_eq!(response.content.parts(), expected);
+    }
+
+    #[test]
+    fn annotations_in_a_result_are_dropped() {
+        let call = ToolCall::new("a", "f", json!({}));
+        let mut odd_result = ToolResult::ok(&call, [Part::text("x"), annotations("u")]);
+        result(&mut odd_result);
+        assert_eq!(odd_result.content, "x".into());
+    }
 
     #[test]
     fn result_without_allowed_content_is_filled() {

@@ -2,11 +2,11 @@
 
 use crate::message::{Message, Part};
 
-/// The message with `text` in place of all its text; its other parts stay.
+/// The message with `text` in place of all its text and their citations; its other parts stay.
 pub(super) fn with_text(message: &Message, text: String) -> Message {
     let mut message = message.clone();
     let parts = message.content_mut().parts_mut();
-    parts.retain(|part| !matches!(part, Part::Text(_)));
+    parts.retain(|part| !matches!(part, Part::Text(_) | Part::Annotations(_)));
     parts.insert(0, Part::Text(text));
     message
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::annotations::Citation;
 use super::part::{Part, ToolCall};
 use crate::util::text;
 
@@ -44,19 +45,30 @@ impl Content {
         self.0.iter().filter_map(Part::as_tool_call)
     }
 
-    /// Returns `true` if there is no content for a provider: no part but empty texts.
+    /// The citations of all texts, in order.
+    pub fn citations(&self) -> impl Iterator<Item = &Citation> {
+        self.0.iter().flat_map(|part| match part {
+            Part::Annotations(annotations) => annotations.citations.as_slice(),
+            _ => &[],
+        })
+    }
+
+    /// Returns `true` if there is no content for a provider: no part but empty texts, and citations.
     pub fn is_empty(&self) -> bool {
-        self.0
-            .iter()
-            .all(|part| matches!(part, Part::Text(text) if text.is_empty()))
+        self.0.iter().all(|part| match part {
+            Part::Text(text) => text.is_empty(),
+            Part::Annotations(_) => true,
+            _ => false,
+        })
     }
 
     /// Returns `true` if there is nothing that can be sent: white space is refused like an empty
-    /// text, and thinking alone is neither an answer nor kept by other providers.
+    /// text, thinking alone is neither an answer nor kept by other providers, and citations belong
+    /// to a text.
     pub(crate) fn is_blank(&self) -> bool {
         self.0.iter().all(|part| match part {
             Part::Text(text) => text.trim_start().is_empty(),
-            Part::Thinking(_) => true,
+            Part::Thinking(_) | Part::Annotations(_) => true,
             _ => false,
         })
     }

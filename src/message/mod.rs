@@ -37,6 +37,8 @@
 //! {"type": "audio", "file": {"provider": "gemini", "id": ".."}}
 //! {"type": "thinking", "provider": "anthropic", "block": {}}
 //! {"type": "opaque", "provider": "openai", "block": {}}
+//! {"type": "annotations", "citations": [{"url": "..", "title": "..", "cited_text": ".."}]}
+//! {"type": "annotations", "citations": [], "provider": "gemini", "block": {}}
 //! ```
 //!
 //! A `block` is kept byte for byte. Where its provider is not known it is the part itself, so
@@ -46,6 +48,7 @@
 //! [`Value`](serde_json::Value) (which keeps the meaning but not the spelling), not through
 //! `#[serde(flatten)]` or an untagged enum.
 
+mod annotations;
 #[cfg(feature = "http")]
 mod call_order;
 mod check;
@@ -73,6 +76,7 @@ mod vocabulary;
 mod wire;
 mod wire_part;
 
+pub use annotations::{Annotations, Citation};
 pub use check::ModelCheck;
 pub use content::Content;
 #[cfg(feature = "session-log")]
@@ -89,7 +93,7 @@ pub use repair::{Repair, Repairs};
 pub(crate) use result::NO_OUTPUT;
 pub use result::{ToolResult, ToolResultView};
 pub use role::Role;
-pub(crate) use size::{message_size, parts_size, result_size, text_part_len};
+pub(crate) use size::{CITATION_SIZE, message_size, parts_size, result_size, text_part_len};
 pub use todo::{Todo, TodoStatus};
 pub use tokens::{EstimateCounter, TokenCounter};
 pub use validate::{Problem, ValidationError};

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::annotations::Annotations;
 use super::depth::{MAX_JSON_DEPTH, dismantle_shared, is_text_too_deep, is_too_deep};
 
 /// One ordered piece of a message's content.
@@ -26,6 +27,9 @@ pub enum Part {
     Thinking(ProviderBlock),
     /// A call the model asks for. Only in assistant messages.
     ToolCall(ToolCall),
+    /// The citations of the text before it, and the fields its provider requires back with that
+    /// text.
+    Annotations(Annotations),
     /// A block of a kind this crate does not interpret, kept verbatim.
     Opaque(ProviderBlock),
 }

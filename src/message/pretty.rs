@@ -13,8 +13,8 @@ impl Messages {
     ///
     /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v`
     /// prints them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures,
-    /// documents and recordings are named in brackets; thinking is left out. The last line ends with
-    /// a newline.
+    /// documents and recordings are named in brackets; thinking and citations are left out. The last
+    /// line ends with a newline.
     ///
     /// ```
     /// use agentcore::{Messages, ToolCall};
@@ -71,7 +71,11 @@ fn block(f: &mut fmt::Formatter<'_>, message: &Message) -> fmt::Result {
             Part::Image(media) => writeln!(f, "  [image: {}]", title(media))?,
             Part::Document(media) => writeln!(f, "  [document: {}]", title(media))?,
             Part::Audio(media) => writeln!(f, "  [audio: {}]", title(media))?,
-            Part::Text(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => {}
+            Part::Text(_)
+            | Part::Thinking(_)
+            | Part::ToolCall(_)
+            | Part::Opaque(_)
+            | Part::Annotations(_) => {}
         }
     }
 

@@ -4,12 +4,16 @@ use std::mem::size_of;
 
 use crate::util::json_size::{JsonSize, escaped_len};
 
+use super::annotations::Annotations;
 use super::message::Message;
 use super::part::{Media, MediaSource, Part};
 use super::result::ToolResult;
 
 /// The overhead of an allocation that is shared or has a capacity, and of the field in JSON.
 const FIELD: usize = 32;
+
+/// The memory of a citation without its texts.
+pub(crate) const CITATION_SIZE: usize = 3 * FIELD;
 
 const MESSAGE: usize = size_of::<Message>() + 2 * FIELD;
 
@@ -41,7 +45,7 @@ pub(crate) fn parts_size(parts: &[Part]) -> usize {
 
 /// About the bytes that a part takes, as for [`message_size`].
 fn part_size(part: &Part) -> usize {
-    let call_size = match part {
+    let content_size = match part {
         Part::ToolCall(call) => {
             let raw = call.raw_args.as_deref().map_or(0, escaped_len);
             let names = escaped_len(&call.id) + escaped_len(&call.name) + 3 * FIELD;
@@ -49,9 +53,13 @@ fn part_size(part: &Part) -> usize {
             let extra = extra.map_or(0, |fields| fields.raw.get().len() + FIELD);
             raw + names + extra + JsonSize::of(&call.args).memory
         }
+        Part::Annotations(annotations) => {
+            let citations = annotations.citations.len().saturating_mul(CITATION_SIZE);
+            citations.saturating_add(text_part_len(part))
+        }
         _ => text_part_len(part),
     };
-    size_of::<Part>() + FIELD + call_size
+    size_of::<Part>() + FIELD + content_size
 }
 
 /// The bytes of a part's content in JSON. A call has none.
@@ -60,8 +68,19 @@ pub(crate) fn text_part_len(part: &Part) -> usize {
         Part::Text(text) => escaped_len(text),
         Part::Image(media) | Part::Document(media) | Part::Audio(media) => media_len(media),
         Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
+        Part::Annotations(annotations) => annotations_len(annotations),
         Part::ToolCall(_) => 0,
     }
+}
+
+fn annotations_len(annotations: &Annotations) -> usize {
+    let block = annotations.block.as_ref();
+    let citations = annotations.citations.iter().map(|citation| {
+        escaped_len(&citation.url)
+            + escaped_len(&citation.title)
+            + escaped_len(&citation.cited_text)
+    });
+    block.map_or(0, |block| block.raw.get().len()) + citations.sum::<usize>()
 }
 
 fn media_len(media: &Media) -> usize {

@@ -48,7 +48,8 @@ pub trait TokenCounter: Send + Sync {
 
     /// The tokens of one part. A picture counts 1,600. A document of text counts as its text; any
     /// other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an address or
-    /// uploaded, whose length is not known, 3,000. A recording counts as a document that is no text.
+    /// uploaded, whose length is not known, 3,000. A recording counts as a document that is no text,
+    /// and citations count nothing.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),
@@ -60,6 +61,7 @@ pub trait TokenCounter: Send + Sync {
                 None => PER_PAGE * pages(media),
             },
             Part::Audio(media) => PER_PAGE * pages(media),
+            Part::Annotations(_) => 0,
         }
     }
 

@@ -12,6 +12,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::annotations::{Annotations, Citation};
 use super::part::{Media, MediaSource, Part, ProviderBlock, ToolCall};
 
 /// The parser's text without where in the input it was.
@@ -69,6 +70,7 @@ impl Serialize for Part {
             Self::Document(_) => ("document", None),
             Self::Audio(_) => ("audio", None),
             Self::ToolCall(_) => ("tool_call", None),
+            Self::Annotations(_) => ("annotations", None),
         };
 
         if let Some(block) = block
@@ -84,6 +86,12 @@ impl Serialize for Part {
             Self::ToolCall(call) => call_entries(&mut map, call)?,
             Self::Image(media) | Self::Document(media) | Self::Audio(media) => {
                 media_entries(&mut map, media)?;
+            }
+            Self::Annotations(annotations) => {
+                map.serialize_entry("citations", &annotations.citations)?;
+                if let Some(block) = &annotations.block {
+                    block_entries(&mut map, block)?;
+                }
             }
             Self::Thinking(block) | Self::Opaque(block) => block_entries(&mut map, block)?,
         }
@@ -206,6 +214,13 @@ struct FileIn {
 }
 
 #[derive(serde::Deserialize)]
+struct AnnotationsIn {
+    citations: Vec<Citation>,
+    provider: Option<Arc<str>>,
+    block: Option<Box<RawValue>>,
+}
+
+#[derive(serde::Deserialize)]
 struct BlockIn {
     provider: Option<Arc<str>>,
     block: Box<RawValue>,
@@ -228,6 +243,7 @@ fn read_part(raw: Box<RawValue>) -> Result<Part, String> {
         "audio" => read_media(json).map(Part::Audio),
         "thinking" => read_wrapped(json).map(Part::Thinking),
         "opaque" => read_wrapped(json).map(Part::Opaque),
+        "annotations" => read_annotations(json).map(Part::Annotations),
         _ => None,
     };
 
@@ -258,6 +274,17 @@ fn read_media(json: &str) -> Option<Media> {
         media_type: media.media_type.unwrap_or_default(),
         source,
         name: media.name,
+    })
+}
+
+fn read_annotations(json: &str) -> Option<Annotations> {
+    let annotations: AnnotationsIn = serde_json::from_str(json).ok()?;
+    Some(Annotations {
+        block: annotations.block.map(|raw| ProviderBlock {
+            provider: annotations.provider,
+            raw: raw.into(),
+        }),
+        ..Annotations::new(annotations.citations)
     })
 }
 

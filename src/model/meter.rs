@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::message::{Part, ToolCall, dismantle_shared, is_too_deep, text_part_len};
+use crate::message::{CITATION_SIZE, Part, ToolCall, dismantle_shared, is_too_deep, text_part_len};
 use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
 
 use super::event::ModelEvent;
@@ -215,6 +215,15 @@ impl ResponseMeter {
                 self.used.add_json(block.raw.get())?;
                 block.raw.get().len()
             }
+            Part::Annotations(annotations) => {
+                if let Some(block) = &annotations.block {
+                    self.used.add_json(block.raw.get())?;
+                }
+
+                let count = annotations.citations.len();
+                self.used.add_overhead(count.saturating_mul(CITATION_SIZE));
+                text_part_len(part)
+            }
             Part::ToolCall(call) => {
                 check_call(&call.id, &call.name)?;
                 self.used.add_call()?;
@@ -232,7 +241,7 @@ mod tests {
 
     use super::*;
     use crate::error::ErrorKind;
-    use crate::message::ProviderBlock;
+    use crate::message::{Annotations, Citation, ProviderBlock};
 
     fn meter(bytes: usize) -> ResponseMeter {
         ResponseMeter::new(ResponseLimits::default().with_max_bytes(bytes))
@@ -299,6 +308,25 @@ mod tests {
         let fields = block(&json!(vec![0; 20]));
         let call = ToolCall::from_raw("1", "f", "{}").with_extra(fields);
         let error = ResponseMeter::new(values).count(&mut ModelEvent::Part(Part::ToolCall(call)));
+        assert!(error.unwrap_err().text().contains("max_values"));
+    }
+
+    #[test]
+    fn annotations_are_counted() {
+        let raw = block(&json!({"annotations": vec![0; 20]}));
+        let citation = Citation::new("u").with_title("\"").with_cited_text("xyz");
+        let annotations = Annotations::new(vec![citation; 10]).with_block(raw.clone());
+        let event = ModelEvent::Part(Part::Annotations(annotations));
+        let mut large_meter = meter(1_000);
+        large_meter.count(&mut event.clone()).unwrap();
+        let bytes = 10 * r#"u\"xyz"#.len() + raw.raw.get().len();
+        assert_eq!(large_meter.bytes(), bytes);
+        assert!(large_meter.memory() > bytes + 10 * size_of::<Citation>());
+
+        let error = meter(bytes - 1).count(&mut event.clone()).unwrap_err();
+        assert!(error.text().contains("max_bytes"), "{error}");
+        let values = ResponseLimits::default().with_max_values(10);
+        let error = ResponseMeter::new(values).count(&mut event.clone());
         assert!(error.unwrap_err().text().contains("max_values"));
     }
 

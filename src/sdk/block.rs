@@ -34,7 +34,7 @@ impl Block<'_> {
             Part::Thinking(block) | Part::Opaque(block) => block.is_for(PROVIDER),
             Part::Image(media) | Part::Document(media) => has_form(media),
             Part::ToolCall(_) => true,
-            Part::Audio(_) => false,
+            Part::Audio(_) | Part::Annotations(_) => false,
         }
     }
 }
@@ -68,6 +68,7 @@ impl Serialize for Block<'_> {
                 map.end()
             }
             Part::Thinking(block) | Part::Opaque(block) => one_line(&block.raw).serialize(to),
+            Part::Annotations(_) => to.serialize_none(),
         }
     }
 }

@@ -156,7 +156,7 @@ fn close(open: &mut Vec<(usize, &str)>, out: &mut Vec<String>) {
 fn says_something(part: &Part) -> bool {
     match part {
         Part::Text(text) => text.contains(|c: char| !c.is_whitespace()),
-        Part::Thinking(_) => false,
+        Part::Thinking(_) | Part::Annotations(_) => false,
         _ => true,
     }
 }

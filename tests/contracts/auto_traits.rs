@@ -7,7 +7,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use agentcore::backend::{Backend, Command, CommandOutput, DirEntry, MemoryBackend};
 use agentcore::hook::Phases;
-use agentcore::message::{Media, ProviderBlock, TokenCounter, ToolResultView, ValidationError};
+use agentcore::message::{
+    Annotations, Citation, Media, ProviderBlock, TokenCounter, ToolResultView, ValidationError,
+};
 use agentcore::model::{
     Catalog, Compactor, ModelProfile, ModelSettings, Prompter, ResponseFold, SystemPrompt,
 };
@@ -66,7 +68,7 @@ fn runs_and_streams_are_send_and_unpin() {
 
 #[test]
 fn messages_and_events_are_send_and_sync() {
-    each!(shared: Message, Messages, Part, Content, Media, ProviderBlock, ToolCall, ToolResult,
+    each!(shared: Message, Messages, Part, Content, Media, Annotations, Citation, ProviderBlock, ToolCall, ToolResult,
         ToolResultView, ToolOutput, ToolError, Todo, AgentState, StoredSession, Lease);
     each!(shared: ModelEvent, ModelResponse, ModelProfile, ModelSettings, SystemPrompt,
         StopReason, Usage, RunStats, RunOutput, ExitReason);

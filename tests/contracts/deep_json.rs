@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentcore::message::ProviderBlock;
+use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::ModelEvent;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::GateRequest;
@@ -253,6 +253,55 @@ async fn block_of_a_provider_beyond_the_limit_is_dropped_with_a_warning() {
         assert!(stored(build).await.is_empty());
         let (shown, output) = watch(build().build().unwrap().run("go")).await;
         assert_eq!(output.unwrap().text, "done");
+        assert_eq!(
+            warnings(&shown).len(),
+            usize::from(depth > LIMIT),
+            "{depth}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn annotations_and_extra_nested_too_deep_are_dropped() {
+    for depth in DEPTHS {
+        let block = || ProviderBlock::new("gemini", RawValue::from_string(text(depth)).unwrap());
+        let annotations = |annotations: Annotations| {
+            ModelEvent::Part(Part::Annotations(annotations.with_block(block())))
+        };
+
+        let build = || {
+            let step = vec![
+                ModelEvent::Text("cited".into()),
+                annotations(Annotations::new([Citation::new("u")])),
+                ModelEvent::Text("signed".into()),
+                annotations(Annotations::default()),
+                ModelEvent::ToolCall(ToolCall::new("c", "act", json!({})).with_extra(block())),
+            ];
+            AgentBuilder::new(ScriptedModel::new().step(step).say("done")).tool(tool())
+        };
+
+        let results = stored(build).await;
+        assert_eq!((results.len(), results[0].is_error), (1, false), "{depth}");
+        let (shown, output) = watch(build().build().unwrap().run("go")).await;
+        let history = output.unwrap().messages;
+        let answer = history.get(1).unwrap();
+        let call = answer.tool_calls().next().unwrap();
+        assert_eq!(call.extra.is_none(), depth > LIMIT, "{depth}");
+        let parts = answer.content().parts();
+        let kept: Vec<_> = parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Annotations(one) => Some((one.citations.len(), one.block.is_some())),
+                _ => None,
+            })
+            .collect();
+        let expected = if depth > LIMIT {
+            vec![(1, false)]
+        } else {
+            vec![(1, true), (0, true)]
+        };
+
+        assert_eq!(kept, expected, "{depth}");
         assert_eq!(
             warnings(&shown).len(),
             usize::from(depth > LIMIT),

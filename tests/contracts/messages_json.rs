@@ -1,6 +1,8 @@
 //! The JSON of messages, byte for byte.
 
-use agentcore::message::{Media, MediaSource, ProviderBlock, Role, ToolResultView};
+use agentcore::message::{
+    Annotations, Citation, Media, MediaSource, ProviderBlock, Role, ToolResultView,
+};
 use agentcore::{Content, ErrorKind, Message, Messages, Part, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -291,6 +293,71 @@ fn media_of_another_shape_stay_opaque() {
             "{json}"
         );
     }
+}
+
+#[test]
+fn annotations_round_trip_byte_for_byte() {
+    for part in [
+        r#"{"type":"annotations","citations":[]}"#,
+        r#"{"type":"annotations","citations":[{}]}"#,
+        r#"{"type":"annotations","citations":[{"url":"u","title":"t","cited_text":"c"},{"title":"t"}]}"#,
+        r#"{"type":"annotations","citations":[{"url":"u"}],"provider":"openai","block":{"b":1, "a":[ ]}}"#,
+        r#"{"type":"annotations","citations":[],"block":{}}"#,
+    ] {
+        let json =
+            format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"a"}},{part}]}}"#);
+        assert_eq!(rewrite(&json), json);
+        let message = read(&json);
+        assert!(
+            matches!(&message.content().parts()[1], Part::Annotations(_)),
+            "{json}"
+        );
+        let value: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            serde_json::from_value::<Message>(value).unwrap().text(),
+            "a"
+        );
+    }
+
+    let citation = |url: &str| Citation::new(url);
+    let message = Message::ai([
+        Part::text("a"),
+        Part::Annotations(Annotations::new([citation("1"), citation("2")])),
+        Part::text("b"),
+        Part::Annotations(Annotations::new([citation("3")])),
+    ]);
+    let urls: Vec<_> = message.content().citations().map(|one| &*one.url).collect();
+    assert_eq!(urls, ["1", "2", "3"]);
+    assert_eq!(message.text(), "ab");
+}
+
+#[test]
+fn annotations_of_another_shape_stay_opaque() {
+    for part in [
+        r#"{"type":"annotations"}"#,
+        r#"{"type":"annotations","citations":{"url":"u"}}"#,
+        r#"{"type":"annotations","citations":[{"url":7}]}"#,
+        r#"{"type":"annotations","citations":["u"],"block":{}}"#,
+    ] {
+        let json = format!(r#"{{"role":"assistant","content":[{part}]}}"#);
+        assert_eq!(rewrite(&json), json);
+        let message = read(&json);
+        assert!(
+            matches!(&message.content().parts()[0], Part::Opaque(_)),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn text_behind_annotations_is_a_part_of_its_own() {
+    let mut content = Content::from([
+        Part::text("a"),
+        Part::Annotations(Annotations::new([Citation::new("u")])),
+    ]);
+    content.push_text("b");
+    assert_eq!(content.parts().len(), 3);
+    assert_eq!(content.parts()[2], Part::text("b"));
 }
 
 /// One message of every kind as earlier versions wrote it.

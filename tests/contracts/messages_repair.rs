@@ -463,6 +463,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         4 => any_call().prop_map(Part::ToolCall),
         1 => Just(thinking("t")),
         1 => Just(Part::Image(agentcore::message::Media::url("u"))),
+        1 => Just(Part::Annotations(agentcore::message::Annotations::default())),
     ]
 }
 
@@ -490,7 +491,7 @@ fn has_content(history: &Messages) -> bool {
                 Part::ToolCall(call) => {
                     calls_count && !call.name.is_empty() && call.args.is_object()
                 }
-                Part::Thinking(_) => false,
+                Part::Thinking(_) | Part::Annotations(_) => false,
                 _ => true,
             })
     })

@@ -4,7 +4,8 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use agentcore::message::{
-    Media, ModelCheck, Problem, ProviderBlock, Role, ToolResult, ValidationError,
+    Annotations, Citation, Media, ModelCheck, Problem, ProviderBlock, Role, ToolResult,
+    ValidationError,
 };
 use agentcore::{Content, Error, ErrorKind, Message, Messages, Part, ToolCall};
 use serde_json::json;
@@ -30,6 +31,36 @@ fn chain() -> Messages {
 
 fn text(result: Result<(), ValidationError>) -> String {
     result.expect_err("an invalid history").to_string()
+}
+
+#[test]
+fn message_of_annotations_alone_is_empty() {
+    let annotations = || Part::Annotations(Annotations::new([Citation::new("u")]));
+    assert!(Content::from(annotations()).is_empty());
+    for content in [
+        Content::from(annotations()),
+        Content::from([Part::text(""), annotations()]),
+    ] {
+        let input = Messages::new().with(Message::human(content.clone()));
+        assert_eq!(
+            text(input.validate()),
+            "message[0]: user message has empty content"
+        );
+        assert_eq!(
+            text(input.validate_user_input()),
+            "message[0]: content must not be empty"
+        );
+        let history = Messages::from("Hi").with(Message::ai(content));
+        let problem = "message[1]: assistant message has no content and no tool calls";
+        assert_eq!(text(history.validate()), problem);
+        assert_eq!(text(history.validate_for_model()), problem);
+        let mut history = history;
+        history.repair();
+        assert_eq!(history, Messages::from("Hi"));
+    }
+
+    let cited = Messages::from("Hi").with(Message::ai([Part::text("Ho"), annotations()]));
+    cited.validate_for_model().unwrap();
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Token counts.
 
-use agentcore::message::{EstimateCounter, Media, TokenCounter};
+use agentcore::message::{Annotations, Citation, EstimateCounter, Media, TokenCounter};
 use agentcore::{Message, Messages, Part, ToolCall};
 use serde_json::json;
 
@@ -79,6 +79,10 @@ fn recordings_and_uploaded_files_are_counted() {
         3_000
     );
     assert_eq!(count(Part::Image(Media::file("openai", "file-1"))), 1_600);
+    assert_eq!(
+        count(Part::Annotations(Annotations::new([Citation::new("u")]))),
+        0
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Two implementations of what providers demand, one in the history and one in the strict model,
 //! hold each other to account; and what `repair` makes of any history passes both.
 
+use agentcore::message::{Annotations, Citation};
 use agentcore::testing::{FunctionModel, StrictModel};
 use agentcore::{Message, Messages, Model, ModelRequest, Part, ToolCall};
 use futures::executor::block_on;
@@ -12,10 +13,11 @@ fn message() -> impl Strategy<Value = Message> {
     let id = || prop_oneof![Just("a"), Just("b"), Just("c"), Just("")];
     let call = id().prop_map(|id| Part::ToolCall(ToolCall::new(id, "tool", json!({}))));
     let said = text().prop_map(Part::text);
+    let cited = Just(Part::Annotations(Annotations::new([Citation::new("u")])));
     prop_oneof![
         1 => text().prop_map(Message::system),
         3 => text().prop_map(Message::human),
-        4 => prop::collection::vec(prop_oneof![2 => said, 3 => call], 0..3).prop_map(Message::ai),
+        4 => prop::collection::vec(prop_oneof![4 => said, 6 => call, 1 => cited], 0..3).prop_map(Message::ai),
         4 => (id(), text()).prop_map(|(id, text)| Message::tool(id, "tool", text)),
     ]
 }
@@ -30,6 +32,22 @@ fn violations(messages: &Messages) -> Vec<String> {
     let outcome = block_on(model.call(ModelRequest::new(messages.clone())));
     assert_eq!(outcome.is_ok(), model.violations().is_empty());
     model.violations()
+}
+
+#[test]
+fn message_of_annotations_alone_is_empty() {
+    let annotations = Part::Annotations(Annotations::new([Citation::new("u")]));
+    let history = Messages::from("Hi").with(Message::ai(annotations.clone()));
+    let history = history.human("Go on");
+    history.validate_for_model().unwrap_err();
+    assert_eq!(
+        violations(&history),
+        ["message[1]: nothing but white space or thinking"]
+    );
+    let cited = Message::ai([Part::text("Ho"), annotations]);
+    let history = Messages::from("Hi").with(cited).human("Go on");
+    history.validate_for_model().unwrap();
+    assert_eq!(violations(&history), Vec::<String>::new());
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! Histories that would outgrow memory although each answer and each result is within its limit.
 
 use agentcore::hooks::SummarizationHook;
+use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{Compaction, ResponseLimits};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
@@ -258,6 +259,51 @@ async fn blocks_of_providers_count_as_bytes() {
     let error = agent.session("s").run("Go").await.unwrap_err();
     assert!(error.text().contains("max_history_bytes"), "{error}");
     stored(&agent, "s").await.validate_for_model().unwrap();
+}
+
+#[tokio::test]
+async fn extra_and_annotations_count_toward_the_history() {
+    let block = || {
+        let raw = serde_json::value::to_raw_value(&"x".repeat(1 << 20)).unwrap();
+        ProviderBlock::new("function", raw)
+    };
+
+    let cited_text = "x".repeat(1 << 20);
+    let annotations = [
+        Annotations::default().with_block(block()),
+        Annotations::new([Citation::new("u").with_cited_text(cited_text)]),
+        Annotations::new(vec![Citation::default(); 20_000]),
+    ];
+    let calls = vec![ToolCall::new("c", "act", json!({})).with_extra(block())];
+    let parts = annotations.map(|one| vec![Part::text("I act."), Part::Annotations(one)]);
+    let parts = parts
+        .into_iter()
+        .chain([calls.into_iter().map(Part::from).collect()]);
+    for parts in parts {
+        for (max_bytes, is_allowed) in [(1 << 20, false), (3 << 20, true)] {
+            let log = Log::default();
+            let events = parts.iter().cloned().map(ModelEvent::Part);
+            let end = ModelEvent::stop(StopReason::EndTurn);
+            let has_call = matches!(parts.as_slice(), [Part::ToolCall(_)]);
+            let model = ScriptedModel::new().events(events.chain([end]).map(Ok).collect());
+            let model = if has_call && is_allowed {
+                model.say("Done.")
+            } else {
+                model
+            };
+
+            let agent = agent(model)
+                .tool(logged("act", &log))
+                .max_history_bytes(max_bytes);
+            match agent.build().unwrap().run("Go").await {
+                Ok(_) => assert!(is_allowed),
+                Err(error) => {
+                    assert!(!is_allowed, "{error}");
+                    assert!(error.text().contains("max_history_bytes"), "{error}");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]

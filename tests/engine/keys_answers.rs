@@ -1,6 +1,6 @@
 //! A model that repeats a key of this process: answers hold none, wherever the pieces are cut.
 
-use agentcore::message::{Media, ProviderBlock};
+use agentcore::message::{Annotations, Citation, Media, ProviderBlock};
 use agentcore::model::{ModelEvent, ResponseHead, StopReason};
 use agentcore::sdk::SdkMessage;
 use agentcore::testing::{ScriptedModel, Step};
@@ -345,6 +345,34 @@ async fn secret_in_fields_of_a_call_ends_the_answer() {
     assert_eq!(seen.text, "ok");
     assert!(seen.all.contains("c2ln"), "{}", seen.all);
     assert_no_leak(&seen.all, key, "arguments next to fields");
+}
+
+#[tokio::test]
+async fn secret_in_a_citation_is_redacted() {
+    let key = "k-cite-0123456789";
+    let _known = Secret::new(key);
+    let citations = [
+        Citation::new(format!("https://example.com/{key}")),
+        Citation::new("u").with_title(key),
+        Citation::new("u").with_cited_text(format!("it is {key}.")),
+    ];
+    let fields = block("openai", &json!({"phase": "final_answer"}));
+    let annotations = Annotations::new(citations).with_block(fields);
+    let part = ModelEvent::Part(Part::Annotations(annotations));
+    let seen = run_events(vec![text("It is "), text(key), part, text("ok")]).await;
+    assert_eq!(seen.text, "It is [redacted]ok");
+    assert!(seen.all.contains("it is [redacted]."), "{}", seen.all);
+    assert!(seen.all.contains("final_answer"), "{}", seen.all);
+    assert_no_leak(&seen.all, key, "citations");
+}
+
+#[tokio::test]
+async fn secret_in_annotations_block_ends_the_answer() {
+    let key = "k-noted-0123\"456789/";
+    let _known = Secret::new(key);
+    let annotations = Annotations::default().with_block(block("gemini", &json!({"a": [key]})));
+    let part = ModelEvent::Part(Part::Annotations(annotations));
+    assert_not_kept(vec![text("ok"), part], key).await;
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ fn part(part: &Part) -> Option<Value> {
         Part::Image(_) => Some(json!({"type": "image"})),
         Part::Document(_) => Some(json!({"type": "document"})),
         Part::Audio(_) => Some(json!({"type": "audio"})),
-        Part::Thinking(_) | Part::Opaque(_) => None,
+        Part::Thinking(_) | Part::Opaque(_) | Part::Annotations(_) => None,
     }
 }
 

@@ -64,8 +64,8 @@ fn write_message(out: &mut String, who: &str, message: &Message) {
             Part::Image(media) => write_media(out, who, "an image", media),
             Part::Document(media) => write_media(out, who, "a document", media),
             Part::Audio(media) => write_media(out, who, "a recording", media),
-            // Thinking and provider blocks are not part of the summary.
-            Part::Thinking(_) | Part::Opaque(_) => {}
+            // Thinking, provider blocks and citations are not part of the summary.
+            Part::Thinking(_) | Part::Opaque(_) | Part::Annotations(_) => {}
         }
     }
 }

@@ -181,7 +181,8 @@ fn answer_blocks(group: &[Arc<Message>], last: bool, blocks: &mut Blocks<'_>) ->
             | Part::Opaque(_)
             | Part::Image(_)
             | Part::Document(_)
-            | Part::Audio(_) => {}
+            | Part::Audio(_)
+            | Part::Annotations(_) => {}
         }
     }
 
@@ -275,7 +276,11 @@ impl<'a> Blocks<'a> {
                 Part::Image(media) => self.media("image", media)?,
                 Part::Document(media) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
-                Part::Opaque(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::Audio(_) => {}
+                Part::Opaque(_)
+                | Part::Thinking(_)
+                | Part::ToolCall(_)
+                | Part::Audio(_)
+                | Part::Annotations(_) => {}
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Media, MediaSource, Part, ProviderBlock, ToolCall};
+use crate::message::{Annotations, Citation, Media, MediaSource, Part, ProviderBlock, ToolCall};
 use crate::model::{ModelCard, ModelEvent, ModelProfile, Prices, ResponseHead, StopReason};
 use crate::usage::Usage;
 
@@ -132,6 +132,10 @@ pub(super) enum WirePart {
         extra: Option<WireBlock>,
     },
     Opaque(WireBlock),
+    Annotations {
+        citations: Vec<Citation>,
+        block: Option<WireBlock>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -262,6 +266,10 @@ impl From<&Part> for WirePart {
                 extra: call.extra.as_deref().map(WireBlock::from),
             },
             Part::Opaque(block) => Self::Opaque(block.into()),
+            Part::Annotations(annotations) => Self::Annotations {
+                citations: annotations.citations.clone(),
+                block: annotations.block.as_ref().map(WireBlock::from),
+            },
         }
     }
 }
@@ -288,6 +296,10 @@ impl WirePart {
                 Part::ToolCall(call)
             }
             Self::Opaque(block) => Part::Opaque(block.block()?),
+            Self::Annotations { citations, block } => Part::Annotations(Annotations {
+                block: block.as_ref().map(WireBlock::block).transpose()?,
+                ..Annotations::new(citations.iter().cloned())
+            }),
         })
     }
 }

@@ -44,6 +44,12 @@ fn rich() -> Vec<Result<ModelEvent>> {
         ))),
         Ok(ModelEvent::Restart),
         Ok(ModelEvent::Text("te".into())),
+        Ok(ModelEvent::Part(Part::Annotations(
+            Annotations::new([Citation::new("u").with_title("t"), Citation::default()])
+                .with_block(block("openai", "{\"a\" :1.0}")),
+        ))),
+        Ok(ModelEvent::Text("xt".into())),
+        Ok(ModelEvent::Part(Part::Annotations(Annotations::default()))),
         Ok(ModelEvent::PartEnd),
         Ok(ModelEvent::ToolCallStart {
             index: 3,

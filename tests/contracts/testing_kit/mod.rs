@@ -9,7 +9,7 @@ mod suite;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcore::message::{Media, ProviderBlock};
+use agentcore::message::{Annotations, Citation, Media, ProviderBlock};
 use agentcore::model::{
     ModelEvent, ModelProfile, ModelSettings, ModelStream, Prices, ResponseHead, Stability,
     StopReason, SystemPrompt, ToolDefinition,
