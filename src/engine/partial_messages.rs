@@ -3,8 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::message::{AssistantMessage, Message, Part, ToolCall};
 use crate::model::{ModelEvent, ResponseHead};
+use crate::sdk::block::PROVIDER;
+use crate::sdk::citations::citation_values;
 use crate::sdk::{ApiMessage, ApiStreamEvent, BlockDelta, BlockStart};
 use crate::usage::Usage;
 
@@ -101,11 +105,12 @@ impl Partials {
         self.close(out);
     }
 
-    /// A complete part: emitted thinking closes its block; anything else is a block of its own.
+    /// A complete part: emitted thinking closes its block, and citations close that of their text;
+    /// any other block of this format is a block of its own. Those of other providers have no form.
     fn part(&mut self, part: &Part, out: &mut dyn FnMut(ApiStreamEvent)) {
         match part {
             Part::Thinking(_) if self.open == Open::Thinking => self.close(out),
-            Part::Thinking(block) | Part::Opaque(block) => {
+            Part::Thinking(block) | Part::Opaque(block) if block.is_for(PROVIDER) => {
                 if let Ok(value) = serde_json::from_str(block.raw.get()) {
                     self.close(out);
                     out(ApiStreamEvent::ContentBlockStart {
@@ -119,6 +124,14 @@ impl Partials {
 
                     self.next_index += 1;
                 }
+            }
+            Part::Annotations(annotations) if self.open == Open::Text => {
+                for citation in citation_values(annotations) {
+                    let delta = json!({"type": "citations_delta", "citation": citation});
+                    self.delta(BlockDelta::Other(delta), out);
+                }
+
+                self.close(out);
             }
             _ => self.close(out),
         }

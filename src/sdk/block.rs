@@ -7,29 +7,47 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
+use super::citations::{annotations, citation_values};
 use super::fields::read;
-use crate::message::{Content, Media, MediaSource, Part, ProviderBlock, ToolCall, ToolResult};
+use crate::message::{
+    Annotations, Content, Media, MediaSource, Part, ProviderBlock, ToolCall, ToolResult,
+};
 
 /// The provider of this format: blocks of other providers are not written.
 pub(crate) const PROVIDER: &str = "anthropic";
 
-/// One part as a content block. Only for parts that have such a form; see [`Blocks`].
-pub(crate) struct Block<'a>(pub(crate) &'a Part);
+/// One part as a content block, a text with its citations.
+pub(super) struct Block<'a> {
+    part: &'a Part,
+    annotations: Option<&'a Annotations>,
+}
 
-/// The parts as an array of content blocks, without those that have no such form: blocks of
-/// other providers, and empty texts, which the API refuses.
+/// The parts as content blocks, without those that have no such form: blocks of other providers and
+/// files that were uploaded to them, recordings, and empty texts, which the API refuses.
+pub(super) fn blocks(parts: &[Part]) -> impl Iterator<Item = Block<'_>> {
+    let blocks = parts.iter().enumerate().map(|(index, part)| Block {
+        part,
+        annotations: match (part, parts.get(index + 1)) {
+            (Part::Text(_), Some(Part::Annotations(annotations))) => Some(annotations),
+            _ => None,
+        },
+    });
+    blocks.filter(Block::has_form)
+}
+
+/// The parts as an array of [`blocks`].
 pub(crate) struct Blocks<'a>(pub(crate) &'a [Part]);
 
 /// The result of a call as a `tool_result` block.
 pub(crate) struct ToolResultBlock<'a>(pub(crate) &'a ToolResult);
 
 impl Block<'_> {
-    /// Returns `true` if the part has a form here.
-    pub(crate) fn is_some(&self) -> bool {
-        match self.0 {
+    /// Returns `true` if the part has a form here. Annotations are in the block of their text.
+    fn has_form(&self) -> bool {
+        match self.part {
             Part::Text(text) => !text.is_empty(),
             Part::Thinking(block) | Part::Opaque(block) => block.is_for(PROVIDER),
             Part::Image(media) | Part::Document(media) => has_form(media),
@@ -49,11 +67,16 @@ fn has_form(media: &Media) -> bool {
 
 impl Serialize for Block<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        match self.part {
             Part::Text(text) => {
-                let mut map = to.serialize_map(Some(2))?;
+                let citations = self.annotations.map(citation_values).unwrap_or_default();
+                let mut map = to.serialize_map(None)?;
                 map.serialize_entry("type", "text")?;
                 map.serialize_entry("text", text)?;
+                if !citations.is_empty() {
+                    map.serialize_entry("citations", &citations)?;
+                }
+
                 map.end()
             }
             Part::Image(media) => serialize_media(to, "image", media),
@@ -75,11 +98,7 @@ impl Serialize for Block<'_> {
 
 impl Serialize for Blocks<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut seq = to.serialize_seq(None)?;
-        for block in self.0.iter().map(Block).filter(Block::is_some) {
-            seq.serialize_element(&block)?;
-        }
-        seq.end()
+        to.collect_seq(blocks(self.0))
     }
 }
 
@@ -189,6 +208,7 @@ struct Wire {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
+    citations: Option<Box<RawValue>>,
     id: Option<Arc<str>>,
     name: Option<Arc<str>>,
     input: Option<Box<RawValue>>,
@@ -202,6 +222,7 @@ struct Wire {
 /// A parsed content block of a message.
 pub(super) enum Parsed {
     Part(Part),
+    Cited(String, Annotations),
     Result(Box<ToolResult>),
 }
 
@@ -212,7 +233,10 @@ pub(super) fn parse(raw: &RawValue) -> serde_json::Result<Parsed> {
     };
 
     let part = match (&*wire.kind, wire.text, wire.source.as_ref().and_then(media)) {
-        ("text", Some(text), _) => Part::Text(text),
+        ("text", Some(text), _) => match wire.citations.as_deref().and_then(annotations) {
+            Some(annotations) => return Ok(Parsed::Cited(text, annotations)),
+            None => Part::Text(text),
+        },
         ("image", _, Some(media)) => Part::Image(media),
         ("document", _, Some(media)) => Part::Document(Media {
             name: wire.title,
@@ -246,13 +270,19 @@ pub(super) fn content(raw: &RawValue) -> serde_json::Result<Content> {
     }
 
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get())?;
-    blocks
-        .into_iter()
-        .map(|raw| match parse(raw)? {
-            Parsed::Part(part) => Ok(part),
-            Parsed::Result(_) => Ok(opaque(raw)),
-        })
-        .collect()
+    let mut content = Content::new();
+    for raw in blocks {
+        match parse(raw)? {
+            Parsed::Part(part) => content.push(part),
+            Parsed::Cited(text, annotations) => {
+                content.push(text);
+                content.push(Part::Annotations(annotations));
+            }
+            Parsed::Result(_) => content.push(opaque(raw)),
+        }
+    }
+
+    Ok(content)
 }
 
 fn opaque(raw: &RawValue) -> Part {

@@ -34,6 +34,7 @@
 
 mod assistant;
 pub(crate) mod block;
+pub(crate) mod citations;
 mod codec;
 mod envelope;
 mod fields;

@@ -6,10 +6,10 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::block::{self, Block, Parsed, TextOrBlocks, ToolResultBlock};
+use super::block::{self, Parsed, TextOrBlocks, ToolResultBlock};
 use super::envelope::Envelope;
 use super::fields::{Fields, read};
-use crate::message::{Content, Message};
+use crate::message::{Content, Message, Part};
 
 /// A message to the model: input, or the results of a turn's tool calls. Type `user`.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,8 +110,7 @@ impl Serialize for All<'_> {
                 continue;
             }
 
-            let parts = message.content().parts().iter();
-            for block in parts.map(Block).filter(Block::is_some) {
+            for block in block::blocks(message.content().parts()) {
                 seq.serialize_element(&block)?;
             }
         }
@@ -133,6 +132,13 @@ fn messages(raw: &RawValue) -> serde_json::Result<Vec<Arc<Message>>> {
             (Parsed::Result(result), _) => messages.push(Message::Tool(*result)),
             (Parsed::Part(part), Some(Message::User(user))) => user.content.push(part),
             (Parsed::Part(part), _) => messages.push(Message::human(Content::from(part))),
+            (Parsed::Cited(text, annotations), last) => {
+                let parts = [Part::Text(text), Part::Annotations(annotations)];
+                match last {
+                    Some(Message::User(user)) => user.content.parts_mut().extend(parts),
+                    _ => messages.push(Message::human(parts)),
+                }
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentcore::message::{Media, ProviderBlock};
+use agentcore::message::{Annotations, Citation, Media, ProviderBlock};
 use agentcore::sdk::{
     ApiMessage, ApiStreamEvent, AssistantErrorKind, AssistantEvent, BlockStart, Envelope,
     PartialEvent, UserEvent,
@@ -237,6 +237,114 @@ fn blocks_of_other_providers_and_empty_texts_are_not_serialized() {
     let text = serde_json::to_string(&SdkMessage::from(event)).expect("it writes");
     let content = r#""content":[{"type":"thinking", "x":1},{"type":"text","text":"Hi"}]"#;
     assert!(text.contains(content), "{text}");
+}
+
+#[test]
+fn text_with_citations_is_one_block_and_reads_back() {
+    let citations = json!([
+        {"type": "web_search_result_location", "url": "https://example.com", "title": "Tides",
+            "cited_text": "noon", "encrypted_index": "Eo8B=="},
+        {"type": "char_location", "document_index": 0, "document_title": "a.txt",
+            "cited_text": "one", "start_char_index": 0, "end_char_index": 3},
+        {"type": "search_result_location", "source": "notes", "title": null, "cited_text": "x"},
+        "of tomorrow",
+    ]);
+    let cited = json!({"type": "text", "text": "It is noon.", "citations": citations});
+    let plain = json!({"type": "text", "text": " So."});
+    let SdkMessage::Assistant(event) = round_trip(&assistant(json!([cited, plain]))) else {
+        panic!("not an answer")
+    };
+
+    let content = event.message.message.content();
+    let [
+        Part::Text(text),
+        Part::Annotations(annotations),
+        Part::Text(_),
+    ] = content.parts()
+    else {
+        panic!("{content:?}")
+    };
+
+    assert_eq!(text, "It is noon.");
+    assert_eq!(
+        annotations.citations,
+        [
+            Citation::new("https://example.com")
+                .with_title("Tides")
+                .with_cited_text("noon"),
+            Citation::new("").with_title("a.txt").with_cited_text("one"),
+            Citation::new("").with_title("notes").with_cited_text("x"),
+        ]
+    );
+    assert!(
+        annotations
+            .block
+            .as_ref()
+            .is_some_and(|block| block.is_for("anthropic"))
+    );
+
+    let SdkMessage::User(event) = round_trip(&user(json!([
+        {"type": "tool_result", "tool_use_id": "t1", "content": [cited]},
+        cited,
+        plain,
+    ]))) else {
+        panic!("not a user's message")
+    };
+
+    assert_eq!(event.messages.len(), 2);
+    assert_eq!(event.messages[1].content().parts().len(), 3);
+}
+
+#[test]
+fn text_with_citations_of_another_shape_is_read_as_text() {
+    for citations in [json!(null), json!([]), json!("x"), json!({"enabled": true})] {
+        let block = json!({"type": "text", "text": "Hi", "citations": citations});
+        let message = serde_json::from_value(assistant(json!([block])));
+        let message: SdkMessage = message.expect("it reads");
+        assert_eq!(message.text().as_deref(), Some("Hi"), "{citations}");
+    }
+
+    // Documents have a field of that name, too.
+    let document = json!({"type": "document", "source": {"type": "url", "url": "u"},
+        "citations": {"enabled": true}});
+    let message = serde_json::from_value(user(json!([document])));
+    let SdkMessage::User(event) = message.expect("it reads") else {
+        panic!("not a user's message")
+    };
+
+    assert!(matches!(
+        event.messages[0].content().parts(),
+        [Part::Document(_)]
+    ));
+}
+
+#[test]
+fn citations_of_other_providers_are_serialized_as_search_results() {
+    let raw = RawValue::from_string(r#"{"annotations":[1]}"#.to_owned()).expect("JSON");
+    let source = Citation::new("https://example.com").with_title("Tides");
+    let annotations = Annotations::new([source]).with_block(ProviderBlock::new("openai", raw));
+    let content = Content::from([
+        Part::Annotations(annotations.clone()),
+        Part::text("a"),
+        Part::Annotations(annotations),
+        Part::Annotations(Annotations::default()),
+        Part::text("b"),
+        Part::Annotations(Annotations::default()),
+    ]);
+    let event = AssistantEvent::new(
+        Envelope::new("s", 0),
+        ApiMessage::new("i", "m", Message::ai(content)),
+    );
+    let json = serde_json::to_value(SdkMessage::from(event)).expect("it writes");
+    assert_eq!(
+        json["message"]["content"],
+        json!([
+            {"type": "text", "text": "a", "citations": [
+                {"type": "web_search_result_location", "url": "https://example.com",
+                    "title": "Tides", "cited_text": "", "encrypted_index": ""}]},
+            {"type": "text", "text": "b"},
+        ])
+    );
 }
 
 #[test]

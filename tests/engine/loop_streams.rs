@@ -1,11 +1,12 @@
 //! An answer while it is written, as stream events.
 
+use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::{
-    Error, Messages, ModelEvent, Result, SdkMessage, StopReason, ToolCall, Usage, async_trait,
+    Error, Messages, ModelEvent, Part, Result, SdkMessage, StopReason, ToolCall, Usage, async_trait,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kit::{agent, echo, kinds, stuck, texts, warnings, watch};
 
@@ -120,6 +121,112 @@ async fn interleaved_streamed_calls_are_emitted_once_each() {
         .collect();
     assert_eq!(ids, ["0", "1"]);
     assert_eq!(warnings(&messages), [""; 0]);
+}
+
+/// The stream events of a run whose model answers with these events.
+async fn stream_events(events: Vec<ModelEvent>) -> Vec<Value> {
+    let model = ScriptedModel::new().step(events);
+    let agent = agent(model).include_partial_messages(true).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    let partials = messages
+        .iter()
+        .filter(|message| matches!(message, SdkMessage::Partial(_)));
+    partials
+        .map(|message| serde_json::to_value(message).unwrap()["event"].clone())
+        .collect()
+}
+
+fn block(provider: &str, raw: &Value) -> ProviderBlock {
+    ProviderBlock::new(provider, serde_json::value::to_raw_value(raw).unwrap())
+}
+
+#[tokio::test]
+async fn blocks_of_other_providers_are_not_in_partial_messages() {
+    let thinking = json!({"type": "reasoning", "encrypted_content": "gAAA"});
+    let opaque = json!({"type": "server_tool_use", "id": "x"});
+    let events = stream_events(vec![
+        ModelEvent::Part(Part::Thinking(block("openai", &thinking))),
+        ModelEvent::Text("a".into()),
+        ModelEvent::Part(Part::Opaque(block(
+            "gemini",
+            &json!({"executableCode": {}}),
+        ))),
+        ModelEvent::Text("b".into()),
+        ModelEvent::Part(Part::Opaque(block("anthropic", &opaque))),
+        ModelEvent::Thinking("hm".into()),
+        ModelEvent::Part(Part::Thinking(block("openai", &thinking))),
+    ])
+    .await;
+    let blocks: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"] == "content_block_start")
+        .map(|event| {
+            (
+                event["index"].as_u64(),
+                event["content_block"]["type"].as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        blocks,
+        [
+            (Some(0), Some("text")),
+            (Some(1), Some("text")),
+            (Some(2), Some("server_tool_use")),
+            (Some(3), Some("thinking")),
+        ]
+    );
+    let stops = events
+        .iter()
+        .filter(|event| event["type"] == "content_block_stop");
+    assert_eq!(stops.count(), 4);
+}
+
+#[tokio::test]
+async fn citations_arrive_as_citations_delta() {
+    let own = json!({"type": "char_location", "cited_text": "one", "document_index": 0});
+    let own_block = block("anthropic", &json!({"citations": [own]}));
+    let annotations = |annotations: Annotations| ModelEvent::Part(Part::Annotations(annotations));
+    let source = Citation::new("u").with_title("t").with_cited_text("c");
+    let events = stream_events(vec![
+        annotations(Annotations::new([source.clone()])),
+        ModelEvent::Text("a".into()),
+        annotations(Annotations::new([Citation::new("")]).with_block(own_block)),
+        annotations(Annotations::new([source.clone()])),
+        ModelEvent::Text("b".into()),
+        annotations(Annotations::new([source.clone(), source])),
+    ])
+    .await;
+    let shape: Vec<_> = events
+        .iter()
+        .filter(|event| event["index"].is_u64())
+        .map(|event| {
+            let kind = event["delta"]["type"].as_str().or(event["type"].as_str());
+            (event["index"].as_u64().unwrap(), kind.unwrap())
+        })
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            (0, "content_block_start"),
+            (0, "text_delta"),
+            (0, "citations_delta"),
+            (0, "content_block_stop"),
+            (1, "content_block_start"),
+            (1, "text_delta"),
+            (1, "citations_delta"),
+            (1, "citations_delta"),
+            (1, "content_block_stop"),
+        ]
+    );
+    let citations: Vec<_> = events
+        .iter()
+        .filter_map(|event| event["delta"].get("citation"))
+        .collect();
+    let found = json!({"type": "web_search_result_location", "url": "u", "title": "t",
+        "cited_text": "c", "encrypted_index": ""});
+    assert_eq!(citations, [&own, &found, &found]);
 }
 
 /// Compacts once the provider has counted a million tokens.
