@@ -51,6 +51,8 @@ mod real_servers;
 #[cfg(feature = "http")]
 mod recordings;
 #[cfg(feature = "http")]
+mod request_bytes;
+#[cfg(feature = "http")]
 mod response_limits_providers;
 #[cfg(feature = "http")]
 mod runtimes;

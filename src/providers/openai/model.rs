@@ -345,6 +345,25 @@ mod tests {
     }
 
     #[test]
+    fn request_to_openai_has_the_recorded_bytes() {
+        let mut request = ModelRequest::new("Hi").with_system("You help.");
+        request.messages.push(Message::ai("Hello."));
+        request.messages.push(Message::human("And you?"));
+        request.settings.top_k = Some(5);
+        let model = OpenAi::new("m", "key").max_output_tokens(100);
+        let (body, _) = model.encode(&request).unwrap();
+        let expected = concat!(
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#,
+            r#""max_completion_tokens":100,"messages":["#,
+            r#"{"role":"system","content":"You help."},"#,
+            r#"{"role":"user","content":"Hi"},"#,
+            r#"{"role":"assistant","content":"Hello."},"#,
+            r#"{"role":"user","content":"And you?"}]}"#,
+        );
+        assert_eq!(String::from_utf8_lossy(&body), expected);
+    }
+
+    #[test]
     fn non_object_schema_is_sent_to_openai_as_an_instruction() {
         let mut request = ModelRequest::new("hi");
         request.response_format = Some(ResponseFormat::JsonSchema {

@@ -1,0 +1,147 @@
+//! The bytes of request bodies, against files in `tests/data/requests/`: one line for each request
+//! of a conversation that grows.
+//!
+//! `UPDATE_REQUEST_BYTES=1` writes them.
+
+use std::fs;
+use std::path::Path;
+
+use agentcore::message::{Media, ProviderBlock};
+use agentcore::model::{ResponseFormat, Stability, SystemPrompt, ToolDefinition};
+use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::testing::{FaultServer, Reply};
+use agentcore::{Content, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolResult};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::kit::serving::text;
+
+fn thought(provider: &str, raw: &str) -> Part {
+    let raw = RawValue::from_string(raw.to_owned()).unwrap();
+    Part::Thinking(ProviderBlock::new(provider, raw))
+}
+
+/// The first request: instructions, tools and a question with media.
+fn question() -> ModelRequest {
+    let mut system = SystemPrompt::from("You help.");
+    system.set("clock", "It is noon.", Stability::Volatile);
+    let tool = |name: &str| {
+        let parameters = json!({
+            "type": "object",
+            "properties": {"city": {"type": "string", "description": "A city."}},
+            "required": ["city"],
+        });
+        ToolDefinition::new(name, format!("The {name} of a city."), parameters)
+    };
+
+    let question = Message::human(vec![
+        Part::text("Describe these.\n\"Quoted\" \u{1F600}"),
+        Part::Image(Media::base64("image/png", "aGk=")),
+        Part::Document(Media::base64("application/pdf", "JVBERg==").with_name("plan.pdf")),
+        Part::Document(Media::bytes("text/plain", b"notes").with_name("n.txt")),
+    ]);
+    let mut request = ModelRequest::new(Messages::new().with(question))
+        .with_system(system)
+        .with_tools([tool("weather"), tool("time")])
+        .with_max_output_tokens(4_000);
+    request.temperature = Some(0.5);
+    request.stop = ["END".to_owned()].into();
+    request.settings.top_p = Some(0.9);
+    request.settings.seed = Some(7);
+    request.response_format = Some(ResponseFormat::JsonSchema {
+        name: "places".into(),
+        schema: json!({
+            "type": "object",
+            "properties": {"places": {"type": "array", "items": {"type": "string"}}},
+            "required": ["places"],
+            "additionalProperties": false,
+        })
+        .into(),
+    });
+    request
+}
+
+/// The answer of the model to the first request, and the results of its calls.
+fn calls_and_results() -> Vec<Message> {
+    let calls = [
+        ToolCall::from_raw("call_1", "weather", "{ \"city\": \"Oslo\" }"),
+        ToolCall::new("call_2", "time", json!({"city": "Bergen"})),
+    ];
+    let mut answer = Content::new();
+    answer.push(thought(
+        "anthropic",
+        r#"{"type":"thinking","thinking":"Look.","signature":"c2ln"}"#,
+    ));
+    answer.push(thought("openai", r#"{"reasoning_content":"Look."}"#));
+    answer.push(thought("ollama", r#"{"thinking":"Look."}"#));
+    answer.push(Part::text("I look."));
+    let [weather, time] = calls.clone();
+    answer.push(weather);
+    answer.push(time);
+    vec![
+        Message::ai(answer),
+        Message::from(ToolResult::ok(&calls[0], "Rain.")),
+        Message::from(ToolResult::failed(&calls[1], "no such city")),
+    ]
+}
+
+/// Sends three requests of one conversation and compares their bodies with the file.
+async fn assert_bodies(file: &str, reply: Reply, model: impl FnOnce(&str) -> Box<dyn Model>) {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(reply);
+    let model = model(&server.url());
+    let mut request = question();
+    model.call(request.clone()).await.unwrap();
+    for message in calls_and_results() {
+        request.messages.push(message);
+    }
+
+    model.call(request.clone()).await.unwrap();
+    request.messages.push(Message::ai("Rain in Oslo. "));
+    request.messages.push(Message::system("The user is back."));
+    request.messages.push(Message::human("Thanks. And now?"));
+    model.call(request).await.unwrap();
+
+    let lines = server.requests();
+    let lines: String = lines
+        .iter()
+        .map(|sent| text(sent).to_owned() + "\n")
+        .collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data/requests")
+        .join(file);
+    if std::env::var_os("UPDATE_REQUEST_BYTES").is_some() {
+        fs::write(&path, lines).unwrap();
+        return;
+    }
+
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        lines, expected,
+        "{file} differs; if it should, run with UPDATE_REQUEST_BYTES=1"
+    );
+}
+
+#[tokio::test]
+async fn anthropic_requests_have_the_recorded_bytes() {
+    assert_bodies("anthropic.jsonl", Reply::anthropic_text("ok"), |url| {
+        Box::new(Anthropic::new("claude-sonnet-5", "sk-test").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn openai_requests_have_the_recorded_bytes() {
+    assert_bodies("openai.jsonl", Reply::openai_text("ok"), |url| {
+        Box::new(OpenAi::compatible(url, "qwen3"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ollama_requests_have_the_recorded_bytes() {
+    assert_bodies("ollama.jsonl", Reply::ollama_text("ok"), |url| {
+        Box::new(Ollama::new("qwen3").base_url(url).num_ctx(32_768))
+    })
+    .await;
+}
