@@ -11,8 +11,8 @@ use crate::message::ToolCall;
 use crate::model::{ModelEvent, check_call};
 use crate::util::numbered::Numbered;
 
-use super::decode::Events;
 use super::encode::History;
+use super::events::Events;
 use super::wholeness::Wholeness;
 
 /// How much of a response's id is part of a made-up call id, which stays below the 40 characters

@@ -1,8 +1,8 @@
 //! From a stream of bytes to a stream of events.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,9 +12,10 @@ use serde_json::value::RawValue;
 use tokio::time::Sleep;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits, Used, check_call};
+use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits};
 use crate::util::byte_pool::{BytePool, PoolShare};
 
+use super::events::Events;
 use super::http::{ByteStream, Secrets};
 use super::json::acceptable;
 use super::lines::LineDecoder;
@@ -71,59 +72,6 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Decoded events that wait to be taken.
-#[derive(Debug, Default)]
-pub(crate) struct Events {
-    queue: VecDeque<ModelEvent>,
-    join: bool,
-    /// The size of what the decoder collects: parts and calls that are not whole are in no event.
-    collected: Used,
-}
-
-impl Events {
-    /// Counts bytes that the decoder is about to collect.
-    pub(crate) fn collect_bytes(&mut self, bytes: usize) -> Result<()> {
-        self.collected.add_bytes(bytes)
-    }
-
-    /// Counts a call that begins with this id and name.
-    pub(crate) fn collect_call(&mut self, id: &str, name: &str) -> Result<()> {
-        check_call(id, name)?;
-        self.collected.add_call()?;
-        self.collected.add_bytes(id.len() + name.len())
-    }
-
-    /// Counts the values in JSON that is about to be read, or collected.
-    pub(crate) fn collect_values(&mut self, json: &str) -> Result<()> {
-        self.collected.add_json(json)
-    }
-
-    /// The most JSON values in the answer.
-    pub(crate) fn max_values(&self) -> usize {
-        self.collected.limits().max_values
-    }
-
-    /// Counts a block that begins.
-    pub(crate) fn collect_block(&mut self) -> Result<()> {
-        self.collected.add_block()
-    }
-
-    pub(crate) fn push(&mut self, event: ModelEvent) {
-        self.queue.push_back(event);
-    }
-
-    /// A piece of text. If nobody looks at single events it is added to the piece before.
-    pub(crate) fn text(&mut self, text: impl AsRef<str> + Into<String>) {
-        if text.as_ref().is_empty() {
-            return;
-        }
-        match self.queue.back_mut() {
-            Some(ModelEvent::Text(last)) if self.join => last.push_str(text.as_ref()),
-            _ => self.queue.push_back(ModelEvent::Text(text.into())),
-        }
-    }
-}
-
 /// The error for a stream without its last event.
 pub(crate) fn truncated() -> Error {
     Error::new(
@@ -172,7 +120,7 @@ impl Wanted {
 /// How an answer is read, whatever decodes it.
 pub(crate) struct Reading {
     /// Stands in front of error texts.
-    pub(crate) provider: &'static str,
+    pub(crate) provider: Arc<str>,
     pub(crate) framing: Framing,
     pub(crate) wanted: Wanted,
     /// What must not appear in errors.
@@ -181,13 +129,13 @@ pub(crate) struct Reading {
 
 /// The events of a recorded answer, with the decoder that is made for its secrets: none.
 pub(crate) fn recorded<D: Decoder>(
-    provider: &'static str,
+    provider: &str,
     framing: Framing,
     body: impl Stream<Item = Result<Bytes>> + Send + 'static,
     decoder: impl FnOnce(Secrets) -> D,
 ) -> ModelStream {
     let reading = Reading {
-        provider,
+        provider: provider.into(),
         framing,
         wanted: Wanted::default(),
         secrets: Secrets::default(),
@@ -214,11 +162,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
         unread: false,
         max_document: max_document(wanted.limits),
         decoder,
-        events: Events {
-            queue: VecDeque::new(),
-            join: wanted.join,
-            collected: Used::new(wanted.limits),
-        },
+        events: Events::new(wanted.join, wanted.limits),
         opening: Vec::new(),
         failure: None,
         drain: None,
@@ -229,7 +173,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
 }
 
 struct Decoding<D> {
-    provider: &'static str,
+    provider: Arc<str>,
     /// Absent once everything has been read.
     body: Option<ByteStream>,
     frames: Frames,
@@ -280,13 +224,13 @@ impl<D: Decoder> Stream for Decoding<D> {
 
             // `Stop`, the last event, waits until the body is at its end: whoever sees it may
             // drop the stream, and with it the connection.
-            if !(done && this.events.queue.len() == 1 && this.body.is_some()) {
-                if let Some(event) = this.events.queue.pop_front() {
+            if !(done && this.events.len() == 1 && this.body.is_some()) {
+                if let Some(event) = this.events.pop() {
                     return Poll::Ready(Some(Ok(event)));
                 }
 
                 if let Some(error) = this.failure.take() {
-                    return Poll::Ready(Some(Err(error.context(this.provider))));
+                    return Poll::Ready(Some(Err(error.context(&this.provider))));
                 }
             }
 
@@ -423,7 +367,7 @@ impl<D: Decoder> Decoding<D> {
     /// else until there is an event, so that events do not pile up.
     fn pump(&mut self) -> Result<()> {
         let (decoder, events) = (&mut self.decoder, &mut self.events);
-        while !decoder.is_done() && (events.join || events.queue.is_empty()) {
+        while !decoder.is_done() && (events.joins() || events.len() == 0) {
             match &mut self.frames {
                 Frames::Sse(sse) => {
                     let Some(event) = sse.next_event()? else {
@@ -470,7 +414,7 @@ impl<D: Decoder> Decoding<D> {
             Frames::Unknown(_) => {}
             Frames::Document(document) => {
                 let text = std::str::from_utf8(document).map_err(|_| truncated())?;
-                events.collected.check_event(text)?;
+                events.check_event(text)?;
                 serde_json::from_str::<&RawValue>(text).map_err(|_| truncated())?;
                 return decoder.document(text, events);
             }
@@ -497,7 +441,7 @@ impl<D: Decoder> Decoding<D> {
 /// an escape that no JSON reader takes: a frame that cannot be read is tried again without them. A
 /// decoder must have read all such text before it acts on any of it.
 fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
-    out.collected.check_event(data)?;
+    out.check_event(data)?;
     match decoder.event(name, data, out) {
         Err(error) if error.kind() == ErrorKind::Protocol => match acceptable(data) {
             Cow::Owned(mended) => decoder.event(name, &mended, out),

@@ -7,7 +7,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelStream, ResponseLimits};
 use crate::util::byte_pool::BytePool;
 
-use super::decode::{Decoder, Events, Framing, Reading, Wanted, decode};
+use super::decode::{Decoder, Framing, Reading, Wanted, decode};
+use super::events::Events;
 use super::http::Secrets;
 
 /// Expects nothing.
@@ -35,7 +36,7 @@ impl Decoder for Ignoring {
 fn answer(start: String, framing: Framing, buffers: &BytePool) -> ModelStream {
     let body = stream::iter([Ok(Bytes::from(start))]).chain(stream::pending());
     let reading = Reading {
-        provider: "test",
+        provider: "test".into(),
         framing,
         wanted: Wanted::new(false, ResponseLimits::default(), Some(buffers.clone())),
         secrets: Secrets::default(),

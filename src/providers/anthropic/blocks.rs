@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::message::{Part, ProviderBlock, ToolCall};
 
-use super::super::decode::Events;
+use super::super::events::Events;
 use super::super::json::Piece;
 use super::PROVIDER;
 use super::events::{Block, Delta};

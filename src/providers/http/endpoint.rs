@@ -43,9 +43,10 @@ const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 /// builders need not return a `Result`.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    provider: &'static str,
+    provider: Arc<str>,
     base: Arc<str>,
-    path: &'static str,
+    path: Arc<str>,
+    query: Vec<(Arc<str>, Arc<str>)>,
     headers: HeaderMap,
     secrets: Secrets,
     connect_timeout: Duration,
@@ -77,12 +78,17 @@ pub(crate) struct Reply {
 impl Endpoint {
     /// `provider` stands in front of error texts; `path` is what requests go to below the base
     /// URL.
-    pub(crate) fn new(provider: &'static str, base_url: &str, path: &'static str) -> Self {
+    pub(crate) fn new(
+        provider: impl Into<Arc<str>>,
+        base_url: &str,
+        path: impl Into<Arc<str>>,
+    ) -> Self {
         let json = HeaderValue::from_static("application/json");
         Self {
-            provider,
+            provider: provider.into(),
             base: Arc::from(""),
-            path,
+            path: path.into(),
+            query: Vec::new(),
             headers: HeaderMap::from_iter([(CONTENT_TYPE, json)]),
             secrets: Secrets::default(),
             connect_timeout: CONNECT_TIMEOUT,
@@ -100,6 +106,34 @@ impl Endpoint {
             self.secrets = self.secrets.with(http_secrets::of_url(&url));
         }
         self.url = Arc::default();
+        self
+    }
+
+    /// Sets the path of requests below the base URL.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for APIs with a model in the path")
+    )]
+    pub(crate) fn path(mut self, path: impl Into<Arc<str>>) -> Self {
+        self.path = path.into();
+        self.url = Arc::default();
+        self
+    }
+
+    /// Adds a query parameter to requests. Keys never belong there.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for APIs with query parameters")
+    )]
+    pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.into(), value.into()));
+        self.url = Arc::default();
+        self
+    }
+
+    /// Sets the name in front of error texts.
+    pub(crate) fn named(mut self, provider: &str) -> Self {
+        self.provider = provider.into();
         self
     }
 
@@ -158,9 +192,9 @@ impl Endpoint {
         self
     }
 
-    /// What stands in front of error texts.
-    pub(crate) fn provider(&self) -> &'static str {
-        self.provider
+    /// The name in front of error texts.
+    pub(crate) fn provider(&self) -> &Arc<str> {
+        &self.provider
     }
 
     /// What must not appear in errors.
@@ -179,7 +213,7 @@ impl Endpoint {
         body: &'a Bytes,
     ) -> impl Future<Output = Result<Reply>> + Send + 'a {
         self.send(body)
-            .map_err(|error| error.context(self.provider))
+            .map_err(|error| error.context(&self.provider))
     }
 
     async fn send(&self, body: &Bytes) -> Result<Reply> {
@@ -224,7 +258,7 @@ impl Endpoint {
         let limit = self.idle_timeout.min(LOOK_UP_TIME);
         let found = tokio::time::timeout(limit, looking).await;
         let found = found.unwrap_or_else(|_| Err(idle_error(limit)));
-        found.map_err(|error| error.context(self.provider))
+        found.map_err(|error| error.context(&self.provider))
     }
 
     async fn look_up_at(&self, address: &str, body: Option<Bytes>) -> Result<Option<Value>> {
@@ -270,18 +304,28 @@ impl Endpoint {
             Some(text) => Err(&**text),
             None => self
                 .url
-                .get_or_init(|| parse(&format!("{}{}", self.base, self.path)))
+                .get_or_init(|| self.request_url())
                 .as_ref()
                 .map_err(String::as_str),
         };
         url.map_err(|text| Error::new(ErrorKind::Config, text))
     }
 
+    /// The address of requests: base, path and query.
+    fn request_url(&self) -> Result<Url, String> {
+        let mut url = parse(&format!("{}{}", self.base, self.path))?;
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&self.query);
+        }
+
+        Ok(url)
+    }
+
     /// Whether a request could be built.
     pub(crate) fn check(&self) -> Result<()> {
         self.url()
             .map(drop)
-            .map_err(|error| error.context(self.provider))
+            .map_err(|error| error.context(&self.provider))
     }
 
     /// The answer is boxed, for it is large beside all else that waits for it.
@@ -422,6 +466,40 @@ impl fmt::Debug for Endpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn endpoint() -> Endpoint {
+        Endpoint::new("test", "http://127.0.0.1:1/v1/", "/chat")
+    }
+
+    fn address(endpoint: &Endpoint) -> &str {
+        endpoint.url().unwrap().as_str()
+    }
+
+    #[test]
+    fn query_parameter_is_escaped() {
+        let plain = endpoint();
+        assert_eq!(address(&plain), "http://127.0.0.1:1/v1/chat");
+        let queried = plain.query("alt", "sse").query("a&b", "c d=e");
+        let expected = "http://127.0.0.1:1/v1/chat?alt=sse&a%26b=c+d%3De";
+        assert_eq!(address(&queried), expected);
+    }
+
+    #[test]
+    fn path_of_a_request_can_change() {
+        let first = endpoint().query("alt", "sse");
+        assert_eq!(address(&first), "http://127.0.0.1:1/v1/chat?alt=sse");
+        let second = first.clone().path("/models/m:stream");
+        let expected = "http://127.0.0.1:1/v1/models/m:stream?alt=sse";
+        assert_eq!(address(&second), expected);
+        assert_eq!(address(&first), "http://127.0.0.1:1/v1/chat?alt=sse");
+    }
+
+    #[test]
+    fn error_names_the_provider() {
+        let endpoint = endpoint().header("not a name", "").named("other");
+        let error = endpoint.check().unwrap_err();
+        assert!(error.text().starts_with("other: "), "{error}");
+    }
 
     #[test]
     fn many_addresses_take_bounded_memory() {

@@ -11,8 +11,9 @@ use crate::usage::Usage;
 
 use super::super::calls::{CallIds, Calls, Piece};
 use super::super::chat::reasoning_part;
-use super::super::decode::{Decoder, Events, truncated, unreadable};
+use super::super::decode::{Decoder, truncated, unreadable};
 use super::super::encode::History;
+use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::json::{Str, unquoted};
 use super::super::lenient::says_nothing;

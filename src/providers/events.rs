@@ -1,0 +1,90 @@
+//! The events that a decoder makes.
+
+use std::collections::VecDeque;
+
+use crate::error::Result;
+use crate::model::{ModelEvent, ResponseLimits, Used, check_call};
+
+/// Decoded events in the order of the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    queue: VecDeque<ModelEvent>,
+    join: bool,
+    /// The size of the parts and calls that the decoder collects: incomplete ones are in no event.
+    collected: Used,
+}
+
+impl Events {
+    /// Creates an empty queue for an answer with these limits. With `join`, neighbouring pieces of
+    /// text become one event.
+    pub(super) fn new(join: bool, limits: ResponseLimits) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            join,
+            collected: Used::new(limits),
+        }
+    }
+
+    /// The number of events that were not taken yet.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes the oldest event.
+    pub(super) fn pop(&mut self) -> Option<ModelEvent> {
+        self.queue.pop_front()
+    }
+
+    /// True if neighbouring pieces of text become one event.
+    pub(super) fn joins(&self) -> bool {
+        self.join
+    }
+
+    /// Checks the size of a frame before it is read.
+    pub(super) fn check_event(&self, data: &str) -> Result<()> {
+        self.collected.check_event(data)
+    }
+
+    /// Counts bytes that the decoder is about to collect.
+    pub(crate) fn collect_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.collected.add_bytes(bytes)
+    }
+
+    /// Counts a call that begins with this id and name.
+    pub(crate) fn collect_call(&mut self, id: &str, name: &str) -> Result<()> {
+        check_call(id, name)?;
+        self.collected.add_call()?;
+        self.collected.add_bytes(id.len() + name.len())
+    }
+
+    /// Counts the values in JSON that is about to be read, or collected.
+    pub(crate) fn collect_values(&mut self, json: &str) -> Result<()> {
+        self.collected.add_json(json)
+    }
+
+    /// The most JSON values in the answer.
+    pub(crate) fn max_values(&self) -> usize {
+        self.collected.limits().max_values
+    }
+
+    /// Counts a block that begins.
+    pub(crate) fn collect_block(&mut self) -> Result<()> {
+        self.collected.add_block()
+    }
+
+    /// Adds an event.
+    pub(crate) fn push(&mut self, event: ModelEvent) {
+        self.queue.push_back(event);
+    }
+
+    /// Adds a piece of text, to the piece before it if events are joined.
+    pub(crate) fn text(&mut self, text: impl AsRef<str> + Into<String>) {
+        if text.as_ref().is_empty() {
+            return;
+        }
+        match self.queue.back_mut() {
+            Some(ModelEvent::Text(last)) if self.join => last.push_str(text.as_ref()),
+            _ => self.queue.push_back(ModelEvent::Text(text.into())),
+        }
+    }
+}
