@@ -1,5 +1,6 @@
 //! The fault server does to a socket what its script says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentcore::testing::fault_server::Framing;
@@ -125,4 +126,36 @@ async fn pause_uses_the_tokio_clock_and_drop_closes_all_connections() {
     // The task of the stalled connection is gone, and its socket with it.
     assert_eq!(socket.read(&mut [0; 1]).await.unwrap_or(0), 0);
     assert!(TcpStream::connect(addr).await.is_err());
+}
+
+#[tokio::test]
+async fn responder_sees_the_request() {
+    let server = Arc::new(FaultServer::start().await.unwrap());
+    server.fallback(Reply::new(500));
+    let own = Arc::downgrade(&server);
+    server.respond(move |request| {
+        let count = own.upgrade().unwrap().requests().len();
+        Reply::json(200, format!("{} {count}", request.path))
+    });
+    assert!(exchange(&server).await.ends_with("\r\n\r\n/ 1"));
+    assert!(exchange(&server).await.ends_with("\r\n\r\n/ 2"));
+}
+
+#[tokio::test]
+async fn script_comes_before_the_responder() {
+    let server = FaultServer::start().await.unwrap();
+    server.respond(|_| Reply::new(404));
+    server.reply(Reply::json(200, "{}"));
+    assert!(exchange(&server).await.starts_with("HTTP/1.1 200 "));
+    assert!(exchange(&server).await.starts_with("HTTP/1.1 404 "));
+}
+
+#[tokio::test]
+async fn panic_in_a_responder_closes_the_connection() {
+    let server = FaultServer::start().await.unwrap();
+    server.respond(|_| panic!("the responder fails"));
+    assert_eq!(exchange(&server).await, "");
+    server.all_closed().await;
+    server.respond(|_| Reply::json(200, "{}"));
+    assert!(exchange(&server).await.starts_with("HTTP/1.1 200 "));
 }

@@ -32,7 +32,7 @@ pub(super) async fn serve(mut socket: TcpStream, number: usize, shared: Arc<Shar
         };
 
         let should_close = request.header("connection") == Some("close");
-        let reply = shared.next(request);
+        let reply = shared.next(&request);
         match answer(&mut socket, &reply, should_close).await {
             Ok(After::KeepAlive) if !should_close => {}
             Ok(After::Reset) => {

@@ -18,8 +18,8 @@ use super::reply::Reply;
 
 /// A server on a free loopback port that gives scripted [`Reply`]s, in order, one per request.
 ///
-/// When none is left, a request gets the [`fallback`](Self::fallback), or without one a status 500
-/// with a message about it. Every request is kept. The server runs on the runtime it was started on
+/// When none is left, a request gets the reply of the [`respond`](Self::respond) function, else the
+/// [`fallback`](Self::fallback), or without one a status 500 with a message about it. Every request is kept. The server runs on the runtime it was started on
 /// and ends, with all its connections, when it is dropped.
 pub struct FaultServer {
     addr: SocketAddr,
@@ -32,9 +32,12 @@ pub(super) struct Shared {
     counts: watch::Sender<Counts>,
 }
 
+type Responder = Arc<dyn Fn(&Received) -> Reply + Send + Sync>;
+
 #[derive(Default)]
 struct State {
     replies: VecDeque<Reply>,
+    responder: Option<Responder>,
     fallback: Option<Reply>,
     requests: Vec<Received>,
 }
@@ -90,6 +93,26 @@ impl FaultServer {
     /// Sets the reply to every request after the end of the script.
     pub fn fallback(&self, reply: Reply) {
         lock(&self.shared.state).fallback = Some(reply);
+    }
+
+    /// Sets a function that replies to every request after the end of the script, in place of the
+    /// [`fallback`](Self::fallback). It may use the server. If it panics, the connection closes
+    /// without a reply.
+    ///
+    /// ```
+    /// use agentcore::testing::{FaultServer, Reply};
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// let server = FaultServer::start().await?;
+    /// server.respond(|request| match &*request.path {
+    ///     "/v1/models" => Reply::json(200, r#"{"data":[]}"#),
+    ///     _ => Reply::new(404),
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn respond(&self, responder: impl Fn(&Received) -> Reply + Send + Sync + 'static) {
+        lock(&self.shared.state).responder = Some(Arc::new(responder));
     }
 
     /// Adds a well-formed Messages API stream with this text at the end of the script.
@@ -154,17 +177,20 @@ impl fmt::Debug for FaultServer {
 
 impl Shared {
     /// Stores a request and returns the reply to it.
-    pub(super) fn next(&self, request: Received) -> Reply {
+    pub(super) fn next(&self, request: &Received) -> Reply {
         let mut state = lock(&self.state);
-        state.requests.push(request);
-        let reply = state
-            .replies
-            .pop_front()
-            .or_else(|| state.fallback.clone())
-            .unwrap_or_else(|| Reply::json(500, r#"{"error":"no reply is scripted"}"#));
+        state.requests.push(request.clone());
+        let scripted = state.replies.pop_front();
+        let responder = state.responder.clone().filter(|_| scripted.is_none());
+        let fallback = state.fallback.clone();
+
+        // The responder may use the server.
         drop(state);
         self.counts.send_modify(|counts| counts.requests += 1);
-        reply
+        scripted
+            .or_else(|| responder.map(|respond| respond(request)))
+            .or(fallback)
+            .unwrap_or_else(|| Reply::json(500, r#"{"error":"no reply is scripted"}"#))
     }
 
     /// Counts a connection as open until the guard is dropped.
