@@ -1,38 +1,268 @@
 //! A request from its body to the events of the answer.
 
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
 
-use crate::error::Result;
-use crate::model::ModelStream;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelEvent, ModelStream};
 
 use super::decode::{Decoder, Framing, Reading, Wanted, decode};
-use super::http::{Endpoint, Secrets};
+use super::http::{Endpoint, Reply, Secrets};
 
-/// Sends `body` to `endpoint`. `decoder` makes what reads the answer, of the request's id and what
-/// must not appear in errors.
+/// A second body for a request that was refused, and the warning about it.
+pub(crate) struct Remedy {
+    pub(crate) body: Bytes,
+    pub(crate) warning: String,
+}
+
+/// Makes a second body for an error and the body that was refused, if that may help.
+pub(crate) type MakeRemedy = Box<dyn FnOnce(&Error, &[u8]) -> Option<Remedy> + Send>;
+
+/// The inputs of a request that all providers send and read in the same way.
+pub(crate) struct Asking<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) body: Bytes,
+    pub(crate) framing: Framing,
+    pub(crate) wanted: Wanted,
+    /// The warnings about the request. They are emitted behind the answer's first event.
+    pub(crate) warnings: Vec<String>,
+    /// The maximum length of a body, in bytes. A longer one is not sent.
+    pub(crate) max_body: usize,
+    /// Called at most once, for an [`ErrorKind::InvalidRequest`] in place of an answer.
+    pub(crate) remedy: Option<MakeRemedy>,
+}
+
+/// Sends a request. `decoder` makes the reader of the answer from the request's id and the texts
+/// that must not appear in errors.
 ///
-/// What waits for the answer holds nothing of the request but its body.
+/// The future holds nothing of the request except its body.
+///
+/// # Errors
+///
+/// [`ErrorKind::RequestTooLarge`] for a body that is too long, and the errors of
+/// [`Endpoint::post_stream`].
 pub(crate) fn ask<'a, D: Decoder>(
-    endpoint: &'a Endpoint,
-    body: Bytes,
-    framing: Framing,
-    wanted: Wanted,
+    asking: Asking<'a>,
     decoder: impl FnOnce(Option<Arc<str>>, Secrets) -> D + Send + 'a,
 ) -> BoxFuture<'a, Result<ModelStream>> {
     Box::pin(async move {
-        let reply = endpoint.post_stream(&body).await?;
+        let mut warnings = asking.warnings;
+        let endpoint = asking.endpoint;
+        check_size(&asking.body, asking.max_body).map_err(|e| e.context(endpoint.provider()))?;
+        let reply = match endpoint.post_stream(&asking.body).await {
+            Err(error) => {
+                let remedy = remedy_for(&error, &asking.body, asking.remedy);
+                let Some(remedy) = remedy else {
+                    return Err(error);
+                };
+
+                warnings.push(remedy.warning);
+                endpoint.post_stream(&remedy.body).await?
+            }
+            Ok(reply) => reply,
+        };
+
+        let Reply { request_id, body } = reply;
         let secrets = endpoint.secrets().clone();
-        let decoder = decoder(reply.request_id, secrets.clone());
+        let decoder = decoder(request_id, secrets.clone());
         let reading = Reading {
-            provider: endpoint.provider(),
-            framing,
-            wanted,
+            provider: endpoint.provider().clone(),
+            framing: asking.framing,
+            wanted: asking.wanted,
             secrets,
         };
 
-        Ok(decode(reply.body, decoder, reading))
+        Ok(with_warnings(decode(body, decoder, reading), warnings))
     })
+}
+
+fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
+    if body.len() <= max_body {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::RequestTooLarge,
+        format!(
+            "the request has {} bytes and the API takes {max_body}; send fewer or smaller files",
+            body.len()
+        ),
+    ))
+}
+
+fn remedy_for(error: &Error, body: &[u8], make: Option<MakeRemedy>) -> Option<Remedy> {
+    make.filter(|_| error.kind() == ErrorKind::InvalidRequest)
+        .and_then(|make| make(error, body))
+}
+
+/// The events of an answer with these warnings behind the first.
+fn with_warnings(events: ModelStream, mut warnings: Vec<String>) -> ModelStream {
+    if warnings.is_empty() {
+        return events;
+    }
+
+    let events = events.flat_map(move |event| {
+        let warnings = match &event {
+            Ok(_) => mem::take(&mut warnings),
+            Err(_) => Vec::new(),
+        };
+        let warnings = warnings.into_iter().map(ModelEvent::Warning).map(Ok);
+        stream::iter([event].into_iter().chain(warnings))
+    });
+    events.boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt;
+
+    use super::super::decode::truncated;
+    use super::super::events::Events;
+    use super::*;
+    use crate::model::{ModelRequest, StopReason};
+    use crate::testing::{FaultServer, Reply};
+
+    /// Reads one line, the text of the answer.
+    #[derive(Default)]
+    struct OneLine {
+        is_done: bool,
+    }
+
+    impl Decoder for OneLine {
+        fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+            out.push(ModelEvent::Start(Box::default()));
+            out.text(data);
+            out.push(ModelEvent::stop(StopReason::EndTurn));
+            self.is_done = true;
+            Ok(())
+        }
+
+        fn document(&mut self, _: &str, _: &mut Events) -> Result<()> {
+            Err(truncated())
+        }
+
+        fn finish(&mut self, _: &mut Events) -> Result<()> {
+            Err(truncated())
+        }
+
+        fn is_done(&self) -> bool {
+            self.is_done
+        }
+    }
+
+    const REFUSED: &str = r#"{"error":{"message":"invalid signature"}}"#;
+
+    fn answer() -> Reply {
+        Reply::ndjson(["hello"])
+    }
+
+    /// A remedy for refused signatures.
+    fn remedy() -> MakeRemedy {
+        Box::new(|error, body| {
+            let is_signature = error.text().contains("signature") && body == b"first";
+            is_signature.then(|| Remedy {
+                body: Bytes::from("second"),
+                warning: "the reasoning was left out".to_owned(),
+            })
+        })
+    }
+
+    /// The events after `body` was sent with these warnings.
+    async fn events(
+        server: &FaultServer,
+        body: &'static str,
+        warnings: &[&str],
+        remedy: Option<MakeRemedy>,
+    ) -> Result<Vec<ModelEvent>> {
+        let endpoint = Endpoint::new("test", &server.url(), "/");
+        let asking = Asking {
+            endpoint: &endpoint,
+            body: Bytes::from(body),
+            framing: Framing::Lines,
+            wanted: Wanted::of(&ModelRequest::new("x")),
+            warnings: warnings.iter().map(ToString::to_string).collect(),
+            max_body: 10,
+            remedy,
+        };
+        let stream = ask(asking, |_, _| OneLine::default()).await?;
+        stream.try_collect().await
+    }
+
+    fn bodies(server: &FaultServer) -> Vec<Bytes> {
+        server.requests().into_iter().map(|one| one.body).collect()
+    }
+
+    fn answered_with(warnings: &[&str]) -> Vec<ModelEvent> {
+        let warnings = warnings
+            .iter()
+            .map(|text| ModelEvent::Warning(text.to_string()));
+        let mut events = vec![ModelEvent::Start(Box::default())];
+        events.extend(warnings);
+        events.push(ModelEvent::Text("hello".to_owned()));
+        events.push(ModelEvent::stop(StopReason::EndTurn));
+        events
+    }
+
+    #[tokio::test]
+    async fn body_beyond_the_limit_is_not_sent() {
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(answer());
+        assert!(events(&server, "0123456789", &[], None).await.is_ok());
+        let error = events(&server, "0123456789a", &[], None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RequestTooLarge);
+        assert!(
+            error.text().starts_with("test: the request has 11 bytes"),
+            "{error}"
+        );
+        assert_eq!(server.requests().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn warnings_stand_behind_the_start() {
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(answer());
+        let events = events(&server, "first", &["one", "two"], Some(remedy())).await;
+        assert_eq!(events.unwrap(), answered_with(&["one", "two"]));
+        assert_eq!(bodies(&server), ["first"]);
+    }
+
+    #[tokio::test]
+    async fn refused_request_is_sent_once_more_with_the_remedy() {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(Reply::json(400, REFUSED));
+        server.reply(answer());
+        let events = events(&server, "first", &["one"], Some(remedy())).await;
+        let warnings = ["one", "the reasoning was left out"];
+        assert_eq!(events.unwrap(), answered_with(&warnings));
+        assert_eq!(bodies(&server), ["first", "second"]);
+    }
+
+    #[tokio::test]
+    async fn second_refusal_is_the_error() {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(Reply::json(400, REFUSED));
+        server.reply(Reply::json(400, r#"{"error":{"message":"signature: no"}}"#));
+        let error = events(&server, "first", &[], Some(remedy()))
+            .await
+            .unwrap_err();
+        assert!(error.text().contains("signature: no"), "{error}");
+        assert_eq!(bodies(&server), ["first", "second"]);
+    }
+
+    #[tokio::test]
+    async fn other_errors_have_no_remedy() {
+        for (status, message) in [(401, "signature"), (500, "signature"), (400, "no")] {
+            let server = FaultServer::start().await.unwrap();
+            let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
+            server.fallback(Reply::json(status, body));
+            let error = events(&server, "first", &[], Some(remedy()))
+                .await
+                .unwrap_err();
+            assert_eq!(error.status(), Some(status));
+            assert_eq!(bodies(&server), ["first"]);
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //!   [`Ollama`] are built by hand where more is to be set.
 //! * [`FallbackModel`] asks another model when the first cannot answer.
 //!
-//! Providers send one request and decode one stream; they never retry and never follow a redirect.
+//! Providers send one request and decode one stream; they never follow a redirect, and never retry,
+//! except once, with a body without the reasoning that a server refused.
 //! All share one connection pool. Streams are limited by idleness, never by their whole length,
 //! and an answer that breaks off is an error, never a short answer. No key is part of an error, a
 //! log line or a `Debug` text.
@@ -13,13 +14,16 @@
 pub mod anthropic;
 mod ask;
 mod buffer;
+mod builder;
 mod calls;
 mod chat;
+mod connection;
 mod decode;
 #[cfg(all(test, feature = "http"))]
 mod decode_tests;
 mod encode;
 pub(crate) mod env;
+mod events;
 mod fallback;
 mod fields;
 mod form;

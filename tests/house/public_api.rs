@@ -12,6 +12,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::tree::sources;
+
 /// Whose JSON this file reads, and the version of its form.
 const COMPILER: &str = "rustc 1.95.";
 const FORMAT: u64 = 57;
@@ -263,7 +265,11 @@ impl Lister {
             }
         }
 
-        let whole = words.join(" ");
+        let mut whole = words.join(" ");
+        if let Some((name, _)) = whole.split_once("!(") {
+            whole = expanded(name, text(&item["name"])).unwrap_or(whole);
+        }
+
         let variant = item["inner"]["kind"].is_object() || item["inner"]["kind"] == "plain";
         let body = if variant && item["inner"]["impls"].is_null() {
             None
@@ -277,6 +283,16 @@ impl Lister {
             .replace(", )", ")")
             .replace(",)", ")")
     }
+}
+
+/// The signature of a method that the macro `name` makes: rustdoc has the place of the macro's call.
+fn expanded(name: &str, method: &str) -> Option<String> {
+    let (definition, start) = (format!("macro_rules! {name} "), format!("pub fn {method}("));
+    let files = sources();
+    let file = files.iter().find(|file| file.text.contains(&definition))?;
+    let signature = file.text[file.text.find(&start)?..].split(" {").next()?;
+    let signature = signature.replace("crate::model::", "");
+    Some(signature.replace("std::time::", ""))
 }
 
 fn marks(item: &Value) -> String {

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::encode::encode;
+use super::super::encode::{Encoded, encode};
 use super::super::fields::Fields;
 use super::super::form::instruction;
 use super::super::json::write_text;
@@ -20,13 +19,13 @@ const LEAST_BUDGET: u32 = 1_024;
 
 /// The body for `request` to `model`. Tools, system prompt and messages stand in the order the
 /// prompt cache sees them.
-pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Result<Bytes> {
+pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Result<Encoded> {
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
     };
 
     let form = form(request);
-    let (body, _) = encode(&wire, request, &request.extra, |fields, sections| {
+    encode(&wire, request, &request.extra, |fields, sections| {
         small_fields(fields, request, model, profile)?;
         if !sections.tools.is_empty() {
             fields.raw("tools", sections.tools)?;
@@ -44,9 +43,7 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
 
         fields.option("output_config", output_config(request, form))?;
         Ok(Cow::default())
-    })?;
-
-    Ok(body)
+    })
 }
 
 /// Every field but the three large ones.

@@ -2,7 +2,6 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
@@ -12,10 +11,11 @@ use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::ask;
+use super::super::ask::{Asking, ask};
+use super::super::builder::connection_methods;
+use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::env;
-use super::super::http::Endpoint;
 use super::PROVIDER;
 use super::body::body;
 use super::decode::MessagesDecoder;
@@ -24,6 +24,9 @@ use super::profile::profile;
 const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
 const VERSION: &str = "2023-06-01";
+
+/// The longest body that the API takes, in bytes.
+const MAX_BODY: usize = 32 * 1024 * 1024;
 
 /// A model behind the Messages API (`POST {base}/v1/messages`, version 2023-06-01), always
 /// streamed.
@@ -36,25 +39,16 @@ const VERSION: &str = "2023-06-01";
 /// budget (1,024 tokens) the model does not think. A clone is cheap.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
-    id: Arc<str>,
-    model: Arc<str>,
-    profile: ModelProfile,
-    endpoint: Endpoint,
+    connection: Connection,
 }
 
 impl Anthropic {
     /// The model of this name, asked with this key.
     pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
-        let model = model.into();
-        let endpoint = Endpoint::new(PROVIDER, BASE_URL, PATH)
-            .header("anthropic-version", VERSION)
-            .secret_header("x-api-key", "", &key.into());
-        Self {
-            id: format!("{PROVIDER}:{model}").into(),
-            profile: profile(&model),
-            model,
-            endpoint,
-        }
+        let connection = Connection::new(PROVIDER, model.into(), BASE_URL, PATH);
+        let mut connection = connection.key("x-api-key", "", &key.into());
+        connection.profile = profile(&connection.model);
+        Self { connection }.header("anthropic-version", VERSION)
     }
 
     /// The model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the address
@@ -69,7 +63,7 @@ impl Anthropic {
         if let Some(url) = env::var("ANTHROPIC_BASE_URL") {
             made = made.base_url(url);
         }
-        made.endpoint.check()?;
+        made.connection.endpoint.check()?;
         Ok(made)
     }
 
@@ -78,16 +72,8 @@ impl Anthropic {
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         let url = url.as_ref().trim_end_matches('/');
-        self.endpoint = self
-            .endpoint
-            .base_url(url.strip_suffix("/v1").unwrap_or(url));
-        self
-    }
-
-    /// The same model with a header on every request, in place of one with the same name.
-    #[must_use]
-    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        self.endpoint = self.endpoint.header(name.as_ref(), value.as_ref());
+        let endpoint = self.connection.endpoint;
+        self.connection.endpoint = endpoint.base_url(url.strip_suffix("/v1").unwrap_or(url));
         self
     }
 
@@ -96,59 +82,23 @@ impl Anthropic {
     pub fn beta(self, feature: impl AsRef<str>) -> Self {
         const NAME: &str = "anthropic-beta";
         let feature = feature.as_ref();
-        let all = match self.endpoint.header_value(NAME) {
+        let all = match self.connection.endpoint.header_value(NAME) {
             Some(others) => format!("{others},{feature}"),
             None => feature.to_owned(),
         };
         self.header(NAME, all)
     }
-
-    /// The same model with another limit for making a connection (10 seconds).
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.endpoint = self.endpoint.connect_timeout(timeout);
-        self
-    }
-
-    /// The same model with another limit for the time in which no byte arrives (300 seconds). How
-    /// long an answer takes in all is not limited.
-    #[must_use]
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.endpoint = self.endpoint.idle_timeout(timeout);
-        self
-    }
-
-    /// The same model with other limits, prices and abilities than are known of its name.
-    #[must_use]
-    pub fn with_profile(mut self, profile: ModelProfile) -> Self {
-        self.profile = profile;
-        self
-    }
-
-    /// The same model with the context window that its server really has, in tokens. It is not sent;
-    /// histories are shortened for it, and no answer is taken to be longer.
-    #[must_use]
-    pub fn context_window(mut self, tokens: u64) -> Self {
-        self.profile = self.profile.within(tokens);
-        self
-    }
-
-    /// The same model with another limit for the tokens of one answer, for requests that do not
-    /// set one.
-    #[must_use]
-    pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
-        self.profile.max_output_tokens = max_tokens;
-        self
-    }
 }
+
+connection_methods!(Anthropic);
 
 impl Model for Anthropic {
     fn id(&self) -> &str {
-        &self.id
+        &self.connection.id
     }
 
     fn profile(&self) -> &ModelProfile {
-        &self.profile
+        &self.connection.profile
     }
 
     // Written by hand, so that what waits for the answer does not keep the request.
@@ -159,25 +109,27 @@ impl Model for Anthropic {
         let other = request
             .model
             .as_deref()
-            .filter(|name| *name != &*self.model);
-        let body = match other {
+            .filter(|name| *name != &*self.connection.model);
+        let encoded = match other {
             Some(name) => body(&request, name, &profile(name)),
-            None => body(&request, &self.model, &self.profile),
+            None => body(&request, &self.connection.model, &self.connection.profile),
         };
 
-        let body = match body {
-            Ok(body) => body,
+        let encoded = match encoded {
+            Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
-        let wanted = Wanted::of(&request);
-        ask(
-            &self.endpoint,
-            body,
-            Framing::Sse,
-            wanted,
-            MessagesDecoder::new,
-        )
+        let asking = Asking {
+            endpoint: &self.connection.endpoint,
+            body: encoded.body,
+            framing: Framing::Sse,
+            wanted: Wanted::of(&request),
+            warnings: Vec::new(),
+            max_body: MAX_BODY,
+            remedy: None,
+        };
+        ask(asking, MessagesDecoder::new)
     }
 }
 

@@ -44,7 +44,7 @@ impl Wire for MessagesWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        place: Place,
+        place: Place<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let answer = group.first().is_some_and(|message| is_answer(message));

@@ -10,5 +10,5 @@ mod failure;
 mod secrets;
 
 pub(crate) use body::ByteStream;
-pub(crate) use endpoint::{Endpoint, REQUEST_ID_LIMIT};
+pub(crate) use endpoint::{Endpoint, REQUEST_ID_LIMIT, Reply};
 pub(crate) use secrets::Secrets;

@@ -1,23 +1,22 @@
 //! The request body.
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::encode::{History, encode};
+use super::super::encode::{Encoded, encode};
 use super::messages::ChatWire;
 
 /// What a body depends on besides the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) num_ctx: Option<u64>,
-    /// The output limit of requests without one; `None` leaves it to the server.
+    /// The output limit; `None` leaves it to the server.
     pub(super) max_output_tokens: Option<u32>,
 }
 
-pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<(Bytes, History)> {
+pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Encoded> {
     // Nothing but its place says which call a result is of.
     let ordered = request.messages.in_call_order().map(|messages| {
         let mut ordered = request.clone();
@@ -61,9 +60,8 @@ fn options(
     };
 
     let settings = &request.settings;
-    let max_tokens = request.max_output_tokens.or(defaults.max_output_tokens);
     set("num_ctx", defaults.num_ctx.map(Value::from));
-    set("num_predict", max_tokens.map(Value::from));
+    set("num_predict", defaults.max_output_tokens.map(Value::from));
     set("temperature", request.temperature.map(Value::from));
     set("top_p", settings.top_p.map(Value::from));
     set("top_k", settings.top_k.map(Value::from));

@@ -32,7 +32,7 @@ impl Wire for ChatWire {
     fn message(
         &self,
         group: &[Arc<Message>],
-        _: Place,
+        _: Place<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
         let Some(first) = group.first() else {

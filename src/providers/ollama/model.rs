@@ -2,7 +2,6 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
@@ -13,11 +12,12 @@ use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::ask;
+use super::super::ask::{Asking, ask};
+use super::super::builder::connection_methods;
+use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
-use super::super::http::Endpoint;
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -51,13 +51,8 @@ const DEFAULT_CONTEXT: u64 = 4_096;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ollama {
-    id: Arc<str>,
-    model: Arc<str>,
-    profile: ModelProfile,
-    /// Whether the profile's output limit is sent with requests that set none.
-    limits_output: bool,
+    connection: Connection,
     num_ctx: Option<u64>,
-    endpoint: Endpoint,
 }
 
 impl Ollama {
@@ -66,21 +61,18 @@ impl Ollama {
     /// `OLLAMA_HOST` may be a URL, `host:port` or a host; `0.0.0.0`, which a server listens on, is
     /// asked as `127.0.0.1`.
     pub fn new(model: impl Into<Arc<str>>) -> Self {
-        let model = model.into();
         let base = match env::var("OLLAMA_HOST") {
             Some(host) => address(&host),
             None => BASE_URL.to_owned(),
         };
 
+        let mut connection = Connection::new(PROVIDER, model.into(), &base, PATH);
+        connection.profile = ModelProfile::default()
+            .with_context_window(DEFAULT_CONTEXT)
+            .with_max_output_tokens(DEFAULT_CONTEXT as u32 / 2);
         Self {
-            id: format!("{PROVIDER}:{model}").into(),
-            model,
-            profile: ModelProfile::default()
-                .with_context_window(DEFAULT_CONTEXT)
-                .with_max_output_tokens(DEFAULT_CONTEXT as u32 / 2),
-            limits_output: false,
+            connection,
             num_ctx: None,
-            endpoint: Endpoint::new(PROVIDER, &base, PATH),
         }
     }
 
@@ -88,76 +80,31 @@ impl Ollama {
     /// [`Config`](crate::ErrorKind::Config) error of the first request.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        self.endpoint = self.endpoint.base_url(&address(url.as_ref()));
+        let endpoint = self.connection.endpoint;
+        self.connection.endpoint = endpoint.base_url(&address(url.as_ref()));
         self
     }
 
     /// The same model asked with a key, as a bearer token: hosted servers want one.
     #[must_use]
     pub fn key(mut self, key: impl Into<Secret>) -> Self {
-        self.endpoint = self
-            .endpoint
-            .secret_header("authorization", "Bearer ", &key.into());
+        self.connection = self.connection.key("authorization", "Bearer ", &key.into());
         self
     }
 
-    /// The same model with a header on every request, in place of one with the same name.
-    #[must_use]
-    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        self.endpoint = self.endpoint.header(name.as_ref(), value.as_ref());
-        self
-    }
-
-    /// The same model with another limit for making a connection (10 seconds).
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.endpoint = self.endpoint.connect_timeout(timeout);
-        self
-    }
-
-    /// The same model with another limit for the time in which no byte arrives (300 seconds).
-    /// Loading a large model counts.
-    #[must_use]
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.endpoint = self.endpoint.idle_timeout(timeout);
-        self
-    }
-
-    /// The same model with this context length, in tokens, in every request and in the profile.
+    /// Sets the context length, in tokens, in every request and in the profile. Unlike this,
+    /// [`context_window`](Self::context_window) changes the profile only, for a server that was
+    /// started with another length; [`read_context_window`](Self::read_context_window) asks the
+    /// server for it.
     #[must_use]
     pub fn num_ctx(mut self, tokens: u64) -> Self {
         self.num_ctx = Some(tokens);
-        self.profile.context_window = tokens;
-        self
-    }
-
-    /// The same model with other limits, prices and abilities. Its output limit is sent with every
-    /// request that sets none; its context window is not, see [`num_ctx`](Self::num_ctx).
-    #[must_use]
-    pub fn with_profile(mut self, profile: ModelProfile) -> Self {
-        self.profile = profile;
-        self.limits_output = true;
-        self
-    }
-
-    /// The same model with the context window that its server really has, in tokens. It is not sent,
-    /// see [`num_ctx`](Self::num_ctx) for that; histories are shortened for it, and no answer is
-    /// taken to be longer. [`read_context_window`](Self::read_context_window) asks the server.
-    #[must_use]
-    pub fn context_window(mut self, tokens: u64) -> Self {
-        self.profile = self.profile.within(tokens);
-        self
-    }
-
-    /// The same model with another limit for the tokens of one answer, for requests that do not
-    /// set one. Without it the server decides.
-    #[must_use]
-    pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
-        self.profile.max_output_tokens = max_tokens;
-        self.limits_output = true;
+        self.connection.profile.context_window = tokens;
         self
     }
 }
+
+connection_methods!(Ollama);
 
 impl Ollama {
     /// Asks the server for the context window that the model has, in tokens: that of the loaded
@@ -170,21 +117,21 @@ impl Ollama {
     ///
     /// When the server cannot be reached, does not answer in time, or refuses the key.
     pub async fn read_context_window(&self) -> Result<Option<u64>> {
-        let base = self.endpoint.base();
+        let Connection {
+            endpoint, model, ..
+        } = &self.connection;
+        let base = endpoint.base();
         if self.num_ctx.is_none() {
-            let loaded = self
-                .endpoint
-                .look_up(&format!("{base}/api/ps"), None)
-                .await?;
-            let loaded = loaded.and_then(|loaded| window::of_loaded(&loaded, &self.model));
+            let loaded = endpoint.look_up(&format!("{base}/api/ps"), None).await?;
+            let loaded = loaded.and_then(|loaded| window::of_loaded(&loaded, model));
             if loaded.is_some() {
                 return Ok(loaded);
             }
         }
 
-        let body = json!({"model": &*self.model}).to_string();
+        let body = json!({"model": &**model}).to_string();
         let address = format!("{base}/api/show");
-        let shown = self.endpoint.look_up(&address, Some(body.into())).await?;
+        let shown = endpoint.look_up(&address, Some(body.into())).await?;
         Ok(shown.and_then(|shown| window::of_shown(&shown, self.num_ctx, DEFAULT_CONTEXT)))
     }
 }
@@ -215,11 +162,11 @@ fn address(host: &str) -> String {
 
 impl Model for Ollama {
     fn id(&self) -> &str {
-        &self.id
+        &self.connection.id
     }
 
     fn profile(&self) -> &ModelProfile {
-        &self.profile
+        &self.connection.profile
     }
 
     // Written by hand, so that what waits for the answer does not keep the request.
@@ -228,19 +175,27 @@ impl Model for Ollama {
         Self: 'b,
     {
         let options = Options {
-            model: &self.model,
+            model: &self.connection.model,
             num_ctx: self.num_ctx,
-            max_output_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+            max_output_tokens: self.connection.max_output_tokens(&request),
         };
 
-        let (body, history) = match body(&request, &options) {
+        let encoded = match body(&request, &options) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
-        let wanted = Wanted::of(&request);
-        let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
-        ask(&self.endpoint, body, Framing::Lines, wanted, decoder)
+        let asking = Asking {
+            endpoint: &self.connection.endpoint,
+            body: encoded.body,
+            framing: Framing::Lines,
+            wanted: Wanted::of(&request),
+            warnings: Vec::new(),
+            max_body: usize::MAX,
+            remedy: None,
+        };
+        let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
+        ask(asking, decoder)
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
-use super::super::encode::{History, encode};
+use super::super::encode::{Encoded, encode};
 use super::super::form::{FORMATS, instruction, is_object};
 use super::super::json::write_text;
 use super::messages::ChatWire;
@@ -37,14 +36,14 @@ const KNOWN: &[&str] = &[
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) max_tokens_field: &'a str,
-    /// The output limit of requests without one; `None` leaves it to the server.
+    /// The output limit; `None` leaves it to the server.
     pub(super) max_output_tokens: Option<u32>,
     /// Whether the server is OpenAI's own, which refuses fields it does not know.
     pub(super) official: bool,
     pub(super) wire: &'a ChatWire,
 }
 
-pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Bytes, History)> {
+pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<Encoded> {
     let told = told_schema(request, options);
     encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
@@ -56,8 +55,7 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<(Byt
             fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)?;
         }
 
-        let max_tokens = request.max_output_tokens.or(options.max_output_tokens);
-        fields.option(options.max_tokens_field, max_tokens)?;
+        fields.option(options.max_tokens_field, options.max_output_tokens)?;
         fields.option("temperature", request.temperature)?;
         fields.option("top_p", request.settings.top_p)?;
         if !options.official {

@@ -2,21 +2,21 @@
 
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
 
 use crate::error::Result;
-use crate::model::{Catalog, Model, ModelProfile, ModelRequest, ModelStream};
+use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
-use super::super::ask::ask;
+use super::super::ask::{Asking, ask};
+use super::super::builder::connection_methods;
+use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
-use super::super::encode::History;
+use super::super::encode::{Encoded, History};
 use super::super::env;
-use super::super::http::Endpoint;
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -44,12 +44,7 @@ const PATH: &str = "/chat/completions";
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenAi {
-    id: Arc<str>,
-    model: Arc<str>,
-    profile: ModelProfile,
-    /// Whether the profile's output limit is sent with requests that set none.
-    limits_output: bool,
-    endpoint: Endpoint,
+    connection: Connection,
     max_tokens_field: Option<Arc<str>>,
     official: bool,
     resend_reasoning: bool,
@@ -82,18 +77,16 @@ impl OpenAi {
             None if made.official => made = made.key(env::key(PROVIDER, "OPENAI_API_KEY")?),
             None => {}
         }
-        made.endpoint.check()?;
+        made.connection.endpoint.check()?;
         Ok(made)
     }
 
     fn at(base_url: &str, model: Arc<str>) -> Self {
         let official = is_official(base_url);
+        let mut connection = Connection::new(PROVIDER, model, base_url, PATH);
+        connection.limits_output = official;
         Self {
-            id: format!("{PROVIDER}:{model}").into(),
-            profile: Catalog::builtin().lookup(&model).unwrap_or_default(),
-            model,
-            limits_output: official,
-            endpoint: Endpoint::new(PROVIDER, base_url, PATH),
+            connection,
             max_tokens_field: None,
             official,
             resend_reasoning: true,
@@ -105,74 +98,23 @@ impl OpenAi {
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         self.official = is_official(url.as_ref());
-        self.limits_output |= self.official;
-        self.endpoint = self.endpoint.base_url(url.as_ref());
+        self.connection.limits_output |= self.official;
+        self.connection.endpoint = self.connection.endpoint.base_url(url.as_ref());
         self
     }
 
     /// The same model asked with a key, as a bearer token.
     #[must_use]
     pub fn key(mut self, key: impl Into<Secret>) -> Self {
-        self.endpoint = self
-            .endpoint
-            .secret_header("authorization", "Bearer ", &key.into());
+        self.connection = self.connection.key("authorization", "Bearer ", &key.into());
         self
     }
 
-    /// The same model with a header on every request, in place of one with the same name.
-    #[must_use]
-    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        self.endpoint = self.endpoint.header(name.as_ref(), value.as_ref());
-        self
-    }
-
-    /// The same model under another provider's name in its id. The price table and the texts of
-    /// this program see it; the server does not.
+    /// Sets another provider's name in the id. The price table and error texts have it; it is not
+    /// sent.
     #[must_use]
     pub fn provider(mut self, name: impl AsRef<str>) -> Self {
-        self.id = format!("{}:{}", name.as_ref(), self.model).into();
-        self
-    }
-
-    /// The same model with another limit for making a connection (10 seconds).
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.endpoint = self.endpoint.connect_timeout(timeout);
-        self
-    }
-
-    /// The same model with another limit for the time in which no byte arrives (300 seconds). How
-    /// long an answer takes in all is not limited.
-    #[must_use]
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.endpoint = self.endpoint.idle_timeout(timeout);
-        self
-    }
-
-    /// The same model with other limits, prices and abilities. Its output limit is sent with every
-    /// request that sets none.
-    #[must_use]
-    pub fn with_profile(mut self, profile: ModelProfile) -> Self {
-        self.profile = profile;
-        self.limits_output = true;
-        self
-    }
-
-    /// The same model with the context window that its server really has, in tokens. It is not sent;
-    /// histories are shortened for it, and no answer is taken to be longer.
-    /// [`read_context_window`](Self::read_context_window) asks the server.
-    #[must_use]
-    pub fn context_window(mut self, tokens: u64) -> Self {
-        self.profile = self.profile.within(tokens);
-        self
-    }
-
-    /// The same model with another limit for the tokens of one answer, for requests that do not
-    /// set one. Without it a compatible server decides.
-    #[must_use]
-    pub fn max_output_tokens(mut self, max_tokens: u32) -> Self {
-        self.profile.max_output_tokens = max_tokens;
-        self.limits_output = true;
+        self.connection = self.connection.provider(name.as_ref());
         self
     }
 
@@ -193,6 +135,8 @@ impl OpenAi {
         self
     }
 }
+
+connection_methods!(OpenAi);
 
 impl OpenAi {
     /// Asks the server for the context window that it gives the model, in tokens: llama.cpp
@@ -220,22 +164,20 @@ impl OpenAi {
             return Ok(None);
         }
 
-        let base = self.endpoint.base();
+        let endpoint = &self.connection.endpoint;
+        let base = endpoint.base();
         let root = base.strip_suffix("/v1").unwrap_or(base);
         let props = format!("{root}/props");
-        let props = self.endpoint.look_up(&props, None).await?;
+        let props = endpoint.look_up(&props, None).await?;
         if let Some(tokens) = props.as_ref().and_then(window::of_props) {
             return Ok(Some(tokens));
         }
 
-        let models = self
-            .endpoint
-            .look_up(&format!("{base}/models"), None)
-            .await?;
-        Ok(models.and_then(|models| window::of_models(&models, &self.model)))
+        let models = endpoint.look_up(&format!("{base}/models"), None).await?;
+        Ok(models.and_then(|models| window::of_models(&models, &self.connection.model)))
     }
 
-    fn encode(&self, request: &ModelRequest) -> Result<(Bytes, History)> {
+    fn encode(&self, request: &ModelRequest) -> Result<Encoded> {
         let default_field = if self.official {
             "max_completion_tokens"
         } else {
@@ -245,9 +187,9 @@ impl OpenAi {
         body(
             request,
             &Options {
-                model: &self.model,
+                model: &self.connection.model,
                 max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(default_field),
-                max_output_tokens: self.limits_output.then_some(self.profile.max_output_tokens),
+                max_output_tokens: self.connection.max_output_tokens(request),
                 official: self.official,
                 wire: &ChatWire {
                     // OpenAI's own server gives none, and refuses what another one gave.
@@ -267,11 +209,11 @@ fn is_official(url: &str) -> bool {
 
 impl Model for OpenAi {
     fn id(&self) -> &str {
-        &self.id
+        &self.connection.id
     }
 
     fn profile(&self) -> &ModelProfile {
-        &self.profile
+        &self.connection.profile
     }
 
     // Written by hand, so that what waits for the answer does not keep the request.
@@ -279,13 +221,21 @@ impl Model for OpenAi {
     where
         Self: 'b,
     {
-        let (body, history) = match self.encode(&request) {
+        let encoded = match self.encode(&request) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let wanted = Wanted::of(&request);
-        let decoder = |id, secrets| ChatDecoder::new(id, history, secrets);
-        ask(&self.endpoint, body, Framing::Sse, wanted, decoder)
+        let asking = Asking {
+            endpoint: &self.connection.endpoint,
+            body: encoded.body,
+            framing: Framing::Sse,
+            wanted: Wanted::of(&request),
+            warnings: Vec::new(),
+            max_body: usize::MAX,
+            remedy: None,
+        };
+        let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
+        ask(asking, decoder)
     }
 }
 
@@ -334,8 +284,8 @@ mod tests {
         history.push(answer);
         let history = history.human("And you?");
         let sent = |model: OpenAi| {
-            let (body, _) = model.encode(&ModelRequest::new(history.clone())).unwrap();
-            String::from_utf8_lossy(&body).into_owned()
+            let encoded = model.encode(&ModelRequest::new(history.clone())).unwrap();
+            String::from_utf8_lossy(&encoded.body).into_owned()
         };
 
         let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
@@ -351,7 +301,7 @@ mod tests {
         request.messages.push(Message::human("And you?"));
         request.settings.top_k = Some(5);
         let model = OpenAi::new("m", "key").max_output_tokens(100);
-        let (body, _) = model.encode(&request).unwrap();
+        let encoded = model.encode(&request).unwrap();
         let expected = concat!(
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#,
             r#""max_completion_tokens":100,"messages":["#,
@@ -360,7 +310,7 @@ mod tests {
             r#"{"role":"assistant","content":"Hello."},"#,
             r#"{"role":"user","content":"And you?"}]}"#,
         );
-        assert_eq!(String::from_utf8_lossy(&body), expected);
+        assert_eq!(String::from_utf8_lossy(&encoded.body), expected);
     }
 
     #[test]
@@ -372,8 +322,8 @@ mod tests {
         });
 
         let sent = |model: OpenAi| {
-            let (body, _) = model.encode(&request).unwrap();
-            serde_json::from_slice::<serde_json::Value>(&body).unwrap()
+            let encoded = model.encode(&request).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&encoded.body).unwrap()
         };
 
         let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));

@@ -1,0 +1,468 @@
+//! The body that is continued from request to request.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, Role, ToolCall, shared_prefix};
+use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
+
+use super::super::fields::Fields;
+use super::wire::{Place, Sections, Wire};
+
+/// The last group of a request, which may change its form once others follow.
+#[derive(Default)]
+struct Last {
+    group: Vec<Arc<Message>>,
+    /// The offsets of its end and of its breakpoint, counted from the first message.
+    end: usize,
+    breakpoint: Option<usize>,
+    /// The volatile text behind it.
+    tail: Option<Arc<str>>,
+}
+
+/// The calls of an encoded history. Their ids are collected by the encoder, so that a look-up costs
+/// the same for every length of the history.
+#[derive(Clone, Debug, Default)]
+pub(in crate::providers) struct History {
+    len: usize,
+    ids: Option<Arc<HashSet<Arc<str>>>>,
+    /// The ids of the calls of the last group, which are not among `ids`.
+    last: HashSet<Arc<str>>,
+}
+
+impl History {
+    /// The number of its messages.
+    pub(in crate::providers) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if one of its calls has this id.
+    pub(in crate::providers) fn has_call(&self, id: &str) -> bool {
+        self.ids.as_ref().is_some_and(|ids| ids.contains(id)) || self.last.contains(id)
+    }
+}
+
+fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
+    messages.iter().flat_map(|message| message.tool_calls())
+}
+
+/// An encoded request.
+pub(in crate::providers) struct Encoded {
+    pub(in crate::providers) body: Bytes,
+    pub(in crate::providers) history: History,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for APIs that verify reasoning")
+    )]
+    pub(in crate::providers) reasoning: Reasoning,
+}
+
+/// The reasoning in a request that was sent.
+#[derive(Clone, Debug)]
+pub(in crate::providers) struct Reasoning {
+    /// The number that [`Cache::no_reasoning`] has.
+    no_reasoning: Arc<AtomicUsize>,
+    /// The number of the request's messages, without the lifted ones.
+    messages: usize,
+}
+
+impl Reasoning {
+    /// Leaves the reasoning of the request's messages out of the later requests of the run.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for APIs that verify reasoning")
+    )]
+    pub(in crate::providers) fn leave_out(&self) {
+        self.no_reasoning
+            .fetch_max(self.messages, Ordering::Relaxed);
+    }
+}
+
+/// Encodes `request`. `write` writes every field except the messages and those in `extra`, and
+/// returns the items in front of the history in the list of messages, separated by commas.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidMessages`] if there is no message to send.
+pub(in crate::providers) fn encode<W: Wire>(
+    wire: &W,
+    request: &ModelRequest,
+    extra: &Map<String, Value>,
+    write: impl for<'a> FnOnce(&mut Fields<'_>, &Sections<'a>) -> Result<Cow<'a, [u8]>>,
+) -> Result<Encoded> {
+    let mut cache = match request.provider_cache().take::<Cache<W>>() {
+        Some(cache) if cache.wire == *wire => cache,
+        _ => Box::new(Cache::new(wire.clone())),
+    };
+
+    let (lifted, messages) = request.messages.as_slice().split_at(lifted(request));
+    let sections = cache.sections(request, lifted)?;
+    let mut fields = Fields::new(extra, sections.tools.len() + sections.system.len() + 256);
+    let opening = write(&mut fields, &sections)?;
+    let mut head = fields.finish()?;
+    if extra.contains_key(W::LIST) {
+        head.push(b'}');
+        return Ok(cache.encoded(head.into(), request, messages));
+    }
+
+    head.extend_from_slice(b",\"");
+    head.extend_from_slice(W::LIST.as_bytes());
+    head.extend_from_slice(b"\":[");
+    if !opening.is_empty() {
+        head.extend_from_slice(&opening);
+        head.push(b',');
+    }
+
+    let tail = wire
+        .has_tail()
+        .then(|| request.system.text_of(Stability::Volatile))
+        .filter(|text| !text.is_empty());
+    let body = cache.body(head, messages, tail.as_deref())?;
+    let encoded = cache.encoded(body, request, messages);
+    request.provider_cache().put(cache);
+    Ok(encoded)
+}
+
+/// The number of messages at the beginning that belong to the system prompt.
+fn lifted(request: &ModelRequest) -> usize {
+    let messages = request.messages.iter();
+    messages
+        .take_while(|message| message.role() == Role::System)
+        .count()
+}
+
+/// A body that its request shares with the cache.
+struct Sent(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+struct Cache<W> {
+    wire: W,
+    system: Option<SystemBytes>,
+    tools: Option<(Arc<[ToolDefinition]>, Vec<u8>)>,
+    /// The last body.
+    sent: Arc<Vec<u8>>,
+    /// The offset of the first message in it.
+    start: usize,
+    /// The messages of all groups except the last. Separate pointers: a clone of `Messages` would
+    /// make the list shared, and the run's next push would copy it.
+    messages: Vec<Arc<Message>>,
+    /// The ends of those groups.
+    ends: Vec<End>,
+    /// The ids of the calls in `messages`, if there are any.
+    ids: Option<Arc<HashSet<Arc<str>>>>,
+    last: Last,
+    /// The last tail behind the groups in `ends`, and the number of messages in front of it. It
+    /// stays there, and is sent again only after it has changed.
+    tail: Option<(Arc<str>, usize)>,
+    /// The messages before this number are to be sent without reasoning.
+    no_reasoning: Arc<AtomicUsize>,
+    /// The value of `no_reasoning` with which the groups were written.
+    applied: usize,
+}
+
+struct SystemBytes {
+    system: SystemPrompt,
+    lifted: Vec<Arc<Message>>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct End {
+    message: usize,
+    /// The offset, counted from the first message.
+    byte: usize,
+}
+
+impl<W: Wire> Cache<W> {
+    fn new(wire: W) -> Self {
+        Self {
+            wire,
+            system: None,
+            tools: None,
+            sent: Arc::default(),
+            start: 0,
+            messages: Vec::new(),
+            ends: Vec::new(),
+            ids: None,
+            last: Last::default(),
+            tail: None,
+            no_reasoning: Arc::default(),
+            applied: 0,
+        }
+    }
+
+    fn encoded(&self, body: Bytes, request: &ModelRequest, messages: &[Arc<Message>]) -> Encoded {
+        let last_calls = calls(&self.last.group);
+        Encoded {
+            body,
+            history: History {
+                len: request.messages.len(),
+                ids: self.ids.clone(),
+                last: last_calls.map(|call| call.id.clone()).collect(),
+            },
+            reasoning: Reasoning {
+                no_reasoning: self.no_reasoning.clone(),
+                messages: messages.len(),
+            },
+        }
+    }
+
+    fn sections(
+        &mut self,
+        request: &ModelRequest,
+        lifted: &[Arc<Message>],
+    ) -> Result<Sections<'_>> {
+        self.update_system(&request.system, lifted)?;
+        self.update_tools(&request.tools)?;
+        Ok(Sections {
+            system: self.system.as_ref().map_or(&[], |system| &system.bytes),
+            tools: self.tools.as_ref().map_or(&[], |(_, bytes)| bytes),
+        })
+    }
+
+    fn update_system(&mut self, system: &SystemPrompt, lifted: &[Arc<Message>]) -> Result<()> {
+        if let Some(former) = &self.system
+            && former.system.ptr_eq(system)
+            && former.lifted.len() == lifted.len()
+            && shared_prefix(&former.lifted, lifted) == lifted.len()
+        {
+            return Ok(());
+        }
+
+        let mut bytes = Vec::new();
+        self.wire.system(system, lifted, &mut bytes)?;
+        self.system = Some(SystemBytes {
+            system: system.clone(),
+            lifted: lifted.to_vec(),
+            bytes,
+        });
+
+        Ok(())
+    }
+
+    fn update_tools(&mut self, tools: &Arc<[ToolDefinition]>) -> Result<()> {
+        if let Some((former, _)) = &self.tools
+            && Arc::ptr_eq(former, tools)
+        {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        if !tools.is_empty() {
+            self.wire.tools(tools, &mut bytes)?;
+        }
+        self.tools = Some((tools.clone(), bytes));
+        Ok(())
+    }
+
+    /// The body of these messages behind `head`, with `tail` behind the last of them.
+    fn body(
+        &mut self,
+        head: Vec<u8>,
+        messages: &[Arc<Message>],
+        tail: Option<&str>,
+    ) -> Result<Bytes> {
+        self.keep_common(messages);
+        self.apply_no_reasoning(messages.len());
+        let (mut body, mut begin) = self.continued(head, messages);
+        loop {
+            let group = self.group(messages, begin);
+            if group.is_empty() {
+                return Err(Error::new(
+                    ErrorKind::InvalidMessages,
+                    "there is no message to send",
+                ));
+            }
+
+            if body.len() > self.start {
+                body.push(b',');
+            }
+
+            let is_last = group.end == messages.len();
+            let has_reasoning = begin >= self.applied;
+            let first = begin == 0;
+            begin = group.end;
+            let group = &messages[group];
+            let place = Place {
+                first,
+                last: is_last,
+                has_reasoning,
+                tail: tail.filter(|text| is_last && self.takes_tail(group, text)),
+            };
+
+            let breakpoint = self.wire.message(group, place, &mut body)?;
+            if is_last {
+                return Ok(self.close(body, group, breakpoint, place.tail));
+            }
+
+            self.push(group, body.len());
+        }
+    }
+
+    /// True if the text is to be sent behind this group: it is not an answer, and the text differs
+    /// from the one that was sent before.
+    fn takes_tail(&self, group: &[Arc<Message>], text: &str) -> bool {
+        let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
+        let former = self.tail.as_ref().map(|(former, _)| &**former);
+        !is_answer && !self.wire.depends_on_place(group) && former != Some(text)
+    }
+
+    /// Drops all groups if reasoning in them is to be left out: they are written again without it.
+    fn apply_no_reasoning(&mut self, message_count: usize) {
+        // After a compaction the numbers mean other messages.
+        self.applied = self.applied.min(message_count);
+        let former = self
+            .no_reasoning
+            .fetch_min(message_count, Ordering::Relaxed);
+        let number = former.min(message_count);
+        if number > self.applied {
+            self.applied = number;
+            self.messages.clear();
+            self.ends.clear();
+            self.ids = None;
+            self.last = Last::default();
+            self.tail = None;
+        }
+    }
+
+    /// The former body behind `head`, up to the end of the groups that did not change, and the
+    /// number of messages in it.
+    fn continued(&mut self, head: Vec<u8>, messages: &[Arc<Message>]) -> (Vec<u8>, usize) {
+        let begin = self.messages.len();
+        let group = self.group(messages, begin);
+        if group.end == messages.len() || !self.is_written(&messages[group.clone()]) {
+            let end = self.ends.last().map_or(0, |end| end.byte);
+            return (self.reopen(head, end), begin);
+        }
+
+        let mut body = self.reopen(head, self.last.end);
+        if let Some(offset) = self.last.breakpoint {
+            let offset = self.start + offset;
+            body.drain(offset..offset + W::BREAKPOINT.len());
+        }
+
+        if let Some(tail) = self.last.tail.take() {
+            self.tail = Some((tail, group.end));
+        }
+
+        let end = group.end;
+        self.push(&messages[group], body.len());
+        (body, end)
+    }
+
+    /// The former body up to `end` bytes of its messages, if it has the same head and is not shared
+    /// any more; else a copy of those behind the new head.
+    fn reopen(&mut self, head: Vec<u8>, end: usize) -> Vec<u8> {
+        let start = mem::replace(&mut self.start, head.len());
+        match Arc::try_unwrap(mem::take(&mut self.sent)) {
+            Ok(mut body) if body[..start] == head => {
+                body.truncate(start + end);
+                body
+            }
+            former => {
+                let former = match &former {
+                    Ok(former) => former,
+                    Err(shared) => &**shared,
+                };
+
+                let mut body = head;
+                body.extend_from_slice(&former[start..start + end]);
+                body
+            }
+        }
+    }
+
+    /// Records a group that others follow, and its end in the body.
+    fn push(&mut self, group: &[Arc<Message>], end: usize) {
+        for call in calls(group) {
+            let ids = self.ids.get_or_insert_default();
+            Arc::make_mut(ids).insert(call.id.clone());
+        }
+        self.messages.extend_from_slice(group);
+        self.ends.push(End {
+            message: self.messages.len(),
+            byte: end - self.start,
+        });
+    }
+
+    /// Sets the breakpoint and ends a body behind its last group.
+    fn close(
+        &mut self,
+        mut body: Vec<u8>,
+        group: &[Arc<Message>],
+        breakpoint: Option<usize>,
+        tail: Option<&str>,
+    ) -> Bytes {
+        if let Some(offset) = breakpoint {
+            body.splice(offset..offset, W::BREAKPOINT.bytes());
+        }
+        self.last = Last {
+            group: group.to_vec(),
+            end: body.len() - self.start,
+            breakpoint: breakpoint.map(|offset| offset - self.start),
+            tail: tail.map(Arc::from),
+        };
+        body.extend_from_slice(b"]}");
+        self.sent = Arc::new(body);
+        Bytes::from_owner(Sent(self.sent.clone()))
+    }
+
+    /// True if this is the former last group, in the form that it has when others follow it.
+    fn is_written(&self, group: &[Arc<Message>]) -> bool {
+        let last = &self.last.group;
+        group.len() == last.len()
+            && shared_prefix(group, last) == group.len()
+            && !self.wire.depends_on_place(group)
+    }
+
+    /// Drops the groups that `messages` does not begin with, and those that are longer in it.
+    fn keep_common(&mut self, messages: &[Arc<Message>]) {
+        let common = shared_prefix(&self.messages, messages);
+        let is_whole = |end: usize| {
+            end <= common
+                && end < messages.len()
+                && !self.wire.joins(&messages[end - 1], &messages[end])
+        };
+
+        while let Some(end) = self.ends.last()
+            && !is_whole(end.message)
+        {
+            self.ends.pop();
+            self.last = Last::default();
+        }
+
+        let end = self.ends.last().copied().unwrap_or_default();
+        self.tail.take_if(|(_, position)| *position > end.message);
+        if let Some(ids) = &mut self.ids
+            && end.message < self.messages.len()
+        {
+            let ids = Arc::make_mut(ids);
+            for call in calls(&self.messages[end.message..]) {
+                ids.remove(&call.id);
+            }
+        }
+
+        self.messages.truncate(end.message);
+    }
+
+    /// The messages from `start` on that become one wire message.
+    fn group(&self, messages: &[Arc<Message>], start: usize) -> Range<usize> {
+        let joined = messages[start..]
+            .windows(2)
+            .take_while(|pair| self.wire.joins(&pair[0], &pair[1]))
+            .count();
+        start..(start + joined + 1).min(messages.len())
+    }
+}

@@ -1,0 +1,16 @@
+//! Request bodies that continue those of the turns before.
+//!
+//! The encoder stores the body that it wrote in the request's
+//! [`provider_cache`](crate::model::ModelRequest::provider_cache). The next request of the run
+//! usually has the same tools, the same system prompt and the same messages with a few more at the
+//! end. Messages are the last field of a body, so the next one is the former one, continued:
+//! nothing of it is copied once its request is over. That also makes the prefix stable to the byte,
+//! which providers' prompt caches need.
+
+mod cache;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub(super) use cache::{Encoded, History, encode};
+pub(super) use wire::{Place, Wire};

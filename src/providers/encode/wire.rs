@@ -1,0 +1,78 @@
+//! The form in which a provider takes messages.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::message::Message;
+use crate::model::{SystemPrompt, ToolDefinition};
+
+/// The form of an API's messages, tools and system prompt. A value with other options is another
+/// wire: it does not continue the bodies of the first.
+pub(in crate::providers) trait Wire:
+    Clone + PartialEq + Send + 'static
+{
+    /// The field with the list of messages, which `extra` may replace as a whole.
+    const LIST: &'static str = "messages";
+
+    /// The mark of the end of the prefix that a prompt cache stores.
+    const BREAKPOINT: &'static str = "";
+
+    /// True if both messages become parts of one wire message.
+    fn joins(&self, before: &Message, after: &Message) -> bool;
+
+    /// Appends the wire messages, separated by commas, of messages that join. Returns the place in
+    /// `out` for a breakpoint behind them.
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        place: Place<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>>;
+
+    /// True if the group is written in another way when others follow it. Such a group takes no
+    /// tail.
+    fn depends_on_place(&self, _group: &[Arc<Message>]) -> bool {
+        false
+    }
+
+    /// True if volatile system text is sent behind the history, where it changes no prefix, as
+    /// [`Place::tail`]. [`system`](Self::system) then writes the stable text only.
+    fn has_tail(&self) -> bool {
+        false
+    }
+
+    /// Appends the system prompt, or nothing without one.
+    fn system(
+        &self,
+        system: &SystemPrompt,
+        lifted: &[Arc<Message>],
+        out: &mut Vec<u8>,
+    ) -> Result<()>;
+
+    /// Appends the tools, of which there is at least one.
+    fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()>;
+}
+
+/// The place of a group among the wire messages.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::providers) struct Place<'a> {
+    pub(in crate::providers) first: bool,
+    /// The last group is written in every request, so it may have parts that others must not have.
+    pub(in crate::providers) last: bool,
+    /// True if the group's reasoning may be sent.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for APIs that verify reasoning")
+    )]
+    pub(in crate::providers) has_reasoning: bool,
+    /// The text that stands behind the last group.
+    pub(in crate::providers) tail: Option<&'a str>,
+}
+
+/// The encoded parts of a body, messages aside.
+pub(in crate::providers) struct Sections<'a> {
+    /// The output of [`Wire::system`].
+    pub(in crate::providers) system: &'a [u8],
+    /// The output of [`Wire::tools`]; empty without tools.
+    pub(in crate::providers) tools: &'a [u8],
+}
