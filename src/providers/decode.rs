@@ -61,6 +61,12 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
 
     /// Whether the answer's last event, `Stop`, is out. Nothing after it is read.
     fn is_done(&self) -> bool;
+
+    /// Returns `true` if the answer is complete should nothing more arrive. A broken or idle
+    /// connection then ends it without an error. `false` by default.
+    fn is_complete(&self) -> bool {
+        false
+    }
 }
 
 /// How a byte stream is cut into frames.
@@ -258,8 +264,8 @@ impl<D: Decoder> Stream for Decoding<D> {
                         bytes += chunk.len();
                         this.chunk(chunk)
                     }
-                    Some(Err(error)) => Err(error),
-                    None => {
+                    Some(Err(error)) if !this.decoder.is_complete() => Err(error),
+                    Some(Err(_)) | None => {
                         this.body = None;
                         this.end()
                     }
@@ -402,13 +408,12 @@ impl<D: Decoder> Decoding<D> {
         match &mut self.frames {
             Frames::Sse(sse) => {
                 if let Ok(Some(event)) = sse.finish() {
-                    // A frame without its end that cannot be read has been cut off.
-                    frame(decoder, event.name, event.data, events).map_err(cut_off)?;
+                    last_frame(decoder, event.name, event.data, events)?;
                 }
             }
             Frames::Lines(lines) => {
                 if let Ok(Some(line)) = lines.finish() {
-                    frame(decoder, "", line, events).map_err(cut_off)?;
+                    last_frame(decoder, "", line, events)?;
                 }
             }
             Frames::Unknown(_) => {}
@@ -462,10 +467,12 @@ fn is_event_stream(opening: &[u8]) -> bool {
     })
 }
 
-fn cut_off(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Protocol => truncated().with_source(error),
-        _ => error,
+/// Decodes a frame without its end. One that cannot be read has been cut off.
+fn last_frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
+    match frame(decoder, name, data, out) {
+        Err(error) if error.kind() != ErrorKind::Protocol => Err(error),
+        Err(_) if decoder.is_complete() => Ok(()),
+        decoded => decoded.map_err(|error| truncated().with_source(error)),
     }
 }
 
