@@ -27,6 +27,7 @@ mod events;
 mod fallback;
 mod fields;
 mod form;
+pub mod gemini;
 mod http;
 mod json;
 mod lenient;

@@ -24,6 +24,8 @@ mod faults_network;
 mod faults_thinking;
 #[cfg(all(feature = "http", feature = "tls"))]
 mod from_env;
+#[cfg(feature = "http")]
+mod gemini;
 #[cfg(all(feature = "tools", feature = "yaml", feature = "http"))]
 mod hooks_prefix;
 #[cfg(feature = "http")]

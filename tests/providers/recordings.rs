@@ -1,10 +1,10 @@
-//! Recorded answers of the OpenAI-compatible and Ollama servers, whole, cut and torn.
+//! Recorded answers of the OpenAI-compatible, Ollama and Gemini servers, whole, cut and torn.
 //!
 //! `llama-*` came from llama.cpp's own server with a small model, `aimock-*` from a scripted
-//! server, `documented` follows Ollama's API documentation.
+//! server, `documented` and the others of `gemini` follow the documentation of their API.
 
 use agentcore::model::{ModelEvent, ModelResponse, ModelStream, ResponseFold, StopReason};
-use agentcore::providers::{ollama, openai};
+use agentcore::providers::{gemini, ollama, openai};
 use agentcore::{Error, ErrorKind, Part, Result, Usage};
 use bytes::Bytes;
 use futures::StreamExt;
@@ -16,6 +16,7 @@ type Decode = fn(Body) -> ModelStream;
 
 const OPENAI: Decode = |body| openai::decode(body);
 const OLLAMA: Decode = |body| ollama::decode(body);
+const GEMINI: Decode = |body| gemini::decode(body);
 
 const RECORDINGS: &[(&str, Decode, &[u8])] = &[
     (
@@ -57,6 +58,81 @@ const RECORDINGS: &[(&str, Decode, &[u8])] = &[
         "ollama-aimock-call",
         OLLAMA,
         include_bytes!("../data/ollama/aimock-call.ndjson"),
+    ),
+    (
+        "gemini-blocked",
+        GEMINI,
+        include_bytes!("../data/gemini/blocked.sse"),
+    ),
+    (
+        "gemini-safety",
+        GEMINI,
+        include_bytes!("../data/gemini/safety.sse"),
+    ),
+    (
+        "gemini-text",
+        GEMINI,
+        include_bytes!("../data/gemini/text.sse"),
+    ),
+    (
+        "gemini-thoughts",
+        GEMINI,
+        include_bytes!("../data/gemini/thoughts.sse"),
+    ),
+    (
+        "gemini-call",
+        GEMINI,
+        include_bytes!("../data/gemini/call.sse"),
+    ),
+    (
+        "gemini-call_without_id",
+        GEMINI,
+        include_bytes!("../data/gemini/call_without_id.sse"),
+    ),
+    (
+        "gemini-parallel",
+        GEMINI,
+        include_bytes!("../data/gemini/parallel.sse"),
+    ),
+    (
+        "gemini-signed_text",
+        GEMINI,
+        include_bytes!("../data/gemini/signed_text.sse"),
+    ),
+    (
+        "gemini-empty_signed",
+        GEMINI,
+        include_bytes!("../data/gemini/empty_signed.sse"),
+    ),
+    (
+        "gemini-continuation",
+        GEMINI,
+        include_bytes!("../data/gemini/continuation.sse"),
+    ),
+    (
+        "gemini-code",
+        GEMINI,
+        include_bytes!("../data/gemini/code.sse"),
+    ),
+    (
+        "gemini-grounding",
+        GEMINI,
+        include_bytes!("../data/gemini/grounding.sse"),
+    ),
+    (
+        "gemini-document",
+        GEMINI,
+        include_bytes!("../data/gemini/document.json"),
+    ),
+    (
+        "gemini-aimock-text",
+        GEMINI,
+        include_bytes!("../data/gemini/aimock-text.sse"),
+    ),
+    (
+        "gemini-aimock-call",
+        GEMINI,
+        include_bytes!("../data/gemini/aimock-call.sse"),
     ),
 ];
 
@@ -210,19 +286,21 @@ fn truncated_answer_is_complete_or_stream_truncated() {
 
 #[test]
 fn line_endings_byte_order_mark_and_comments_change_nothing() {
-    let (decode, bytes) = recording("llama-call");
-    let expected = whole(decode, bytes);
-    let text = std::str::from_utf8(bytes).unwrap();
-    let variants = [
-        text.replace('\n', "\r\n"),
-        text.replace('\n', "\r"),
-        format!("\u{feff}{text}"),
-        text.replace("data: ", "data:"),
-        text.replace("data: ", ": ping\n\ndata: "),
-        text.trim_end().to_owned(),
-    ];
-    for variant in variants {
-        let bytes: &'static [u8] = Box::leak(variant.into_bytes().into_boxed_slice());
-        assert_eq!(whole(decode, bytes), expected);
+    for name in ["llama-call", "gemini-grounding"] {
+        let (decode, bytes) = recording(name);
+        let expected = whole(decode, bytes);
+        let text = std::str::from_utf8(bytes).unwrap();
+        let variants = [
+            text.replace('\n', "\r\n"),
+            text.replace('\n', "\r"),
+            format!("\u{feff}{text}"),
+            text.replace("data: ", "data:"),
+            text.replace("data: ", ": ping\n\ndata: "),
+            text.trim_end().to_owned(),
+        ];
+        for variant in variants {
+            let bytes: &'static [u8] = Box::leak(variant.into_bytes().into_boxed_slice());
+            assert_eq!(whole(decode, bytes), expected);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Answers of models, in the formats of all providers.
 
-use agentcore::providers::{anthropic, ollama, openai};
+use agentcore::providers::{anthropic, gemini, ollama, openai};
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 
@@ -32,6 +32,10 @@ fn model_responses_decode_without_panic() {
             "\"input\":",
             "\"done\":true",
             "\"finish_reason\":\"stop\",",
+            "\"text\":\"a\",",
+            "\"thought\":true,",
+            "\"thoughtSignature\":\"a\",",
+            "\"finishReason\":\"STOP\",",
         ],
         pairs: &[
             ("[", "]"),
@@ -54,6 +58,15 @@ fn model_responses_decode_without_panic() {
                 "}]}}]}\n\n",
             ),
             ("{\"message\":{\"tool_calls\":[{\"function\":{", "}}]}}\n"),
+            (
+                "data: {\"candidates\":[{\"content\":{\"parts\":[{",
+                "}]}}]}\n\n",
+            ),
+            ("\"functionCall\":{\"name\":\"a\",\"args\":{", "}},"),
+            (
+                "data: {\"candidates\":[{\"groundingMetadata\":{\"groundingChunks\":[{\"web\":{",
+                "}}]}}]}\n\n",
+            ),
         ],
     };
 
@@ -69,6 +82,7 @@ fn model_responses_decode_without_panic() {
             anthropic::decode(body()),
             openai::decode(body()),
             ollama::decode(body()),
+            gemini::decode(body()),
         ] {
             std::hint::black_box(block_on(events.count()));
         }

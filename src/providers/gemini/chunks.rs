@@ -1,0 +1,110 @@
+//! The chunks of a stream, as JSON. Each is a response that holds the next parts alone.
+//!
+//! Format: the Gemini API reference, "GenerateContentResponse" and "Content".
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::super::json::Str;
+use super::super::lenient::{Count, List, Object, Text};
+use super::grounding::Grounding;
+use super::usage::WireUsage;
+
+/// The name of the wire format, which also marks its blocks.
+pub(super) const PROVIDER: &str = "gemini";
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) candidates: List<Candidate<'a>>,
+    #[serde(borrow)]
+    pub(super) prompt_feedback: Object<Feedback<'a>>,
+    pub(super) usage_metadata: Object<WireUsage>,
+    #[serde(borrow)]
+    pub(super) model_version: Text<'a>,
+    #[serde(borrow)]
+    pub(super) response_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// The verdict of a filter on the prompt.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Feedback<'a> {
+    #[serde(borrow)]
+    pub(super) block_reason: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Candidate<'a> {
+    pub(super) index: Count,
+    #[serde(borrow)]
+    pub(super) content: Object<Content<'a>>,
+    #[serde(borrow)]
+    pub(super) grounding_metadata: Object<Grounding<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) finish_message: Text<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Content<'a> {
+    #[serde(borrow)]
+    pub(super) parts: List<RawPart<'a>>,
+}
+
+/// A part and the JSON text it was read from.
+pub(super) struct RawPart<'a> {
+    pub(super) raw: &'a RawValue,
+    pub(super) part: WirePart<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawPart<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        let part = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        Ok(Self { raw, part })
+    }
+}
+
+/// The fields of texts and calls. A part without them is of another kind.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct WirePart<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Str<'a>>,
+    /// Marks a text as a summary of the model's thoughts.
+    pub(super) thought: Option<bool>,
+    #[serde(borrow)]
+    pub(super) thought_signature: Text<'a>,
+    #[serde(borrow)]
+    pub(super) function_call: Option<FunctionCall<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct FunctionCall<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) args: Option<&'a RawValue>,
+    /// Pieces of the arguments, in place of `args`.
+    #[serde(borrow)]
+    partial_args: Option<&'a RawValue>,
+    will_continue: Option<bool>,
+}
+
+impl FunctionCall<'_> {
+    /// Returns `true` if the arguments are streamed, which the server does only on request.
+    pub(super) fn is_partial(&self) -> bool {
+        self.partial_args.is_some() || self.will_continue == Some(true)
+    }
+}

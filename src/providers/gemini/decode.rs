@@ -1,0 +1,244 @@
+//! Chunks into events.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::Stream;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
+use crate::usage::Usage;
+
+use super::super::decode::{Decoder, Framing, recorded, truncated, unreadable};
+use super::super::encode::History;
+use super::super::events::Events;
+use super::super::http::Secrets;
+use super::super::lenient::{List, says_nothing};
+use super::super::status;
+use super::chunks::{Candidate, Chunk, PROVIDER};
+use super::parts::Parts;
+
+/// Decodes one answer.
+///
+/// It is complete when a chunk had a finish reason and the body has ended; nothing else marks the
+/// end. Only the first candidate is read.
+pub(super) struct ChunkDecoder {
+    request_id: Option<Arc<str>>,
+    secrets: Secrets,
+    parts: Parts,
+    has_started: bool,
+    usage: Usage,
+    /// The number of searches so far, which is not part of the usage on the wire.
+    search_count: u64,
+    finish: Option<StopReason>,
+    is_done: bool,
+}
+
+impl ChunkDecoder {
+    /// Creates a decoder whose blocks are marked with `tag`. The ids of the calls in `history` are
+    /// not used again.
+    pub(super) fn new(
+        tag: Arc<str>,
+        request_id: Option<Arc<str>>,
+        history: History,
+        secrets: Secrets,
+    ) -> Self {
+        Self {
+            request_id,
+            secrets,
+            parts: Parts::new(tag, history),
+            has_started: false,
+            usage: Usage::default(),
+            search_count: 0,
+            finish: None,
+            is_done: false,
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
+        let usage = chunk.usage_metadata.0.map(Usage::from);
+        if let Some(usage) = usage.filter(|usage| !usage.is_zero()) {
+            self.usage = usage;
+        }
+
+        if chunk.error.is_some_and(|error| !says_nothing(error)) {
+            self.report_usage(out);
+            return Err(status::from_event(data, &self.secrets));
+        }
+
+        let candidates = chunk.candidates.0;
+        let feedback = chunk.prompt_feedback.0.unwrap_or_default();
+        let is_blocked = candidates.is_empty() && !feedback.block_reason.is_empty();
+        let has_content = is_blocked || !candidates.is_empty() || !chunk.response_id.is_empty();
+        if !self.has_started && has_content {
+            self.start(&chunk.response_id.0, &chunk.model_version.0, out);
+        }
+
+        if is_blocked && self.finish.is_none() {
+            self.finish = Some(StopReason::Refusal);
+            let reason = status::excerpt(&feedback.block_reason.0, &self.secrets);
+            let warning = format!("the provider blocked the prompt: {reason}");
+            out.push(ModelEvent::Warning(warning));
+        }
+
+        for candidate in candidates {
+            if candidate.index.get() == 0 {
+                self.candidate(candidate, out)?;
+            }
+        }
+
+        Ok(())
+    }
+
+    fn start(&mut self, id: &str, model: &str, out: &mut Events) {
+        self.has_started = true;
+        self.parts.set_response(id);
+        let mut head = ResponseHead::new(id, model);
+        head.request_id = self.request_id.take();
+        out.push(ModelEvent::Start(Box::new(head)));
+    }
+
+    fn candidate(&mut self, candidate: Candidate<'_>, out: &mut Events) -> Result<()> {
+        // Before the parts: they may end the text that the sources belong to. Some chunks have
+        // empty metadata.
+        if let Some(grounding) = candidate.grounding_metadata.0 {
+            self.search_count = self.search_count.max(grounding.query_count() as u64);
+            let citations = grounding.citations();
+            if !citations.is_empty() {
+                self.parts.set_citations(citations);
+            }
+        }
+
+        for part in candidate.content.0.unwrap_or_default().parts.0 {
+            self.parts.push(part, out)?;
+        }
+
+        let word = &*candidate.finish_reason.0;
+        if is_failure(word) {
+            self.report_usage(out);
+            let message = status::excerpt(&candidate.finish_message.0, &self.secrets);
+            return Err(Error::new(
+                ErrorKind::Server,
+                format!("the model ended the answer with {word}: {message}"),
+            ));
+        }
+
+        if !word.is_empty() {
+            self.finish = Some(stop_reason(word));
+        }
+
+        Ok(())
+    }
+
+    fn report_usage(&self, out: &mut Events) {
+        let mut usage = self.usage;
+        usage.server_tool_requests = self.search_count;
+        if !usage.is_zero() {
+            out.push(ModelEvent::Usage(usage));
+        }
+    }
+}
+
+/// Returns `true` for the finish reasons of answers that the model failed to write. Nothing of such
+/// an answer has run, and a further request may succeed.
+fn is_failure(word: &str) -> bool {
+    word.starts_with("MALFORMED_")
+        || matches!(
+            word,
+            "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" | "MISSING_THOUGHT_SIGNATURE"
+        )
+}
+
+/// The finish reason of an answer, as if it had no calls.
+fn stop_reason(word: &str) -> StopReason {
+    match word {
+        "STOP" | "FUNCTION_CALL" => StopReason::EndTurn,
+        // A further request could continue the answer; it is not made.
+        "MAX_TOKENS" | "CONTINUATION" => StopReason::MaxTokens,
+        "SAFETY" | "RECITATION" | "LANGUAGE" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII"
+        | "MODEL_ARMOR" => StopReason::Refusal,
+        word if word.starts_with("IMAGE_") => StopReason::Refusal,
+        word => StopReason::Other(word.into()),
+    }
+}
+
+impl Decoder for ChunkDecoder {
+    fn event(&mut self, _: &str, data: &str, out: &mut Events) -> Result<()> {
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(());
+        }
+
+        // Errors may come in an array.
+        let chunks: List<Chunk<'_>> = serde_json::from_str(data).map_err(|error| {
+            unreadable("a chunk cannot be read", data, &self.secrets).with_source(error)
+        })?;
+        for chunk in chunks.0 {
+            self.chunk(chunk, data, out)?;
+        }
+
+        Ok(())
+    }
+
+    fn document(&mut self, body: &str, out: &mut Events) -> Result<()> {
+        self.event("", body, out)?;
+        if !self.has_started {
+            return Err(unreadable(
+                "the answer is not a response of the Gemini API",
+                body,
+                &self.secrets,
+            ));
+        }
+
+        self.finish(out)
+    }
+
+    fn finish(&mut self, out: &mut Events) -> Result<()> {
+        let Some(reason) = self.finish.take() else {
+            self.report_usage(out);
+            return Err(truncated());
+        };
+
+        self.parts.end(out)?;
+        self.report_usage(out);
+        out.push(ModelEvent::stop(match reason {
+            StopReason::EndTurn if self.parts.has_calls() => StopReason::ToolUse,
+            reason => reason,
+        }));
+
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn is_complete(&self) -> bool {
+        self.finish.is_some()
+    }
+}
+
+/// The events of a recorded answer: the body of a `:streamGenerateContent` response with `alt=sse`,
+/// or of a `:generateContent` response, in pieces cut anywhere.
+///
+/// To be polled inside a tokio runtime if `body` is ever pending.
+///
+/// ```
+/// use agentcore::model::ModelEvent;
+/// use agentcore::providers::gemini;
+/// use futures::{StreamExt, executor::block_on, stream};
+///
+/// let recording = concat!(
+///     "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"Hello\"}]}}]}\n\n",
+///     "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n",
+/// );
+/// let body = stream::iter([Ok(recording.into())]);
+/// let events: Vec<_> = block_on(gemini::decode(body).collect());
+/// assert!(matches!(events[1], Ok(ModelEvent::Text(ref text)) if text == "Hello"));
+/// ```
+pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
+    recorded(PROVIDER, Framing::Sse, body, |secrets| {
+        ChunkDecoder::new(PROVIDER.into(), None, History::default(), secrets)
+    })
+}

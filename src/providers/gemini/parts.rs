@@ -1,0 +1,262 @@
+//! The parts of an answer while they stream.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall};
+use crate::model::ModelEvent;
+
+use super::super::calls::CallIds;
+use super::super::encode::History;
+use super::super::events::Events;
+use super::super::json::acceptable;
+use super::super::lenient::says_nothing;
+use super::chunks::{FunctionCall, RawPart};
+
+/// Joins the increments of texts and thoughts to parts.
+///
+/// A part with a signature is never joined with another one: the server checks that each signature
+/// comes back with the part it came with. A part that is neither text nor call is a block of its
+/// own, and so is an empty text with a signature.
+pub(super) struct Parts {
+    /// Marks the blocks that only the backend of this answer accepts.
+    tag: Arc<str>,
+    ids: CallIds,
+    call_count: usize,
+    open: Open,
+    /// The sources of the text that is open, or of the next one.
+    citations: Vec<Citation>,
+}
+
+/// The part that the next increment may belong to.
+#[derive(Default)]
+enum Open {
+    #[default]
+    Nothing,
+    Text,
+    /// A whole text, by its signature. Its sources may follow.
+    SignedText(String),
+    Thoughts(String),
+}
+
+/// The fields of a part that its provider requires back.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought: Option<bool>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    thought_signature: &'a str,
+}
+
+impl Parts {
+    pub(super) fn new(tag: Arc<str>, history: History) -> Self {
+        Self {
+            tag,
+            ids: CallIds::new(history),
+            call_count: 0,
+            open: Open::default(),
+            citations: Vec::new(),
+        }
+    }
+
+    /// Sets the provider's id of the response, which is part of the ids that are made up.
+    pub(super) fn set_response(&mut self, id: &str) {
+        self.ids.set_response(id);
+    }
+
+    /// Replaces the sources of the text.
+    pub(super) fn set_citations(&mut self, citations: Vec<Citation>) {
+        self.citations = citations;
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.call_count > 0
+    }
+
+    /// Adds the next part.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call that is not
+    /// whole.
+    pub(super) fn push(&mut self, part: RawPart<'_>, out: &mut Events) -> Result<()> {
+        let RawPart { raw, part } = part;
+        let signature = &*part.thought_signature.0;
+        let is_signed = !signature.is_empty();
+        match (part.function_call, part.text) {
+            (Some(call), _) => self.call(&call, signature, out),
+            (None, Some(text)) if part.thought == Some(true) => {
+                self.thought(text.0, signature, out)
+            }
+            (None, Some(text)) if text.is_empty() && !is_signed => Ok(()),
+            (None, Some(text)) if !text.is_empty() => self.text(text.0, signature, out),
+            (None, None) if says_nothing(raw) => Ok(()),
+            (None, _) => self.opaque(raw, out),
+        }
+    }
+
+    /// Ends the open part. Sources that arrive later are those of the next text.
+    pub(super) fn end(&mut self, out: &mut Events) -> Result<()> {
+        match std::mem::take(&mut self.open) {
+            Open::Nothing => Ok(()),
+            Open::Text => self.annotate("", out),
+            Open::SignedText(signature) => self.annotate(&signature, out),
+            Open::Thoughts(text) => self.end_thoughts(&text, "", out),
+        }
+    }
+
+    fn text(&mut self, text: Cow<'_, str>, signature: &str, out: &mut Events) -> Result<()> {
+        let is_behind_text = matches!(self.open, Open::Text);
+        if !is_behind_text {
+            self.end(out)?;
+        }
+
+        if signature.is_empty() {
+            self.open = Open::Text;
+        } else {
+            // The sources so far become those of this text, the last one.
+            if is_behind_text {
+                out.push(ModelEvent::PartEnd);
+            }
+
+            out.collect_bytes(signature.len())?;
+            self.open = Open::SignedText(signature.to_owned());
+        }
+
+        out.text(text);
+        Ok(())
+    }
+
+    /// Adds the sources and the signature of the text before.
+    fn annotate(&mut self, signature: &str, out: &mut Events) -> Result<()> {
+        let citations = std::mem::take(&mut self.citations);
+        if citations.is_empty() && signature.is_empty() {
+            return Ok(());
+        }
+
+        // Many sources may share one stretch of text.
+        for citation in &citations {
+            let texts = [&citation.url, &citation.title, &citation.cited_text];
+            out.collect_bytes(texts.iter().map(|text| text.len()).sum())?;
+        }
+
+        let mut annotations = Annotations::new(citations);
+        if !signature.is_empty() {
+            annotations = annotations.with_block(self.signature(signature)?);
+        }
+
+        out.push(ModelEvent::Part(Part::Annotations(annotations)));
+        Ok(())
+    }
+
+    fn thought(&mut self, text: Cow<'_, str>, signature: &str, out: &mut Events) -> Result<()> {
+        if text.is_empty() && signature.is_empty() {
+            return Ok(());
+        }
+
+        let mut thoughts = match std::mem::take(&mut self.open) {
+            Open::Thoughts(thoughts) => thoughts,
+            open => {
+                self.open = open;
+                self.end(out)?;
+                String::new()
+            }
+        };
+
+        out.collect_bytes(text.len() + signature.len())?;
+        thoughts.push_str(&text);
+        if !text.is_empty() {
+            out.push(ModelEvent::Thinking(text.into_owned()));
+        }
+
+        if !signature.is_empty() {
+            return self.end_thoughts(&thoughts, signature, out);
+        }
+
+        self.open = Open::Thoughts(thoughts);
+        Ok(())
+    }
+
+    fn end_thoughts(&self, text: &str, signature: &str, out: &mut Events) -> Result<()> {
+        let block = self.block(&Fields {
+            text: Some(text),
+            thought: Some(true),
+            thought_signature: signature,
+        })?;
+        out.push(ModelEvent::Part(Part::Thinking(block)));
+        Ok(())
+    }
+
+    fn call(&mut self, call: &FunctionCall<'_>, signature: &str, out: &mut Events) -> Result<()> {
+        let index = self.call_count;
+        let protocol_error = |text| Err(Error::new(ErrorKind::Protocol, text));
+        if call.is_partial() {
+            return protocol_error(format!(
+                "the arguments of the tool call {index} are streamed, which was not requested"
+            ));
+        }
+
+        if call.name.is_empty() {
+            return protocol_error(format!("the tool call {index} has no name"));
+        }
+
+        self.end(out)?;
+        let args = match call.args.map(RawValue::get) {
+            None | Some("null") => "{}".into(),
+            Some(args) => acceptable(args),
+        };
+
+        out.collect_call(&call.id.0, &call.name.0)?;
+        out.collect_bytes(args.len() + signature.len())?;
+        out.collect_values(&args)?;
+        let id = self.ids.assign(&call.id.0, index);
+        self.call_count += 1;
+        let name: Arc<str> = (&*call.name.0).into();
+        out.push(ModelEvent::ToolCallStart {
+            index: index as u32,
+            id: id.clone(),
+            name: name.clone(),
+        });
+
+        out.push(ModelEvent::ToolCallDelta {
+            index: index as u32,
+            json: args.clone().into_owned(),
+        });
+
+        let mut call = ToolCall::from_raw(id, name, args);
+        if !signature.is_empty() {
+            call = call.with_extra(self.signature(signature)?);
+        }
+
+        out.push(ModelEvent::ToolCall(call));
+        Ok(())
+    }
+
+    fn opaque(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {
+        self.end(out)?;
+        out.collect_block()?;
+        out.collect_bytes(raw.get().len())?;
+        out.collect_values(raw.get())?;
+        let block = ProviderBlock::new(self.tag.clone(), raw.to_owned());
+        out.push(ModelEvent::Part(Part::Opaque(block)));
+        Ok(())
+    }
+
+    fn signature(&self, signature: &str) -> Result<ProviderBlock> {
+        self.block(&Fields {
+            thought_signature: signature,
+            ..Fields::default()
+        })
+    }
+
+    fn block(&self, fields: &Fields<'_>) -> Result<ProviderBlock> {
+        Ok(ProviderBlock::new(self.tag.clone(), to_raw_value(fields)?))
+    }
+}

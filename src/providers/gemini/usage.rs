@@ -1,0 +1,33 @@
+//! The token counts of an answer.
+
+use serde::Deserialize;
+
+use crate::usage::Usage;
+
+use super::super::lenient::Count;
+
+/// The counts so far; each report replaces the one before.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct WireUsage {
+    prompt_token_count: Count,
+    cached_content_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
+    tool_use_prompt_token_count: Count,
+}
+
+impl From<WireUsage> for Usage {
+    /// The cached tokens are part of the prompt's in the API, and the thoughts are not part of the
+    /// candidates'; in [`Usage`] it is the other way round.
+    fn from(counts: WireUsage) -> Self {
+        let cached = counts.cached_content_token_count.get();
+        let prompt = counts.prompt_token_count.get().saturating_sub(cached);
+        let input = prompt.saturating_add(counts.tool_use_prompt_token_count.get());
+        let thoughts = counts.thoughts_token_count.get();
+        let output = counts.candidates_token_count.get().saturating_add(thoughts);
+        let mut usage = Self::new(input, output).with_cache(cached, 0);
+        usage.reasoning_tokens = thoughts;
+        usage
+    }
+}

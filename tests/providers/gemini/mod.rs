@@ -1,0 +1,3 @@
+//! The Gemini API: its answers.
+
+mod answers;
