@@ -44,7 +44,12 @@ async fn everything(model: impl Model) -> String {
 fn refusals(echo: &str) -> Vec<Reply> {
     let in_header = echo.replace(['\n', '\r'], "");
     let body = json!({"error": {"type": echo, "code": echo, "message": format!("no: {echo}")}, "request_id": echo});
+    let details =
+        json!([{"reason": echo}, {"fieldViolations": [{"field": echo, "description": echo}]}]);
+    let google =
+        json!([{"error": {"code": 400, "status": echo, "message": "no", "details": details}}]);
     vec![
+        Reply::json(400, google.to_string()),
         Reply::json(401, body.to_string()).header("request-id", in_header.clone()),
         Reply::json(400, format!("plain {echo}")).header("x-request-id", in_header),
         Reply::json(529, body.to_string()),

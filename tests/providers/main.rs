@@ -43,6 +43,8 @@ mod provider_anthropic;
 #[cfg(feature = "http")]
 mod provider_anthropic_requests;
 #[cfg(feature = "http")]
+mod provider_errors;
+#[cfg(feature = "http")]
 mod provider_fallback;
 #[cfg(feature = "http")]
 mod provider_http;

@@ -1,0 +1,142 @@
+//! Errors from what a server sent in place of an answer.
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+use crate::error::{Error, ErrorKind};
+
+use super::super::http::Secrets;
+use super::kinds::kind;
+use super::refusal::Refusal;
+
+/// The length of an excerpt, in characters.
+const EXCERPT_LIMIT: usize = 200;
+
+/// The error for an answer whose status is not a success.
+pub(crate) fn from_response(
+    status: u16,
+    headers: &HeaderMap,
+    body: &[u8],
+    request_id: Option<&str>,
+    secrets: &Secrets,
+) -> Error {
+    let refusal = Refusal::of_body(&String::from_utf8_lossy(body), secrets);
+    let kind = kind(Some(status), &refusal);
+    let label = refusal.codes.first().map(String::as_str).unwrap_or("HTTP");
+    let text = match &*refusal.message {
+        "" => format!("{label} {status}"),
+        message => format!("{label} {status}: {message}"),
+    };
+
+    let mut error = Error::new(kind, text).with_status(status);
+    if let Some(id) = request_id.or(refusal.request_id.as_deref()) {
+        error = error.with_request_id(id);
+    }
+
+    if let Some(delay) = retry_after(headers).or(refusal.retry_after) {
+        error = error.with_retry_after(delay);
+    }
+
+    match header(headers, "x-should-retry") {
+        _ if kind == ErrorKind::QuotaExhausted => error.with_retryable(false),
+        Some("true") => error.with_retryable(true),
+        Some("false") => error.with_retryable(false),
+        _ if matches!(status, 408 | 409) => error.with_retryable(true),
+        _ => error,
+    }
+}
+
+/// The error for an `error` event in a stream that began well: the error the event's code names.
+pub(crate) fn from_event(event: &str, secrets: &Secrets) -> Error {
+    let refusal = Refusal::of_body(event, secrets);
+    let kind = kind(None, &refusal);
+    let label = refusal.codes.first().map(String::as_str).unwrap_or("error");
+    let mut error = Error::new(kind, format!("{label} in the stream: {}", refusal.message));
+    if let Some(id) = refusal.request_id {
+        error = error.with_request_id(id);
+    }
+
+    if let Some(delay) = refusal.retry_after {
+        error = error.with_retry_after(delay);
+    }
+
+    error
+}
+
+/// The beginning of `text` without secrets, to show what came instead of the expected.
+pub(crate) fn excerpt(text: &str, secrets: &Secrets) -> String {
+    secrets.head(text, EXCERPT_LIMIT)
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+/// `retry-after-ms`, else `retry-after` in seconds or as a date. A date in the past is zero, and a
+/// number too large for a duration is the longest one.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = |text: &str, unit: f64| {
+        let value: f64 = text.parse().ok()?;
+        let is_delay = value >= 0.0;
+        is_delay.then(|| Duration::try_from_secs_f64(value * unit).unwrap_or(Duration::MAX))
+    };
+
+    let milliseconds = header(headers, "retry-after-ms").and_then(|text| seconds(text, 1e-3));
+    milliseconds.or_else(|| {
+        let text = header(headers, RETRY_AFTER.as_str())?;
+        seconds(text, 1.0).or_else(|| {
+            let date = httpdate::parse_http_date(text).ok()?;
+
+            // Before now means that the time is up.
+            Some(
+                date.duration_since(SystemTime::now())
+                    .unwrap_or(Duration::ZERO),
+            )
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn codes_of_failed_responses_become_error_kinds() {
+        use ErrorKind::*;
+        let cases = [
+            ("server_error", Server),
+            ("rate_limit_exceeded", RateLimited),
+            ("insufficient_quota", QuotaExhausted),
+            ("context_length_exceeded", ContextTooLong),
+            ("invalid_prompt", Refused),
+            ("bio_policy", Refused),
+            ("misalignment_policy_violation", Refused),
+            ("data_residency_mismatch", InvalidRequest),
+            ("invalid_encrypted_content", InvalidRequest),
+            ("vector_store_timeout", Timeout),
+            ("unknown", Server),
+        ];
+        for (code, kind) in cases {
+            let error = json!({"code": code, "message": "no"});
+            let failed = json!({"type": "response.failed", "response": {"error": error}});
+            let event = json!({"type": "error", "code": code, "message": "no", "param": null});
+            for body in [failed, event] {
+                let error = from_event(&body.to_string(), &Secrets::default());
+                assert_eq!(error.kind(), kind, "{body}");
+                assert_eq!(error.text(), format!("{code} in the stream: no"));
+            }
+        }
+    }
+
+    #[test]
+    fn array_of_one_error_is_read() {
+        let body = r#"[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"no",
+            "details":[{"retryDelay":"1s"}]}}]"#;
+        let error = from_event(body, &Secrets::default());
+        assert_eq!(error.kind(), ErrorKind::RateLimited);
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+    }
+}

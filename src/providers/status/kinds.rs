@@ -1,0 +1,151 @@
+//! Kinds of errors.
+
+use crate::error::ErrorKind;
+
+use super::google::QUOTA_PER_DAY;
+use super::refusal::Refusal;
+
+/// True if a spend limit or a quota is used up: waiting does not help.
+fn is_quota(refusal: &Refusal) -> bool {
+    let by_code = refusal.has_code(|code| {
+        matches!(
+            code,
+            "insufficient_quota"
+                | "credit_balance_exhausted"
+                | "billing_hard_limit_reached"
+                | "billing_not_active"
+                | "billing_error"
+                | "enforced_spend_limit_reached"
+                | "organization_usage_limit_exceeded"
+                | QUOTA_PER_DAY
+                | "402"
+        ) || code.ends_with("_spend_limit_exceeded")
+    });
+
+    by_code || contains_any(&refusal.message, &["credit balance is too low"])
+}
+
+/// True if the prompt does not fit into the context window.
+fn is_context(refusal: &Refusal) -> bool {
+    let by_code = refusal.has_code(|code| {
+        matches!(
+            code,
+            "context_length_exceeded" | "exceed_context_size_error" | "string_above_max_length"
+        )
+    });
+
+    by_code
+        || contains_any(
+            &refusal.message,
+            &[
+                "prompt is too long",
+                "exceed context limit",
+                "maximum context length",
+                "maximum model length",
+                "exceeds the available context size",
+                "exceeds the context window",
+                "exceeds the context length",
+                "exceeds context length",
+                "context length exceeded",
+                "context size has been exceeded",
+                "context window is full",
+                "larger than the context",
+                "longer than the model's context",
+            ],
+        )
+}
+
+/// True if the prompt is against the provider's rules. `invalid_prompt` is also the code of requests
+/// that are malformed, which are refused before the stream.
+fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
+    let by_code = refusal.has_code(|code| match code {
+        "content_filter" | "bio_policy" | "misalignment_policy_violation" => true,
+        "invalid_prompt" => status.is_none(),
+        _ => false,
+    });
+
+    by_code || refusal.is_flagged
+}
+
+fn contains_any(text: &str, needles: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    needles.iter().any(|needle| text.contains(needle))
+}
+
+/// The kind of an error with this HTTP status, or of one inside a stream.
+pub(super) fn kind(status: Option<u16>, refusal: &Refusal) -> ErrorKind {
+    if status == Some(402) || is_quota(refusal) {
+        return ErrorKind::QuotaExhausted;
+    }
+
+    if is_refused(status, refusal) {
+        return ErrorKind::Refused;
+    }
+
+    // Google's status of an invalid key is 400.
+    if refusal.has_code(|code| code == "API_KEY_INVALID") {
+        return ErrorKind::Auth;
+    }
+
+    if matches!(status, None | Some(400 | 413 | 422 | 500)) && is_context(refusal) {
+        return ErrorKind::ContextTooLong;
+    }
+
+    match status {
+        Some(status) => kind_of_status(status),
+        None => refusal
+            .codes
+            .iter()
+            .find_map(|code| kind_of_code(code))
+            .unwrap_or(ErrorKind::Server),
+    }
+}
+
+fn kind_of_status(status: u16) -> ErrorKind {
+    match status {
+        401 => ErrorKind::Auth,
+        403 => ErrorKind::PermissionDenied,
+        404 => ErrorKind::NotFound,
+        407 => ErrorKind::Proxy,
+        408 | 499 => ErrorKind::Timeout,
+        409 => ErrorKind::Conflict,
+        413 => ErrorKind::RequestTooLarge,
+        429 => ErrorKind::RateLimited,
+        503 | 529 => ErrorKind::Overloaded,
+        400..=499 => ErrorKind::InvalidRequest,
+        500..=599 => ErrorKind::Server,
+        // A redirect among others: not followed, because it would carry the key elsewhere.
+        _ => ErrorKind::Protocol,
+    }
+}
+
+fn kind_of_code(code: &str) -> Option<ErrorKind> {
+    Some(match code {
+        "invalid_request_error"
+        | "invalid_encrypted_content"
+        | "data_residency_mismatch"
+        | "INVALID_ARGUMENT"
+        | "FAILED_PRECONDITION"
+        | "OUT_OF_RANGE" => ErrorKind::InvalidRequest,
+        "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => ErrorKind::Auth,
+        "permission_error" | "PERMISSION_DENIED" => ErrorKind::PermissionDenied,
+        "not_found_error" | "model_not_found" | "NOT_FOUND" => ErrorKind::NotFound,
+        "ABORTED" | "ALREADY_EXISTS" => ErrorKind::Conflict,
+        "request_too_large" => ErrorKind::RequestTooLarge,
+        "rate_limit_error"
+        | "rate_limit_exceeded"
+        | "requests"
+        | "tokens"
+        | "RESOURCE_EXHAUSTED" => ErrorKind::RateLimited,
+        "timeout_error" | "vector_store_timeout" | "DEADLINE_EXCEEDED" | "CANCELLED" => {
+            ErrorKind::Timeout
+        }
+        "overloaded_error" | "unavailable_error" | "UNAVAILABLE" => ErrorKind::Overloaded,
+        "api_error" | "server_error" | "internal_error" | "INTERNAL" | "UNKNOWN" | "DATA_LOSS"
+        | "UNIMPLEMENTED" => ErrorKind::Server,
+        number => match number.parse() {
+            Ok(status @ 400..=599) => kind_of_status(status),
+            _ => return None,
+        },
+    })
+}
