@@ -9,9 +9,9 @@ use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ThinkingMode, Too
 
 use super::super::encode::{Encoded, encode};
 use super::super::fields::Fields;
-use super::super::form::instruction;
 use super::super::json::write_text;
-use super::format::understood;
+use super::super::schema::claude::understood;
+use super::super::schema::instruction;
 use super::wire::MessagesWire;
 
 /// The least the API takes as a thinking budget.

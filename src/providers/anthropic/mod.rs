@@ -16,7 +16,6 @@ mod blocks;
 mod body;
 mod decode;
 mod events;
-mod format;
 mod messages;
 mod profile;
 mod wire;

@@ -2,35 +2,16 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
-use super::super::form::{FORMATS, instruction, is_object};
 use super::super::json::write_text;
+use super::super::schema::instruction;
+use super::super::schema::openai::is_strict;
 use super::messages::ChatWire;
-
-/// The keywords of schemas that strict mode takes as they are.
-const KNOWN: &[&str] = &[
-    "type",
-    "enum",
-    "const",
-    "description",
-    "title",
-    "required",
-    "additionalProperties",
-    "$ref",
-    "pattern",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minItems",
-    "maxItems",
-];
 
 /// What a body depends on besides the request.
 pub(super) struct Options<'a> {
@@ -126,36 +107,4 @@ fn told_schema<'a>(request: &'a ModelRequest, options: &Options<'_>) -> Option<&
 
 fn is_plain_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
-}
-
-/// Whether the API's strict mode takes the schema: in every object all properties are required
-/// and no others are allowed, and there is no keyword it does not know. Other schemas would be
-/// refused there.
-fn is_strict(schema: &Value) -> bool {
-    let Value::Object(map) = schema else {
-        return false;
-    };
-
-    let all = |value: &Value| match value {
-        Value::Object(map) => map.values().all(is_strict),
-        Value::Array(items) => items.iter().all(is_strict),
-        _ => false,
-    };
-
-    let known = map.iter().all(|(keyword, value)| match &**keyword {
-        "properties" | "$defs" | "anyOf" => all(value),
-        "items" => is_strict(value),
-        "format" => FORMATS.iter().any(|known| value == known),
-        keyword => KNOWN.contains(&keyword),
-    });
-
-    known && (!is_object(schema) || is_closed(map))
-}
-
-fn is_closed(schema: &Map<String, Value>) -> bool {
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
-    let named = schema.get("properties").and_then(Value::as_object);
-    schema.get("additionalProperties") == Some(&Value::Bool(false))
-        && named.is_some_and(|named| named.keys().all(is_required))
 }

@@ -1,0 +1,157 @@
+//! Schemas that the Anthropic API holds answers to.
+//!
+//! Format: the Anthropic API documentation, "Structured outputs".
+
+use serde_json::{Map, Value};
+
+use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
+
+/// The part of `schema` that the API takes; `None` if that would not be the same kind of value: it
+/// refers to itself, or has objects with any fields. Bounds and the like are left out: the loop
+/// checks the answer against the whole schema.
+pub(in crate::providers) fn understood(schema: &Value) -> Option<Value> {
+    rewrite(schema, &Claude)
+}
+
+struct Claude;
+
+impl Rules for Claude {
+    fn keyword(&self, name: &str, value: &Value) -> Keyword {
+        match name {
+            "$ref" | "$dynamicRef" | "allOf" | "prefixItems" | "patternProperties" => {
+                Keyword::Refuse
+            }
+            "type" | "description" | "title" => Keyword::Keep,
+            "enum"
+                if value
+                    .as_array()
+                    .is_some_and(|values| values.iter().all(is_scalar)) =>
+            {
+                Keyword::Keep
+            }
+            "const" if is_scalar(value) => Keyword::Keep,
+            "enum" | "const" => Keyword::Refuse,
+            "items" => Keyword::Schema,
+            "properties" => Keyword::Named,
+            "anyOf" | "oneOf" => Keyword::List("anyOf"),
+            "format" if is_known_format(value) => Keyword::Keep,
+            "minItems" if *value == 0 || *value == 1 => Keyword::Keep,
+            _ => Keyword::LeaveOut,
+        }
+    }
+
+    fn complete(&self, schema: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
+        if is_object(schema) {
+            close(schema, out)?;
+        } else {
+            out.remove("properties");
+        }
+
+        let is_any = !["type", "enum", "const", "anyOf"]
+            .iter()
+            .any(|keyword| out.contains_key(*keyword));
+        let is_any_list =
+            out.get("type").is_some_and(|kind| kind == "array") && !schema.contains_key("items");
+        (!is_any && !is_any_list).then_some(())
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !value.is_array() && !value.is_object()
+}
+
+/// Closes an object to fields that it does not name, as the API demands.
+fn close(schema: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
+    let others = schema.get("additionalProperties");
+    if others.is_some_and(|others| !others.is_boolean()) {
+        return None;
+    }
+
+    let properties = out.remove("properties");
+    let properties = properties.filter(|fields| *fields != Value::Object(Map::new()));
+    match (&properties, out.contains_key("anyOf")) {
+        // Each choice is closed, to the fields beside it as well.
+        (Some(_), true) => return None,
+        (None, true) => {
+            out.remove("type");
+            return Some(());
+        }
+        (None, false) if others != Some(&Value::Bool(false)) => return None,
+        _ => {}
+    }
+
+    let properties = properties.unwrap_or_else(|| Map::new().into());
+    out.insert("properties".to_owned(), properties);
+    if let Some(required) = schema.get("required") {
+        out.insert("required".to_owned(), required.clone());
+    }
+
+    out.insert("additionalProperties".to_owned(), false.into());
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn bounds_are_left_out_and_choices_are_renamed() {
+        let text = json!({"type": "string", "format": "date"});
+        let cases = [
+            (
+                json!({"type": "string", "format": "date", "minLength": 1}),
+                text.clone(),
+            ),
+            (
+                json!({"type": "string", "format": "uri"}),
+                json!({"type": "string"}),
+            ),
+            (
+                json!({"type": "string", "properties": {}}),
+                json!({"type": "string"}),
+            ),
+            (json!({"oneOf": [text]}), json!({"anyOf": [text]})),
+            (
+                json!({"type": "object", "anyOf": [text]}),
+                json!({"anyOf": [text]}),
+            ),
+            (
+                json!({"type": "array", "items": text, "minItems": 1, "maxItems": 2}),
+                json!({"type": "array", "items": text, "minItems": 1}),
+            ),
+            (
+                json!({"type": "object", "additionalProperties": false}),
+                json!({"type": "object", "properties": {}, "additionalProperties": false}),
+            ),
+            (
+                json!({"type": "object", "properties": {"a": text}, "required": ["a"]}),
+                json!({"type": "object", "properties": {"a": text}, "required": ["a"], "additionalProperties": false}),
+            ),
+        ];
+        for (schema, expected) in cases {
+            assert_eq!(understood(&schema), Some(expected), "{schema}");
+        }
+    }
+
+    #[test]
+    fn open_objects_and_references_have_no_form() {
+        let text = json!({"type": "string"});
+        let schemas = [
+            json!({}),
+            json!(true),
+            json!({"$ref": "#"}),
+            json!({"enum": [[]]}),
+            json!({"const": {}}),
+            json!({"type": "array"}),
+            json!({"type": "object"}),
+            json!({"type": "object", "properties": {"a": {}}}),
+            json!({"properties": {"a": text}, "additionalProperties": text}),
+            json!({"properties": {"a": text}, "anyOf": [text]}),
+        ];
+        for schema in schemas {
+            assert_eq!(understood(&schema), None, "{schema}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Schemas for servers that cannot hold an answer to them.
+
+use serde_json::Value;
+
+/// The instruction that the model receives in place of the schema.
+pub(in crate::providers) fn instruction(schema: &Value) -> String {
+    format!("Answer with only a JSON value that matches this schema:\n{schema}")
+}

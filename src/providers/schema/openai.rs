@@ -1,0 +1,116 @@
+//! Schemas of OpenAI's strict mode.
+//!
+//! Format: the OpenAI API documentation, "Structured model outputs".
+
+use serde_json::{Map, Value};
+
+use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
+
+/// True if the API's strict mode takes the schema: in every object all properties are required
+/// and no others are allowed, and it has only the keywords of that mode. Other schemas would be
+/// refused there.
+pub(in crate::providers) fn is_strict(schema: &Value) -> bool {
+    rewrite(schema, &Strict).is_some()
+}
+
+/// The rules of strict mode, which takes schemas as they are or not at all.
+struct Strict;
+
+impl Rules for Strict {
+    fn keyword(&self, name: &str, value: &Value) -> Keyword {
+        match name {
+            "properties" | "$defs" => Keyword::Named,
+            "anyOf" => Keyword::List("anyOf"),
+            "items" => Keyword::Schema,
+            "format" if is_known_format(value) => Keyword::Keep,
+            "type"
+            | "enum"
+            | "const"
+            | "description"
+            | "title"
+            | "required"
+            | "additionalProperties"
+            | "$ref"
+            | "pattern"
+            | "minimum"
+            | "maximum"
+            | "exclusiveMinimum"
+            | "exclusiveMaximum"
+            | "multipleOf"
+            | "minItems"
+            | "maxItems" => Keyword::Keep,
+            _ => Keyword::Refuse,
+        }
+    }
+
+    fn complete(&self, schema: &Map<String, Value>, _: &mut Map<String, Value>) -> Option<()> {
+        (!is_object(schema) || is_closed(schema)).then_some(())
+    }
+}
+
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required =
+        |name: &String| required.is_some_and(|names| names.iter().any(|one| one == name));
+    let named = schema.get("properties").and_then(Value::as_object);
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && named.is_some_and(|named| named.keys().all(is_required))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::MAX_JSON_DEPTH;
+
+    fn object(fields: &Value) -> Value {
+        let names: Vec<_> = fields.as_object().into_iter().flat_map(Map::keys).collect();
+        json!({"type": "object", "properties": fields, "required": names, "additionalProperties": false})
+    }
+
+    #[test]
+    fn schemas_of_closed_objects_are_strict() {
+        let schemas = [
+            object(&json!({})),
+            object(&json!({"a": {"type": "string", "format": "date"}})),
+            object(&json!({"a": {"type": "array", "items": object(&json!({}))}})),
+            object(&json!({"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/x"}]}})),
+            json!({"$defs": {"x": object(&json!({}))}, "type": "string"}),
+        ];
+        for schema in schemas {
+            assert!(is_strict(&schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn other_schemas_are_not_strict() {
+        let schemas = [
+            json!(true),
+            json!({"type": "object"}),
+            json!({"type": "object", "properties": {}}),
+            json!({"type": ["object", "null"], "properties": {}}),
+            json!({"properties": {"a": {}}, "additionalProperties": false}),
+            object(&json!({"a": {"type": "string", "format": "regex"}})),
+            object(&json!({"a": {"type": "array", "items": {"type": "object"}}})),
+            object(&json!({"a": {"anyOf": [{"type": "object"}]}})),
+            object(&json!({"a": {"allOf": []}})),
+            object(&json!({"a": true})),
+        ];
+        for schema in schemas {
+            assert!(!is_strict(&schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn schema_nested_beyond_the_limit_has_no_form() {
+        let nested = |depth| {
+            (0..depth).fold(
+                json!({"type": "string"}),
+                |items, _| json!({"type": "array", "items": items}),
+            )
+        };
+        assert!(is_strict(&nested(MAX_JSON_DEPTH)));
+        assert!(!is_strict(&nested(MAX_JSON_DEPTH + 1)));
+    }
+}
