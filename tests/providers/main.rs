@@ -35,6 +35,8 @@ mod json_values_providers;
 #[cfg(feature = "http")]
 mod keys_servers;
 #[cfg(feature = "http")]
+mod media;
+#[cfg(feature = "http")]
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;

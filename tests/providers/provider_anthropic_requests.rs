@@ -123,20 +123,18 @@ async fn uploaded_files_are_sent_to_their_provider_only() {
     let history = Messages::new().with(Message::human([
         Part::Image(Media::file("openai", "file-1")),
         Part::Document(Media::file("anthropic", "file_2").with_name("a.pdf")),
+        Part::Audio(Media::bytes("audio/wav", b"x")),
     ]));
-    let body = sent(ModelRequest::new(history)).await;
+    let body = sent(ModelRequest::new(history.ai("ok").human("And?"))).await;
     assert_eq!(
         body["messages"][0]["content"],
-        json!([{"type": "document", "title": "a.pdf", "cache_control": marked(),
-            "source": {"type": "file", "file_id": "file_2"}}])
+        json!([
+            {"type": "text", "text": "[image: file-1]"},
+            {"type": "document", "title": "a.pdf",
+                "source": {"type": "file", "file_id": "file_2"}},
+            {"type": "text", "text": "[audio]"},
+        ])
     );
-
-    let media = Part::Audio(Media::file("openai", "file-1"));
-    let body = sent(ModelRequest::new(
-        Messages::new().with(Message::human(media)),
-    ))
-    .await;
-    assert_eq!(body["messages"][0]["content"][0]["text"], "(nothing)");
 }
 
 #[tokio::test]

@@ -10,9 +10,10 @@ use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ThinkingMode, Too
 use super::super::encode::{Encoded, encode};
 use super::super::fields::Fields;
 use super::super::json::write_text;
+use super::super::media::check;
 use super::super::schema::claude::understood;
 use super::super::schema::instruction;
-use super::wire::MessagesWire;
+use super::wire::{MessagesWire, takes};
 
 /// The least the API takes as a thinking budget.
 const LEAST_BUDGET: u32 = 1_024;
@@ -24,6 +25,7 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
         cache: request.settings.prompt_cache != Some(false),
     };
 
+    check(request, profile, "the Messages API", takes)?;
     let form = form(request);
     encode(&wire, request, &request.extra, |fields, sections| {
         small_fields(fields, request, model, profile)?;

@@ -18,6 +18,7 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::media::words;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
@@ -194,6 +195,17 @@ fn is_visible(text: &str) -> bool {
     text.contains(|c: char| !c.is_whitespace())
 }
 
+/// True for media that the API has a form for: pictures and documents, of files its own.
+pub(super) fn takes(part: &Part) -> bool {
+    match part {
+        Part::Image(media) | Part::Document(media) => match &media.source {
+            MediaSource::File { provider, .. } => **provider == *PROVIDER,
+            _ => true,
+        },
+        _ => false,
+    }
+}
+
 /// An array of content blocks being written.
 struct Blocks<'a> {
     out: &'a mut Vec<u8>,
@@ -273,25 +285,20 @@ impl<'a> Blocks<'a> {
         for part in content.parts() {
             match part {
                 Part::Text(text) => self.text(text)?,
-                Part::Image(media) => self.media("image", media)?,
-                Part::Document(media) => self.media("document", media)?,
+                Part::Image(media) if takes(part) => self.media("image", media)?,
+                Part::Document(media) if takes(part) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
-                Part::Opaque(_)
-                | Part::Thinking(_)
-                | Part::ToolCall(_)
-                | Part::Audio(_)
-                | Part::Annotations(_) => {}
+                part => {
+                    if let Some(text) = words(part) {
+                        self.text(&text)?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// A block of media. A file that was uploaded to another provider is left out.
     fn media(&mut self, kind: &str, media: &Media) -> Result<()> {
-        if matches!(&media.source, MediaSource::File { provider, .. } if **provider != *PROVIDER) {
-            return Ok(());
-        }
-
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"#);
             write(out, kind)?;

@@ -14,7 +14,7 @@ use crate::model::{SystemPrompt, ToolDefinition};
 use super::super::chat::{GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_text};
-use super::super::media::quoted;
+use super::super::media::words;
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all.
@@ -46,12 +46,12 @@ impl Wire for ChatWire {
         let mut text = text.join(GAP);
         let parts = || group.iter().flat_map(|message| message.content().parts());
         let images: Vec<&str> = parts().filter_map(image).collect();
-        for name in parts().filter_map(unsendable) {
+        for words in parts().filter(|part| !takes(part)).filter_map(words) {
             if !text.is_empty() {
                 text.push_str(GAP);
             }
 
-            text.push_str(&name);
+            text.push_str(&words);
         }
 
         let calls = first.tool_calls().next().is_some();
@@ -93,6 +93,11 @@ impl Wire for ChatWire {
     }
 }
 
+/// True for media that the API has a form for: pictures as data.
+pub(super) fn takes(part: &Part) -> bool {
+    image(part).is_some()
+}
+
 /// A picture's bytes: the API takes nothing else.
 fn image(part: &Part) -> Option<&str> {
     match part {
@@ -101,30 +106,6 @@ fn image(part: &Part) -> Option<&str> {
             ..
         }) => Some(data),
         _ => None,
-    }
-}
-
-/// What stands for media the API has no place for: what a document of text says, or a word that
-/// tells the model of it.
-fn unsendable(part: &Part) -> Option<String> {
-    let (what, media) = match part {
-        Part::Image(media) => ("image", media),
-        Part::Document(media) => ("document", media),
-        Part::Audio(media) => ("audio", media),
-        _ => return None,
-    };
-
-    if let ("document", Some(text)) = (what, quoted(media)) {
-        return Some(text);
-    }
-
-    match (&media.source, &media.name) {
-        (MediaSource::Url(place) | MediaSource::File { id: place, .. }, _) => {
-            Some(format!("[{what}: {place}]"))
-        }
-        (MediaSource::Base64(_), _) if what == "image" => None,
-        (MediaSource::Base64(_), Some(name)) => Some(format!("[{what}: {name}]")),
-        (MediaSource::Base64(_), None) => Some(format!("[{what}]")),
     }
 }
 

@@ -18,10 +18,12 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
+use super::super::media::check;
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
+use super::messages::takes;
 
 /// Where Ollama listens unless `OLLAMA_HOST` says otherwise.
 const BASE_URL: &str = "http://127.0.0.1:11434";
@@ -180,7 +182,8 @@ impl Model for Ollama {
             max_output_tokens: self.connection.max_output_tokens(&request),
         };
 
-        let encoded = match body(&request, &options) {
+        let media = check(&request, &self.connection.profile, "Ollama", takes);
+        let encoded = match media.and_then(|()| body(&request, &options)) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };

@@ -14,7 +14,7 @@ use crate::model::{SystemPrompt, ToolDefinition};
 use super::super::chat::{GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
-use super::super::media::quoted;
+use super::super::media::{address, words};
 use super::PROVIDER;
 
 /// Stands where a message would have no content at all, which servers refuse.
@@ -200,37 +200,25 @@ fn user_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
 fn media_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
     for part in message.content().parts() {
         match part {
-            Part::Image(media) => {
-                out.push(unsendable("image", media).unwrap_or(Piece::Image(media)));
+            Part::Image(media) if takes(part) => out.push(Piece::Image(media)),
+            Part::Document(media) if takes(part) && media.text().is_none() => {
+                out.push(Piece::Document(media));
             }
-            Part::Document(media) => out.push(match quoted(media) {
-                Some(text) => Piece::Text(text.into()),
-                None => unsendable("document", media).unwrap_or(Piece::Document(media)),
-            }),
-            Part::Audio(media) => out.push(named("audio", media)),
             Part::Opaque(block) if block.provider.as_deref() == Some(PROVIDER) => {
                 out.push(Piece::Own(&block.raw));
             }
-            _ => {}
+            part => out.extend(words(part).map(|text| Piece::Text(text.into()))),
         }
     }
 }
 
-/// Stands for a file that was uploaded, which these messages have no place for.
-fn unsendable<'a>(what: &str, media: &Media) -> Option<Piece<'a>> {
-    matches!(media.source, MediaSource::File { .. }).then(|| named(what, media))
-}
-
-/// A word that tells the model of media.
-fn named<'a>(what: &str, media: &Media) -> Piece<'a> {
-    let text = match (&media.source, &media.name) {
-        (MediaSource::Url(place) | MediaSource::File { id: place, .. }, _) => {
-            format!("[{what}: {place}]")
-        }
-        (MediaSource::Base64(_), Some(name)) => format!("[{what}: {name}]"),
-        (MediaSource::Base64(_), None) => format!("[{what}]"),
-    };
-    Piece::Text(text.into())
+/// True for media that the API has a form for: pictures, and documents as data.
+pub(super) fn takes(part: &Part) -> bool {
+    match part {
+        Part::Image(media) => !matches!(media.source, MediaSource::File { .. }),
+        Part::Document(media) => matches!(media.source, MediaSource::Base64(_)),
+        _ => false,
+    }
 }
 
 /// One user message: a string while there is only text, which every server takes.
@@ -276,20 +264,14 @@ fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(b"}}");
             Ok(())
         }
-        Piece::Document(media) => match &media.source {
-            // Files are taken as data only.
-            MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
-                text_part(&format!("[document: {place}]"), out)
-            }
-            MediaSource::Base64(_) => {
-                out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"filename\":");
-                write_text(out, media.name.as_deref().unwrap_or("document"))?;
-                out.extend_from_slice(b",\"file_data\":");
-                write(out, &*address(media, "application/pdf"))?;
-                out.extend_from_slice(b"}}");
-                Ok(())
-            }
-        },
+        Piece::Document(media) => {
+            out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"filename\":");
+            write_text(out, media.name.as_deref().unwrap_or("document"))?;
+            out.extend_from_slice(b",\"file_data\":");
+            write(out, &*address(media, "application/pdf"))?;
+            out.extend_from_slice(b"}}");
+            Ok(())
+        }
     }
 }
 
@@ -298,18 +280,4 @@ fn text_part(text: &str, out: &mut Vec<u8>) -> Result<()> {
     write_text(out, text)?;
     out.push(b'}');
     Ok(())
-}
-
-/// The URL itself, or a `data:` one.
-fn address<'a>(media: &'a Media, default_type: &str) -> Cow<'a, str> {
-    match &media.source {
-        MediaSource::Url(place) | MediaSource::File { id: place, .. } => Cow::Borrowed(place),
-        MediaSource::Base64(data) => {
-            let kind = match &*media.media_type {
-                "" => default_type,
-                kind => kind,
-            };
-            Cow::Owned(format!("data:{kind};base64,{data}"))
-        }
-    }
 }

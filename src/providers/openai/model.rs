@@ -17,11 +17,12 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
 use super::super::env;
+use super::super::media::check;
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
-use super::messages::ChatWire;
+use super::messages::{ChatWire, takes};
 
 const BASE_URL: &str = "https://api.openai.com/v1";
 const PATH: &str = "/chat/completions";
@@ -221,7 +222,8 @@ impl Model for OpenAi {
     where
         Self: 'b,
     {
-        let encoded = match self.encode(&request) {
+        let media = check(&request, &self.connection.profile, "Chat Completions", takes);
+        let encoded = match media.and_then(|()| self.encode(&request)) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };

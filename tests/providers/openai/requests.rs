@@ -78,15 +78,19 @@ async fn history_is_sent_as_messages() {
 }
 
 #[tokio::test]
-async fn uploaded_files_and_recordings_are_named_in_the_text() {
+async fn older_files_and_recordings_are_named_in_the_text() {
     let history = Messages::new().with(Message::human([
         Part::Image(Media::file("openai", "file-1")),
         Part::Document(Media::file("anthropic", "file_2")),
         Part::Audio(Media::bytes("audio/wav", b"x").with_name("talk.wav")),
     ]));
+    let history = history.ai("ok").human("And?");
     let body = sent(local, ModelRequest::new(history)).await.json();
     let text = "[image: file-1]\n\n[document: file_2]\n\n[audio: talk.wav]";
-    assert_eq!(body["messages"], json!([{"role": "user", "content": text}]));
+    assert_eq!(
+        body["messages"][0],
+        json!({"role": "user", "content": text})
+    );
 }
 
 #[tokio::test]

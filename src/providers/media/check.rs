@@ -1,0 +1,57 @@
+//! The check of media before a request is sent.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Media, MediaSource, Part, Role};
+use crate::model::{ModelProfile, ModelRequest};
+
+use super::placeholder::{media_of, text_of};
+
+/// Checks the media of the inputs behind the last answer. `takes` is true for media that the API
+/// has a form for; documents of text have one everywhere. Media of results and of older messages
+/// are not checked: they become text.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidRequest`] for media that the API has no form for, and for an image to a
+/// model that accepts none.
+pub(in crate::providers) fn check(
+    request: &ModelRequest,
+    profile: &ModelProfile,
+    api: &str,
+    takes: impl Fn(&Part) -> bool,
+) -> Result<()> {
+    let newest = request.messages.as_slice().iter().rev();
+    let inputs = newest
+        .take_while(|message| message.role() != Role::Assistant)
+        .filter(|message| message.role() == Role::User);
+    for part in inputs.flat_map(|message| message.content().parts()) {
+        let Some((kind, media)) = media_of(part) else {
+            continue;
+        };
+
+        if kind == "image" && !profile.images {
+            let text = "the model accepts no images; use another one, or set \
+                        ModelProfile::with_images if it does";
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+
+        if !takes(part) && text_of(part).is_none() {
+            let form = form(media);
+            let text = format!(
+                "{api} takes no {kind} in this form ({form}); send it in another, or as text"
+            );
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+    }
+
+    Ok(())
+}
+
+fn form(media: &Media) -> String {
+    match &media.source {
+        MediaSource::Base64(_) if media.media_type.is_empty() => "data".to_owned(),
+        MediaSource::Base64(_) => media.media_type.to_string(),
+        MediaSource::Url(_) => "an address".to_owned(),
+        MediaSource::File { provider, .. } => format!("a file of {provider}"),
+    }
+}
