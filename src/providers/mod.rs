@@ -27,6 +27,11 @@ mod events;
 mod fallback;
 mod fields;
 pub mod gemini;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "no provider here runs tools yet")
+)]
+mod hosted;
 mod http;
 mod json;
 mod lenient;

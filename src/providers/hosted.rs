@@ -1,0 +1,85 @@
+//! Tools that a provider runs itself, in the list of tools of a request.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::error::Result;
+use crate::model::HostedTool;
+
+use super::json::write;
+
+/// The written list of tools with those of `provider` at its end, and a warning about those of other
+/// providers, which are left out. Without any tool the list is empty text, as `tools` is then.
+pub(super) fn with_hosted<'a>(
+    tools: &'a [u8],
+    hosted: &[HostedTool],
+    provider: &str,
+) -> Result<(Cow<'a, [u8]>, Option<String>)> {
+    let (own, foreign): (Vec<_>, Vec<_>) =
+        hosted.iter().partition(|tool| &*tool.provider == provider);
+    let providers: BTreeSet<_> = foreign.iter().map(|tool| &*tool.provider).collect();
+    let providers = Vec::from_iter(providers).join(", ");
+    let warning = (!foreign.is_empty()).then(|| {
+        format!("tools that run at another provider were left out of the request ({providers})")
+    });
+    if own.is_empty() {
+        return Ok((Cow::Borrowed(tools), warning));
+    }
+
+    let mut list = tools.strip_suffix(b"]").unwrap_or(b"[").to_vec();
+    for tool in own {
+        if list.len() > 1 {
+            list.push(b',');
+        }
+
+        write(&mut list, &tool.raw)?;
+    }
+
+    list.push(b']');
+    Ok((list.into(), warning))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn joined(tools: &str, providers: &[&str]) -> (String, Option<String>) {
+        let hosted: Vec<_> = providers
+            .iter()
+            .map(|provider| HostedTool::new(*provider, json!({"type": "search"})))
+            .collect();
+        let (list, warning) = with_hosted(tools.as_bytes(), &hosted, "gemini").unwrap();
+        (String::from_utf8(list.into_owned()).unwrap(), warning)
+    }
+
+    #[test]
+    fn own_tools_stand_behind_the_others() {
+        let search = r#"{"type":"search"}"#;
+        let cases = [
+            ("", &[][..], String::new()),
+            (r#"[{"a":1}]"#, &[], r#"[{"a":1}]"#.to_owned()),
+            ("", &["gemini"], format!("[{search}]")),
+            (
+                "[1]",
+                &["gemini", "gemini"],
+                format!("[1,{search},{search}]"),
+            ),
+        ];
+        for (tools, hosted, expected) in cases {
+            assert_eq!(joined(tools, hosted), (expected, None));
+        }
+    }
+
+    #[test]
+    fn tools_of_other_providers_are_left_out_with_a_warning() {
+        let (list, warning) = joined("[1]", &["openai-responses", "anthropic", "anthropic"]);
+        assert_eq!(list, "[1]");
+        let warning = warning.unwrap();
+        assert!(
+            warning.contains("(anthropic, openai-responses)"),
+            "{warning}"
+        );
+    }
+}
