@@ -1,8 +1,9 @@
 //! Models behind HTTP APIs.
 //!
 //! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-5`, with its key
-//!   from the environment; [`Anthropic`], [`OpenAi`] (and every server that speaks its API) and
-//!   [`Ollama`] are built by hand where more is to be set.
+//!   from the environment; [`Anthropic`], [`OpenAi`], [`OpenAiResponses`] (and every server that
+//!   speaks one of these APIs) and [`Ollama`] are built by hand where more is to be set.
+//!   [`OpenAiAuto`] chooses between OpenAI's two APIs.
 //! * [`FallbackModel`] asks another model when the first cannot answer.
 //!
 //! Providers send one request and decode one stream; they never follow a redirect, and never retry,
@@ -27,10 +28,6 @@ mod events;
 mod fallback;
 mod fields;
 pub mod gemini;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "no provider here runs tools yet")
-)]
 mod hosted;
 mod http;
 mod json;
@@ -41,6 +38,7 @@ pub mod ollama;
 pub mod openai;
 mod repeated;
 mod resolve;
+pub mod responses;
 mod schema;
 pub mod sse;
 mod status;
@@ -50,5 +48,6 @@ mod window;
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;
 pub use ollama::Ollama;
-pub use openai::OpenAi;
+pub use openai::{OpenAi, OpenAiAuto};
 pub use resolve::resolve;
+pub use responses::OpenAiResponses;

@@ -7,7 +7,8 @@ use crate::model::Model;
 
 use super::anthropic::Anthropic;
 use super::ollama::Ollama;
-use super::openai::OpenAi;
+use super::openai::{OpenAi, OpenAiAuto};
+use super::responses::OpenAiResponses;
 
 /// Makes a model from its environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
@@ -15,13 +16,19 @@ type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
 /// Every provider: its name before the colon, and how it makes a model.
 const PROVIDERS: &[(&str, FromEnv)] = &[
     ("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?))),
-    ("openai", |name| Ok(Arc::new(OpenAi::from_env(name)?))),
+    ("openai", |name| Ok(Arc::new(OpenAiAuto::from_env(name)?))),
+    ("openai-chat", |name| Ok(Arc::new(OpenAi::from_env(name)?))),
+    ("openai-responses", |name| {
+        Ok(Arc::new(OpenAiResponses::from_env(name)?))
+    }),
     ("ollama", |name| Ok(Arc::new(Ollama::new(name)))),
 ];
 
 /// The model that `spec` names: `provider:model`, split at the first colon, so that
 /// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*` and OpenAI's `gpt-*` and `o` with a
-/// digit need no provider. Keys and addresses come from the provider's environment variables.
+/// digit need no provider. `openai:` chooses between OpenAI's two APIs as
+/// [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and `openai-responses:` choose by hand.
+/// Keys and addresses come from the provider's environment variables.
 ///
 /// # Errors
 ///

@@ -10,7 +10,10 @@ const DATED: &[(&str, &str)] = &[
     ("src/engine/model_lifecycle.rs", "models end at a date"),
     ("src/backend/local/sweep.rs", "files have dates"),
     ("src/hooks/filesystem.rs", "files have dates"),
-    ("src/providers/status.rs", "`retry-after` may be a date"),
+    (
+        "src/providers/status/errors.rs",
+        "`retry-after` may be a date",
+    ),
     ("src/session/log/open_log.rs", "records have dates"),
     (
         "src/session/session_store.rs",

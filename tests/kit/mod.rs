@@ -1,6 +1,8 @@
 //! Helpers of the test binaries. Each binary uses a part of them.
 #![allow(dead_code, unused_imports)]
 
+#[cfg(feature = "http")]
+pub mod doubles;
 pub mod hooks;
 pub mod keys;
 #[cfg(any(

@@ -61,6 +61,8 @@ mod request_bytes;
 #[cfg(feature = "http")]
 mod response_limits_providers;
 #[cfg(feature = "http")]
+mod responses;
+#[cfg(feature = "http")]
 mod runtimes;
 #[cfg(feature = "http")]
 mod secrets;

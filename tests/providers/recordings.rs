@@ -1,10 +1,11 @@
-//! Recorded answers of the OpenAI-compatible, Ollama and Gemini servers, whole, cut and torn.
+//! Recorded answers of the OpenAI-compatible, Responses, Ollama and Gemini servers, whole, cut and
+//! torn.
 //!
-//! `llama-*` came from llama.cpp's own server with a small model, `aimock-*` from a scripted
-//! server, `documented` and the others of `gemini` follow the documentation of their API.
+//! `llama-*` came from llama.cpp's own server with a small model, `*aimock-*` from a scripted server;
+//! `documented` and the others of `gemini` and `responses` follow the documentation of their API.
 
 use agentcore::model::{ModelEvent, ModelResponse, ModelStream, ResponseFold, StopReason};
-use agentcore::providers::{gemini, ollama, openai};
+use agentcore::providers::{gemini, ollama, openai, responses};
 use agentcore::{Error, ErrorKind, Part, Result, Usage};
 use bytes::Bytes;
 use futures::StreamExt;
@@ -15,6 +16,7 @@ type Body = BoxStream<'static, Result<Bytes>>;
 type Decode = fn(Body) -> ModelStream;
 
 const OPENAI: Decode = |body| openai::decode(body);
+const RESPONSES: Decode = |body| responses::decode(body);
 const OLLAMA: Decode = |body| ollama::decode(body);
 const GEMINI: Decode = |body| gemini::decode(body);
 
@@ -133,6 +135,41 @@ const RECORDINGS: &[(&str, Decode, &[u8])] = &[
         "gemini-aimock-call",
         GEMINI,
         include_bytes!("../data/gemini/aimock-call.sse"),
+    ),
+    (
+        "responses-aimock-text",
+        RESPONSES,
+        include_bytes!("../data/responses/aimock-text.sse"),
+    ),
+    (
+        "responses-aimock-call",
+        RESPONSES,
+        include_bytes!("../data/responses/aimock-call.sse"),
+    ),
+    (
+        "responses-calls",
+        RESPONSES,
+        include_bytes!("../data/responses/reasoning-calls.sse"),
+    ),
+    (
+        "responses-search",
+        RESPONSES,
+        include_bytes!("../data/responses/web-search.sse"),
+    ),
+    (
+        "responses-overlapping",
+        RESPONSES,
+        include_bytes!("../data/responses/overlapping.sse"),
+    ),
+    (
+        "responses-text",
+        RESPONSES,
+        include_bytes!("../data/responses/text.sse"),
+    ),
+    (
+        "responses-document",
+        RESPONSES,
+        include_bytes!("../data/responses/document.json"),
     ),
 ];
 

@@ -21,8 +21,8 @@ fn thought(provider: &str, raw: &str) -> Part {
     Part::Thinking(ProviderBlock::new(provider, raw))
 }
 
-/// The first request: instructions, tools and a question with media.
-fn question() -> ModelRequest {
+/// The first request: instructions, tools and a question with media. Ollama takes no PDF.
+fn question(has_pdf: bool) -> ModelRequest {
     let mut system = SystemPrompt::from("You help.");
     system.set("clock", "It is noon.", Stability::Volatile);
     let tool = |name: &str| {
@@ -34,12 +34,17 @@ fn question() -> ModelRequest {
         ToolDefinition::new(name, format!("The {name} of a city."), parameters)
     };
 
-    let question = Message::human(vec![
-        Part::text("Describe these.\n\"Quoted\" \u{1F600}"),
-        Part::Image(Media::base64("image/png", "aGk=")),
-        Part::Document(Media::base64("application/pdf", "JVBERg==").with_name("plan.pdf")),
-        Part::Document(Media::bytes("text/plain", b"notes").with_name("n.txt")),
-    ]);
+    let pdf = Media::base64("application/pdf", "JVBERg==").with_name("plan.pdf");
+    let mut question = Content::new();
+    question.push(Part::text("Describe these.\n\"Quoted\" \u{1F600}"));
+    question.push(Part::Image(Media::base64("image/png", "aGk=")));
+    if has_pdf {
+        question.push(Part::Document(pdf));
+    }
+    question.push(Part::Document(
+        Media::bytes("text/plain", b"notes").with_name("n.txt"),
+    ));
+    let question = Message::human(question);
     let mut request = ModelRequest::new(Messages::new().with(question))
         .with_system(system)
         .with_tools([tool("weather"), tool("time")])
@@ -90,7 +95,7 @@ async fn assert_bodies(file: &str, reply: Reply, model: impl FnOnce(&str) -> Box
     let server = FaultServer::start().await.unwrap();
     server.fallback(reply);
     let model = model(&server.url());
-    let mut request = question();
+    let mut request = question(file != "ollama.jsonl");
     model.call(request.clone()).await.unwrap();
     for message in calls_and_results() {
         request.messages.push(message);

@@ -58,10 +58,6 @@ fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
 pub(in crate::providers) struct Encoded {
     pub(in crate::providers) body: Bytes,
     pub(in crate::providers) history: History,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for APIs that verify reasoning")
-    )]
     pub(in crate::providers) reasoning: Reasoning,
 }
 
@@ -76,10 +72,6 @@ pub(in crate::providers) struct Reasoning {
 
 impl Reasoning {
     /// Leaves the reasoning of the request's messages out of the later requests of the run.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for APIs that verify reasoning")
-    )]
     pub(in crate::providers) fn leave_out(&self) {
         self.no_reasoning
             .fetch_max(self.messages, Ordering::Relaxed);

@@ -12,5 +12,5 @@ mod cache;
 mod tests;
 mod wire;
 
-pub(super) use cache::{Encoded, History, encode};
+pub(super) use cache::{Encoded, History, Reasoning, encode};
 pub(super) use wire::{Place, Wire};

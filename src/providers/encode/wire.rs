@@ -60,10 +60,6 @@ pub(in crate::providers) struct Place<'a> {
     /// The last group is written in every request, so it may have parts that others must not have.
     pub(in crate::providers) last: bool,
     /// True if the group's reasoning may be sent.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for APIs that verify reasoning")
-    )]
     pub(in crate::providers) has_reasoning: bool,
     /// The text that stands behind the last group.
     pub(in crate::providers) tail: Option<&'a str>,

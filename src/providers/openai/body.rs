@@ -10,7 +10,7 @@ use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 use super::super::encode::{Encoded, encode};
 use super::super::json::write_text;
 use super::super::schema::instruction;
-use super::super::schema::openai::is_strict;
+use super::super::schema::openai::{is_plain_object, is_strict};
 use super::messages::ChatWire;
 
 /// What a body depends on besides the request.
@@ -103,8 +103,4 @@ fn told_schema<'a>(request: &'a ModelRequest, options: &Options<'_>) -> Option<&
         }
         _ => None,
     }
-}
-
-fn is_plain_object(schema: &Value) -> bool {
-    schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
 }

@@ -82,6 +82,10 @@ impl OpenAi {
         Ok(made)
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.connection.model
+    }
+
     fn at(base_url: &str, model: Arc<str>) -> Self {
         let official = is_official(base_url);
         let mut connection = Connection::new(PROVIDER, model, base_url, PATH);
@@ -222,7 +226,12 @@ impl Model for OpenAi {
     where
         Self: 'b,
     {
-        let media = check(&request, &self.connection.profile, "Chat Completions", takes);
+        let media = check(
+            &request,
+            &self.connection.profile,
+            "Chat Completions",
+            takes,
+        );
         let encoded = match media.and_then(|()| self.encode(&request)) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),

@@ -13,6 +13,11 @@ pub(in crate::providers) fn is_strict(schema: &Value) -> bool {
     rewrite(schema, &Strict).is_some()
 }
 
+/// True for the schema of one object, which is the only form of an answer that the API takes.
+pub(in crate::providers) fn is_plain_object(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
+}
+
 /// The rules of strict mode, which takes schemas as they are or not at all.
 struct Strict;
 

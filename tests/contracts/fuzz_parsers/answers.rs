@@ -1,6 +1,6 @@
 //! Answers of models, in the formats of all providers.
 
-use agentcore::providers::{anthropic, gemini, ollama, openai};
+use agentcore::providers::{anthropic, gemini, ollama, openai, responses};
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 
@@ -34,6 +34,14 @@ fn model_responses_decode_without_panic() {
             "\"finish_reason\":\"stop\",",
             "\"text\":\"a\",",
             "\"thought\":true,",
+            "event: response.output_item.done\n",
+            "event: response.output_item.added\n",
+            "event: response.output_text.delta\n",
+            "event: response.completed\n",
+            "data: {\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[{\"text\":\"a\"}]}}\n\n",
+            "data: {\"output_index\":1,\"item\":{\"type\":\"function_call\",\"call_id\":\"c\"}}\n\n",
+            "data: {\"output_index\":0,\"delta\":\"a\"}\n\n",
+            "data: {\"response\":{\"output\":[]}}\n\n",
             "\"thoughtSignature\":\"a\",",
             "\"finishReason\":\"STOP\",",
         ],
@@ -83,6 +91,7 @@ fn model_responses_decode_without_panic() {
             openai::decode(body()),
             ollama::decode(body()),
             gemini::decode(body()),
+            responses::decode(body()),
         ] {
             std::hint::black_box(block_on(events.count()));
         }

@@ -1,0 +1,137 @@
+//! The choice between OpenAI's two APIs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Part, Role};
+use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+
+use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES};
+use super::family::{effort, family};
+use super::model::OpenAi;
+
+/// OpenAI's model of this name, on the API that each request needs.
+///
+/// A request goes to the Responses API when Chat Completions has no such model, when it has a hosted
+/// tool or the effort `max`, when it has function tools and the model reasons, which Chat Completions
+/// refuses for newer models, or when the answer before it came from there. All others, and those for
+/// models that are not OpenAI's, go to Chat Completions.
+///
+/// ```
+/// use agentcore::Model;
+/// use agentcore::providers::{OpenAi, OpenAiAuto, OpenAiResponses};
+///
+/// let key = "sk-...";
+/// let model = OpenAiAuto::new(
+///     OpenAi::new("gpt-6-luna", key),
+///     OpenAiResponses::new("gpt-6-luna", key),
+/// );
+/// assert_eq!(model.id(), "openai:gpt-6-luna");
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenAiAuto {
+    chat: OpenAi,
+    responses: OpenAiResponses,
+}
+
+impl OpenAiAuto {
+    /// Creates a model from its two forms, which have the same name and server.
+    pub fn new(chat: OpenAi, responses: OpenAiResponses) -> Self {
+        Self { chat, responses }
+    }
+
+    /// Creates the model of this name, with the key in `OPENAI_API_KEY` and the address in
+    /// `OPENAI_BASE_URL`, if it is set. Only OpenAI's own server needs a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
+    /// address that cannot be used.
+    pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
+        let model = model.into();
+        let chat = OpenAi::from_env(model.clone())?;
+        Ok(Self::new(chat, OpenAiResponses::from_env(model)?))
+    }
+
+    /// The model on Chat Completions.
+    pub fn chat(&self) -> &OpenAi {
+        &self.chat
+    }
+
+    /// The model on the Responses API.
+    pub fn responses(&self) -> &OpenAiResponses {
+        &self.responses
+    }
+
+    fn needs_responses(&self, request: &ModelRequest) -> bool {
+        let name = request.model.as_deref().unwrap_or(self.chat.name());
+        let Some(family) = family(name) else {
+            return false;
+        };
+
+        let effort = effort(request);
+        let has_hosted_tools = request
+            .hosted_tools
+            .iter()
+            .any(|tool| &*tool.provider == RESPONSES);
+        !family.has_chat
+            || has_hosted_tools
+            || effort == Some("max")
+            || family.tools_need_responses
+                && (!request.tools.is_empty() && family.reasons_with(effort)
+                    || last_answer_is_from_responses(request))
+    }
+}
+
+/// True if the last answer has reasoning that only the Responses API takes back.
+fn last_answer_is_from_responses(request: &ModelRequest) -> bool {
+    let mut messages = request.messages.as_slice().iter().rev();
+    let answer = messages.find(|message| message.role() == Role::Assistant);
+    let parts = answer
+        .into_iter()
+        .flat_map(|answer| answer.content().parts());
+    parts.into_iter().any(|part| match part {
+        Part::Thinking(block) => block.provider.as_deref() == Some(RESPONSES),
+        _ => false,
+    })
+}
+
+#[async_trait]
+impl Model for OpenAiAuto {
+    fn id(&self) -> &str {
+        self.chat.id()
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        self.chat.profile()
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
+        if !self.needs_responses(&request) {
+            return self.chat.stream(request).await;
+        }
+
+        let answer = self.responses.stream(request).await;
+        answer.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let name = self.chat.name();
+                let text = format!(
+                    "{}; if the server has no Responses API, use `openai-chat:{name}`",
+                    error.text()
+                );
+                Error::new(ErrorKind::NotFound, text).with_source(error)
+            }
+            _ => error,
+        })
+    }
+
+    async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>> {
+        if self.needs_responses(&request) {
+            self.responses.count_tokens(request).await
+        } else {
+            self.chat.count_tokens(request).await
+        }
+    }
+}

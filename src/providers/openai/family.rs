@@ -1,0 +1,181 @@
+//! The differences between OpenAI's models.
+//!
+//! Source: the model profiles of pydantic-ai 2.68, and the error texts of the API.
+
+use crate::model::{ModelRequest, ThinkingMode};
+
+/// The time at which a model reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::providers) enum Reasons {
+    Never,
+    /// Only with an effort.
+    OnRequest,
+    /// Unless the effort is `none`, where the model has that.
+    ByDefault,
+    Always,
+}
+
+/// The requests that a model of the family takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::providers) struct Family {
+    pub(in crate::providers) reasons: Reasons,
+    pub(in crate::providers) efforts: &'static [&'static str],
+    /// True if the model is on Chat Completions at all.
+    pub(in crate::providers) has_chat: bool,
+    /// True if Chat Completions refuses function tools while the model reasons.
+    pub(in crate::providers) tools_need_responses: bool,
+    /// True if the API refuses stop sequences.
+    pub(in crate::providers) refuses_stop: bool,
+}
+
+impl Family {
+    pub(in crate::providers) fn reasons_by_default(&self) -> bool {
+        matches!(self.reasons, Reasons::ByDefault | Reasons::Always)
+    }
+
+    /// True if the model reasons with this effort.
+    pub(in crate::providers) fn reasons_with(&self, effort: Option<&str>) -> bool {
+        match effort {
+            Some("none") => self.reasons == Reasons::Always,
+            Some(_) => self.reasons != Reasons::Never,
+            None => self.reasons_by_default(),
+        }
+    }
+}
+
+const NEWEST: &[&str] = &["none", "low", "medium", "high", "xhigh", "max"];
+const NEWEST_ALWAYS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
+const TO_XHIGH: &[&str] = &["none", "low", "medium", "high", "xhigh"];
+const TO_HIGH: &[&str] = &["none", "low", "medium", "high"];
+const PRO: &[&str] = &["medium", "high", "xhigh"];
+const FIRST: &[&str] = &["minimal", "low", "medium", "high"];
+const CODEX: &[&str] = &["low", "medium", "high", "xhigh"];
+const OLD: &[&str] = &["low", "medium", "high"];
+
+/// The beginnings of names, the longest first: when the model reasons, and with which efforts.
+const TABLE: &[(&str, Reasons, &[&str])] = &[
+    ("gpt-6.1-terra", Reasons::ByDefault, NEWEST),
+    ("gpt-6.1-sol", Reasons::Always, NEWEST_ALWAYS),
+    ("gpt-6-astra", Reasons::Always, NEWEST_ALWAYS),
+    ("gpt-6-luna", Reasons::ByDefault, NEWEST),
+    ("gpt-6-sol", Reasons::ByDefault, NEWEST),
+    ("gpt-5.1-chat", Reasons::Always, &["medium"]),
+    ("gpt-5.2-chat", Reasons::Always, &["medium"]),
+    ("gpt-5.3-chat", Reasons::Always, &["medium"]),
+    ("gpt-5.5-pro", Reasons::Always, PRO),
+    ("gpt-5.4-pro", Reasons::Always, PRO),
+    ("gpt-5.2-pro", Reasons::Always, PRO),
+    ("gpt-5-codex", Reasons::Always, OLD),
+    ("gpt-5.1-codex", Reasons::Always, CODEX),
+    ("gpt-5-chat", Reasons::Never, &[]),
+    ("gpt-5-pro", Reasons::Always, &["high"]),
+    ("gpt-5.6", Reasons::ByDefault, NEWEST),
+    ("gpt-5.5", Reasons::ByDefault, TO_XHIGH),
+    ("gpt-5.4", Reasons::OnRequest, TO_XHIGH),
+    ("gpt-5.3", Reasons::OnRequest, TO_XHIGH),
+    ("gpt-5.2", Reasons::OnRequest, TO_XHIGH),
+    ("gpt-5.1", Reasons::OnRequest, TO_HIGH),
+    ("gpt-5", Reasons::ByDefault, FIRST),
+    ("gpt-4", Reasons::Never, &[]),
+    ("gpt-3", Reasons::Never, &[]),
+    ("chatgpt-", Reasons::Never, &[]),
+    ("codex-", Reasons::Always, OLD),
+    ("computer-use", Reasons::Always, OLD),
+    ("o1", Reasons::Always, OLD),
+    ("o3", Reasons::Always, OLD),
+    ("o4", Reasons::Always, OLD),
+    // Models that are newer than this table: what the strictest known one takes.
+    ("gpt-", Reasons::Always, NEWEST_ALWAYS),
+];
+
+/// The family of OpenAI's model of this name; `None` for names that are not OpenAI's.
+pub(in crate::providers) fn family(model: &str) -> Option<Family> {
+    let name = model.strip_prefix("openai/").unwrap_or(model);
+    if name.starts_with("gpt-oss") {
+        return None;
+    }
+
+    let (_, reasons, efforts) = TABLE.iter().find(|(prefix, ..)| name.starts_with(prefix))?;
+    let version = version(name);
+    Some(Family {
+        reasons: *reasons,
+        efforts,
+        has_chat: !(name.contains("-pro") || name.contains("codex") || name.contains("computer")),
+        tools_need_responses: version >= (5, 1),
+        refuses_stop: version >= (6, 0),
+    })
+}
+
+/// The version in a name such as `gpt-5.4-mini`; zero for names of another form.
+fn version(name: &str) -> (u32, u32) {
+    let Some(digits) = name.strip_prefix("gpt-") else {
+        return (0, 0);
+    };
+    let digits = digits.split('-').next().unwrap_or_default();
+    let (major, minor) = digits.split_once('.').unwrap_or((digits, "0"));
+    (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+}
+
+/// The effort that a request sets.
+pub(in crate::providers) fn effort(request: &ModelRequest) -> Option<&str> {
+    match &request.settings.thinking {
+        Some(ThinkingMode::Effort(effort)) => Some(effort),
+        Some(ThinkingMode::Disabled) => Some("none"),
+        Some(ThinkingMode::Budget(_) | ThinkingMode::Adaptive) | None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_vendors_have_no_family() {
+        for name in [
+            "gpt-oss-120b",
+            "qwen3",
+            "llama",
+            "",
+            "o",
+            "openai/gpt-oss-20b",
+            "opus",
+        ] {
+            assert_eq!(family(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn longer_names_stand_before_their_beginnings() {
+        for (index, (name, ..)) in TABLE.iter().enumerate() {
+            let earlier = TABLE.iter().take(index);
+            for (prefix, ..) in earlier {
+                assert!(!name.starts_with(prefix), "{name} is hidden by {prefix}");
+            }
+        }
+    }
+
+    #[test]
+    fn families_know_when_models_reason() {
+        for (name, effort, reasons) in [
+            ("gpt-5.4-mini", None, false),
+            ("gpt-5.4-mini", Some("low"), true),
+            ("gpt-6-luna", None, true),
+            ("gpt-6-luna", Some("none"), false),
+            ("gpt-6-astra", Some("none"), true),
+            ("gpt-7-new", None, true),
+            ("gpt-4.1", Some("low"), false),
+            ("o3-mini-2025-01-31", None, true),
+        ] {
+            let family = family(name).unwrap();
+            assert_eq!(family.reasons_with(effort), reasons, "{name} {effort:?}");
+        }
+    }
+
+    #[test]
+    fn versions_are_read_from_names() {
+        assert_eq!(version("gpt-5.4-mini"), (5, 4));
+        assert_eq!(version("gpt-6-luna-2026-10-01"), (6, 0));
+        assert_eq!(version("gpt-4o"), (0, 0));
+        assert_eq!(version("o3"), (0, 0));
+    }
+}

@@ -1,0 +1,158 @@
+//! The request body.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
+
+use super::super::encode::{Encoded, encode};
+use super::super::fields::Fields;
+use super::super::hosted::with_hosted;
+use super::super::json::write_text;
+use super::super::openai::family::{effort, family};
+use super::super::schema::instruction;
+use super::super::schema::openai::{is_plain_object, is_strict};
+use super::PROVIDER;
+use super::input::ItemWire;
+
+/// The data that a body depends on, besides the request.
+pub(super) struct Options<'a> {
+    pub(super) model: &'a str,
+    /// The output limit that is sent, if one is.
+    pub(super) max_output_tokens: Option<u32>,
+    /// True for OpenAI's own server.
+    pub(super) is_official: bool,
+    /// True if summaries of the reasoning are requested.
+    pub(super) has_summaries: bool,
+    pub(super) wire: &'a ItemWire,
+}
+
+/// The body, and warnings about what it leaves out.
+pub(super) fn body(
+    request: &ModelRequest,
+    options: &Options<'_>,
+) -> Result<(Encoded, Vec<String>)> {
+    if !request.stop.is_empty() {
+        return Err(Error::new(
+            ErrorKind::Config,
+            "the Responses API has no stop sequences; remove them, or use Chat Completions \
+             (`openai-chat:MODEL`) with a model that takes them",
+        ));
+    }
+
+    let told_schema = told_schema(request);
+    let mut warnings = Vec::new();
+    let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
+        fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
+        if !sections.system.is_empty() {
+            fields.raw("instructions", sections.system)?;
+        }
+
+        fields.put("stream", &true)?;
+        fields.put("store", &false)?;
+        if options.is_official {
+            fields.put("stream_options", &json!({"include_obfuscation": false}))?;
+        }
+
+        let hosted = &request.hosted_tools;
+        let (tools, warning) = with_hosted(sections.tools, hosted, PROVIDER)?;
+        warnings.extend(warning);
+        put_tools(&tools, request, fields)?;
+        fields.put("include", &included(request))?;
+        fields.option("max_output_tokens", options.max_output_tokens)?;
+        fields.option("temperature", request.temperature)?;
+        fields.option("top_p", request.settings.top_p)?;
+        fields.option("reasoning", reasoning(request, options))?;
+        if told_schema.is_none() {
+            let format = request.response_format.as_ref().map(text_format);
+            fields.option("text", format)?;
+        }
+
+        let mut opening = Vec::new();
+        if let Some(schema) = told_schema {
+            opening.extend_from_slice(b"{\"role\":\"developer\",\"content\":");
+            write_text(&mut opening, &instruction(schema))?;
+            opening.push(b'}');
+        }
+        Ok(Cow::Owned(opening))
+    })?;
+
+    Ok((encoded, warnings))
+}
+
+fn put_tools(tools: &[u8], request: &ModelRequest, fields: &mut Fields<'_>) -> Result<()> {
+    if tools.is_empty() {
+        return Ok(());
+    }
+    fields.raw("tools", tools)?;
+    fields.option("tool_choice", tool_choice(&request.tool_choice))?;
+    fields.option("parallel_tool_calls", request.settings.parallel_tool_calls)
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    Some(match choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Tool(name) => json!({"type": "function", "name": &**name}),
+    })
+}
+
+/// The optional parts of the answer: the reasoning in its encrypted form, without which it cannot
+/// be sent back, and the sources of searches.
+fn included(request: &ModelRequest) -> Value {
+    let mut included = vec!["reasoning.encrypted_content"];
+    let is_search = |tool: &HostedTool| {
+        tool.raw
+            .get("type")
+            .is_some_and(|kind| kind == "web_search")
+    };
+    if request.hosted_tools.iter().any(is_search) {
+        included.push("web_search_call.action.sources");
+    }
+    json!(included)
+}
+
+/// The effort and the summaries. A model that is not known to reason gets neither unless an effort
+/// is set: it would refuse them.
+fn reasoning(request: &ModelRequest, options: &Options<'_>) -> Option<Value> {
+    let model = request.model.as_deref().unwrap_or(options.model);
+    let effort = effort(request);
+    let reasons = match effort {
+        Some(effort) => effort != "none",
+        None => family(model).is_some_and(|family| family.reasons_by_default()),
+    };
+    let is_shown = options.has_summaries && request.settings.show_thinking != Some(false);
+
+    let mut fields = Map::new();
+    if let Some(effort) = effort {
+        fields.insert("effort".to_owned(), effort.into());
+    }
+    if reasons && is_shown {
+        fields.insert("summary".to_owned(), "auto".into());
+    }
+    (!fields.is_empty()).then_some(fields.into())
+}
+
+fn text_format(format: &ResponseFormat) -> Value {
+    let format = match format {
+        ResponseFormat::JsonObject => json!({"type": "json_object"}),
+        ResponseFormat::JsonSchema { name, schema } => json!({
+            "type": "json_schema",
+            "name": &**name,
+            "schema": &**schema,
+            "strict": is_strict(schema),
+        }),
+    };
+    json!({"format": format})
+}
+
+/// The schema that the model is told in words: the API takes none but of an object.
+fn told_schema(request: &ModelRequest) -> Option<&Value> {
+    match &request.response_format {
+        Some(ResponseFormat::JsonSchema { schema, .. }) if !is_plain_object(schema) => Some(schema),
+        _ => None,
+    }
+}

@@ -1,0 +1,185 @@
+//! Messages as input items.
+//!
+//! Format: the OpenAI API reference, "Create a model response", and its guide "Conversation state".
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::message::{Message, Role, ToolResult};
+use crate::model::{Stability, SystemPrompt, ToolDefinition};
+
+use super::super::chat::GAP;
+use super::super::encode::{Place, Wire};
+use super::super::json::{write, write_text};
+use super::super::schema::openai::is_strict;
+use super::answer::write_answer;
+use super::content::{Piece, pieces_of, write_pieces};
+
+/// The maximum length of a call's id, in characters. It is the limit of Chat Completions; the
+/// Responses API documents none.
+const MAX_ID: usize = 40;
+
+/// The form of input items. Blocks with another tag are not sent back.
+#[derive(Clone, PartialEq)]
+pub(super) struct ItemWire {
+    pub(super) tag: Arc<str>,
+}
+
+impl Wire for ItemWire {
+    const LIST: &'static str = "input";
+
+    /// Results and the user's messages behind them form one group, so that volatile text stands
+    /// behind both.
+    fn joins(&self, before: &Message, after: &Message) -> bool {
+        use Role::{Tool, User};
+        matches!(
+            (before.role(), after.role()),
+            (User, User) | (Tool, Tool | User)
+        )
+    }
+
+    fn message(
+        &self,
+        group: &[Arc<Message>],
+        place: Place<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<usize>> {
+        let mut items = Items::new(out);
+        let mut pieces = Vec::new();
+        for message in group {
+            match &**message {
+                Message::Tool(result) => output(result, &mut items)?,
+                Message::User(user) => pieces.extend(pieces_of(&user.content, &self.tag)),
+                Message::Assistant(_) => {
+                    write_answer(message, &self.tag, place.has_reasoning, &mut items)?;
+                }
+                Message::System(_) => developer(&message.text(), &mut items)?,
+            }
+        }
+
+        let has_user = group.iter().any(|message| message.role() == Role::User);
+        if has_user {
+            if pieces.is_empty() {
+                pieces.push(Piece::Text("(empty)".into()));
+            }
+            items.item(|out| {
+                out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
+                write_pieces(&pieces, out)?;
+                out.push(b'}');
+                Ok(())
+            })?;
+        }
+        if let Some(tail) = place.tail {
+            developer(tail, &mut items)?;
+        }
+
+        Ok(None)
+    }
+
+    fn has_tail(&self) -> bool {
+        true
+    }
+
+    /// Appends the instructions, a string.
+    fn system(
+        &self,
+        system: &SystemPrompt,
+        lifted: &[Arc<Message>],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let lifted_texts = lifted.iter().map(|message| message.text().into_owned());
+        let texts = std::iter::once(system.text_of(Stability::Stable)).chain(lifted_texts);
+        let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        write_text(out, &texts.join(GAP))
+    }
+
+    fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
+        out.push(b'[');
+        for (index, tool) in tools.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+
+            out.extend_from_slice(b"{\"type\":\"function\",\"name\":");
+            write_text(out, &tool.name)?;
+            out.extend_from_slice(b",\"description\":");
+            write_text(out, &tool.description)?;
+            out.extend_from_slice(b",\"parameters\":");
+            write(out, &tool.parameters)?;
+            out.extend_from_slice(b",\"strict\":");
+            write(out, &is_strict(&tool.parameters))?;
+            out.push(b'}');
+        }
+
+        out.push(b']');
+        Ok(())
+    }
+}
+
+/// Items that are written, with commas between them.
+pub(super) struct Items<'a> {
+    out: &'a mut Vec<u8>,
+    pub(super) is_empty: bool,
+}
+
+impl<'a> Items<'a> {
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        Self {
+            out,
+            is_empty: true,
+        }
+    }
+
+    pub(super) fn item(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        if !std::mem::take(&mut self.is_empty) {
+            self.out.push(b',');
+        }
+        write(self.out)
+    }
+
+    pub(super) fn object(&mut self, fields: &Map<String, Value>) -> Result<()> {
+        self.item(|out| write(out, fields))
+    }
+}
+
+fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    items.item(|out| {
+        out.extend_from_slice(b"{\"role\":\"developer\",\"content\":");
+        write_text(out, text)?;
+        out.push(b'}');
+        Ok(())
+    })
+}
+
+/// Writes the output of a call: its text, or a list when it has media.
+fn output(result: &ToolResult, items: &mut Items<'_>) -> Result<()> {
+    let pieces = pieces_of(&result.content, "");
+    let text: Option<Vec<&str>> = pieces.iter().map(Piece::as_text).collect();
+    items.item(|out| {
+        out.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");
+        write_text(out, call_id(&result.tool_call_id))?;
+        out.extend_from_slice(b",\"output\":");
+        match text {
+            Some(texts) => write_text(out, &texts.join(GAP))?,
+            None => write_pieces(&pieces, out)?,
+        }
+        out.push(b'}');
+        Ok(())
+    })
+}
+
+/// The end of an id that another provider made longer than this API takes: ids differ at their
+/// ends.
+pub(super) fn call_id(id: &str) -> &str {
+    let cut = id.len().saturating_sub(MAX_ID);
+    let start = (cut..=id.len()).find(|at| id.is_char_boundary(*at));
+    &id[start.unwrap_or(0)..]
+}

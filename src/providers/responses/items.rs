@@ -1,0 +1,241 @@
+//! The output items of a response, while they arrive and whole.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall};
+use crate::model::ModelEvent;
+use crate::util::hash::Fnv1a;
+
+use super::super::json::unquoted;
+use super::events::{Item, Piece};
+
+/// An output item that has begun.
+pub(super) struct OpenItem {
+    pub(super) state: ItemState,
+    /// The events that wait for the end of the items before this one.
+    pub(super) waiting: Vec<ModelEvent>,
+    pub(super) is_done: bool,
+}
+
+/// The part of an item that was emitted before its end.
+pub(super) enum ItemState {
+    Message(StreamedText),
+    Call {
+        /// The number of the call in the response.
+        number: u32,
+        id: Arc<str>,
+        name: Arc<str>,
+        has_deltas: bool,
+    },
+    Reasoning {
+        has_deltas: bool,
+        last_summary: u64,
+    },
+    Other,
+}
+
+/// The length and a hash of the text that was emitted of the first part of a message.
+#[derive(Default)]
+pub(super) struct StreamedText {
+    len: usize,
+    hash: Fnv1a,
+}
+
+impl StreamedText {
+    pub(super) fn push(&mut self, piece: &str) {
+        self.len += piece.len();
+        self.hash.push(piece.as_bytes());
+    }
+
+    /// The end of `text` that was not emitted.
+    fn remainder_of<'a>(&self, text: &'a str) -> Result<&'a str> {
+        let (start, end) = text.split_at_checked(self.len).ok_or_else(differs)?;
+        let mut hash = Fnv1a::default();
+        hash.push(start.as_bytes());
+        if hash.value() == self.hash.value() {
+            Ok(end)
+        } else {
+            Err(differs())
+        }
+    }
+}
+
+fn differs() -> Error {
+    out_of_order("the text of a message is not that of its deltas")
+}
+
+/// The error for a stream that breaks its rules.
+pub(super) fn out_of_order(fault: impl std::fmt::Display) -> Error {
+    let text = format!("the stream breaks the protocol: {fault}");
+    Error::new(ErrorKind::Protocol, text)
+}
+
+impl Item<'_> {
+    /// The text of the reasoning: its summaries, or else the reasoning itself.
+    fn thoughts(&self) -> String {
+        let texts = |pieces: &Option<Vec<Piece<'_>>>| {
+            let pieces = pieces.iter().flatten();
+            let texts = pieces.map(|piece| &*piece.text.0);
+            texts.collect::<Vec<_>>().join("\n\n")
+        };
+        match texts(&self.summary) {
+            summary if summary.is_empty() => texts(&self.content),
+            summary => summary,
+        }
+    }
+
+    pub(super) fn has_refusal(&self) -> bool {
+        let mut parts = self.content.iter().flatten();
+        parts.any(|part| !part.refusal.is_empty())
+    }
+
+    /// The arguments of a call, as JSON text.
+    fn arguments(&self) -> Result<Cow<'_, str>> {
+        Ok(match self.arguments.map(RawValue::get) {
+            None | Some("null") => "".into(),
+            Some(text) if text.starts_with('"') => unquoted(text)?,
+            // Some servers send the value instead of its text.
+            Some(value) => value.into(),
+        })
+    }
+}
+
+impl OpenItem {
+    pub(super) fn new(state: ItemState) -> Self {
+        Self {
+            state,
+            waiting: Vec::new(),
+            is_done: false,
+        }
+    }
+
+    /// The events that are left when the whole item has arrived. `tag` names its blocks.
+    pub(super) fn finish(
+        &mut self,
+        item: &Item<'_>,
+        raw: &RawValue,
+        tag: &Arc<str>,
+    ) -> Result<Vec<ModelEvent>> {
+        let block = |raw: Box<RawValue>| ProviderBlock::new(tag.clone(), raw);
+        match &self.state {
+            ItemState::Message(streamed) => {
+                let mut events = message_events(streamed, raw, tag)?;
+                if events.is_empty() && streamed.len == 0 {
+                    events.push(ModelEvent::Part(Part::Opaque(block(raw.to_owned()))));
+                }
+                Ok(events)
+            }
+            // Half a call never runs.
+            ItemState::Call { .. } if item.status.0 == "incomplete" => Ok(Vec::new()),
+            ItemState::Call {
+                number,
+                id,
+                name,
+                has_deltas,
+            } => {
+                let args = item.arguments()?.into_owned();
+                let mut events = Vec::new();
+                if !has_deltas && !args.is_empty() {
+                    events.push(ModelEvent::ToolCallDelta {
+                        index: *number,
+                        json: args.clone(),
+                    });
+                }
+                let mut call = ToolCall::from_raw(id.clone(), name.clone(), args);
+                if let Some(fields) = call_fields(raw)? {
+                    call = call.with_extra(block(fields));
+                }
+                events.push(ModelEvent::ToolCall(call));
+                Ok(events)
+            }
+            ItemState::Reasoning { has_deltas, .. } => {
+                let thoughts = item.thoughts();
+                let is_new = !has_deltas && !thoughts.is_empty();
+                let thinking = is_new.then_some(ModelEvent::Thinking(thoughts));
+                let part = ModelEvent::Part(Part::Thinking(block(raw.to_owned())));
+                Ok(thinking.into_iter().chain([part]).collect())
+            }
+            ItemState::Other => Ok(vec![ModelEvent::Part(Part::Opaque(block(raw.to_owned())))]),
+        }
+    }
+}
+
+/// The texts of a message that were not emitted, each with its citations and the fields that are to
+/// be sent back with it.
+fn message_events(
+    streamed: &StreamedText,
+    raw: &RawValue,
+    tag: &Arc<str>,
+) -> Result<Vec<ModelEvent>> {
+    let mut message = fields(raw)?;
+    let Some(Value::Array(parts)) = message.remove("content") else {
+        return Ok(Vec::new());
+    };
+
+    let mut events = Vec::new();
+    for (index, part) in parts.into_iter().enumerate() {
+        let Value::Object(mut part) = part else {
+            continue;
+        };
+        let text = ["text", "refusal"].into_iter().find_map(|field| {
+            let is_text = part.get(field).is_some_and(Value::is_string);
+            if is_text { part.remove(field) } else { None }
+        });
+        let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let streamed_len = if index == 0 { streamed.len } else { 0 };
+        let remainder = if streamed_len > 0 {
+            streamed.remainder_of(text)?
+        } else {
+            text
+        };
+        if !remainder.is_empty() {
+            events.push(ModelEvent::Text(remainder.to_owned()));
+        }
+        if !text.is_empty() {
+            let citations: Vec<Citation> = citations(&part);
+            let fields = to_raw_value(&json!({"item": &message, "part": part}))?;
+            let annotations =
+                Annotations::new(citations).with_block(ProviderBlock::new(tag.clone(), fields));
+            events.push(ModelEvent::Part(Part::Annotations(annotations)));
+        }
+    }
+
+    Ok(events)
+}
+
+/// The sources of a part's text: addresses, and names of files.
+fn citations(part: &Map<String, Value>) -> Vec<Citation> {
+    let annotations = part.get("annotations").and_then(Value::as_array);
+    let annotations = annotations.into_iter().flatten();
+    let sources = annotations.filter_map(|annotation| {
+        let text = |field: &str| annotation.get(field).and_then(Value::as_str);
+        let url = text("url").unwrap_or_default();
+        let title = text("title").or_else(|| text("filename"));
+        let title = title.unwrap_or_default();
+        let is_source = !url.is_empty() || !title.is_empty();
+        is_source.then(|| Citation::new(url).with_title(title))
+    });
+    sources.collect()
+}
+
+/// The fields of an item.
+fn fields(raw: &RawValue) -> Result<Map<String, Value>> {
+    serde_json::from_str(raw.get()).map_err(|_| out_of_order("an item is no object"))
+}
+
+/// The fields of a call that no part of [`ToolCall`] holds, if there are any.
+fn call_fields(raw: &RawValue) -> Result<Option<Box<RawValue>>> {
+    let mut fields = fields(raw)?;
+    for name in ["type", "call_id", "name", "arguments"] {
+        fields.remove(name);
+    }
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(to_raw_value(&fields)?))
+}

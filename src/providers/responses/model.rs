@@ -1,0 +1,240 @@
+//! The model.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
+use crate::util::Secret;
+
+use super::super::ask::{Asking, ask};
+use super::super::builder::connection_methods;
+use super::super::connection::Connection;
+use super::super::decode::{Framing, Wanted};
+use super::super::encode::Encoded;
+use super::super::env;
+use super::super::media::check;
+use super::body::{Options, body};
+use super::content::takes;
+use super::decode::ResponsesDecoder;
+use super::input::ItemWire;
+use super::remedy::remedy;
+
+/// The name of blocks of OpenAI's own Responses API.
+pub(in crate::providers) const PROVIDER: &str = "openai-responses";
+
+const BASE_URL: &str = "https://api.openai.com/v1";
+const PATH: &str = "/responses";
+
+/// The maximum length of a body, in bytes. OpenAI documents 50 MB for all files of a request.
+const MAX_BODY: usize = 50 * 1024 * 1024;
+
+/// The fields of a body that count its tokens.
+const COUNTED_FIELDS: &[&str] = &[
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "reasoning",
+    "text",
+    "parallel_tool_calls",
+];
+
+/// A model behind the Responses API (`POST {base}/responses`), always streamed and never stored:
+/// OpenAI's own, or a compatible server.
+///
+/// The reasoning of earlier answers goes back to the server in its encrypted form, with the items of
+/// those answers as they were. [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes
+/// the effort, [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`; the API has
+/// nothing for the other modes, for `seed` and for `top_k`. Stop sequences are an error. A field of
+/// the request's `extra` replaces that of the body, and `null` there removes it. A clone is cheap.
+///
+/// ```
+/// use agentcore::Model;
+/// use agentcore::providers::OpenAiResponses;
+///
+/// let hosted = OpenAiResponses::new("gpt-6-luna", "sk-...");
+/// assert_eq!(hosted.id(), "openai:gpt-6-luna");
+/// let local = OpenAiResponses::compatible("http://127.0.0.1:8080/v1", "qwen3");
+/// assert_eq!(local.provider("llama.cpp").id(), "llama.cpp:qwen3");
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenAiResponses {
+    connection: Connection,
+    /// The provider's name in blocks.
+    tag: Arc<str>,
+    is_official: bool,
+    has_summaries: bool,
+}
+
+connection_methods!(OpenAiResponses);
+
+impl OpenAiResponses {
+    /// Creates OpenAI's model of this name, with this key.
+    pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
+        Self::at(BASE_URL, model.into()).key(key)
+    }
+
+    /// Creates the model of this name on a compatible server, without a key. `base_url` is the
+    /// address in front of `/responses`.
+    pub fn compatible(base_url: impl AsRef<str>, model: impl Into<Arc<str>>) -> Self {
+        Self::at(base_url.as_ref(), model.into())
+    }
+
+    /// Creates the model of this name, with the key in `OPENAI_API_KEY` and the address in
+    /// `OPENAI_BASE_URL`, if it is set. Only OpenAI's own server needs a key.
+    ///
+    /// # Errors
+    ///
+    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
+    /// address that cannot be used.
+    pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
+        let base = env::var("OPENAI_BASE_URL");
+        let mut model = Self::at(base.as_deref().unwrap_or(BASE_URL), model.into());
+        match env::var("OPENAI_API_KEY") {
+            Some(key) => model = model.key(key),
+            None if model.is_official => model = model.key(env::key("openai", "OPENAI_API_KEY")?),
+            None => {}
+        }
+        model.connection.endpoint.check()?;
+        Ok(model)
+    }
+
+    fn at(base_url: &str, model: Arc<str>) -> Self {
+        let is_official = is_official(base_url);
+        let mut connection = Connection::new("openai", model, base_url, PATH);
+        connection.limits_output = is_official;
+        Self {
+            connection,
+            tag: PROVIDER.into(),
+            is_official,
+            has_summaries: true,
+        }
+    }
+
+    /// Sets the address in front of `/responses`. A wrong one is a
+    /// [`Config`](crate::ErrorKind::Config) error of the first request.
+    #[must_use]
+    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+        self.is_official = is_official(url.as_ref());
+        self.connection.endpoint = self.connection.endpoint.base_url(url.as_ref());
+        self
+    }
+
+    /// Sets the key, which is sent as a bearer token.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<Secret>) -> Self {
+        self.connection = self.connection.key("authorization", "Bearer ", &key.into());
+        self
+    }
+
+    /// Sets the provider's name in the id and in error texts. Reasoning of another provider's
+    /// answers is not sent to it.
+    #[must_use]
+    pub fn provider(mut self, name: impl AsRef<str>) -> Self {
+        self.tag = format!("{}-responses", name.as_ref()).into();
+        self.connection = self.connection.provider(name.as_ref());
+        self
+    }
+
+    /// Sets whether summaries of the reasoning are requested, which are shown as thinking. Defaults
+    /// to `true`.
+    #[must_use]
+    pub fn summaries(mut self, summaries: bool) -> Self {
+        self.has_summaries = summaries;
+        self
+    }
+
+    fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
+        check(
+            request,
+            &self.connection.profile,
+            "the Responses API",
+            takes,
+        )?;
+        let wire = ItemWire {
+            tag: self.tag.clone(),
+        };
+        body(
+            request,
+            &Options {
+                model: &self.connection.model,
+                max_output_tokens: self.connection.max_output_tokens(request),
+                is_official: self.is_official,
+                has_summaries: self.has_summaries,
+                wire: &wire,
+            },
+        )
+    }
+
+    /// The tokens of `request`, as the server counts them.
+    async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
+        let (encoded, _) = self.encode(&request)?;
+        drop(request);
+        let mut fields: Map<String, Value> = serde_json::from_slice(&encoded.body)?;
+        fields.retain(|name, _| COUNTED_FIELDS.contains(&&**name));
+        let body = serde_json::to_vec(&fields)?;
+        let endpoint = &self.connection.endpoint;
+        let url = format!("{}{PATH}/input_tokens", endpoint.base());
+        let count = endpoint.look_up(&url, Some(body.into())).await?;
+        Ok(count.and_then(|count| count.get("input_tokens")?.as_u64()))
+    }
+}
+
+/// True for the address of OpenAI's own server.
+pub(in crate::providers) fn is_official(url: &str) -> bool {
+    let address = url
+        .trim()
+        .split_once("://")
+        .map_or(url, |(_, address)| address);
+    address.split(['/', ':', '?', '#']).next() == Some("api.openai.com")
+}
+
+impl Model for OpenAiResponses {
+    fn id(&self) -> &str {
+        &self.connection.id
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.connection.profile
+    }
+
+    // Written by hand, so that the future does not hold the request.
+    fn stream<'a: 'b, 'b>(&'a self, request: ModelRequest) -> BoxFuture<'b, Result<ModelStream>>
+    where
+        Self: 'b,
+    {
+        let (encoded, warnings) = match self.encode(&request) {
+            Ok(encoded) => encoded,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let reasoning = encoded.reasoning;
+        let asking = Asking {
+            endpoint: &self.connection.endpoint,
+            body: encoded.body,
+            framing: Framing::Sse,
+            wanted: Wanted::of(&request),
+            warnings,
+            max_body: MAX_BODY,
+            remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
+        };
+        let tag = self.tag.clone();
+        let history = encoded.history;
+        let decoder = |id, secrets| ResponsesDecoder::new(tag, id, history, secrets);
+        ask(asking, decoder)
+    }
+
+    fn count_tokens<'a: 'b, 'b>(
+        &'a self,
+        request: ModelRequest,
+    ) -> BoxFuture<'b, Result<Option<u64>>>
+    where
+        Self: 'b,
+    {
+        Box::pin(self.count(request))
+    }
+}

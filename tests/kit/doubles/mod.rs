@@ -1,0 +1,3 @@
+//! Servers that refuse what the real ones refuse.
+
+pub mod responses;

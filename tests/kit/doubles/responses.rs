@@ -1,0 +1,252 @@
+//! A strict Responses API.
+//!
+//! It gives scripted output items, each item as it will be verified later, and refuses requests with
+//! the texts of OpenAI's server.
+
+use std::sync::{Arc, Mutex};
+
+use agentcore::testing::fault_server::Received;
+use agentcore::testing::{FaultServer, Reply};
+use serde_json::{Value, json};
+
+/// The fields that a request may have.
+const FIELDS: &[&str] = &[
+    "model",
+    "instructions",
+    "stream",
+    "store",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "include",
+    "max_output_tokens",
+    "temperature",
+    "top_p",
+    "reasoning",
+    "text",
+    "input",
+];
+
+/// The code and the text of an error.
+pub type Refusal = (Option<&'static str>, String);
+
+/// The scripted answers, and what the server has given and refused.
+#[derive(Default)]
+pub struct Double {
+    answers: Mutex<Vec<Vec<Value>>>,
+    given: Mutex<Vec<Vec<Value>>>,
+    refusals: Mutex<Vec<String>>,
+}
+
+impl Double {
+    /// Starts a server that gives these answers in order, and an empty text after them.
+    pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
+        let double = Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            ..Self::default()
+        });
+        let server = FaultServer::start().await.unwrap();
+        let responder = double.clone();
+        server.respond(move |request| responder.reply(request));
+        (double, server)
+    }
+
+    pub fn refusals(&self) -> Vec<String> {
+        self.refusals.lock().unwrap().clone()
+    }
+
+    /// Forgets what it gave: its encrypted content is then foreign, as after a change of account.
+    pub fn forget(&self) {
+        self.given.lock().unwrap().clear();
+    }
+
+    /// The items that answer this body, or the code and the text of the refusal.
+    pub fn answer(&self, body: &Value) -> Result<Vec<Value>, Refusal> {
+        if let Err(refusal) = self.check(body) {
+            self.refusals.lock().unwrap().push(refusal.1.clone());
+            return Err(refusal);
+        }
+
+        let mut answers = self.answers.lock().unwrap();
+        let items = if answers.is_empty() {
+            vec![message("msg_end", "")]
+        } else {
+            answers.remove(0)
+        };
+        self.given.lock().unwrap().push(items.clone());
+        Ok(items)
+    }
+
+    fn reply(&self, request: &Received) -> Reply {
+        match self.answer(&request.json()) {
+            Ok(items) => stream(&items),
+            Err((code, text)) => {
+                let kind = "invalid_request_error";
+                let error = json!({"message": text, "type": kind, "code": code});
+                Reply::json(400, json!({"error": error}).to_string())
+            }
+        }
+    }
+
+    fn check(&self, body: &Value) -> Result<(), Refusal> {
+        let refuse = |text: String| Err((None, text));
+        for name in body.as_object().unwrap().keys() {
+            if !FIELDS.contains(&&**name) {
+                return refuse(format!("Unknown parameter: '{name}'."));
+            }
+        }
+        if body["store"] != false {
+            return refuse("'store' must be false.".to_owned());
+        }
+        for tool in body["tools"].as_array().into_iter().flatten() {
+            if tool["type"] == "function" && tool.get("strict").is_none() {
+                return refuse("Missing required parameter: 'tools[0].strict'.".to_owned());
+            }
+        }
+
+        let input = body["input"].as_array().unwrap();
+        self.check_calls(input).or_else(refuse)?;
+        let given = self.given.lock().unwrap();
+        for (index, item) in input.iter().enumerate() {
+            check_item(&given, input, index, item)?;
+        }
+        Ok(())
+    }
+
+    fn check_calls(&self, input: &[Value]) -> Result<(), String> {
+        let of_kind = |kind: &'static str| {
+            let items = input.iter().filter(move |item| item["type"] == kind);
+            let ids = items.map(|item| item["call_id"].as_str().unwrap().to_owned());
+            ids.collect::<Vec<_>>()
+        };
+        let calls = of_kind("function_call");
+        let outputs = of_kind("function_call_output");
+        for (index, call) in calls.iter().enumerate() {
+            if calls[..index].contains(call) {
+                return Err(format!("Duplicate item found with call_id {call}."));
+            }
+            if !outputs.contains(call) {
+                return Err(format!("No tool output found for function call {call}."));
+            }
+        }
+        match outputs.iter().find(|output| !calls.contains(output)) {
+            Some(output) => Err(format!(
+                "No tool call found for function call output with call_id {output}."
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks an item with an id: it must be one that was given, behind the reasoning that led to it.
+fn check_item(
+    given: &[Vec<Value>],
+    input: &[Value],
+    index: usize,
+    item: &Value,
+) -> Result<(), Refusal> {
+    let kind = item["type"].as_str().unwrap_or_default();
+    if item.get("id").is_none() {
+        let needs_id = !matches!(kind, "" | "function_call" | "function_call_output");
+        return if needs_id {
+            Err((
+                None,
+                format!("Missing required parameter: 'input[{index}].id'."),
+            ))
+        } else {
+            Ok(())
+        };
+    }
+
+    let id = item["id"].as_str().unwrap();
+    let place = given.iter().find_map(|answer| {
+        let at = answer.iter().position(|own| own == item)?;
+        Some((answer, at))
+    });
+    let Some((answer, at)) = place else {
+        return if kind == "reasoning" {
+            let code = "invalid_encrypted_content";
+            Err((
+                Some(code),
+                format!("The encrypted content for item {id} could not be verified."),
+            ))
+        } else {
+            Err((None, format!("Item with id '{id}' not found.")))
+        };
+    };
+
+    if kind == "reasoning" {
+        let next = input.get(index + 1);
+        return if next.is_some() && next == answer.get(at + 1) {
+            Ok(())
+        } else {
+            Err((
+                None,
+                format!(
+                    "Item '{id}' of type 'reasoning' was provided without its required following item."
+                ),
+            ))
+        };
+    }
+
+    let reasoning = answer[..at]
+        .iter()
+        .rposition(|item| item["type"] == "reasoning");
+    let Some(reasoning) = reasoning else {
+        return Ok(());
+    };
+    let needed = &answer[reasoning..=at];
+    let start = (index + 1).checked_sub(needed.len());
+    if start.is_some_and(|start| &input[start..=index] == needed) {
+        return Ok(());
+    }
+    let missing = answer[reasoning]["id"].as_str().unwrap();
+    Err((
+        None,
+        format!(
+            "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{missing}'."
+        ),
+    ))
+}
+
+pub fn reasoning(id: &str) -> Value {
+    let summary = json!([{"type": "summary_text", "text": format!("Thoughts of {id}.")}]);
+    let encrypted = format!("gAAAA-{id}");
+    json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": encrypted})
+}
+
+pub fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name,
+        "arguments": arguments, "status": "completed"})
+}
+
+pub fn message(id: &str, text: &str) -> Value {
+    let part = json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []});
+    json!({"type": "message", "id": id, "role": "assistant", "status": "completed",
+        "phase": "final_answer", "content": [part]})
+}
+
+/// A stream that gives each item whole.
+fn stream(items: &[Value]) -> Reply {
+    let response = |status: &str| {
+        json!({"id": "resp", "model": "gpt-6-luna", "status": status, "output": items,
+            "usage": {"input_tokens": 10, "output_tokens": 5}})
+    };
+    let mut events = vec![json!({"type": "response.created", "response": response("in_progress")})];
+    for (index, item) in items.iter().enumerate() {
+        let mut event = json!({"type": "response.output_item.added", "output_index": index});
+        event["item"] = json!({"type": item["type"], "id": item["id"], "call_id": item["call_id"],
+            "name": item["name"]});
+        events.push(event);
+        events.push(
+            json!({"type": "response.output_item.done", "output_index": index, "item": item}),
+        );
+    }
+    events.push(json!({"type": "response.completed", "response": response("completed")}));
+    let frames = events.iter().map(|event| {
+        let kind = event["type"].as_str().unwrap();
+        format!("event: {kind}\ndata: {event}\n\n")
+    });
+    Reply::sse(frames.collect::<Vec<_>>())
+}

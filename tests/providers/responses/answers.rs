@@ -1,0 +1,375 @@
+//! Answers of the Responses API, well formed and not.
+
+use agentcore::model::{ModelEvent, ModelResponse, ResponseFold, StopReason};
+use agentcore::providers::responses;
+use agentcore::{Error, ErrorKind, Part, Result};
+use futures::executor::block_on;
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+
+fn events(body: impl Into<bytes::Bytes>) -> Vec<Result<ModelEvent>> {
+    block_on(responses::decode(stream::iter([Ok(body.into())])).collect())
+}
+
+fn fold(events: Vec<Result<ModelEvent>>) -> Result<ModelResponse, Error> {
+    let mut fold = ResponseFold::new();
+    for event in events {
+        fold.push(event?);
+    }
+    fold.finish()
+}
+
+/// A stream of these events, behind the one that announces the response.
+fn stream_of(events: &[(&str, Value)]) -> String {
+    let created = (
+        "response.created",
+        json!({"response": {"id": "r", "model": "m"}}),
+    );
+    let events = std::iter::once(&created).chain(events);
+    let frames = events.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n"));
+    frames.collect()
+}
+
+fn answer(events: &[(&str, Value)]) -> Result<ModelResponse, Error> {
+    fold(self::events(stream_of(events)))
+}
+
+fn recorded(body: &'static str) -> ModelResponse {
+    fold(events(body)).unwrap()
+}
+
+fn added(index: u64, item: Value) -> (&'static str, Value) {
+    let mut event = json!({"output_index": index});
+    event["item"] = item;
+    ("response.output_item.added", event)
+}
+
+fn done(index: u64, item: Value) -> (&'static str, Value) {
+    let mut event = json!({"output_index": index});
+    event["item"] = item;
+    ("response.output_item.done", event)
+}
+
+fn text_delta(index: u64, delta: &str) -> (&'static str, Value) {
+    let event = json!({"output_index": index, "content_index": 0, "delta": delta});
+    ("response.output_text.delta", event)
+}
+
+fn message(text: &str) -> Value {
+    let part = json!({"type": "output_text", "text": text, "annotations": []});
+    json!({"type": "message", "id": "msg", "role": "assistant", "content": [part]})
+}
+
+fn call(id: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": "fc", "call_id": id, "name": "f", "arguments": arguments})
+}
+
+fn completed() -> (&'static str, Value) {
+    (
+        "response.completed",
+        json!({"response": {"status": "completed"}}),
+    )
+}
+
+fn incomplete(reason: &str) -> (&'static str, Value) {
+    let details = json!({"reason": reason});
+    let response = json!({"status": "incomplete", "incomplete_details": details});
+    ("response.incomplete", json!({"response": response}))
+}
+
+#[test]
+fn stream_without_a_terminal_event_is_truncated() {
+    let error = answer(&[done(0, message("Hi"))]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StreamTruncated);
+    let error = fold(events(stream_of(&[]) + "data: [DONE]\n\n")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StreamTruncated);
+}
+
+#[test]
+fn failed_response_has_its_error_and_usage() {
+    let usage = json!({"input_tokens": 7, "output_tokens": 2});
+    let error = json!({"code": "rate_limit_exceeded", "message": "Slow down"});
+    let failed = json!({"response": {"status": "failed", "error": error, "usage": usage}});
+    let flat = json!({"code": "rate_limit_exceeded", "message": "Slow down", "param": null});
+    let nested = json!({"error": {"code": "rate_limit_exceeded", "message": "Slow down"}});
+    for (name, data) in [
+        ("response.failed", failed),
+        ("error", flat),
+        ("error", nested),
+    ] {
+        let events = events(stream_of(&[(name, data)]));
+        let error = events.last().unwrap().as_ref().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RateLimited, "{name}: {error}");
+        assert!(error.to_string().contains("Slow down"), "{error}");
+        let has_usage = events
+            .iter()
+            .any(|event| matches!(event, Ok(ModelEvent::Usage(_))));
+        assert_eq!(has_usage, name == "response.failed");
+    }
+}
+
+#[test]
+fn answer_that_was_cut_off_has_the_reason() {
+    for (label, reason) in [
+        ("max_output_tokens", StopReason::MaxTokens),
+        ("content_filter", StopReason::Refusal),
+        ("steered", StopReason::Other("steered".into())),
+    ] {
+        let item = added(0, json!({"type": "message"}));
+        let response = answer(&[item, text_delta(0, "Half"), incomplete(label)]).unwrap();
+        assert_eq!(response.text(), "Half");
+        assert_eq!(response.stop_reason, Some(reason));
+    }
+}
+
+#[test]
+fn call_that_was_cut_off_is_dropped() {
+    let cut = json!({"type": "function_call", "call_id": "c", "name": "f", "status": "incomplete",
+        "arguments": "{\"a\":"});
+    for end in [vec![], vec![done(0, cut.clone())]] {
+        let mut events = vec![added(0, cut.clone())];
+        events.extend(end);
+        events.push(incomplete("max_output_tokens"));
+        let response = answer(&events).unwrap();
+        assert_eq!(response.tool_calls().count(), 0);
+        assert_eq!(response.stop_reason, Some(StopReason::MaxTokens));
+    }
+}
+
+#[test]
+fn streams_that_break_the_protocol_are_errors() {
+    let text = added(0, json!({"type": "message"}));
+    let open_call = added(0, call("c", ""));
+    for (events, fault) in [
+        (vec![text.clone(), text.clone()], "item 0 began twice"),
+        (
+            vec![text_delta(3, "x")],
+            "a delta for item 3, which is not open",
+        ),
+        (
+            vec![done(0, message("a")), done(0, message("a"))],
+            "item 0 ended twice",
+        ),
+        (
+            vec![done(0, message("a")), text_delta(0, "b")],
+            "which is not open",
+        ),
+        (vec![open_call, completed()], "a call has no end"),
+        (
+            vec![text.clone(), text_delta(0, "a"), done(0, message("b"))],
+            "not that of its deltas",
+        ),
+        (
+            vec![text, text_delta(0, "ab"), done(0, message("a"))],
+            "not that of its deltas",
+        ),
+        (vec![done(0, json!([1]))], "an item is no object"),
+        (
+            vec![("response.output_item.done", json!({"output_index": 0}))],
+            "cannot be read",
+        ),
+    ] {
+        let error = answer(&events).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{fault}: {error}");
+        assert!(error.to_string().contains(fault), "{fault}: {error}");
+    }
+}
+
+#[test]
+fn items_without_deltas_or_announcement_are_read() {
+    let thought = json!({"type": "reasoning", "id": "rs", "summary": [{"text": "Hm."}]});
+    let events = [
+        done(0, thought),
+        done(1, message("Hi")),
+        done(2, call("c", "{}")),
+        completed(),
+    ];
+    let response = answer(&events).unwrap();
+    assert_eq!(response.text(), "Hi");
+    assert_eq!(response.tool_calls().count(), 1);
+    assert_eq!(response.stop_reason, Some(StopReason::ToolUse));
+}
+
+#[test]
+fn items_that_only_the_last_event_has_are_read() {
+    let output = json!([message("Hi"), call("c", "{\"a\":1}")]);
+    let last = json!({"response": {"status": "completed", "output": output}});
+    let response = answer(&[("response.completed", last)]).unwrap();
+    assert_eq!(response.text(), "Hi");
+    assert_eq!(response.tool_calls().next().unwrap().args["a"], 1);
+}
+
+#[test]
+fn repeated_call_id_gets_a_number() {
+    let events = [
+        done(0, call("call_0", "{}")),
+        done(1, call("call_0", "{}")),
+        completed(),
+    ];
+    let response = answer(&events).unwrap();
+    let ids: Vec<_> = response.tool_calls().map(|call| &*call.id).collect();
+    assert_eq!(ids, ["call_0", "call_0_2"]);
+}
+
+#[test]
+fn arguments_that_are_no_text_are_read() {
+    let item = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": 1}});
+    let response = answer(&[done(0, item), completed()]).unwrap();
+    assert_eq!(response.tool_calls().next().unwrap().args["a"], 1);
+}
+
+#[test]
+fn refusal_is_a_refusal() {
+    let part = json!({"type": "refusal", "refusal": "I can't."});
+    let item = json!({"type": "message", "id": "msg", "content": [part]});
+    let delta = json!({"output_index": 0, "content_index": 0, "delta": "I can"});
+    let events = [
+        added(0, json!({"type": "message"})),
+        ("response.refusal.delta", delta),
+        done(0, item),
+        completed(),
+    ];
+    let response = answer(&events).unwrap();
+    assert_eq!(response.text(), "I can't.");
+    assert_eq!(response.stop_reason, Some(StopReason::Refusal));
+}
+
+#[test]
+fn overlapping_items_are_emitted_in_order() {
+    let response = recorded(include_str!("../../data/responses/overlapping.sse"));
+    let texts = response
+        .content
+        .parts()
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(&**text),
+            _ => None,
+        });
+    assert_eq!(texts.collect::<Vec<_>>(), ["First.", "Second."]);
+}
+
+#[test]
+fn reasoning_and_calls_keep_what_is_sent_back() {
+    let response = recorded(include_str!("../../data/responses/reasoning-calls.sse"));
+    let [
+        Part::Thinking(thought),
+        Part::ToolCall(paris),
+        Part::ToolCall(zurich),
+    ] = response.content.parts()
+    else {
+        panic!("{:?}", response.content);
+    };
+    let item: Value = serde_json::from_str(thought.raw.get()).unwrap();
+    assert_eq!(item["encrypted_content"], "gAAAAABo-first");
+    assert_eq!(thought.provider.as_deref(), Some("openai-responses"));
+
+    assert_eq!(
+        paris.raw_args.as_deref(),
+        Some("{\"city\":\"Paris\",\"days\":1.50}")
+    );
+    assert_eq!(zurich.args["city"], "Zürich");
+    let fields: Value = serde_json::from_str(paris.extra.as_ref().unwrap().raw.get()).unwrap();
+    assert_eq!(fields, json!({"id": "fc_1", "status": "completed"}));
+    assert_eq!(response.stop_reason, Some(StopReason::ToolUse));
+
+    let usage = response.usage;
+    assert_eq!((usage.input_tokens, usage.cache_read_tokens), (40, 64));
+    assert_eq!(
+        (usage.cache_write_tokens, usage.cache_write_long_tokens),
+        (16, 6)
+    );
+    assert_eq!((usage.output_tokens, usage.reasoning_tokens), (48, 24));
+}
+
+#[test]
+fn thoughts_and_arguments_are_shown_as_they_arrive() {
+    let events = events(include_str!("../../data/responses/reasoning-calls.sse"));
+    let mut thoughts = String::new();
+    let mut arguments = String::new();
+    for event in events {
+        match event.unwrap() {
+            ModelEvent::Thinking(text) => thoughts.push_str(&text),
+            ModelEvent::ToolCallDelta { index: 0, json } => arguments.push_str(&json),
+            _ => {}
+        }
+    }
+    assert_eq!(thoughts, "**Looking up** both cities.");
+    assert_eq!(arguments, "{\"city\":\"Paris\",\"days\":1.50}");
+}
+
+#[test]
+fn citations_follow_their_text() {
+    let response = recorded(include_str!("../../data/responses/web-search.sse"));
+    let [
+        Part::Opaque(search),
+        Part::Text(text),
+        Part::Annotations(annotations),
+    ] = response.content.parts()
+    else {
+        panic!("{:?}", response.content);
+    };
+    assert!(search.raw.get().contains("web_search_call"));
+    assert_eq!(text, "High water is at noon.");
+    let sources: Vec<_> = annotations
+        .citations
+        .iter()
+        .map(|c| (&*c.url, &*c.title))
+        .collect();
+    assert_eq!(
+        sources,
+        [("https://example.com/tides", "Tides"), ("", "tides.pdf")]
+    );
+
+    let block = annotations.block.as_ref().unwrap();
+    let fields: Value = serde_json::from_str(block.raw.get()).unwrap();
+    assert_eq!(fields["item"]["id"], "msg_1");
+    assert_eq!(fields["item"]["phase"], "final_answer");
+    assert!(fields["item"].get("content").is_none());
+    assert_eq!(fields["part"]["annotations"].as_array().unwrap().len(), 2);
+    assert!(fields["part"].get("text").is_none());
+    assert_eq!(response.usage.server_tool_requests, 2);
+}
+
+#[test]
+fn unknown_items_and_events_are_passed_over_or_stay_as_they_are() {
+    let item = json!({"type": "computer_call", "id": "cu", "action": {"type": "wait"}});
+    let unknown = ("response.of_tomorrow", json!({"a": [1]}));
+    let response = answer(&[unknown, done(0, item.clone()), completed()]).unwrap();
+    let [Part::Opaque(block)] = response.content.parts() else {
+        panic!("{:?}", response.content);
+    };
+    assert_eq!(
+        serde_json::from_str::<Value>(block.raw.get()).unwrap(),
+        item
+    );
+}
+
+#[test]
+fn events_without_names_or_indexes_are_read() {
+    let mut body = String::new();
+    for event in [
+        json!({"type": "response.output_item.added", "item": {"type": "message"}}),
+        json!({"type": "response.output_text.delta", "delta": "Hi"}),
+        json!({"type": "response.output_item.done", "item": message("Hi")}),
+        json!({"type": "response.output_item.added", "item": call("c", "")}),
+        json!({"type": "response.output_item.done", "item": call("c", "{}")}),
+        json!({"type": "response.completed", "response": {"id": "r"}}),
+    ] {
+        body.push_str(&format!("data: {event}\n\n"));
+    }
+    let response = fold(events(body)).unwrap();
+    assert_eq!(response.text(), "Hi");
+    assert_eq!(response.tool_calls().count(), 1);
+}
+
+#[test]
+fn answer_in_one_document_is_read() {
+    let response = recorded(include_str!("../../data/responses/document.json"));
+    assert_eq!(response.text(), "High water is at noon.");
+    assert_eq!(&*response.model, "gpt-6-luna-2026-10-01");
+    let error = fold(events("{\"object\": \"list\"}")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    let failed = json!({"status": "failed", "output": [], "error": {"code": "server_error"}});
+    let error = fold(events(failed.to_string())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Server);
+}

@@ -1,0 +1,6 @@
+//! The Responses API.
+
+mod answers;
+mod choice;
+mod requests;
+mod rounds;

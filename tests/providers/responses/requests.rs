@@ -1,0 +1,170 @@
+//! Requests to the Responses API.
+
+use agentcore::message::Media;
+use agentcore::model::{ModelSettings, ResponseFormat, ThinkingMode, ToolChoice, ToolDefinition};
+use agentcore::providers::{OpenAiResponses, responses};
+use agentcore::{ErrorKind, Message, Messages, Model, ModelRequest, Part};
+use serde_json::{Value, json};
+
+use crate::kit::doubles::responses::Double;
+
+/// The body for `request`.
+async fn sent(request: ModelRequest) -> Value {
+    let (double, server) = Double::start([]).await;
+    let model = OpenAiResponses::compatible(server.url(), "gpt-6-luna").key("sk-test-key-1234");
+    model.call(request).await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    server.requests().remove(0).json()
+}
+
+#[tokio::test]
+async fn media_that_the_api_has_no_form_for_are_an_error() {
+    let (_, server) = Double::start([]).await;
+    let model = OpenAiResponses::compatible(server.url(), "gpt-6-luna");
+    for part in [
+        Part::Audio(Media::bytes("audio/wav", b"wav")),
+        Part::Image(Media::file("anthropic", "file_1")),
+    ] {
+        let history = Messages::new().with(Message::human([part]));
+        let error = model.call(ModelRequest::new(history)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn images_and_documents_are_sent() {
+    let pdf = Media::bytes("application/pdf", b"pdf").with_name("a.pdf");
+    let history = Messages::new().with(Message::human([
+        Part::text("Look"),
+        Part::Image(Media::bytes("image/png", b"png")),
+        Part::Image(Media::url("https://example.com/a.png")),
+        Part::Image(Media::file("openai", "file_1")),
+        Part::Document(pdf),
+        Part::Document(Media::url("https://example.com/a.pdf")),
+        Part::Document(Media::file("openai", "file_2")),
+    ]));
+    let body = sent(ModelRequest::new(history)).await;
+    let image =
+        |field: &str, value: &str| json!({"type": "input_image", "detail": "auto", field: value});
+    assert_eq!(
+        body["input"][0]["content"],
+        json!([
+            {"type": "input_text", "text": "Look"},
+            image("image_url", "data:image/png;base64,cG5n"),
+            image("image_url", "https://example.com/a.png"),
+            image("file_id", "file_1"),
+            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,cGRm"},
+            {"type": "input_file", "file_url": "https://example.com/a.pdf"},
+            {"type": "input_file", "file_id": "file_2"},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn tools_and_settings_are_sent() {
+    let strict = json!({"type": "object", "properties": {"a": {"type": "string"}},
+        "required": ["a"], "additionalProperties": false});
+    let mut request = ModelRequest::new("Go").with_max_output_tokens(99);
+    request.tools = [
+        ToolDefinition::new("f", "First", strict.clone()),
+        ToolDefinition::new("g", "Second", json!({"type": "object"})),
+    ]
+    .into();
+    request.hosted_tools = [responses::web_search()].into();
+    request.tool_choice = ToolChoice::Tool("f".into());
+    request.temperature = Some(0.5);
+    request.settings = ModelSettings::new()
+        .with_thinking(ThinkingMode::Disabled)
+        .with_parallel_tool_calls(false)
+        .with_seed(7);
+    let body = sent(request).await;
+    assert_eq!(
+        body["tools"],
+        json!([
+            {"type": "function", "name": "f", "description": "First", "parameters": strict, "strict": true},
+            {"type": "function", "name": "g", "description": "Second",
+                "parameters": {"type": "object"}, "strict": false},
+            {"type": "web_search"},
+        ])
+    );
+    assert_eq!(
+        body["tool_choice"],
+        json!({"type": "function", "name": "f"})
+    );
+    assert_eq!(body["parallel_tool_calls"], false);
+    assert_eq!(body["max_output_tokens"], 99);
+    assert_eq!(body["reasoning"], json!({"effort": "none"}));
+    let included = json!([
+        "reasoning.encrypted_content",
+        "web_search_call.action.sources"
+    ]);
+    assert_eq!(body["include"], included);
+}
+
+#[tokio::test]
+async fn structured_output_is_a_format_or_told_in_words() {
+    let schema = json!({"type": "object", "properties": {}, "required": [],
+        "additionalProperties": false});
+    let format = |schema: &Value| {
+        let mut request = ModelRequest::new("Go");
+        let schema = schema.clone().into();
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "out".into(),
+            schema,
+        });
+        request
+    };
+    let body = sent(format(&schema)).await;
+    let expected = json!({"type": "json_schema", "name": "out", "schema": schema, "strict": true});
+    assert_eq!(body["text"]["format"], expected);
+
+    let body = sent(format(&json!({"type": "array"}))).await;
+    assert!(body.get("text").is_none());
+    assert_eq!(body["input"][0]["role"], "developer");
+}
+
+#[tokio::test]
+async fn media_of_results_are_a_list() {
+    let history = Messages::new()
+        .human("Go")
+        .with(Message::ai([Part::ToolCall(agentcore::ToolCall::new(
+            "c",
+            "f",
+            json!({}),
+        ))]))
+        .with(Message::tool(
+            "c",
+            "f",
+            [
+                Part::text("seen"),
+                Part::Image(Media::bytes("image/png", b"png")),
+            ],
+        ));
+    let body = sent(ModelRequest::new(history)).await;
+    assert_eq!(
+        body["input"][2]["output"],
+        json!([
+            {"type": "input_text", "text": "seen"},
+            {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,cG5n"},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn prompt_is_counted_by_the_server() {
+    let server = agentcore::testing::FaultServer::start().await.unwrap();
+    server.reply(agentcore::testing::Reply::json(
+        200,
+        "{\"input_tokens\": 42}",
+    ));
+    server.reply(agentcore::testing::Reply::json(404, "{}"));
+    let model = OpenAiResponses::compatible(server.url(), "gpt-6-luna");
+    let count = model.count_tokens(ModelRequest::new("Go")).await.unwrap();
+    assert_eq!(count, Some(42));
+    let request = server.requests().remove(0);
+    assert_eq!(request.path, "/responses/input_tokens");
+    assert!(request.json().get("stream").is_none());
+    let count = model.count_tokens(ModelRequest::new("Go")).await.unwrap();
+    assert_eq!(count, None);
+}

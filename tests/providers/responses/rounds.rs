@@ -1,0 +1,241 @@
+//! Conversations with a strict server.
+
+use agentcore::model::{ModelSettings, Stability, SystemPrompt, ThinkingMode};
+use agentcore::providers::OpenAiResponses;
+use agentcore::{
+    AgentBuilder, ErrorKind, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall,
+};
+use serde_json::{Value, json};
+
+use crate::kit::doubles::responses::{Double, call, message, reasoning};
+use crate::kit::{any_object, echo, warnings, watch};
+
+fn model(url: impl AsRef<str>) -> OpenAiResponses {
+    OpenAiResponses::compatible(url, "gpt-6-luna")
+}
+
+/// Two rounds of calls with reasoning, then a text.
+fn rounds() -> Vec<Vec<Value>> {
+    vec![
+        vec![
+            reasoning("rs_1"),
+            call("call_1", "echo", "{\"text\":\"a\"}"),
+            call("call_2", "echo", "{\"text\":\"b\",\"n\":1.50}"),
+        ],
+        vec![
+            reasoning("rs_2"),
+            message("msg_1", "One moment."),
+            call("call_3", "echo", "{\"text\":\"c\"}"),
+        ],
+        vec![reasoning("rs_3"), message("msg_2", "Done.")],
+        vec![message("msg_3", "Again.")],
+    ]
+}
+
+#[tokio::test]
+async fn double_refuses_what_the_server_refuses() {
+    let (double, _server) = Double::start([rounds().remove(0)]).await;
+    let send = |body: Value| {
+        double
+            .answer(&body)
+            .map_or_else(|(_, text)| text, |_| String::new())
+    };
+    let user = json!({"role": "user", "content": []});
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": ""});
+    assert_eq!(send(json!({"store": false, "input": [user]})), "");
+
+    let items = rounds().remove(0);
+    let [thought, first, second] = &items[..] else {
+        panic!("{items:?}");
+    };
+    let foreign = reasoning("rs_x");
+    let mut stripped = first.clone();
+    stripped.as_object_mut().unwrap().remove("id");
+    for (input, refusal) in [
+        (
+            json!([first, output("call_1")]),
+            "without its required 'reasoning' item: 'rs_1'",
+        ),
+        (
+            json!([thought, user]),
+            "without its required following item",
+        ),
+        (json!([foreign, user]), "could not be verified"),
+        (
+            json!([thought, first, second, output("call_1")]),
+            "No tool output found",
+        ),
+        (json!([output("call_9")]), "No tool call found"),
+        (
+            json!([stripped, stripped, output("call_1")]),
+            "Duplicate item",
+        ),
+        (
+            json!([{"type": "message", "role": "assistant", "content": []}]),
+            "input[0].id",
+        ),
+    ] {
+        let text = send(json!({"store": false, "input": input}));
+        assert!(text.contains(refusal), "{refusal}: {text}");
+    }
+    for body in [
+        json!({"store": true, "input": []}),
+        json!({"store": false, "input": [], "stop": ["x"]}),
+        json!({"store": false, "input": [], "tools": [{"type": "function", "name": "f"}]}),
+    ] {
+        assert_ne!(send(body), "");
+    }
+
+    let outputs = [output("call_1"), output("call_2")];
+    let whole = json!([user, thought, first, second, outputs[0], outputs[1]]);
+    assert_eq!(send(json!({"store": false, "input": whole})), "");
+}
+
+#[tokio::test]
+async fn items_go_back_equal_to_the_output() {
+    let (double, server) = Double::start(rounds()).await;
+    let agent = AgentBuilder::new(model(server.url()))
+        .tool(echo())
+        .build()
+        .unwrap();
+    let session = agent.session("s");
+    let output = session.run("Go").await.unwrap();
+    assert_eq!(output.text, "Done.");
+    agent.session("s").run("Once more").await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+
+    let body = server.requests().pop().unwrap().json();
+    let input = body["input"].as_array().unwrap();
+    for item in rounds()[..3].iter().flatten() {
+        assert!(input.contains(item), "{item}");
+    }
+}
+
+#[tokio::test]
+async fn foreign_encrypted_content_is_left_out_and_asked_once_more() {
+    let (double, server) = Double::start(rounds()).await;
+    let agent = AgentBuilder::new(model(server.url()))
+        .tool(echo())
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    double.forget();
+    let old_requests = server.requests().len();
+    let (messages, output) = watch(agent.session("s").run("Once more")).await;
+    assert_eq!(output.unwrap().text, "Again.");
+    assert_eq!(server.requests().len() - old_requests, 2);
+    assert_eq!(double.refusals().len(), 1);
+    assert_eq!(
+        warnings(&messages),
+        ["the server refused reasoning of earlier answers; it was left out"]
+    );
+}
+
+#[tokio::test]
+async fn later_turns_of_a_run_are_sent_without_the_refused_reasoning() {
+    let (double, server) = Double::start(rounds()).await;
+    let forgetful = double.clone();
+    let tool = FuncTool::new("echo", "", any_object(), move |_, _| {
+        forgetful.forget();
+        async { "ok" }
+    });
+    let agent = AgentBuilder::new(model(server.url()))
+        .tool(tool)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "Done.");
+    // Each round of calls makes the reasoning before it foreign: one refusal each.
+    assert_eq!(double.refusals().len(), 2);
+    assert_eq!(warnings(&messages).len(), 1);
+    let body = server.requests().pop().unwrap().json();
+    let has_reasoning = |item: &Value| item["type"] == "reasoning";
+    assert!(!body["input"].as_array().unwrap().iter().any(has_reasoning));
+}
+
+#[tokio::test]
+async fn edited_text_drops_the_reasoning_before_it() {
+    let (double, server) = Double::start(rounds().split_off(2)).await;
+    let model = model(server.url());
+    let answer = model.call(ModelRequest::new("Go")).await.unwrap();
+    let thought = answer.content.parts()[0].clone();
+    let history = Messages::new()
+        .human("Go")
+        .with(Message::ai([thought, Part::text("Edited.")]))
+        .human("And?");
+    model.call(ModelRequest::new(history)).await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let body = server.requests().pop().unwrap().json();
+    assert_eq!(
+        body["input"][1],
+        json!({"role": "assistant", "content": "Edited."})
+    );
+}
+
+#[tokio::test]
+async fn history_of_other_providers_is_accepted() {
+    let (double, server) = Double::start([]).await;
+    let foreign = serde_json::value::to_raw_value(&json!({"type": "thinking"})).unwrap();
+    let foreign = agentcore::message::ProviderBlock::new("anthropic", foreign);
+    let long_id = "x".repeat(60);
+    let history = Messages::new()
+        .human("Go")
+        .with(Message::ai([
+            Part::Thinking(foreign.clone()),
+            Part::text("Look."),
+            Part::ToolCall(ToolCall::new(&*long_id, "echo", json!({})).with_extra(foreign)),
+        ]))
+        .tool(&*long_id, "echo", "ok")
+        .human("And?");
+    model(server.url())
+        .call(ModelRequest::new(history))
+        .await
+        .unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let body = server.requests().pop().unwrap().json();
+    let id = &long_id[20..];
+    assert_eq!(
+        body["input"],
+        json!([
+            {"role": "user", "content": [{"type": "input_text", "text": "Go"}]},
+            {"role": "assistant", "content": "Look."},
+            {"type": "function_call", "call_id": id, "name": "echo", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": id, "output": "ok"},
+            {"role": "user", "content": [{"type": "input_text", "text": "And?"}]},
+        ])
+    );
+}
+
+#[tokio::test]
+async fn stop_sequence_is_an_error_before_sending() {
+    let (_, server) = Double::start([]).await;
+    let mut request = ModelRequest::new("Go");
+    request.stop = ["END".to_owned()].into();
+    let error = model(server.url()).call(request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("openai-chat:"), "{error}");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn volatile_text_stands_behind_the_history() {
+    let (double, server) = Double::start([]).await;
+    let mut system = SystemPrompt::new();
+    system.set("a", "stable", Stability::Stable);
+    system.set("b", "volatile", Stability::Volatile);
+    let mut request = ModelRequest::new("Go").with_system(system);
+    request.settings = ModelSettings::new().with_thinking(ThinkingMode::Effort("low".into()));
+    model(server.url()).call(request).await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let body = server.requests().pop().unwrap().json();
+    assert_eq!(body["instructions"], "stable");
+    assert_eq!(
+        body["input"][1],
+        json!({"role": "developer", "content": "volatile"})
+    );
+    assert_eq!(
+        body["reasoning"],
+        json!({"effort": "low", "summary": "auto"})
+    );
+    assert_eq!(body["include"], json!(["reasoning.encrypted_content"]));
+}
