@@ -20,6 +20,7 @@ use crate::util::sync::lock;
 use super::failure::{Unwritten, database_error, is_undone};
 use super::file;
 use super::schema;
+use super::side_files;
 use super::steps::Steps;
 
 /// The time to wait for other writers.
@@ -65,9 +66,9 @@ impl Database {
             file::check_identity(&path)?;
         }
 
+        side_files::check(&path)?;
         let identity = identity(&path)?;
-        let make_connection =
-            || connect(&path, busy_timeout).map_err(|error| database_error("open", &path, error));
+        let make_connection = || connect(&path, busy_timeout);
         let (reader, reader_steps) = make_connection()?;
         let (writer, writer_steps) = make_connection()?;
         if writer.is_readonly(MAIN_DB).unwrap_or(false) {
@@ -93,7 +94,7 @@ impl Database {
             path,
         };
 
-        database.check_schema(&lock(&database.reader))?;
+        database.check_schema(&lock(&database.reader), &database.reader_steps)?;
         Ok(database)
     }
 
@@ -112,15 +113,16 @@ impl Database {
     ) -> Result<T> {
         let reader = lock(&self.reader);
         self.reader_steps.begin();
-        self.check_schema(&reader)?;
+        self.check_schema(&reader, &self.reader_steps)?;
         work(&reader).map_err(|error| database_error(what, &self.path, error))
     }
 
     /// Checks the tables, unless they have not changed since.
-    fn check_schema(&self, connection: &Connection) -> Result<()> {
+    fn check_schema(&self, connection: &Connection, steps: &Steps) -> Result<()> {
         let version = connection.pragma_query_value(None, "schema_version", |row| row.get(0));
         let version: i64 = version.map_err(|error| database_error("open", &self.path, error))?;
         if self.schema_version.load(Ordering::Relaxed) != version {
+            schema::load(connection, steps, &self.path)?;
             schema::check(connection, &self.path)?;
             self.schema_version.store(version, Ordering::Relaxed);
         }
@@ -157,7 +159,8 @@ impl Database {
             .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
         let transaction = outcome.map_err(|error| Unwritten::undone(make_error(error)))?;
-        self.check_schema(&transaction).map_err(Unwritten::undone)?;
+        self.check_schema(&transaction, &self.writer_steps)
+            .map_err(Unwritten::undone)?;
         let output = work(&transaction).map_err(|error| Unwritten::undone(make_error(error)))?;
         match transaction.commit() {
             Ok(()) => Ok(output),
@@ -187,13 +190,28 @@ fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// A connection to a file that may come from an untrusted source: nothing in its schema is run, and
-/// no value is larger than those that are written.
-fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<(Connection, Steps)> {
+/// A connection to a file that may come from an untrusted source: nothing in its schema is run,
+/// little of it is parsed, and no value is larger than those that are written.
+fn connect(path: &Path, busy_timeout: Duration) -> Result<(Connection, Steps)> {
+    let make_error = |error| database_error("open", path, error);
+    let (connection, steps) = open_bounded(path, busy_timeout).map_err(make_error)?;
+    schema::load(&connection, &steps, path)?;
+    configure(&connection).map_err(make_error)?;
+    Ok((connection, steps))
+}
+
+fn open_bounded(path: &Path, busy_timeout: Duration) -> rusqlite::Result<(Connection, Steps)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     let steps = Steps::bound(&mut connection)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
+    for (limit, max) in [
+        (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, schema::MAX_SQL),
+        (Limit::SQLITE_LIMIT_COLUMN, schema::MAX_COLUMNS),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, schema::MAX_DEPTH),
+    ] {
+        connection.set_limit(limit, max)?;
+    }
     for (option, is_on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -202,13 +220,15 @@ fn connect(path: &Path, busy_timeout: Duration) -> rusqlite::Result<(Connection,
     ] {
         connection.set_db_config(option, is_on)?;
     }
-
     connection.busy_timeout(busy_timeout)?;
+    Ok((connection, steps))
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // The mode is stored in the file, unless another tool has changed it.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit returns after it is on the disk; Apple's systems need `fullfsync` for that.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "fullfsync", true)?;
-    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
-    Ok((connection, steps))
+    connection.pragma_update(None, "checkpoint_fullfsync", true)
 }

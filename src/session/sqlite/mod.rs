@@ -5,6 +5,7 @@ mod failure;
 mod file;
 mod log;
 mod schema;
+mod side_files;
 mod steps;
 mod store;
 #[cfg(test)]

@@ -2,11 +2,20 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 
 use crate::error::{Error, ErrorKind, Result};
 
 use super::failure::database_error;
+use super::steps::Steps;
+
+/// The most bytes of a statement. SQLite parses those of all tables of the file on each connection,
+/// and keeps up to 50 times their bytes: 30 MB for as many objects as are read.
+pub(super) const MAX_SQL: i32 = 4 * 1024;
+/// The most columns of a table.
+pub(super) const MAX_COLUMNS: i32 = 200;
+/// The deepest expression of a statement.
+pub(super) const MAX_DEPTH: i32 = 100;
 
 /// The tables and indexes with their definitions. A log is its rows put together in the order of
 /// `at`, which is where each begins.
@@ -46,6 +55,35 @@ pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
     OBJECTS
         .iter()
         .try_for_each(|(_, _, sql)| connection.execute_batch(sql))
+}
+
+/// Lets SQLite parse the definitions of all objects of the file, those of others included, if they
+/// are few and small.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if they are not.
+pub(super) fn load(connection: &Connection, steps: &Steps, path: &Path) -> Result<()> {
+    steps.allow_few();
+    let outcome = connection.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", (), |_| Ok(()));
+    steps.begin();
+    let error = match outcome {
+        Ok(()) | Err(rusqlite::Error::QueryReturnedNoRows) => return Ok(()),
+        Err(error) => error,
+    };
+
+    let problem = match error.sqlite_error_code() {
+        Some(ErrorCode::OperationInterrupted) => "it has more tables and indexes".to_owned(),
+        Some(ErrorCode::DatabaseCorrupt) => error.to_string(),
+        _ => return Err(database_error("open", path, error)),
+    };
+    let text = format!(
+        "session database {} cannot be read: {problem}; other programs may have about 100 tables \
+         and indexes in it, each of {MAX_SQL} bytes of SQL, {MAX_COLUMNS} columns and expressions \
+         {MAX_DEPTH} deep: restore it from a backup, or give sessions a database of their own",
+        path.display()
+    );
+    Err(Error::new(ErrorKind::Corrupt, text).with_source(error))
 }
 
 /// An object of a database.

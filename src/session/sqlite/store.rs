@@ -23,6 +23,9 @@ use super::database::{Database, PATIENCE};
 /// SQLite needs a local disk: on a network file system neither its own locks nor these can be
 /// relied on.
 ///
+/// Other programs may keep about 100 tables and indexes of their own in the database, each of at most
+/// 4 KiB of SQL and 200 columns; with more, it is not opened.
+///
 /// The database is created with mode 0600, its folder and that of the locks with 0700. `PATH-wal`
 /// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while it
 /// is not in use. The space of a deleted session is reused; the file does not shrink. An id is

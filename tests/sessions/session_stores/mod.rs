@@ -30,6 +30,8 @@ mod database;
 mod files;
 #[cfg(all(feature = "sqlite", unix))]
 mod hostile_database;
+#[cfg(all(feature = "sqlite", unix))]
+mod hostile_database_files;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod memory;
 #[cfg(all(

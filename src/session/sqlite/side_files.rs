@@ -1,0 +1,72 @@
+//! The files next to a session database, which SQLite reads before any statement.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::files::{check_session_file, file_error};
+
+use super::file::with_suffix;
+
+/// The suffixes, and the most bytes of each. Stores write the first two; a journal is what another
+/// program's write left.
+const SIDE_FILES: [(&str, u64); 3] = [
+    ("-wal", 4096 * 1024 * 1024),
+    ("-shm", 128 * 1024 * 1024),
+    (JOURNAL, 1024 * 1024 * 1024),
+];
+const JOURNAL: &str = "-journal";
+
+/// The last bytes of a journal that names another one, which is over the journals of several
+/// databases. SQLite reads that into memory at once, whatever its size.
+const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+/// The least bytes of a journal that names another.
+const LEAST_NAMING: u64 = 16;
+
+/// Checks the files that SQLite reads with the database at `path`. None is modified.
+///
+/// # Errors
+///
+/// [`ErrorKind::Io`] for one that is no regular file, [`ErrorKind::Corrupt`] for one that is too
+/// large, or a journal that names another one.
+pub(super) fn check(path: &Path) -> Result<()> {
+    for (suffix, max) in SIDE_FILES {
+        let side_path = with_suffix(path, suffix);
+        check_session_file(&side_path)?;
+        let len = match fs::symlink_metadata(&side_path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(file_error("look at", &side_path, error)),
+        };
+        if len > max {
+            let problem = format!("has {len} bytes, of which {max} are read at most");
+            return Err(refused(&side_path, &problem));
+        }
+        if suffix == JOURNAL && len >= LEAST_NAMING {
+            let end = end(&side_path).map_err(|error| file_error("read", &side_path, error))?;
+            if end == MAGIC {
+                let problem = "names another journal, which no session database has";
+                return Err(refused(&side_path, problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn end(path: &Path) -> io::Result<[u8; MAGIC.len()]> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::End(-(MAGIC.len() as i64)))?;
+    let mut end = [0; MAGIC.len()];
+    file.read_exact(&mut end)?;
+    Ok(end)
+}
+
+fn refused(path: &Path, problem: &str) -> Error {
+    let path = path.display();
+    let text = format!(
+        "{path}, which belongs to a session database, {problem}; nothing was changed, complete the \
+         write with the program that began it, or move it away, with which that write is lost"
+    );
+    Error::new(ErrorKind::Corrupt, text)
+}
