@@ -162,7 +162,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Returns all sessions, the most recently written first.
+    /// Returns all sessions, the most recently written first. The durable stores return the newest
+    /// 100,000 at most, and 32 MiB of their texts.
     ///
     /// # Errors
     ///

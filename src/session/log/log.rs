@@ -9,6 +9,9 @@ use super::repair::Repair;
 /// Receives the pieces of a log.
 pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
+/// Receives ids.
+pub(in crate::session) type EachId<'a> = &'a mut dyn FnMut(Arc<str>) -> Result<()>;
+
 /// A storage of logs: one sequence of bytes for each session, which is only appended to.
 ///
 /// [`LogStore`](crate::session::LogStore) makes a [`SessionStore`](crate::SessionStore) of it.
@@ -171,6 +174,15 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// [`ErrorKind::SessionBusy`] while a writer has it.
     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool>;
+
+    /// Passes the ids of all logs to `each`, in any order. The first error of `each` ends it and is
+    /// returned; an id may be passed twice. `each` may use the log.
+    ///
+    /// The provided method passes on what [`ids`](Self::ids) returns. A log that reads ids piece by
+    /// piece bounds the memory of a list, and lets one that was dropped end early.
+    fn for_each_id(&self, each: &mut dyn FnMut(Arc<str>) -> Result<()>) -> Result<()> {
+        self.ids()?.into_iter().try_for_each(each)
+    }
 
     /// Passes a whole log to `each`, piece by piece and in order; returns `false` for a log without
     /// bytes. The first error of `each` ends it and is returned.

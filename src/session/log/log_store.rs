@@ -19,6 +19,7 @@ use crate::util::sync::lock;
 use super::fold::LogFold;
 use super::line::{LogSummary, MAX_LINE};
 use super::log::{Log, LogTail};
+use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
 use super::open_log::{OpenLog, stored_session, system_time};
 use super::queue::Queue;
 #[cfg(any(
@@ -293,22 +294,35 @@ impl<L: Log> SessionStore for LogStore<L> {
     async fn list(&self) -> Result<Vec<SessionInfo>> {
         let shared = self.0.clone();
         self.reading(move |cancellation| {
-            let mut list = Vec::new();
-            for ids in shared.log.ids()?.chunks(AT_ONCE) {
-                for (id, end) in ids.iter().zip(shared.log.tails(ids, TAIL)?) {
-                    list.extend(shared.info(id, end, cancellation)?);
+            let mut newest = Newest::new(MAX_COUNT, MAX_BYTES);
+            let mut ids = Vec::new();
+            shared.log.for_each_id(&mut |id| {
+                check_wanted(cancellation)?;
+                ids.push(id);
+                if ids.len() == AT_ONCE {
+                    shared.add_infos(&ids, &mut newest, cancellation)?;
+                    ids.clear();
                 }
-            }
-
-            list.sort_by_key(|info| std::cmp::Reverse(info.updated_at));
-            Ok(list)
+                Ok(())
+            })?;
+            shared.add_infos(&ids, &mut newest, cancellation)?;
+            Ok(newest.into_list())
         })
         .await
     }
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
-        let ids = self.reading(move |_| shared.log.ids()).await?;
+        let ids = self.reading(move |cancellation| {
+            let mut ids = Vec::new();
+            shared.log.for_each_id(&mut |id| {
+                check_wanted(cancellation)?;
+                ids.push(id);
+                Ok(())
+            })?;
+            Ok(ids)
+        });
+        let ids = ids.await?;
         let mut removed = 0;
         let mut first = Ok(());
         for id in ids {
@@ -322,6 +336,14 @@ impl<L: Log> SessionStore for LogStore<L> {
 
         first.map(|()| removed)
     }
+}
+
+/// Returns an error once the call whose work this is was dropped.
+fn check_wanted(cancellation: &Cancellation) -> Result<()> {
+    if cancellation.is_cancelled() {
+        return Err(Error::new(ErrorKind::Cancelled, "the call was dropped"));
+    }
+    Ok(())
 }
 
 /// Runs blocking work when it is its turn. The work is skipped if its future has been dropped by
@@ -354,6 +376,22 @@ impl<L: Log> Shared<L> {
     fn is_older(&self, id: &str, age: Duration, cancellation: &Cancellation) -> Result<bool> {
         let info = self.info(id, self.log.tail(id, TAIL), cancellation)?;
         Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
+    }
+
+    /// Adds the infos of logs for a list.
+    fn add_infos(
+        &self,
+        ids: &[Arc<str>],
+        newest: &mut Newest,
+        cancellation: &Cancellation,
+    ) -> Result<()> {
+        for (id, end) in ids.iter().zip(self.log.tails(ids, TAIL)?) {
+            check_wanted(cancellation)?;
+            if let Some(info) = self.info(id, end, cancellation)? {
+                newest.add(info);
+            }
+        }
+        Ok(())
     }
 
     /// The info for lists of a log with this `end`; `None` for a session without content.
@@ -436,34 +474,5 @@ impl<L: Log> Clone for LogStore<L> {
 impl<L: Log> fmt::Debug for LogStore<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogStore").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::memory_log::{MemoryLog, Step};
-    use super::*;
-
-    /// Logs whose ends cannot be read.
-    fn unreadable(kind: ErrorKind) -> LogStore<MemoryLog> {
-        let log = MemoryLog::of(b"junk\n").on_step(move |step| match step {
-            Step::Tail(_) => Err(Error::new(kind, "not now")),
-            _ => Ok(()),
-        });
-        LogStore::new(log)
-    }
-
-    #[tokio::test]
-    async fn list_of_an_unreachable_store_is_an_error() {
-        for kind in [ErrorKind::Io, ErrorKind::Connect, ErrorKind::Timeout] {
-            let store = unreadable(kind);
-            assert_eq!(store.list().await.unwrap_err().kind(), kind);
-            let pruned = store.prune(Duration::ZERO).await;
-            assert_eq!(pruned.unwrap_err().kind(), kind);
-        }
-        let store = unreadable(ErrorKind::Corrupt);
-        let list = store.list().await.unwrap();
-        assert!(list.len() == 1 && list.iter().all(|info| info.problem.is_some()));
-        assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
     }
 }

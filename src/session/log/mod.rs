@@ -31,6 +31,8 @@ mod fold;
 mod line;
 mod line_cost;
 mod line_writer;
+#[cfg(test)]
+mod list_tests;
 mod live_size;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
@@ -38,6 +40,7 @@ mod log_store;
 mod memory_limit;
 #[cfg(test)]
 mod memory_log;
+mod newest;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
@@ -57,6 +60,8 @@ mod tests;
     feature = "redis"
 ))]
 pub(super) use log::Each;
+#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+pub(super) use log::EachId;
 pub use log::{Log, LogTail, Snapshots};
 pub use log_store::LogStore;
 #[cfg(all(feature = "sqlite", unix))]

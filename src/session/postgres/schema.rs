@@ -13,6 +13,9 @@ use super::server::column;
 /// The version of the tables that is made, and the highest that is used.
 const VERSION: i32 = 1;
 
+/// The number of ids that are read at once.
+pub(super) const IDS_AT_ONCE: usize = 1000;
+
 /// Turns on synchronous commit for one transaction if it is off; stricter settings stay. Every
 /// writing transaction includes it, because behind a pooler the next one may use another server
 /// connection.
@@ -89,7 +92,10 @@ impl Statements {
             tidy: format!(
                 "delete from {sessions} where size = 0 and until < now() - interval '1 day'"
             ),
-            ids: format!("select id from {sessions} where size > 0"),
+            ids: format!(
+                "select id from {sessions} where size > 0 and ($1::text is null or id > $1)
+                 order by id limit {IDS_AT_ONCE}"
+            ),
             // The size comes first: it says how long the rest may take. There is none of a log that
             // is too large.
             read: format!(

@@ -11,13 +11,13 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{LogTail, Snapshots};
 use crate::session::remote::{
-    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
+    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
 };
 use crate::util::text::truncate;
 
 use super::address::Address;
 use super::connection::{Connection, Values};
-use super::schema::Statements;
+use super::schema::{IDS_AT_ONCE, Statements};
 
 /// The longest id, in bytes: entries of an index are bounded.
 const MAX_ID: usize = 1_000;
@@ -156,10 +156,13 @@ impl Server for Database {
         Ok(connection)
     }
 
-    fn ids(&self, connection: &mut Connection) -> Outcome<Vec<Arc<str>>> {
-        let rows = connection.query(&self.address, &self.sql.ids, &[])?;
+    fn ids(&self, connection: &mut Connection, place: Option<&str>) -> Outcome<IdPage> {
+        let rows = connection.query(&self.address, &self.sql.ids, &[text!(&place)])?;
         let ids = rows.iter().map(|row| column::<&str>(row, 0).map(Arc::from));
-        ids.collect()
+        let ids = ids.collect::<Outcome<Vec<Arc<str>>>>()?;
+        let is_last = ids.len() < IDS_AT_ONCE;
+        let next = ids.last().filter(|_| !is_last).map(|id| id.to_string());
+        Ok(IdPage { ids, next })
     }
 
     fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<ServerLog>> {

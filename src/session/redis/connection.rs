@@ -1,12 +1,12 @@
 //! A connection to a server.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use redis::{Cmd, ConnectionAddr, Parser, ServerError, Value, cmd};
+use redis::{Cmd, ConnectionAddr, ServerError, Value, cmd};
 
 use crate::error::{Error, ErrorKind};
 #[cfg(unix)]
@@ -14,15 +14,20 @@ use crate::session::remote::with_timeout;
 use crate::session::remote::{Failure, Outcome, connect_host, connection_lost, timeout_for};
 
 use super::address::Address;
+use super::reply::{ReplyReader, Unread};
 
 /// The number of bytes that are sent without extra time.
 const SMALL: usize = 64 * 1024;
 
+/// The most bytes of the replies to a call, in addition to those of logs.
+pub(super) const MAX_REPLY: u64 = 1024 * 1024;
+
 /// A connection. After a failure that lost it, nothing more must be asked of it.
 pub(super) struct Connection {
-    stream: Stream,
-    parser: Parser,
+    stream: BufReader<Stream>,
     timeout: Duration,
+    /// True once a reply was left unread.
+    is_broken: bool,
     /// True if the server can be asked to wait for its disk.
     pub(super) waits_for_disk: bool,
 }
@@ -38,9 +43,9 @@ enum Stream {
 impl Connection {
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let mut connection = Self {
-            stream: Stream::open(address, timeout)?,
-            parser: Parser::new(),
+            stream: BufReader::with_capacity(SMALL, Stream::open(address, timeout)?),
             timeout,
+            is_broken: false,
             waits_for_disk: true,
         };
 
@@ -68,23 +73,46 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends one command.
+    /// Sends one command with a short answer.
     pub(super) fn ask_one(&mut self, address: &Address, command: Cmd) -> Outcome<Value> {
-        let answer = self.ask(address, &[command])?.pop().unwrap_or_default();
-        checked(address, answer)
+        self.ask_log(address, command, 0)
     }
 
-    /// Sends several commands at once. An answer may be an error.
+    /// Sends one command, of which the answer has parts of a log with at most so many bytes.
+    pub(super) fn ask_log(
+        &mut self,
+        address: &Address,
+        command: Cmd,
+        log_bytes: u64,
+    ) -> Outcome<Value> {
+        let answers = self.ask_logs(address, &[command], log_bytes)?;
+        checked(address, answers.into_iter().next().unwrap_or_default())
+    }
+
+    /// Sends several commands with short answers at once. An answer may be an error.
     pub(super) fn ask(&mut self, address: &Address, commands: &[Cmd]) -> Outcome<Vec<Value>> {
+        self.ask_logs(address, commands, 0)
+    }
+
+    /// Like `ask`, with answers that have parts of logs with at most so many bytes together.
+    pub(super) fn ask_logs(
+        &mut self,
+        address: &Address,
+        commands: &[Cmd],
+        log_bytes: u64,
+    ) -> Outcome<Vec<Value>> {
+        if self.is_broken {
+            let text = "an earlier reply on this connection was not read";
+            return Err(Failure::Lost(Error::new(ErrorKind::Connect, text)));
+        }
+
         let mut packed = Vec::new();
         for command in commands {
             command.write_packed_command(&mut packed);
         }
 
-        let outcome = self
-            .stream
-            .write_all(&packed)
-            .and_then(|()| self.stream.flush());
+        let stream = self.stream.get_mut();
+        let outcome = stream.write_all(&packed).and_then(|()| stream.flush());
         outcome.map_err(|error| connection_lost(&error))?;
         let is_large = packed.len() > SMALL;
         if is_large {
@@ -92,7 +120,12 @@ impl Connection {
             self.wait_for(timeout_for(self.timeout, packed.len()))?;
         }
 
-        let answers = commands.iter().map(|_| self.answer(address)).collect();
+        let max_bytes = log_bytes.saturating_add(MAX_REPLY);
+        let mut max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let answers = commands
+            .iter()
+            .map(|_| self.answer(address, &mut max_bytes, packed.len()))
+            .collect();
         if is_large {
             self.wait_for(self.timeout)?;
         }
@@ -103,7 +136,7 @@ impl Connection {
     /// Sets how long the server may be silent.
     fn wait_for(&self, time: Duration) -> Outcome<()> {
         let time = Some(time);
-        let outcome = match &self.stream {
+        let outcome = match self.stream.get_ref() {
             Stream::Plain(stream) => stream.set_read_timeout(time),
             #[cfg(feature = "tls")]
             Stream::Secure(stream) => stream.sock.set_read_timeout(time),
@@ -113,14 +146,26 @@ impl Connection {
         outcome.map_err(|error| connection_lost(&error))
     }
 
-    fn answer(&mut self, address: &Address) -> Outcome<Value> {
-        self.parser.parse_value(&mut self.stream).map_err(|error| {
-            let kind = if error.is_timeout() {
-                ErrorKind::Timeout
-            } else {
-                ErrorKind::Connect
-            };
-            Failure::Lost(Error::new(kind, address.scrub(&error.to_string())))
+    /// The next answer, which takes its bytes from `max_bytes`.
+    fn answer(
+        &mut self,
+        address: &Address,
+        max_bytes: &mut usize,
+        sent_bytes: usize,
+    ) -> Outcome<Value> {
+        let timeout = timeout_for(self.timeout, sent_bytes);
+        let mut reader = ReplyReader::new(&mut self.stream, *max_bytes, timeout);
+        let outcome = reader.read();
+        *max_bytes = max_bytes.saturating_sub(reader.received());
+        outcome.map_err(|unread| {
+            self.is_broken = true;
+            match unread {
+                Unread::Lost(error) => connection_lost(&error),
+                Unread::Refused(problem) => {
+                    let text = format!("{} {problem}", address.name);
+                    Failure::Refused(Error::new(ErrorKind::Protocol, text))
+                }
+            }
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod connection;
+mod reply;
 mod scripts;
 mod server;
 mod store;

@@ -9,7 +9,7 @@ use redis::{Cmd, ServerError, Value, cmd};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{LogTail, Snapshots};
 use crate::session::remote::{
-    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
+    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
 };
 
 use super::address::Address;
@@ -23,6 +23,11 @@ const VERSION: u64 = 1;
 
 /// The most bytes of a value, by default. A server closes the connection over it.
 const MAX_VALUE: u64 = 512 * 1024 * 1024;
+
+/// The number of ids that are asked for at once.
+const IDS_AT_ONCE: usize = 1000;
+/// The most bytes of the ids of such a page. A server returns a small hash at once.
+const MAX_IDS: u64 = 32 * 1024 * 1024;
 
 pub(super) struct Keys {
     address: Address,
@@ -144,6 +149,15 @@ impl Keys {
         }
     }
 
+    fn text<'a>(&self, answer: &'a Value) -> Outcome<&'a str> {
+        match answer {
+            Value::BulkString(text) => {
+                std::str::from_utf8(text).map_err(|_| self.unexpected_reply(&Value::Nil))
+            }
+            other => Err(self.unexpected_reply(other)),
+        }
+    }
+
     fn unexpected_reply(&self, answer: &Value) -> Failure {
         let kind = match answer {
             Value::Nil => "nothing",
@@ -232,29 +246,33 @@ impl Server for Keys {
         Ok(connection)
     }
 
-    fn ids(&self, connection: &mut Connection) -> Outcome<Vec<Arc<str>>> {
-        let mut keys = cmd("HKEYS");
-        keys.arg(self.all_sessions());
-        let names = match connection.ask_one(&self.address, keys)? {
-            Value::Array(names) => names,
-            other => return Err(self.unexpected_reply(&other)),
+    /// A session that is written meanwhile may be in two pages.
+    fn ids(&self, connection: &mut Connection, place: Option<&str>) -> Outcome<IdPage> {
+        let mut scan = cmd("HSCAN");
+        scan.arg(self.all_sessions()).arg(place.unwrap_or("0"));
+        scan.arg("COUNT").arg(IDS_AT_ONCE);
+        let reply = connection.ask_log(&self.address, scan, MAX_IDS)?;
+        let Value::Array(parts) = reply else {
+            return Err(self.unexpected_reply(&reply));
+        };
+        let [Value::BulkString(next), Value::Array(names)] = &parts[..] else {
+            return Err(self.unexpected_reply(&Value::Array(parts)));
         };
 
-        let ids = names.into_iter().map(|name| match name {
-            Value::BulkString(name) => match String::from_utf8(name) {
-                Ok(id) => Ok(Arc::from(id)),
-                Err(_) => Err(self.unexpected_reply(&Value::Nil)),
-            },
-            other => Err(self.unexpected_reply(&other)),
-        });
-
-        ids.collect()
+        // Each with the lease that wrote it.
+        let ids = names
+            .chunks(2)
+            .map(|pair| Ok(Arc::from(self.text(&pair[0])?)));
+        let ids = ids.collect::<Outcome<Vec<_>>>()?;
+        let next = std::str::from_utf8(next).map_err(|_| self.unexpected_reply(&Value::Nil))?;
+        let next = (next != "0").then(|| next.to_owned());
+        Ok(IdPage { ids, next })
     }
 
     fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<ServerLog>> {
         let mut command = self.script(&[READ], id);
         command.arg(max);
-        let reply = connection.ask_one(&self.address, command)?;
+        let reply = connection.ask_log(&self.address, command, max)?;
         let Value::Array(mut parts) = reply else {
             return Err(self.unexpected_reply(&reply));
         };
@@ -294,22 +312,23 @@ impl Server for Keys {
         };
 
         let commands: Vec<_> = ids.iter().map(command).collect();
-        let answers = connection.ask(&self.address, &commands)?;
+        let log_bytes = len.saturating_mul(ids.len() as u64);
+        let answers = connection.ask_logs(&self.address, &commands, log_bytes)?;
         let tails = answers.into_iter().zip(ids).map(|(answer, id)| {
             let reply = checked(&self.address, answer)?;
-            let Value::Array(parts) = &reply else {
+            let Value::Array(mut parts) = reply else {
                 return Err(self.unexpected_reply(&reply));
             };
 
-            match &parts[..] {
+            match &mut parts[..] {
                 [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
                     let end = size.unsigned_abs();
-                    let tail = LogTail::new(tail.clone(), end);
+                    let tail = LogTail::new(std::mem::take(tail), end);
                     Ok(Ok(Some(ServerTail { tail, end })))
                 }
                 [_, Value::Int(0), Value::Int(0)] => Ok(Ok(None)),
                 [_, Value::Int(0), _] => Ok(Err(self.evicted(id))),
-                _ => Err(self.unexpected_reply(&reply)),
+                _ => Err(self.unexpected_reply(&Value::Array(parts))),
             }
         });
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::{Each, Log, LogTail, Repair, Snapshots, too_large};
+use crate::session::log::{Each, EachId, Log, LogTail, Repair, Snapshots, too_large};
 
 use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
@@ -116,7 +116,26 @@ impl<S: Server> Log for RemoteLog<S> {
     type Writer = Writer<S>;
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
-        self.pool.run(S::ids)
+        let mut ids = Vec::new();
+        self.for_each_id(&mut |id| {
+            ids.push(id);
+            Ok(())
+        })?;
+        Ok(ids)
+    }
+
+    fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
+        let mut place = None;
+        loop {
+            let page = self
+                .pool
+                .run(|server, connection| server.ids(connection, place.as_deref()))?;
+            page.ids.into_iter().try_for_each(&mut *each)?;
+            if page.next.is_none() {
+                return Ok(());
+            }
+            place = page.next;
+        }
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {

@@ -19,5 +19,6 @@ pub(super) use log::{RemoteLog, SIZE_OPTION};
 pub(super) use lookup::Lookup;
 pub use options::ServerOptions;
 pub(super) use server::{
-    Failure, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail, timeout_for,
+    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
+    timeout_for,
 };

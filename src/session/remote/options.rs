@@ -87,8 +87,8 @@ impl ServerOptions {
 
     /// Sets how long the server may stay silent, and how long connecting may take, before a
     /// connection is given up; 10 seconds by default. Several hosts, and several addresses of a
-    /// host, share the time; with PostgreSQL, TLS and the password are part of it. Writes, and with
-    /// PostgreSQL reads, have a second more for each 256 KiB.
+    /// host, share the time; with PostgreSQL, TLS and the password are part of it. A reply may take
+    /// the time as a whole, and writes and reads have a second more for each 256 KiB.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;

@@ -43,6 +43,14 @@ pub(in crate::session) enum Removal {
     Busy,
 }
 
+/// A part of the ids of all sessions.
+#[derive(Debug)]
+pub(in crate::session) struct IdPage {
+    pub(in crate::session) ids: Vec<Arc<str>>,
+    /// The place of the next page, if there is one.
+    pub(in crate::session) next: Option<String>,
+}
+
 /// A lease as the server stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::session) struct LeaseKey {
@@ -106,8 +114,8 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
 
     fn connect(&self) -> Outcome<Self::Connection>;
 
-    /// The ids of all sessions that were written.
-    fn ids(&self, connection: &mut Self::Connection) -> Outcome<Vec<Arc<str>>>;
+    /// Some ids of sessions that were written: the first, or those at the `next` of a page.
+    fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
     /// The whole log, as it was at one moment. Of one that ends behind `max`, only the end.
     fn read(

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
-use crate::session::log::{Each, Log, LogTail, Repair};
+use crate::session::log::{Each, EachId, Log, LogTail, Repair};
 
 use super::database::{Database, MAX_VALUE};
 use super::failure::Unwritten;
@@ -19,6 +19,11 @@ const PARTS: usize = 8 * 1024 * 1024;
 const PIECE: usize = 1024 * 1024;
 /// The most bytes of damage in one row.
 const PART: usize = 4 * 1024 * 1024;
+
+/// The number of ids that are read at once.
+const IDS_AT_ONCE: usize = 1000;
+/// The most bytes of an id that is listed: one with more cannot be leased, for lack of a file name.
+const MAX_ID: usize = 240;
 
 /// A session locked for writing.
 pub(super) struct Writer {
@@ -104,19 +109,23 @@ impl Log for Database {
     type Writer = Writer;
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
-        self.read("list", |connection| {
-            // Goes from id to id in the index instead of over all rows.
-            let mut ids = connection.prepare(
-                "WITH RECURSIVE ids (id) AS (
-                     SELECT min(session) FROM log
-                     UNION ALL
-                     SELECT (SELECT min(session) FROM log WHERE session > id)
-                     FROM ids WHERE id IS NOT NULL
-                 )
-                 SELECT id FROM ids WHERE id IS NOT NULL",
-            )?;
-            ids.query_map((), |row| row.get(0))?.collect()
-        })
+        let mut ids = Vec::new();
+        self.for_each_id(&mut |id| {
+            ids.push(id);
+            Ok(())
+        })?;
+        Ok(ids)
+    }
+
+    /// Others read between the pages.
+    fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
+        let mut place = Some(String::new());
+        while let Some(after) = place {
+            let (ids, next) = self.read("list", |connection| next_ids(connection, &after))?;
+            ids.into_iter().try_for_each(&mut *each)?;
+            place = next;
+        }
+        Ok(())
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
@@ -231,6 +240,39 @@ fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
                ORDER BY at DESC LIMIT 1";
     let end = connection.query_row(sql, [id], |row| row.get(0));
     Ok(end.optional()?.unwrap_or(0))
+}
+
+/// The ids behind `after`, and the last one read, if there may be more. Goes from id to id in the
+/// index instead of over all rows.
+fn next_ids(
+    connection: &Connection,
+    after: &str,
+) -> rusqlite::Result<(Vec<Arc<str>>, Option<String>)> {
+    let mut rows = connection.prepare(
+        "WITH RECURSIVE ids (id) AS (
+             SELECT min(session) FROM log WHERE session > ?1
+             UNION ALL
+             SELECT (SELECT min(session) FROM log WHERE session > id)
+             FROM ids WHERE id IS NOT NULL
+         )
+         SELECT id FROM ids WHERE id IS NOT NULL",
+    )?;
+    let mut rows = rows.query([after])?;
+    let mut ids = Vec::new();
+    let mut count = 0;
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let id = row.get_ref(0)?.as_str()?;
+        if id.len() <= MAX_ID {
+            ids.push(Arc::from(id));
+        }
+        count += 1;
+        bytes += id.len();
+        if count >= IDS_AT_ONCE || bytes >= PIECE {
+            return Ok((ids, Some(id.to_owned())));
+        }
+    }
+    Ok((ids, None))
 }
 
 /// The rows of a log behind the one at this place, and the place of the last; `None` at the end.

@@ -19,7 +19,7 @@ const SIDE_FILES: [(&str, u64); 3] = [
 const JOURNAL: &str = "-journal";
 
 /// The last bytes of a journal that names another one, which is over the journals of several
-/// databases. SQLite reads that into memory at once, whatever its size.
+/// databases. SQLite reads all of that into memory at once.
 const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// The least bytes of a journal that names another.
 const LEAST_NAMING: u64 = 16;

@@ -119,6 +119,25 @@ async fn other_tables_and_views_are_left_alone() {
 }
 
 #[tokio::test]
+async fn ids_longer_than_any_that_is_written_are_not_listed() {
+    let held = Held::<SqliteStore>::new();
+    held.say("a", &["one"]).await;
+    tables(&held.store)
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2499)
+             INSERT INTO log SELECT printf('s%d', i), 0, x'6a756e6b0a' FROM n;
+             INSERT INTO log SELECT printf('s%.*c', 240, 'x'), 0, x'6a756e6b0a';
+             INSERT INTO log SELECT printf('s%.*c', 3000000, 'y'), 0, x'6a756e6b0a';
+             INSERT INTO log SELECT printf('s%.*c', 3000000, 'z'), 0, x'6a756e6b0a';",
+        )
+        .unwrap();
+    let list = held.store.list().await.unwrap();
+    assert_eq!(list.len(), 2501);
+    assert!(list.iter().all(|info| info.id.len() <= 240));
+    assert_eq!(&*list[0].id, "a");
+}
+
+#[tokio::test]
 async fn row_larger_than_any_that_is_written_is_refused_before_it_is_read() {
     for at in [-1, 1_000_000] {
         let held = Held::<SqliteStore>::new();

@@ -33,7 +33,7 @@ fn kinds() -> Vec<(&'static str, Open)> {
     ]
 }
 
-fn hasty() -> ServerOptions {
+pub fn hasty() -> ServerOptions {
     ServerOptions::default()
         .timeout(Duration::from_secs(30))
         .max_retry_time(Duration::from_millis(100))
@@ -50,7 +50,7 @@ fn told(error: &Error) -> String {
 }
 
 /// Answers each connection with what `answer` makes of it, and says where it listens.
-fn listen(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
+pub fn listen(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -61,7 +61,7 @@ fn listen(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
     port
 }
 
-fn read(stream: &mut TcpStream) -> Vec<u8> {
+pub fn read(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = [0; 4096];
     let len = stream.read(&mut bytes).unwrap_or_default();
     bytes[..len].to_vec()

@@ -11,6 +11,8 @@ mod database;
 #[cfg(feature = "redis")]
 mod disk;
 mod fake;
+#[cfg(feature = "redis")]
+mod hostile;
 #[cfg(feature = "postgres")]
 mod hosts;
 #[cfg(feature = "redis")]

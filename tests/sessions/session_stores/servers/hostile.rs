@@ -1,0 +1,87 @@
+//! Servers whose replies would take all memory, or have no end.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use agentcore::session::{RedisStore, ServerOptions};
+use agentcore::{Error, ErrorKind, SessionStore};
+
+use super::fake::{hasty, listen, read};
+
+/// A server of Redis that answers each question but that for the version with this.
+fn redis(answer: impl Fn(&mut TcpStream) + Send + 'static) -> RedisStore {
+    redis_with(hasty(), answer)
+}
+
+fn redis_with(
+    options: ServerOptions,
+    answer: impl Fn(&mut TcpStream) + Send + 'static,
+) -> RedisStore {
+    let port = listen(move |stream| {
+        if read(stream).starts_with(b"*2\r\n$3\r\nGET\r\n") {
+            let _ = stream.write_all(b"$1\r\n1\r\n");
+            read(stream);
+        }
+        answer(stream);
+    });
+    RedisStore::with_options(format!("redis://127.0.0.1:{port}/0"), options).unwrap()
+}
+
+fn check(error: &Error, words: &str) {
+    assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+    for words in ["Redis at 127.0.0.1", words] {
+        assert!(error.text().contains(words), "{words}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn reply_over_a_limit_is_refused_before_it_is_read() {
+    for (answer, words) in [
+        ("$4000000000\r\n".to_owned(), "bytes"),
+        ("*4000000000\r\n".to_owned(), "values"),
+        ("*1\r\n".repeat(100), "levels of arrays"),
+        ("+".to_owned() + &"x".repeat(100_000), "bytes in a line"),
+        ("-ERR ".to_owned() + &"x".repeat(100_000), "bytes in a line"),
+    ] {
+        let store = redis(move |stream| {
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        check(&store.load("a").await.unwrap_err(), words);
+        check(&store.list().await.unwrap_err(), words);
+        check(&store.lease("a").await.unwrap_err(), words);
+    }
+}
+
+#[tokio::test]
+async fn log_that_is_longer_than_was_asked_for_is_refused() {
+    let options = hasty().max_session_bytes(1 << 20);
+    let store = redis_with(options, |stream| {
+        let _ = stream.write_all(b"*2\r\n$3000000\r\n");
+    });
+    check(&store.load("a").await.unwrap_err(), "3000014 bytes");
+
+    // The list asks for a session's last 16 KiB.
+    let store = redis(|stream| {
+        let _ = stream.write_all(b"*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nl\r\n");
+        read(stream);
+        let _ = stream.write_all(b"*3\r\n$3000000\r\n");
+    });
+    check(&store.list().await.unwrap_err(), "3000014 bytes");
+}
+
+#[tokio::test]
+async fn reply_that_comes_too_slowly_is_a_timeout() {
+    let options = hasty()
+        .timeout(Duration::from_millis(100))
+        .max_retry_time(Duration::ZERO);
+    let store = redis_with(options, |stream| {
+        let _ = stream.write_all(b"*200000\r\n");
+        while stream.write_all(b":1\r\n").is_ok() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let error = store.load("a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    assert!(error.text().contains("too slowly"), "{error}");
+}
