@@ -18,6 +18,9 @@ pub(super) fn order(
     let mut ordered_messages: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut has_started = false;
     let mut into = 0;
+    // True if an assistant message may not follow the last one. Only calls that await an approval have
+    // no result after them; their message stays as it is.
+    let mut is_joined = false;
     for (index, message) in messages {
         let role = message.role();
         if !has_started && role == Role::Assistant {
@@ -26,8 +29,10 @@ pub(super) fn order(
         }
 
         has_started |= role != Role::System;
+        let is_assistant = role == Role::Assistant;
+        let has_calls = message.tool_calls().next().is_some();
         match ordered_messages.last_mut() {
-            Some(last) if repeats(last, role) => {
+            Some(last) if is_assistant && is_joined => {
                 let parts = message.content().parts().iter().cloned();
                 Arc::make_mut(last).content_mut().parts_mut().extend(parts);
                 changes.push(Repair::Merged { index, into });
@@ -37,13 +42,29 @@ pub(super) fn order(
                 ordered_messages.push(message);
             }
         }
+
+        is_joined = is_assistant && !has_calls;
     }
 
     ordered_messages
 }
 
-/// Returns `true` if a message of `role` may not follow `last`. Only calls that await an approval
-/// have no result after them; their message stays as it is.
-fn repeats(last: &Message, role: Role) -> bool {
-    role == Role::Assistant && last.role() == role && last.tool_calls().next().is_none()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Minutes, if the calls of the joined message were looked for with each one that joins it.
+    #[test]
+    fn many_messages_in_a_row_are_merged() {
+        const COUNT: usize = 150_000;
+        let answer = Arc::new(Message::ai("a"));
+        let messages = std::iter::once(Message::human("q").into());
+        let messages = messages.chain((0..COUNT).map(|_| answer.clone()));
+        let messages: Vec<_> = messages.enumerate().collect();
+        let mut changes = Vec::new();
+        let ordered_messages = order(messages, &mut changes);
+        assert_eq!(ordered_messages.len(), 2);
+        assert_eq!(ordered_messages[1].content().parts().len(), COUNT);
+        assert_eq!(changes.len(), COUNT - 1);
+    }
 }
