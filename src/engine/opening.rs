@@ -39,7 +39,8 @@ pub(super) async fn open(
 ) -> Result<Opened> {
     let leased_session = lease_and_load(&cx, &request).await?;
     let input_id = InputId::of(&mut request, &leased_session.stored);
-    let loaded_state = load_state(&cx, &mut request, leased_session.stored, input_id.was_sent)?;
+    let stored = leased_session.stored;
+    let loaded_state = load_state(&cx, &mut request, stored, input_id.was_sent).await?;
     let prepared = prepare(&request.config, &cx, loaded_state.state).await?;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
@@ -173,7 +174,7 @@ struct LoadedState {
 }
 
 /// Repairs the state of a stored session and completes it from the request.
-fn load_state(
+async fn load_state(
     cx: &RunContext,
     request: &mut RunRequest,
     mut stored: StoredSession,
@@ -192,7 +193,7 @@ fn load_state(
 
     let keeps_waiting = request.decisions.is_some() || was_sent;
     let max_bytes = request.config.limits.max_result_bytes;
-    let restored = restore(stored, id, keeps_waiting, max_bytes);
+    let restored = restore(stored, id, keeps_waiting, max_bytes).await?;
     if !restored.repairs.is_empty() {
         let repairs = restored.repairs;
         cx.warn(format!("the stored history was repaired: {repairs}"));

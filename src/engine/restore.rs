@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::message::{Message, Messages, Repairs, Role, ToolCall, ToolResult};
 use crate::session::{AgentState, PendingCall, StoredSession};
+use crate::util::blocking::blocking;
 
 use super::result_context::ResultContext;
 
@@ -17,6 +19,10 @@ pub(super) const MAY_HAVE_RUN: &str =
 /// The result of a call that was not approved before the conversation continued.
 const NOT_APPROVED: &str =
     "not approved: the conversation continued without an answer; the call did not run";
+
+/// A session with this many messages and ids of inputs, or more, is restored on a thread for blocking
+/// work.
+const LONG: usize = 1_000;
 
 /// The state a run begins with.
 pub(super) struct Restored {
@@ -46,9 +52,22 @@ impl OpenCall {
     }
 }
 
-/// Makes the history of a stored session whole. Calls that wait for approval stay pending if
-/// `keeps_waiting`.
-pub(super) fn restore(
+/// Makes the history of a stored session whole, of a long one without holding up other tasks. Calls
+/// that wait for approval stay pending if `keeps_waiting`.
+pub(super) async fn restore(
+    stored: StoredSession,
+    id: &Arc<str>,
+    keeps_waiting: bool,
+    max_result_bytes: usize,
+) -> Result<Restored> {
+    if stored.state.messages.len() + stored.input_ids.len() < LONG {
+        return Ok(make_whole(stored, id, keeps_waiting, max_result_bytes));
+    }
+    let id = id.clone();
+    blocking(move || Ok(make_whole(stored, &id, keeps_waiting, max_result_bytes))).await
+}
+
+fn make_whole(
     stored: StoredSession,
     id: &str,
     keeps_waiting: bool,
@@ -78,16 +97,16 @@ pub(super) fn restore(
 
 /// Records where the inputs stand that a run without an end has appended.
 fn place_inputs(state: &mut AgentState, ids: &[Arc<str>]) {
-    for id in ids {
-        if !state.inputs.contains(id) {
-            // Appended by a run that was dropped, so it is the last input.
-            state.inputs.begin(id.clone(), last_input(&state.messages));
-        }
+    if !ids.is_empty() {
+        // Appended by a run that was dropped, so it is the last input.
+        let last_input = last_input(&state.messages);
+        state.inputs.begin_unknown(ids, &last_input);
     }
+
     // An assistant message without metadata was part of an input, not an answer.
     let messages = &state.messages;
     let infos = &state.infos;
-    state.inputs.extend(ids, |at| {
+    state.inputs.extend(ids, messages.len(), |at| {
         let role = messages.get(at).map(Message::role);
         role == Some(Role::Assistant) && infos.get(at).is_none()
     });
@@ -289,4 +308,48 @@ pub(super) fn insert_results(messages: &mut Messages, results: Vec<ToolResult>) 
 
     output.extend(results.map(|(_, result)| Arc::new(Message::Tool(result))));
     *messages = output.into_iter().collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::{InputState, Record};
+
+    const COUNT: usize = 150_000;
+
+    fn restored(session: StoredSession) -> AgentState {
+        make_whole(session, "a", false, 1_024).state
+    }
+
+    /// Minutes, if each id were looked for among all.
+    #[test]
+    fn many_inputs_without_a_place_are_restored() {
+        let mut session = StoredSession::new(AgentState::new("a"));
+        session.state.messages = Messages::from("x");
+        for number in 0..COUNT {
+            let id = number.to_string().into();
+            session.apply(Record::Input { id });
+        }
+
+        session.apply(Record::Input { id: "0".into() });
+        let state = restored(session);
+        assert_eq!(state.inputs.len(), COUNT);
+        let state_of_first = state.inputs.find("0", &state.messages);
+        assert!(matches!(state_of_first, Some(InputState::Open(0))));
+    }
+
+    /// Minutes, if the parts of an input were looked for from each id on.
+    #[test]
+    fn many_inputs_before_many_messages_are_restored() {
+        let mut session = StoredSession::new(AgentState::new("a"));
+        let ask = Message::human("x").into();
+        let parts = (0..COUNT).map(|_| Arc::new(Message::ai("y")));
+        session.state.messages = std::iter::once(ask).chain(parts).collect();
+        for number in 0..COUNT {
+            let id = number.to_string().into();
+            session.apply(Record::Input { id });
+        }
+
+        assert_eq!(restored(session).inputs.len(), COUNT);
+    }
 }

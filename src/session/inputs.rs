@@ -203,20 +203,38 @@ impl Inputs {
         }
     }
 
+    /// Adds those of the inputs `ids` that are not known, each of which consists of these messages.
+    pub(crate) fn begin_unknown(&mut self, ids: &[Arc<str>], messages: &Range<usize>) {
+        let known_ids = self.0.iter().map(|input| input.id.clone());
+        let mut known_ids: HashSet<_> = known_ids.collect();
+        for id in ids {
+            if known_ids.insert(id.clone()) {
+                self.begin(id.clone(), messages.clone());
+            }
+        }
+    }
+
     /// Extends these inputs, of which only the first message was named, over the following messages
-    /// that are parts of inputs.
-    pub(crate) fn extend(&mut self, ids: &[Arc<str>], is_part: impl Fn(usize) -> bool) {
+    /// that are parts of inputs. There are `len` messages.
+    pub(crate) fn extend(&mut self, ids: &[Arc<str>], len: usize, is_part: impl Fn(usize) -> bool) {
         if ids.is_empty() {
             return;
+        }
+
+        // The end of the parts that begin at each message, so that none is looked at twice.
+        let mut ends: Vec<_> = (0..len).collect();
+        let mut end = len;
+        for at in (0..len).rev() {
+            if !is_part(at) {
+                end = at;
+            }
+            ends[at] = end;
         }
 
         let ids: HashSet<_> = ids.iter().collect();
         for input in Arc::make_mut(&mut self.0) {
             if input.answer.is_none() && ids.contains(&input.id) {
-                let part_count = (input.until..usize::MAX)
-                    .take_while(|at| is_part(*at))
-                    .count();
-                input.until = input.until.saturating_add(part_count);
+                input.until = ends.get(input.until).copied().unwrap_or(input.until);
             }
         }
     }
