@@ -21,9 +21,9 @@ pub(super) struct LogFold {
     size: LiveSize,
     /// The limit of that memory while the log is read.
     pub(super) limit: MemoryLimit,
-    /// The numbers of messages that were lost, with the position each loss precedes. Later records
-    /// were written without knowledge of it, and count them.
-    lost: Vec<(usize, usize)>,
+    /// The messages that were lost, in their order. Later records were written without knowledge of
+    /// it, and count them.
+    lost: Vec<Loss>,
     /// The position of a requested message, and the other state when it was added.
     capture: Option<(usize, TasksAndFiles)>,
     /// The position of the newest snapshot.
@@ -36,6 +36,23 @@ pub(super) struct LogFold {
     pub(super) seq: u64,
     /// The highest fencing token.
     pub(super) token: u64,
+}
+
+/// Messages that were lost in one place.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    /// The position of the message that follows.
+    place: usize,
+    /// The number of messages that were lost before these.
+    before: usize,
+    count: usize,
+}
+
+impl Loss {
+    /// The number of messages that were lost up to here.
+    fn total(self) -> usize {
+        self.before + self.count
+    }
 }
 
 impl LogFold {
@@ -126,10 +143,10 @@ impl LogFold {
 
         let has_positions = matches!(record, Record::Inputs { .. } | Record::Compaction { .. });
         self.change(record);
-        if let Some((place, _)) = self.lost.first()
+        if let Some(loss) = self.lost.first()
             && has_positions
         {
-            self.clear_positions_from(*place);
+            self.clear_positions_from(loss.place);
         }
     }
 
@@ -185,18 +202,40 @@ impl LogFold {
     /// Truncates the history to what is left of its first `len` messages, as they were counted when
     /// none was lost.
     fn truncate_to(&mut self, len: usize) {
-        let mut lost_count = 0;
-        self.lost.retain_mut(|(place, count)| {
-            *count = (*count).min(len.saturating_sub(place.saturating_add(lost_count)));
-            lost_count = lost_count.saturating_add(*count);
-            *count > 0
-        });
+        while let Some(loss) = self.lost.last_mut() {
+            let remaining = len.saturating_sub(loss.place.saturating_add(loss.before));
+            if remaining > 0 {
+                loss.count = loss.count.min(remaining);
+                break;
+            }
 
-        let messages = len.saturating_sub(lost_count);
+            self.lost.pop();
+        }
+
+        let lost_count = self.lost_count();
+        let messages = len - lost_count;
         let known_len = self.session.state.messages.len();
         match messages.checked_sub(known_len).filter(|more| *more > 0) {
-            Some(more) => self.lost.push((known_len, more)),
+            Some(more) => self.add_loss(known_len, more),
             None => self.change(Record::Truncated { messages }),
+        }
+    }
+
+    /// The number of messages that were lost.
+    fn lost_count(&self) -> usize {
+        self.lost.last().map_or(0, |loss| loss.total())
+    }
+
+    /// Adds messages that were lost behind all others.
+    fn add_loss(&mut self, place: usize, count: usize) {
+        let before = self.lost_count();
+        match self.lost.last_mut() {
+            Some(loss) if loss.place == place => loss.count += count,
+            _ => self.lost.push(Loss {
+                place,
+                before,
+                count,
+            }),
         }
     }
 
@@ -253,4 +292,72 @@ impl LogFold {
 
 fn is_cut(entry: &Entry) -> bool {
     matches!(entry, Entry::Record(Record::Truncated { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Entry {
+        let message = Message::human(text).into();
+        Entry::Record(Record::Message {
+            message,
+            input_id: None,
+        })
+    }
+
+    fn cut(messages: usize) -> Entry {
+        Entry::Record(Record::Truncated { messages })
+    }
+
+    fn len(fold: &LogFold) -> usize {
+        fold.session().state.messages.len()
+    }
+
+    #[test]
+    fn cuts_count_the_messages_that_were_lost_before() {
+        let mut fold = LogFold::new("a");
+
+        // By number: 0, then 1 to 4 and 5 to 6 lost, then 7, then 8 to 9 lost, then 10.
+        for entry in [said("0"), cut(5), cut(7), said("7"), cut(10), said("10")] {
+            fold.apply(entry);
+        }
+
+        for (messages, expected) in [(11, 3), (10, 2), (9, 2), (7, 1), (6, 1), (3, 1), (1, 1)] {
+            fold.apply(cut(messages));
+            assert_eq!(len(&fold), expected, "{messages}");
+            assert_eq!(fold.has_loss(), messages > 1, "{messages}");
+        }
+    }
+
+    /// Minutes, if each cut looked at all losses.
+    #[test]
+    fn many_losses_are_read() {
+        const COUNT: usize = 150_000;
+        let mut fold = LogFold::new("a");
+        for number in 1..=COUNT {
+            fold.apply(said("x"));
+            fold.apply(cut(number * 2));
+        }
+
+        assert_eq!(len(&fold), COUNT);
+        fold.apply(cut(COUNT));
+        assert_eq!(len(&fold), COUNT / 2);
+    }
+
+    /// Minutes, if each cut looked at all losses.
+    #[test]
+    fn many_losses_in_one_place_are_read() {
+        const COUNT: usize = 300_000;
+        let mut fold = LogFold::new("a");
+        for number in 1..=COUNT {
+            fold.apply(cut(number));
+        }
+
+        fold.apply(said("x"));
+        fold.apply(cut(COUNT + 1));
+        assert_eq!(len(&fold), 1);
+        fold.apply(cut(COUNT));
+        assert_eq!(len(&fold), 0);
+    }
 }
