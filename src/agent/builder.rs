@@ -357,8 +357,9 @@ impl AgentBuilder {
     /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
     /// control character up to six; JSON values in calls and details, and all that surrounds a text,
     /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Inputs of
-    /// the caller do not count. Messages from before the run that a summary covers have a limit of
-    /// their own, of twice as many bytes.
+    /// the caller do not count. Outcomes of background tasks count toward the limit that is shared, as
+    /// long as their run lasts. Messages from before the run that a summary covers have a limit of their
+    /// own, of twice as many bytes.
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its text

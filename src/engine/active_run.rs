@@ -24,6 +24,7 @@ use super::opening::open;
 use super::parent_gate::ParentGate;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
+use super::result_limits::MIN_RESULT_BYTES;
 use super::tool_catalog::ToolCatalog;
 
 /// The request for a run.
@@ -47,11 +48,12 @@ pub(crate) struct RunRequest {
 /// Makes the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
-    let tasks = BackgroundTasks::limited(request.config.limits.max_result_bytes);
     let tree = match &request.parent {
         Some(call) => call.run().shared().tree.clone(),
         None => TreeLimits::new(request.config.limits.max_history_bytes),
     };
+    let outcome_bytes = MIN_RESULT_BYTES..=request.config.limits.max_result_bytes;
+    let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
     let shared = Shared::new(request.session_id.clone(), call, tasks, tree);
     let shared = Arc::new(shared);
     // Boxed: each future that takes it by value would reserve its size.

@@ -12,6 +12,7 @@ use crate::model::ModelResponse;
 use crate::run::RunContext;
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
 use crate::session::{AgentState, MessageInfo, Record};
+use crate::util::Pace;
 
 use super::call_ids::CallIds;
 use super::context_size::{ContextSize, ShownMessages};
@@ -116,7 +117,9 @@ impl History {
 
     /// Sends messages to the model as user input, and emits them.
     pub(super) async fn add_inputs(&mut self, messages: Vec<Message>) -> Result<()> {
+        let mut pace = Pace::default();
         for message in messages {
+            pace.step(message.content().text_len()).await;
             if !sanitize::is_valid_input(&message) {
                 let role = message.role();
                 self.cx.warn(format!(

@@ -14,9 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
 use crate::sdk::{SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
 use crate::tool::{FinishedTask, TaskOutcome};
-use crate::util::json_size::escaped_len;
 use crate::util::sync::lock;
-use crate::util::{secret, text as texts};
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
@@ -29,6 +27,10 @@ const MESSAGES_AT_ONCE: usize = 64;
 
 /// The maximum number of finished background tasks that are announced before the run continues.
 const TASKS_AT_ONCE: usize = 64;
+
+/// The bytes in the outcomes of background tasks after which other tasks of the reader have their
+/// turn.
+const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 
 /// A run: a stream of messages, or, awaited, its output.
 ///
@@ -69,6 +71,8 @@ pub struct Run {
     output: Option<Box<Result<RunOutput>>>,
     /// The number of messages yielded since the last pause.
     yielded: usize,
+    /// The number of background tasks announced since the run continued.
+    announced: usize,
 }
 
 impl Run {
@@ -79,6 +83,7 @@ impl Run {
             shared,
             output: None,
             yielded: 0,
+            announced: 0,
         }
     }
 
@@ -200,17 +205,30 @@ impl Run {
         Box::pin(self.finish())
     }
 
-    fn poll_tasks(&self, cx: &mut Context<'_>) {
-        for _ in 0..TASKS_AT_ONCE {
+    /// Announces finished background tasks. Pending if further ones are announced before the run
+    /// continues, but after a pause.
+    fn poll_tasks(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = 0;
+        while self.announced < TASKS_AT_ONCE {
             let Poll::Ready(task) = self.shared.tasks.poll_finished(cx) else {
-                return;
+                self.announced = 0;
+                return Poll::Ready(());
             };
+            self.announced += 1;
+            bytes += task.text_len;
             let text = task.announce(&self.shared);
             self.shared.steer(Message::human(text));
+            if bytes >= OUTCOME_BYTES_AT_ONCE {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
+
         // Further tasks may be finished; yield, because a task that ends at once may start others
         // without end.
+        self.announced = 0;
         cx.waker().wake_by_ref();
+        Poll::Ready(())
     }
 }
 
@@ -218,12 +236,9 @@ impl FinishedTask {
     /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
         let Self {
-            id,
-            label,
-            outcome,
-            max_bytes,
+            id, label, outcome, ..
         } = self;
-        let (status, mut text) = match outcome {
+        let (status, text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
             TaskOutcome::Stopped => (
@@ -231,13 +246,6 @@ impl FinishedTask {
                 "The run ended before the task did; the task was ended with it.".to_owned(),
             ),
         };
-
-        // Redacted before the cut, which could leave a part of a key.
-        secret::redact_text(&mut text);
-        if let Some(max_bytes) = max_bytes {
-            let size = escaped_len(&text);
-            texts::cut_bytes(&mut text, size, max_bytes, max_bytes);
-        }
 
         let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
         let notification = TaskNotification::new(id, status, text);
@@ -268,11 +276,11 @@ impl Stream for Run {
         }
 
         // Then, background tasks; the loop last.
-        self.poll_tasks(cx);
+        let is_paused = self.poll_tasks(cx).is_pending();
 
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
         // future that has panicked.
-        if let Some(mut future) = self.future.take() {
+        if !is_paused && let Some(mut future) = self.future.take() {
             match self.shared.clock.poll(&self.waker, cx, &mut future) {
                 Poll::Ready(output) => {
                     self.shared.tasks.close();

@@ -56,6 +56,7 @@ mod gates;
 #[cfg(feature = "http")]
 mod http_tool;
 mod load;
+mod outcome_limits;
 mod output;
 mod registry;
 mod schema;

@@ -1,15 +1,19 @@
 //! The background tasks of a run.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
+use crate::util::byte_pool::PoolShare;
 use crate::util::panic;
 use crate::util::sync::lock;
+
+use super::outcome_limits::{OutcomeLimits, cleaned};
 
 /// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +27,15 @@ pub enum TaskOutcome {
     Stopped,
 }
 
+impl TaskOutcome {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Completed(text) | Self::Failed(text) => Some(text),
+            Self::Stopped => None,
+        }
+    }
+}
+
 /// The background tasks of a run, which outlive the turn they began in: commands and subagents.
 ///
 /// Tasks advance while the run is polled. The text of a finished task reaches the reader as a
@@ -32,7 +45,9 @@ pub enum TaskOutcome {
 /// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
 /// the run drops them silently. Work that has to outlive the run belongs in `tokio::spawn`. The text
 /// of an outcome is limited like the result of a tool, by
-/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes). Clones share it.
+/// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes); all of a run count toward its
+/// [`max_history_bytes`](crate::AgentBuilder::max_history_bytes), and are cut to 1 KiB once three
+/// quarters of that are used. Clones share it.
 ///
 /// ```
 /// use agentcore::FuncTool;
@@ -62,24 +77,34 @@ struct Tasks {
     /// if it holds the run.
     closed: bool,
     waker: Option<Waker>,
-    /// The most bytes of an outcome's text.
-    max_bytes: Option<usize>,
+    /// A task that has ended, while its outcome is made ready. Its entry in `open` stays until then.
+    ended: Option<BoxFuture<'static, EndedTask>>,
+    limits: Option<OutcomeLimits>,
+}
+
+/// A task that has ended, without its label.
+struct EndedTask {
+    id: Arc<str>,
+    outcome: TaskOutcome,
+    text_len: usize,
 }
 
 /// A task that has ended.
 pub(crate) struct FinishedTask {
     pub(crate) id: Arc<str>,
     pub(crate) label: Arc<str>,
+    /// Its text is limited, and has no secrets of this process.
     pub(crate) outcome: TaskOutcome,
-    /// The most bytes of the outcome's text that are announced.
-    pub(crate) max_bytes: Option<usize>,
+    /// The bytes of that text before it was limited.
+    pub(crate) text_len: usize,
 }
 
 impl BackgroundTasks {
-    /// Creates the tasks of a run, none yet. The text of an outcome has at most `max_bytes` bytes.
-    pub(crate) fn limited(max_bytes: usize) -> Self {
+    /// Creates the tasks of a run, none yet. The texts of outcomes take their memory from the pool of
+    /// `share`; the limit of each is within `bytes`, and the least once the pool is full.
+    pub(crate) fn limited(bytes: RangeInclusive<usize>, share: PoolShare) -> Self {
         let tasks = Tasks {
-            max_bytes: Some(max_bytes),
+            limits: Some(OutcomeLimits::new(bytes, share)),
             ..Tasks::default()
         };
         Self(Arc::new(Mutex::new(tasks)))
@@ -129,6 +154,63 @@ impl BackgroundTasks {
 
     /// Advances the tasks and takes one that has ended.
     pub(crate) fn poll_finished(&self, cx: &mut Context<'_>) -> Poll<FinishedTask> {
+        let ended_task = lock(&self.0).ended.take();
+        let mut ended_task = match ended_task {
+            Some(task) => task,
+            None => {
+                let (id, outcome) = ready!(self.poll_running(cx));
+                self.end(id, outcome)
+            }
+        };
+
+        let polled = ended_task.poll_unpin(cx);
+        let mut tasks = lock(&self.0);
+        let Poll::Ready(EndedTask {
+            id,
+            outcome,
+            text_len,
+        }) = polled
+        else {
+            // The others wait for it: their outcomes would take memory meanwhile.
+            tasks.ended = Some(ended_task);
+            tasks.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+
+        if let Some(limits) = &mut tasks.limits {
+            limits.add(&outcome);
+        }
+
+        let index = tasks.open.iter().position(|(open, _)| *open == id);
+        let label = index
+            .map(|index| tasks.open.remove(index).1)
+            .unwrap_or_default();
+        Poll::Ready(FinishedTask {
+            id,
+            label,
+            outcome,
+            text_len,
+        })
+    }
+
+    /// Makes the outcome of a task ready for its announcement.
+    fn end(&self, id: Arc<str>, outcome: TaskOutcome) -> BoxFuture<'static, EndedTask> {
+        let text_len = outcome.text().map_or(0, str::len);
+        let max_bytes = {
+            let tasks = lock(&self.0);
+            tasks.limits.as_ref().map(OutcomeLimits::max_bytes)
+        };
+        let outcome = cleaned(outcome, max_bytes);
+        let task = outcome.map(move |outcome| EndedTask {
+            id,
+            outcome,
+            text_len,
+        });
+        task.boxed()
+    }
+
+    /// Advances the tasks that have not ended until one does.
+    fn poll_running(&self, cx: &mut Context<'_>) -> Poll<(Arc<str>, TaskOutcome)> {
         let mut running_tasks = {
             let mut tasks = lock(&self.0);
             if tasks.open.is_empty() {
@@ -145,17 +227,8 @@ impl BackgroundTasks {
         let has_added = !tasks.added.is_empty();
         tasks.running = Some(running_tasks);
         tasks.waker = Some(cx.waker().clone());
-        if let Poll::Ready(Some((id, outcome))) = polled {
-            let index = tasks.open.iter().position(|(open, _)| *open == id);
-            let label = index
-                .map(|index| tasks.open.remove(index).1)
-                .unwrap_or_default();
-            return Poll::Ready(FinishedTask {
-                id,
-                label,
-                outcome,
-                max_bytes: tasks.max_bytes,
-            });
+        if let Poll::Ready(Some(ended)) = polled {
+            return Poll::Ready(ended);
         }
 
         if has_added {
@@ -168,22 +241,24 @@ impl BackgroundTasks {
 
     /// Drops the tasks that have not ended, and those added later; returns the former.
     pub(crate) fn close(&self) -> Vec<FinishedTask> {
-        let (open_tasks, running_tasks, added_tasks) = {
+        let (open_tasks, running_tasks, added_tasks, ended_task) = {
             let mut tasks = lock(&self.0);
             tasks.closed = true;
+            tasks.limits = None;
             (
                 std::mem::take(&mut tasks.open),
                 std::mem::take(&mut tasks.running),
                 std::mem::take(&mut tasks.added),
+                std::mem::take(&mut tasks.ended),
             )
         };
 
-        drop((running_tasks, added_tasks));
+        drop((running_tasks, added_tasks, ended_task));
         let stopped_tasks = open_tasks.into_iter().map(|(id, label)| FinishedTask {
             id,
             label,
             outcome: TaskOutcome::Stopped,
-            max_bytes: None,
+            text_len: 0,
         });
 
         stopped_tasks.collect()

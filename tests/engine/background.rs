@@ -1,13 +1,16 @@
 //! Work that outlives its turn.
 
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Context;
 use std::time::Duration;
 
 use agentcore::sdk::{SystemKind, TaskState};
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::TaskOutcome;
-use agentcore::{FuncTool, SdkMessage, ToolOutput, hook};
+use agentcore::{AgentBuilder, FuncTool, SdkMessage, Secret, ToolOutput, hook};
+use futures::StreamExt;
 use serde_json::json;
 
 use crate::kit::{Log, agent, any_object, kinds, nap, roles, sleep, stored, warnings, watch};
@@ -201,4 +204,112 @@ async fn background_task_report_follows_results_of_parked_calls() {
     let history = resumed.await.unwrap().messages;
     assert_eq!(roles(&history), "user assistant tool tool user assistant");
     assert!(history.get(4).unwrap().text().contains("server"));
+}
+
+/// The number of tasks that `busy` starts, and the bytes of each outcome.
+const TASKS: usize = 100;
+const OUTCOME: usize = 200_000;
+
+/// An agent whose model starts many tasks that end at once, and waits for them. Those that have ended
+/// are counted.
+fn busy(ended_count: &Arc<AtomicUsize>) -> AgentBuilder {
+    let ended_count = ended_count.clone();
+    let start = FuncTool::new("start", "Starts work", any_object(), move |cx, _| {
+        for _ in 0..TASKS {
+            let ended_count = ended_count.clone();
+            cx.tasks().spawn("work", async move {
+                ended_count.fetch_add(1, Ordering::Relaxed);
+                TaskOutcome::Completed("x".repeat(OUTCOME))
+            });
+        }
+
+        async { "started" }
+    });
+
+    let wait = FuncTool::new("wait", "Waits", any_object(), |_, _| async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "waited"
+    });
+
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .call("wait", json!({}))
+        .say("done");
+    agent(model).tools([start, wait])
+}
+
+#[tokio::test(start_paused = true)]
+async fn outcomes_of_background_tasks_share_the_limit_of_the_history() {
+    const LIMIT: usize = 2_000_000;
+    let agent = busy(&Arc::default()).max_history_bytes(LIMIT);
+    let output = agent.build().unwrap().run("Go").await.unwrap();
+    assert_eq!(output.text, "done");
+    let texts = output.messages.user_messages();
+    let sizes: Vec<_> = texts.map(|message| message.text().len()).collect();
+    assert_eq!(sizes.len(), 1 + TASKS, "{sizes:?}");
+    assert!(sizes[1] > OUTCOME, "{sizes:?}");
+    assert!(sizes.iter().sum::<usize>() <= LIMIT, "{sizes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_outcomes_of_background_tasks_are_announced_with_pauses() {
+    let ended_count = Arc::new(AtomicUsize::new(0));
+    let mut run = busy(&ended_count).build().unwrap().run("Go");
+    let mut most_ended = 0;
+    let mut poll = |cx: &mut Context<'_>| {
+        let before = ended_count.load(Ordering::Relaxed);
+        let message = run.poll_next_unpin(cx);
+        most_ended = most_ended.max(ended_count.load(Ordering::Relaxed) - before);
+        message
+    };
+    while poll_fn(&mut poll).await.is_some() {}
+    assert_eq!(ended_count.load(Ordering::Relaxed), TASKS);
+    assert!(
+        most_ended * OUTCOME <= 512 * 1024,
+        "{most_ended} in one poll"
+    );
+    assert_eq!(run.into_output().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn long_outcome_of_a_background_task_has_no_secrets() {
+    let secret = Secret::new("sk-long-outcome-5f1c09ab77");
+    let text = secret.expose().to_owned();
+    let start = FuncTool::new("start", "Starts work", any_object(), move |cx, _| {
+        let outcome = format!("{}{text}", "x".repeat(1_000_000));
+        cx.tasks()
+            .spawn("work", async { TaskOutcome::Failed(outcome) });
+        async { "started" }
+    });
+
+    let is_told = |message: &SdkMessage| match message {
+        SdkMessage::System(event) => matches!(event.kind, SystemKind::TaskNotification(_)),
+        _ => false,
+    };
+    let told = Arc::new(tokio::sync::Notify::new());
+    let is_over = told.clone();
+    let wait = FuncTool::new("wait", "Waits", any_object(), move |_, _| {
+        let is_over = is_over.clone();
+        async move {
+            is_over.notified().await;
+            "waited"
+        }
+    });
+
+    let model = ScriptedModel::new()
+        .call("start", json!({}))
+        .call("wait", json!({}))
+        .say("done");
+    let agent = agent(model).tools([start, wait]).build().unwrap();
+    let mut run = agent.run("Go");
+    while let Some(message) = run.next().await {
+        if is_told(&message) {
+            told.notify_one();
+        }
+    }
+
+    let output = run.into_output().unwrap();
+    let outcome = output.messages.user_messages().nth(1).unwrap().text();
+    assert!(outcome.len() > 1_000_000 && outcome.ends_with("[redacted]"));
+    assert!(outcome.contains("failed") && !outcome.contains(secret.expose()));
 }

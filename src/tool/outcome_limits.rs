@@ -1,0 +1,73 @@
+//! The limits of what background tasks hand in.
+
+use std::ops::RangeInclusive;
+
+use crate::util::blocking::blocking;
+use crate::util::byte_pool::PoolShare;
+use crate::util::json_size::escaped_len;
+use crate::util::secret::redact_text;
+use crate::util::text::cut_bytes;
+
+use super::tasks::TaskOutcome;
+
+/// Secrets in texts with this many bytes or more are looked for on a thread for blocking work.
+const LARGE: usize = 256 * 1024;
+
+/// The limits of the texts of a run's outcomes.
+#[derive(Debug)]
+pub(super) struct OutcomeLimits {
+    /// The limit of one outcome: when the pool is full, and at most.
+    bytes: RangeInclusive<usize>,
+    /// The memory of the outcomes so far.
+    share: PoolShare,
+    used: usize,
+}
+
+impl OutcomeLimits {
+    pub(super) fn new(bytes: RangeInclusive<usize>, share: PoolShare) -> Self {
+        Self {
+            bytes,
+            share,
+            used: 0,
+        }
+    }
+
+    /// The limit of the next outcome. A quarter of the pool is left for answers.
+    pub(super) fn max_bytes(&self) -> usize {
+        let pool = self.share.pool();
+        let room = (pool.max_bytes() / 4 * 3).saturating_sub(pool.used());
+        room.min(*self.bytes.end()).max(*self.bytes.start())
+    }
+
+    /// Counts an outcome until the run ends: it joins the history.
+    pub(super) fn add(&mut self, outcome: &TaskOutcome) {
+        let size = outcome.text().map_or(0, escaped_len);
+        self.used = self.used.saturating_add(size);
+        self.share.set(self.used);
+    }
+}
+
+/// The outcome without secrets, and with at most `max_bytes` bytes of text.
+pub(super) async fn cleaned(outcome: TaskOutcome, max_bytes: Option<usize>) -> TaskOutcome {
+    if outcome.text().map_or(0, str::len) < LARGE {
+        return clean(outcome, max_bytes);
+    }
+
+    let cleaning = blocking(move || Ok(clean(outcome, max_bytes)));
+    cleaning
+        .await
+        .unwrap_or_else(|error| TaskOutcome::Failed(error.to_string()))
+}
+
+fn clean(mut outcome: TaskOutcome, max_bytes: Option<usize>) -> TaskOutcome {
+    if let TaskOutcome::Completed(text) | TaskOutcome::Failed(text) = &mut outcome {
+        // Redacted before the cut, which could leave a part of a key.
+        redact_text(text);
+        if let Some(max_bytes) = max_bytes {
+            let size = escaped_len(text);
+            cut_bytes(text, size, max_bytes, max_bytes);
+        }
+    }
+
+    outcome
+}
