@@ -15,14 +15,12 @@ pub(super) fn with_hosted<'a>(
     hosted: &[HostedTool],
     provider: &str,
 ) -> Result<(Cow<'a, [u8]>, Option<String>)> {
-    let (own, foreign): (Vec<_>, Vec<_>) =
-        hosted.iter().partition(|tool| &*tool.provider == provider);
-    let providers: BTreeSet<_> = foreign.iter().map(|tool| &*tool.provider).collect();
-    let providers = Vec::from_iter(providers).join(", ");
-    let warning = (!foreign.is_empty()).then(|| {
-        format!("tools that run at another provider were left out of the request ({providers})")
-    });
-    if own.is_empty() {
+    let warning = left_out(hosted, provider);
+    let mut own = hosted
+        .iter()
+        .filter(|tool| &*tool.provider == provider)
+        .peekable();
+    if own.peek().is_none() {
         return Ok((Cow::Borrowed(tools), warning));
     }
 
@@ -37,6 +35,17 @@ pub(super) fn with_hosted<'a>(
 
     list.push(b']');
     Ok((list.into(), warning))
+}
+
+/// The warning about tools of providers other than `provider`; `None` without such tools. No tool
+/// has a provider with an empty name, which stands for an API without such tools.
+pub(super) fn left_out(hosted: &[HostedTool], provider: &str) -> Option<String> {
+    let providers: BTreeSet<_> = hosted.iter().map(|tool| &*tool.provider).collect();
+    let mut others: Vec<_> = providers.into_iter().collect();
+    others.retain(|other| *other != provider);
+    let names = others.join(", ");
+    (!others.is_empty())
+        .then(|| format!("tools that this API does not run were left out of the request ({names})"))
 }
 
 #[cfg(test)]

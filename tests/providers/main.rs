@@ -29,6 +29,8 @@ mod gemini;
 #[cfg(all(feature = "tools", feature = "yaml", feature = "http"))]
 mod hooks_prefix;
 #[cfg(feature = "http")]
+mod hosted_tools;
+#[cfg(feature = "http")]
 mod hostile_floods;
 #[cfg(feature = "http")]
 mod json_values_providers;

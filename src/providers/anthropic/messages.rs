@@ -16,6 +16,7 @@ use super::super::builder::connection_methods;
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::env;
+use super::super::hosted::left_out;
 use super::PROVIDER;
 use super::body::body;
 use super::decode::MessagesDecoder;
@@ -125,7 +126,7 @@ impl Model for Anthropic {
             body: encoded.body,
             framing: Framing::Sse,
             wanted: Wanted::of(&request),
-            warnings: Vec::new(),
+            warnings: left_out(&request.hosted_tools, "").into_iter().collect(),
             max_body: MAX_BODY,
             remedy: None,
         };

@@ -18,6 +18,7 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
+use super::super::hosted::left_out;
 use super::super::media::check;
 use super::super::window;
 use super::PROVIDER;
@@ -193,7 +194,7 @@ impl Model for Ollama {
             body: encoded.body,
             framing: Framing::Lines,
             wanted: Wanted::of(&request),
-            warnings: Vec::new(),
+            warnings: left_out(&request.hosted_tools, "").into_iter().collect(),
             max_body: usize::MAX,
             remedy: None,
         };

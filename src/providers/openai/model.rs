@@ -17,6 +17,7 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
 use super::super::env;
+use super::super::hosted::left_out;
 use super::super::media::check;
 use super::super::window;
 use super::PROVIDER;
@@ -241,7 +242,7 @@ impl Model for OpenAi {
             body: encoded.body,
             framing: Framing::Sse,
             wanted: Wanted::of(&request),
-            warnings: Vec::new(),
+            warnings: left_out(&request.hosted_tools, "").into_iter().collect(),
             max_body: usize::MAX,
             remedy: None,
         };
