@@ -180,7 +180,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// The provided method passes on what [`ids`](Self::ids) returns. A log that reads ids piece by
     /// piece bounds the memory of a list, and lets one that was dropped end early.
-    fn for_each_id(&self, each: &mut dyn FnMut(Arc<str>) -> Result<()>) -> Result<()> {
+    fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
         self.ids()?.into_iter().try_for_each(each)
     }
 
