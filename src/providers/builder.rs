@@ -57,4 +57,62 @@ macro_rules! connection_methods {
     };
 }
 
-pub(super) use connection_methods;
+/// Implements the method for a type with a field `connection`.
+macro_rules! bearer_methods {
+    ($model:ident) => {
+        impl $model {
+            /// Sets the key, which is sent as a bearer token.
+            #[must_use]
+            pub fn key(mut self, key: impl Into<Secret>) -> Self {
+                self.connection = self.connection.bearer(&key.into());
+                self
+            }
+        }
+    };
+}
+
+/// Implements the constructors and the methods about the server for a type of one of OpenAI's APIs,
+/// whose path is `$path`. The type has a field `connection` and the function
+/// `with_connection(Connection) -> Self`.
+macro_rules! openai_methods {
+    ($model:ident, $path:literal) => {
+        $crate::providers::builder::bearer_methods!($model);
+
+        impl $model {
+            /// Creates OpenAI's model of this name, with this key.
+            pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
+                let model = model.into();
+                Self::with_connection(Connection::to_openai(None, model, $path)).key(key)
+            }
+
+            /// Creates the model of this name on a compatible server, without a key. `base_url` is
+            #[doc = concat!("the address in front of `", $path, "`.")]
+            pub fn compatible(base_url: impl AsRef<str>, model: impl Into<Arc<str>>) -> Self {
+                let base_url = Some(base_url.as_ref());
+                Self::with_connection(Connection::to_openai(base_url, model.into(), $path))
+            }
+
+            /// Creates the model of this name, with the key in `OPENAI_API_KEY` and the address in
+            /// `OPENAI_BASE_URL`, if it is set. Only OpenAI's own server needs a key.
+            ///
+            /// # Errors
+            ///
+            /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config)
+            /// for an address that cannot be used.
+            pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
+                Connection::to_openai_from_env(model.into(), $path).map(Self::with_connection)
+            }
+
+            #[doc = concat!("Sets the address in front of `", $path, "`. A wrong one is a")]
+            /// [`Config`](crate::ErrorKind::Config) error of the first request.
+            #[must_use]
+            pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+                self.connection = self.connection.base_url(url.as_ref());
+                self.connection.limits_output |= self.connection.is_openai();
+                self
+            }
+        }
+    };
+}
+
+pub(super) use {bearer_methods, connection_methods, openai_methods};

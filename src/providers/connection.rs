@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::model::{Catalog, ModelProfile, ModelRequest};
 use crate::util::Secret;
 
+use super::env;
 use super::http::Endpoint;
+
+/// The host of OpenAI's own server.
+const OPENAI_HOST: &str = "api.openai.com";
+const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 /// A model's name, profile and server.
 #[derive(Clone, Debug)]
@@ -32,6 +38,40 @@ impl Connection {
         }
     }
 
+    /// Creates the connection to a model behind one of OpenAI's APIs: at this address, or at OpenAI's
+    /// own server.
+    pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
+        let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
+        connection.limits_output = connection.is_openai();
+        connection
+    }
+
+    /// Creates the connection with the key and the address in the environment. Only OpenAI's own
+    /// server needs a key.
+    pub(super) fn to_openai_from_env(model: Arc<str>, path: &str) -> Result<Self> {
+        let base_url = env::var("OPENAI_BASE_URL");
+        let mut connection = Self::to_openai(base_url.as_deref(), model, path);
+        if connection.is_openai() || env::var("OPENAI_API_KEY").is_some() {
+            connection = connection.bearer(&env::key("openai", "OPENAI_API_KEY")?);
+        }
+
+        connection.endpoint.check()?;
+        Ok(connection)
+    }
+
+    /// True for OpenAI's own server.
+    pub(super) fn is_openai(&self) -> bool {
+        let base = self.endpoint.base();
+        let address = base.split_once("://").map_or(base, |(_, address)| address);
+        address.split(['/', ':', '?', '#']).next() == Some(OPENAI_HOST)
+    }
+
+    /// Sets the address in front of the path.
+    pub(super) fn base_url(mut self, url: &str) -> Self {
+        self.endpoint = self.endpoint.base_url(url);
+        self
+    }
+
     /// Sets the provider's name in the id and in error texts.
     pub(super) fn provider(mut self, name: &str) -> Self {
         self.id = format!("{name}:{}", self.model).into();
@@ -43,6 +83,11 @@ impl Connection {
     pub(super) fn key(mut self, header: &str, prefix: &str, key: &Secret) -> Self {
         self.endpoint = self.endpoint.secret_header(header, prefix, key);
         self
+    }
+
+    /// Sends `key` as a bearer token.
+    pub(super) fn bearer(self, key: &Secret) -> Self {
+        self.key("authorization", "Bearer ", key)
     }
 
     /// The output limit of a request: its own, or the profile's if that is sent.

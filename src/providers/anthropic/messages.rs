@@ -73,8 +73,8 @@ impl Anthropic {
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         let url = url.as_ref().trim_end_matches('/');
-        let endpoint = self.connection.endpoint;
-        self.connection.endpoint = endpoint.base_url(url.strip_suffix("/v1").unwrap_or(url));
+        let base_url = url.strip_suffix("/v1").unwrap_or(url);
+        self.connection = self.connection.base_url(base_url);
         self
     }
 

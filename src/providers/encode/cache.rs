@@ -105,7 +105,10 @@ pub(in crate::providers) fn encode<W: Wire>(
         return Ok(cache.encoded(head.into(), request, messages));
     }
 
-    head.extend_from_slice(b",\"");
+    if head.len() > 1 {
+        head.push(b',');
+    }
+    head.push(b'"');
     head.extend_from_slice(W::LIST.as_bytes());
     head.extend_from_slice(b"\":[");
     if !opening.is_empty() {

@@ -8,9 +8,11 @@
 //! which providers' prompt caches need.
 
 mod cache;
+mod items;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub(super) use cache::{Encoded, History, Reasoning, encode};
+pub(super) use items::Items;
 pub(super) use wire::{Place, Wire};

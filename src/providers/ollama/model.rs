@@ -13,7 +13,7 @@ use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
-use super::super::builder::connection_methods;
+use super::super::builder::{bearer_methods, connection_methods};
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
@@ -83,15 +83,7 @@ impl Ollama {
     /// [`Config`](crate::ErrorKind::Config) error of the first request.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        let endpoint = self.connection.endpoint;
-        self.connection.endpoint = endpoint.base_url(&address(url.as_ref()));
-        self
-    }
-
-    /// The same model asked with a key, as a bearer token: hosted servers want one.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<Secret>) -> Self {
-        self.connection = self.connection.key("authorization", "Bearer ", &key.into());
+        self.connection = self.connection.base_url(&address(url.as_ref()));
         self
     }
 
@@ -108,6 +100,7 @@ impl Ollama {
 }
 
 connection_methods!(Ollama);
+bearer_methods!(Ollama);
 
 impl Ollama {
     /// Asks the server for the context window that the model has, in tokens: that of the loaded

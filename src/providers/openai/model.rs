@@ -12,11 +12,10 @@ use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
-use super::super::builder::connection_methods;
+use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
-use super::super::env;
 use super::super::hosted::left_out;
 use super::super::media::check;
 use super::super::window;
@@ -24,9 +23,6 @@ use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::messages::{ChatWire, takes};
-
-const BASE_URL: &str = "https://api.openai.com/v1";
-const PATH: &str = "/chat/completions";
 
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
 /// OpenAI's own, or one of the many servers that speak it.
@@ -48,72 +44,20 @@ const PATH: &str = "/chat/completions";
 pub struct OpenAi {
     connection: Connection,
     max_tokens_field: Option<Arc<str>>,
-    official: bool,
     resend_reasoning: bool,
 }
 
 impl OpenAi {
-    /// OpenAI's model of this name, asked with this key.
-    pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
-        Self::at(BASE_URL, model.into()).key(key)
-    }
-
-    /// The model of this name on a compatible server, without a key. `base_url` is what stands
-    /// before `/chat/completions`.
-    pub fn compatible(base_url: impl AsRef<str>, model: impl Into<Arc<str>>) -> Self {
-        Self::at(base_url.as_ref(), model.into())
-    }
-
-    /// The model of this name, with the key in `OPENAI_API_KEY` and the address in
-    /// `OPENAI_BASE_URL`, if it is set. Only OpenAI's own server needs a key.
-    ///
-    /// # Errors
-    ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address that cannot be used.
-    pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
-        let base = env::var("OPENAI_BASE_URL");
-        let mut made = Self::at(base.as_deref().unwrap_or(BASE_URL), model.into());
-        match env::var("OPENAI_API_KEY") {
-            Some(key) => made = made.key(key),
-            None if made.official => made = made.key(env::key(PROVIDER, "OPENAI_API_KEY")?),
-            None => {}
-        }
-        made.connection.endpoint.check()?;
-        Ok(made)
-    }
-
     pub(super) fn name(&self) -> &str {
         &self.connection.model
     }
 
-    fn at(base_url: &str, model: Arc<str>) -> Self {
-        let official = is_official(base_url);
-        let mut connection = Connection::new(PROVIDER, model, base_url, PATH);
-        connection.limits_output = official;
+    fn with_connection(connection: Connection) -> Self {
         Self {
             connection,
             max_tokens_field: None,
-            official,
             resend_reasoning: true,
         }
-    }
-
-    /// The same model at another address: what stands before `/chat/completions`. A wrong one is a
-    /// [`Config`](crate::ErrorKind::Config) error of the first request.
-    #[must_use]
-    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        self.official = is_official(url.as_ref());
-        self.connection.limits_output |= self.official;
-        self.connection.endpoint = self.connection.endpoint.base_url(url.as_ref());
-        self
-    }
-
-    /// The same model asked with a key, as a bearer token.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<Secret>) -> Self {
-        self.connection = self.connection.key("authorization", "Bearer ", &key.into());
-        self
     }
 
     /// Sets another provider's name in the id. The price table and error texts have it; it is not
@@ -143,6 +87,7 @@ impl OpenAi {
 }
 
 connection_methods!(OpenAi);
+openai_methods!(OpenAi, "/chat/completions");
 
 impl OpenAi {
     /// Asks the server for the context window that it gives the model, in tokens: llama.cpp
@@ -166,7 +111,7 @@ impl OpenAi {
     /// # }
     /// ```
     pub async fn read_context_window(&self) -> Result<Option<u64>> {
-        if self.official {
+        if self.connection.is_openai() {
             return Ok(None);
         }
 
@@ -184,7 +129,8 @@ impl OpenAi {
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<Encoded> {
-        let default_field = if self.official {
+        let official = self.connection.is_openai();
+        let default_field = if official {
             "max_completion_tokens"
         } else {
             "max_tokens"
@@ -196,21 +142,14 @@ impl OpenAi {
                 model: &self.connection.model,
                 max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(default_field),
                 max_output_tokens: self.connection.max_output_tokens(request),
-                official: self.official,
+                official,
                 wire: &ChatWire {
                     // OpenAI's own server gives none, and refuses what another one gave.
-                    reasoning: self.resend_reasoning && !self.official,
+                    reasoning: self.resend_reasoning && !official,
                 },
             },
         )
     }
-}
-
-/// Whether the address is OpenAI's own server, by its host.
-fn is_official(url: &str) -> bool {
-    let rest = url.trim().split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest.split(['/', ':', '?', '#']).next();
-    host == Some("api.openai.com")
 }
 
 impl Model for OpenAi {

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::message::{Annotations, Message, Part, ProviderBlock, ToolCall};
 
+use super::super::encode::Items;
 use super::super::json::{call_args, write_text};
-use super::input::{Items, call_id};
+use super::input::call_id;
 
 /// Writes the items of an answer. Blocks named `tag` are the API's own.
 pub(super) fn write_answer(

@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::error::Result;
 use crate::message::{Message, Role, ToolResult};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::chat::GAP;
-use super::super::encode::{Place, Wire};
+use super::super::encode::{Items, Place, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::openai::is_strict;
 use super::answer::write_answer;
@@ -118,32 +116,6 @@ impl Wire for ItemWire {
 
         out.push(b']');
         Ok(())
-    }
-}
-
-/// Items that are written, with commas between them.
-pub(super) struct Items<'a> {
-    out: &'a mut Vec<u8>,
-    pub(super) is_empty: bool,
-}
-
-impl<'a> Items<'a> {
-    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
-        Self {
-            out,
-            is_empty: true,
-        }
-    }
-
-    pub(super) fn item(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
-        if !std::mem::take(&mut self.is_empty) {
-            self.out.push(b',');
-        }
-        write(self.out)
-    }
-
-    pub(super) fn object(&mut self, fields: &Map<String, Value>) -> Result<()> {
-        self.item(|out| write(out, fields))
     }
 }
 

@@ -11,11 +11,10 @@ use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
-use super::super::builder::connection_methods;
+use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
-use super::super::env;
 use super::super::media::check;
 use super::body::{Options, body};
 use super::content::takes;
@@ -25,9 +24,6 @@ use super::remedy::remedy;
 
 /// The name of blocks of OpenAI's own Responses API.
 pub(in crate::providers) const PROVIDER: &str = "openai-responses";
-
-const BASE_URL: &str = "https://api.openai.com/v1";
-const PATH: &str = "/responses";
 
 /// The maximum length of a body, in bytes. OpenAI documents 50 MB for all files of a request.
 const MAX_BODY: usize = 50 * 1024 * 1024;
@@ -67,69 +63,19 @@ pub struct OpenAiResponses {
     connection: Connection,
     /// The provider's name in blocks.
     tag: Arc<str>,
-    is_official: bool,
     has_summaries: bool,
 }
 
 connection_methods!(OpenAiResponses);
+openai_methods!(OpenAiResponses, "/responses");
 
 impl OpenAiResponses {
-    /// Creates OpenAI's model of this name, with this key.
-    pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
-        Self::at(BASE_URL, model.into()).key(key)
-    }
-
-    /// Creates the model of this name on a compatible server, without a key. `base_url` is the
-    /// address in front of `/responses`.
-    pub fn compatible(base_url: impl AsRef<str>, model: impl Into<Arc<str>>) -> Self {
-        Self::at(base_url.as_ref(), model.into())
-    }
-
-    /// Creates the model of this name, with the key in `OPENAI_API_KEY` and the address in
-    /// `OPENAI_BASE_URL`, if it is set. Only OpenAI's own server needs a key.
-    ///
-    /// # Errors
-    ///
-    /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
-    /// address that cannot be used.
-    pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
-        let base = env::var("OPENAI_BASE_URL");
-        let mut model = Self::at(base.as_deref().unwrap_or(BASE_URL), model.into());
-        match env::var("OPENAI_API_KEY") {
-            Some(key) => model = model.key(key),
-            None if model.is_official => model = model.key(env::key("openai", "OPENAI_API_KEY")?),
-            None => {}
-        }
-        model.connection.endpoint.check()?;
-        Ok(model)
-    }
-
-    fn at(base_url: &str, model: Arc<str>) -> Self {
-        let is_official = is_official(base_url);
-        let mut connection = Connection::new("openai", model, base_url, PATH);
-        connection.limits_output = is_official;
+    fn with_connection(connection: Connection) -> Self {
         Self {
             connection,
             tag: PROVIDER.into(),
-            is_official,
             has_summaries: true,
         }
-    }
-
-    /// Sets the address in front of `/responses`. A wrong one is a
-    /// [`Config`](crate::ErrorKind::Config) error of the first request.
-    #[must_use]
-    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        self.is_official = is_official(url.as_ref());
-        self.connection.endpoint = self.connection.endpoint.base_url(url.as_ref());
-        self
-    }
-
-    /// Sets the key, which is sent as a bearer token.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<Secret>) -> Self {
-        self.connection = self.connection.key("authorization", "Bearer ", &key.into());
-        self
     }
 
     /// Sets the provider's name in the id and in error texts. Reasoning of another provider's
@@ -164,7 +110,7 @@ impl OpenAiResponses {
             &Options {
                 model: &self.connection.model,
                 max_output_tokens: self.connection.max_output_tokens(request),
-                is_official: self.is_official,
+                is_official: self.connection.is_openai(),
                 has_summaries: self.has_summaries,
                 wire: &wire,
             },
@@ -179,19 +125,10 @@ impl OpenAiResponses {
         fields.retain(|name, _| COUNTED_FIELDS.contains(&&**name));
         let body = serde_json::to_vec(&fields)?;
         let endpoint = &self.connection.endpoint;
-        let url = format!("{}{PATH}/input_tokens", endpoint.base());
+        let url = format!("{}/responses/input_tokens", endpoint.base());
         let count = endpoint.look_up(&url, Some(body.into())).await?;
         Ok(count.and_then(|count| count.get("input_tokens")?.as_u64()))
     }
-}
-
-/// True for the address of OpenAI's own server.
-pub(in crate::providers) fn is_official(url: &str) -> bool {
-    let address = url
-        .trim()
-        .split_once("://")
-        .map_or(url, |(_, address)| address);
-    address.split(['/', ':', '?', '#']).next() == Some("api.openai.com")
 }
 
 impl Model for OpenAiResponses {
