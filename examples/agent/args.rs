@@ -22,8 +22,11 @@ Environment:
   AGENTCORE_MODEL     the model, unless --model names one
   ANTHROPIC_API_KEY   the key for anthropic: models
   OPENAI_API_KEY      the key for openai: models
+  GEMINI_API_KEY      the key for gemini: models
+  GOOGLE_API_KEY      the key for gemini: models, if GEMINI_API_KEY is not set
   ANTHROPIC_BASE_URL  another address for anthropic: models
   OPENAI_BASE_URL     another address for openai: models; at such a one the key may be missing
+  GEMINI_BASE_URL     another address for gemini: models, with the version of the API
   OLLAMA_HOST         the address for ollama: models
   XDG_STATE_HOME      sessions are in agentcore/sessions there, unless --store names a place
   HOME                or else in .local/state/agentcore/sessions there";
@@ -35,8 +38,8 @@ pub(crate) struct Args {
     /// What to do; `-`, or nothing at all, reads it from standard input
     prompt: Option<String>,
 
-    /// `provider:model` (anthropic, openai, ollama), or `scripted`, which echoes and needs no key,
-    /// or `scripted:FILE`, which follows a script; AGENTCORE_MODEL unless given
+    /// `provider:model` (anthropic, openai, gemini, ollama), or `scripted`, which echoes and needs
+    /// no key, or `scripted:FILE`, which follows a script; AGENTCORE_MODEL unless given
     #[arg(long, value_name = "SPEC")]
     pub(crate) model: Option<String>,
 

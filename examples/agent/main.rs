@@ -34,8 +34,11 @@
 //! | `AGENTCORE_MODEL` | the model, unless `--model` names one |
 //! | `ANTHROPIC_API_KEY` | the key for anthropic: models |
 //! | `OPENAI_API_KEY` | the key for openai: models |
+//! | `GEMINI_API_KEY` | the key for gemini: models |
+//! | `GOOGLE_API_KEY` | the key for gemini: models, if `GEMINI_API_KEY` is not set |
 //! | `ANTHROPIC_BASE_URL` | another address for anthropic: models |
 //! | `OPENAI_BASE_URL` | another address for openai: models; at such a one the key may be missing |
+//! | `GEMINI_BASE_URL` | another address for gemini: models, with the version of the API |
 //! | `OLLAMA_HOST` | the address for ollama: models |
 //! | `XDG_STATE_HOME` | sessions are in agentcore/sessions there, unless `--store` names a place |
 //! | `HOME` | or else in .local/state/agentcore/sessions there |

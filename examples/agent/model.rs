@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
 use agentcore::testing::FunctionModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, Model, providers};
 use tokio::time::timeout;
@@ -39,7 +39,7 @@ pub(crate) async fn choose(
         None => Err(Error::new(
             ErrorKind::Config,
             "no model: give --model provider:model or set AGENTCORE_MODEL, or set \
-             ANTHROPIC_API_KEY or OPENAI_API_KEY; `--model scripted` needs neither",
+             ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY; `--model scripted` needs none",
         )),
     }
 }
@@ -59,6 +59,7 @@ async fn sized(model: Arc<dyn Model>, given: Option<u64>) -> Result<Arc<dyn Mode
 
     Ok(match provider {
         "openai" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
+        "gemini" => Arc::new(Gemini::from_env(name)?.context_window(window)),
         "ollama" => Arc::new(Ollama::new(name).context_window(window)),
         _ => Arc::new(Anthropic::from_env(name)?.context_window(window)),
     })

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-5-5`, ..);
-//! with `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` alone it is one of that provider's. With none of
-//! them a scripted model answers the first question, from what the tools really say.
+//! with `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY` alone it is one of that provider's.
+//! With none of them a scripted model answers the first question, from what the tools really say.
 
 mod scripted;
 mod show;
@@ -64,7 +64,7 @@ fn model() -> Result<Arc<dyn Model>, BoxError> {
     let Some(spec) = AgentBuilder::model_from_env() else {
         writeln!(
             io::stdout(),
-            "Neither AGENTCORE_MODEL, ANTHROPIC_API_KEY nor OPENAI_API_KEY is set:\n\
+            "Neither AGENTCORE_MODEL nor the key of a provider is set:\n\
              a scripted model stands in. The tools, and what they find, are real.\n"
         )?;
         return Ok(Arc::new(scripted::model()));

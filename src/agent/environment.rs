@@ -7,9 +7,10 @@ use super::builder::AgentBuilder;
 
 /// The default models, in the order of their precedence: the variable of the provider's key, then the
 /// model.
-const DEFAULT_MODELS: [(&str, &str); 2] = [
+const DEFAULT_MODELS: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5"),
     ("OPENAI_API_KEY", "openai:gpt-5.4-mini"),
+    ("GEMINI_API_KEY", "gemini:gemini-3.8-flash"),
 ];
 
 impl AgentBuilder {
@@ -24,7 +25,8 @@ impl AgentBuilder {
             return Err(Error::new(
                 ErrorKind::Config,
                 "no model is set: put its name into AGENTCORE_MODEL (such as \
-                 `ollama:llama3.1:8b`), or a key into ANTHROPIC_API_KEY or OPENAI_API_KEY",
+                 `ollama:llama3.1:8b`), or a key into ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                 GEMINI_API_KEY",
             ));
         };
 

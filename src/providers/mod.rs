@@ -2,7 +2,7 @@
 //!
 //! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-5`, with its key
 //!   from the environment; [`Anthropic`], [`OpenAi`], [`OpenAiResponses`] (and every server that
-//!   speaks one of these APIs) and [`Ollama`] are built by hand where more is to be set.
+//!   speaks one of these APIs), [`Gemini`] and [`Ollama`] are built by hand where more is to be set.
 //!   [`OpenAiAuto`] chooses between OpenAI's two APIs.
 //! * [`FallbackModel`] asks another model when the first cannot answer.
 //!
@@ -47,6 +47,7 @@ mod window;
 
 pub use anthropic::Anthropic;
 pub use fallback::FallbackModel;
+pub use gemini::Gemini;
 pub use ollama::Ollama;
 pub use openai::{OpenAi, OpenAiAuto};
 pub use resolve::resolve;

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 
 use super::anthropic::Anthropic;
+use super::gemini::Gemini;
 use super::ollama::Ollama;
 use super::openai::{OpenAi, OpenAiAuto};
 use super::responses::OpenAiResponses;
@@ -21,12 +22,14 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
     ("openai-responses", |name| {
         Ok(Arc::new(OpenAiResponses::from_env(name)?))
     }),
+    ("gemini", |name| Ok(Arc::new(Gemini::from_env(name)?))),
+    ("google", |name| Ok(Arc::new(Gemini::from_env(name)?))),
     ("ollama", |name| Ok(Arc::new(Ollama::new(name)))),
 ];
 
 /// The model that `spec` names: `provider:model`, split at the first colon, so that
-/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*` and OpenAI's `gpt-*` and `o` with a
-/// digit need no provider. `openai:` chooses between OpenAI's two APIs as
+/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*`, `gemini-*` and OpenAI's `gpt-*` and `o`
+/// with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between OpenAI's two APIs as
 /// [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and `openai-responses:` choose by hand.
 /// Keys and addresses come from the provider's environment variables.
 ///
@@ -63,6 +66,8 @@ fn bare_provider(name: &str) -> Option<&'static str> {
         Some("anthropic")
     } else if name.starts_with("gpt-") || is_o_series() {
         Some("openai")
+    } else if name.starts_with("gemini-") {
+        Some("gemini")
     } else {
         None
     }

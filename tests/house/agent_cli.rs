@@ -80,7 +80,8 @@ pub fn agent(arguments: &[&str]) -> Command {
         .stdin(Stdio::null())
         .env_remove("AGENTCORE_MODEL")
         .env_remove("ANTHROPIC_API_KEY")
-        .env_remove("OPENAI_API_KEY");
+        .env_remove("OPENAI_API_KEY")
+        .env_remove("GEMINI_API_KEY");
     command
 }
 

@@ -90,7 +90,8 @@ fn programs_exit_cleanly_when_their_output_is_not_read() {
             .env("XDG_STATE_HOME", folder.path())
             .env_remove("AGENTCORE_MODEL")
             .env_remove("ANTHROPIC_API_KEY")
-            .env_remove("OPENAI_API_KEY");
+            .env_remove("OPENAI_API_KEY")
+            .env_remove("GEMINI_API_KEY");
         command
     };
 
@@ -165,7 +166,8 @@ fn quickstart_runs_without_a_key() {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env_remove("AGENTCORE_MODEL")
             .env_remove("ANTHROPIC_API_KEY")
-            .env_remove("OPENAI_API_KEY");
+            .env_remove("OPENAI_API_KEY")
+            .env_remove("GEMINI_API_KEY");
         let output = run(command, "");
         let said = String::from_utf8(output.stdout).unwrap();
         (output.status.code(), said)

@@ -16,7 +16,14 @@ fn built(variables: &[(&str, &str)]) -> String {
         ])
         .args(["--nocapture", "--test-threads=1"])
         .env(CHILD, "1");
-    for name in ["AGENTCORE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
+    for name in [
+        "AGENTCORE_MODEL",
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GEMINI_BASE_URL",
+    ] {
         child.env_remove(name);
     }
 
@@ -54,6 +61,31 @@ fn from_env_selects_the_model_of_the_environment() {
             "ollama:llama3.1:8b 100",
         ),
         (vec![claude, named("gpt-5")], "Auth: "),
+        (vec![("GEMINI_API_KEY", "k")], "gemini:gemini-3.8-flash 100"),
+        (
+            vec![("GOOGLE_API_KEY", "k"), named("google:gemini-3.6-flash")],
+            "gemini:gemini-3.6-flash 100",
+        ),
+        (
+            vec![("GEMINI_API_KEY", "k"), named("gemini-4-argon")],
+            "gemini:gemini-4-argon 100",
+        ),
+        (
+            vec![("GOOGLE_API_KEY", " "), named("gemini:gemini-4-argon")],
+            "Auth: gemini: there is no key; set the environment variable GEMINI_API_KEY",
+        ),
+        (
+            vec![
+                ("GEMINI_API_KEY", "k"),
+                ("GEMINI_BASE_URL", "ftp://host/v1"),
+                named("gemini:gemini-4-argon"),
+            ],
+            "Config: gemini: the base URL has the scheme \"ftp\"",
+        ),
+        (
+            vec![("GEMINI_API_KEY", "k"), named("gemini:a/b")],
+            "Config: gemini: \"a/b\" is no name of a model",
+        ),
         (vec![named("nobody:x")], "Config: "),
     ] {
         let built = built(&variables);

@@ -1,11 +1,12 @@
 //! Answers of servers whose JSON holds more values than allowed, or names that are too long.
 
 use agentcore::model::ResponseLimits;
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Error, ErrorKind, Model};
 use serde_json::{Value, json};
 
+use crate::kit::doubles::gemini::{call, stream, text};
 use crate::kit::{Log, agent, logged, roles, stored};
 
 /// A list that has `values` values, itself among them.
@@ -234,6 +235,25 @@ async fn ollama_reads_no_more_values_than_the_limit() {
     let next = Reply::ollama_text("fine");
     check(cases, next, |url| {
         Box::new(Ollama::new("m:8b").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn gemini_reads_no_more_values_than_the_limit() {
+    let act = |args: &Value| call("", "act", args, "");
+    let args = json!({"a": list(60)});
+    let code = json!({"executableCode": list(60)});
+    let answer = |parts: &[Value]| stream(&[&[text("I act.")], parts].concat());
+    let cases = vec![
+        ("max_values", answer(&[act(&args), act(&args)])),
+        ("max_values", answer(&[code.clone(), code])),
+        ("max_values", answer(&[json!({"odd": list(101)})])),
+        ("call's name", answer(&[call("", &long(), &json!({}), "")])),
+        ("call's id", answer(&[call(&long(), "act", &json!({}), "")])),
+    ];
+    check(cases, stream(&[text("fine")]), |url| {
+        Box::new(Gemini::new("m", "key").base_url(url))
     })
     .await;
 }

@@ -8,12 +8,13 @@ use std::path::Path;
 
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{ResponseFormat, Stability, SystemPrompt, ToolDefinition};
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Content, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolResult};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::kit::doubles::gemini;
 use crate::kit::serving::text;
 
 fn thought(provider: &str, raw: &str) -> Part {
@@ -79,6 +80,7 @@ fn calls_and_results() -> Vec<Message> {
     ));
     answer.push(thought("openai", r#"{"reasoning_content":"Look."}"#));
     answer.push(thought("ollama", r#"{"thinking":"Look."}"#));
+    answer.push(thought("gemini", r#"{"text":"Look.","thought":true}"#));
     answer.push(Part::text("I look."));
     let [weather, time] = calls.clone();
     answer.push(weather);
@@ -147,6 +149,15 @@ async fn openai_requests_have_the_recorded_bytes() {
 async fn ollama_requests_have_the_recorded_bytes() {
     assert_bodies("ollama.jsonl", Reply::ollama_text("ok"), |url| {
         Box::new(Ollama::new("qwen3").base_url(url).num_ctx(32_768))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn gemini_requests_have_the_recorded_bytes() {
+    let ok = gemini::stream(&[gemini::text("ok")]);
+    assert_bodies("gemini.jsonl", ok, |url| {
+        Box::new(Gemini::new("gemini-3.8-flash", "key-test").base_url(url))
     })
     .await;
 }

@@ -1,12 +1,13 @@
 //! Answers of servers that are larger than allowed, also by what no event shows.
 
 use agentcore::model::ResponseLimits;
-use agentcore::providers::{Anthropic, FallbackModel, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, FallbackModel, Gemini, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply, ScriptedModel};
 use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
+use crate::kit::doubles::gemini::{self, call, signed_text, thought};
 use crate::kit::{Log, agent, logged, stored};
 
 /// The times that a case repeats itself: enough to go beyond every limit.
@@ -172,6 +173,28 @@ fn ollama_cases() -> Vec<Case> {
     ]
 }
 
+fn gemini(part: impl Fn(usize) -> Value) -> Reply {
+    gemini::stream(&(0..TIMES).map(part).collect::<Vec<_>>())
+}
+
+fn gemini_cases() -> Vec<Case> {
+    let code = |code: String| json!({"executableCode": {"code": code, "language": "PYTHON"}});
+    let args = json!({"text": "x".repeat(400)});
+    vec![
+        ("max_bytes", gemini(|_| thought(&long()))),
+        ("max_bytes", gemini(|_| signed_text("", &long()))),
+        ("max_bytes", gemini(|_| code(long()))),
+        ("max_bytes", gemini(|_| call("", "act", &args, ""))),
+        (
+            "max_bytes",
+            gemini(|_| call("", "act", &json!({}), &long())),
+        ),
+        ("max_blocks", gemini(|_| json!({"odd": 1}))),
+        ("max_calls", gemini(|_| call("", "act", &json!({}), ""))),
+        ("max_calls", gemini(|_| call("same", "act", &json!({}), ""))),
+    ]
+}
+
 /// The first error of a stream, read by nobody who counts.
 async fn error_of(model: &dyn Model, limits: ResponseLimits) -> Option<Error> {
     let request = ModelRequest::new("Go").with_response_limits(limits);
@@ -256,11 +279,20 @@ async fn ollama_collects_no_more_than_the_limits() {
 }
 
 #[tokio::test]
+async fn gemini_collects_no_more_than_the_limits() {
+    let next = gemini::stream(&[gemini::text("fine")]);
+    check(gemini_cases(), next, |url| {
+        Box::new(Gemini::new("m", "key").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn text_of_every_provider_is_kept_up_to_the_limit() {
     let text = json!({"type": "text", "text": ""});
     let delta = json!({"type": "text_delta", "text": long()});
     let server = FaultServer::start().await.unwrap();
-    let models: [(Box<dyn Model>, Reply); 3] = [
+    let models: [(Box<dyn Model>, Reply); 4] = [
         (
             Box::new(Anthropic::new("m", "key").base_url(server.url())),
             growing(&text, &delta),
@@ -272,6 +304,10 @@ async fn text_of_every_provider_is_kept_up_to_the_limit() {
         (
             Box::new(Ollama::new("m:8b").base_url(server.url())),
             ollama(|_| json!({"content": long()})),
+        ),
+        (
+            Box::new(Gemini::new("m", "key").base_url(server.url())),
+            gemini(|_| gemini::text(&long())),
         ),
     ];
     for (model, reply) in models {

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Write as _};
 
 use agentcore::agent::RetryPolicy;
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Agent, AgentBuilder, Model, Secret};
 
@@ -83,13 +83,15 @@ async fn key_appears_in_no_output_or_error() {
             .header("x-proxy-key", KEY);
         let openai = OpenAi::new("gpt-4o", KEY).base_url(server.url());
         let ollama = Ollama::new("llama3").key(KEY).base_url(server.url());
+        let gemini = Gemini::new("gemini-3.8-flash", KEY).base_url(server.url());
         let seen = [
             everything(anthropic).await,
             everything(openai).await,
             everything(ollama).await,
+            everything(gemini).await,
         ];
         assert!(!server.requests().is_empty());
-        for (seen, who) in seen.iter().zip(["anthropic", "openai", "ollama"]) {
+        for (seen, who) in seen.iter().zip(["anthropic", "openai", "ollama", "gemini"]) {
             let at = seen.find("canary").unwrap_or(seen.len());
             let around = &seen[at.saturating_sub(200)..(at + 40).min(seen.len())];
             assert_eq!(at, seen.len(), "reply {number}, {who}: ...{around}");

@@ -110,10 +110,6 @@ impl Endpoint {
     }
 
     /// Sets the path of requests below the base URL.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for APIs with a model in the path")
-    )]
     pub(crate) fn path(mut self, path: impl Into<Arc<str>>) -> Self {
         self.path = path.into();
         self.url = Arc::default();
@@ -121,10 +117,6 @@ impl Endpoint {
     }
 
     /// Adds a query parameter to requests. Keys never belong there.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "for APIs with query parameters")
-    )]
     pub(crate) fn query(mut self, name: &str, value: &str) -> Self {
         self.query.push((name.into(), value.into()));
         self.url = Arc::default();
@@ -174,6 +166,12 @@ impl Endpoint {
             }
         }
 
+        self
+    }
+
+    /// Records a mistake in a setting, which the first request reports.
+    pub(crate) fn with_mistake(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.mistake = Some(text.into());
         self
     }
 

@@ -1,10 +1,6 @@
 //! Schemas in the forms that the APIs take.
 
 pub(in crate::providers) mod claude;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "Gemini's models are not here yet")
-)]
 pub(in crate::providers) mod gemini;
 mod instruction;
 pub(in crate::providers) mod openai;

@@ -1,3 +1,6 @@
-//! The Gemini API: its answers.
+//! The Gemini API.
 
 mod answers;
+mod requests;
+mod rounds;
+mod thinking;

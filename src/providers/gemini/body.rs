@@ -1,0 +1,226 @@
+//! The request body.
+
+use std::borrow::Cow;
+use std::mem;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
+
+use super::super::encode::{Encoded, Items, encode};
+use super::super::fields::Fields;
+use super::super::hosted::with_hosted;
+use super::super::schema::gemini::declared;
+use super::super::schema::instruction;
+use super::chunks::PROVIDER;
+use super::contents::{Backend, ContentWire, text_part};
+use super::family::{Family, Thinking};
+use super::thinking::thinking_config;
+
+/// The largest seed: the API has 32 bits for it.
+const MAX_SEED: u64 = i32::MAX as u64;
+
+/// The data that a body depends on, besides the request.
+pub(super) struct Options<'a> {
+    pub(super) model: &'a str,
+    pub(super) family: Family,
+    pub(super) backend: Backend,
+    /// The output limit that is sent, if one is.
+    pub(super) max_output_tokens: Option<u32>,
+}
+
+/// The tools of a request.
+struct Tools {
+    has_functions: bool,
+    has_hosted: bool,
+}
+
+/// The body, and warnings about what it leaves out.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] for settings that the model does not have.
+pub(super) fn body(
+    request: &ModelRequest,
+    options: &Options<'_>,
+) -> Result<(Encoded, Vec<String>)> {
+    // Older models tell results apart by their order.
+    let ordered = request.messages.in_call_order().map(|messages| {
+        let mut ordered = request.clone();
+        ordered.messages = messages;
+        ordered
+    });
+
+    let request = ordered.as_ref().unwrap_or(request);
+    let tools = Tools {
+        has_functions: !request.tools.is_empty(),
+        has_hosted: request
+            .hosted_tools
+            .iter()
+            .any(|tool| &*tool.provider == PROVIDER),
+    };
+    check_tools(&tools, options)?;
+    let family = options.family;
+    let wire = ContentWire {
+        backend: options.backend,
+        is_modern: family.is_modern,
+        thinks: family.thinking != Thinking::None,
+    };
+
+    let mut extra = request.extra.clone();
+    let form = form(request, &tools, family);
+    let (config, mut warnings) = generation_config(request, options, &form, &mut extra)?;
+    let encoded = encode(&wire, request, &extra, |fields, sections| {
+        if let Form::Instruction(schema) = form {
+            fields.raw("systemInstruction", &with_text(sections.system, schema)?)?;
+        } else if !sections.system.is_empty() {
+            fields.raw("systemInstruction", sections.system)?;
+        }
+
+        let (list, warning) = with_hosted(sections.tools, &request.hosted_tools, PROVIDER)?;
+        warnings.extend(warning);
+        if !list.is_empty() {
+            fields.raw("tools", &list)?;
+        }
+
+        put_tool_config(request, &tools, options, fields)?;
+        if !config.is_empty() {
+            fields.put("generationConfig", &config)?;
+        }
+
+        Ok(Cow::default())
+    })?;
+
+    Ok((encoded, warnings))
+}
+
+fn check_tools(tools: &Tools, options: &Options<'_>) -> Result<()> {
+    if options.family.is_modern || !tools.has_functions || !tools.has_hosted {
+        return Ok(());
+    }
+
+    Err(Error::new(
+        ErrorKind::Config,
+        format!(
+            "the model {} does not combine functions with the provider's own tools; remove one of \
+             them, or use a model from Gemini 3 on",
+            options.model
+        ),
+    ))
+}
+
+fn put_tool_config(
+    request: &ModelRequest,
+    tools: &Tools,
+    options: &Options<'_>,
+    fields: &mut Fields<'_>,
+) -> Result<()> {
+    let mut config = Map::new();
+    // The API refuses a choice without functions.
+    if let Some(choice) = tool_choice(&request.tool_choice).filter(|_| tools.has_functions) {
+        config.insert("functionCallingConfig".to_owned(), choice);
+    }
+
+    // Vertex AI does not have the field.
+    if tools.has_hosted && options.family.is_modern && options.backend == Backend::GeminiApi {
+        config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+    }
+
+    if config.is_empty() {
+        return Ok(());
+    }
+    fields.put("toolConfig", &config)
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    Some(match choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [&**name]}),
+    })
+}
+
+/// The way in which the form of the answer is set.
+enum Form<'a> {
+    Free,
+    /// Any JSON.
+    Json,
+    Schema(&'a Value),
+    /// A schema in the instructions, for models that do not combine one with tools.
+    Instruction(&'a Value),
+}
+
+fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a> {
+    let has_tools = tools.has_functions || tools.has_hosted;
+    let is_combined = family.is_modern || !has_tools;
+    match &request.response_format {
+        None => Form::Free,
+        Some(ResponseFormat::JsonObject) if is_combined => Form::Json,
+        Some(ResponseFormat::JsonObject) => Form::Free,
+        Some(ResponseFormat::JsonSchema { schema, .. }) if is_combined => Form::Schema(schema),
+        Some(ResponseFormat::JsonSchema { schema, .. }) => Form::Instruction(schema),
+    }
+}
+
+/// The field `generationConfig`, with the fields in `extra` over it, and warnings about what it leaves
+/// out.
+fn generation_config(
+    request: &ModelRequest,
+    options: &Options<'_>,
+    form: &Form<'_>,
+    extra: &mut Map<String, Value>,
+) -> Result<(Map<String, Value>, Vec<String>)> {
+    let settings = &request.settings;
+    let (thinking, warning) = thinking_config(request, options.model, options.family.thinking)?;
+    let stop = (!request.stop.is_empty()).then(|| json!(&*request.stop));
+    let (mime_type, schema) = match form {
+        Form::Free | Form::Instruction(_) => (None, None),
+        Form::Json => (Some("application/json"), None),
+        Form::Schema(schema) => (Some("application/json"), Some(declared(schema))),
+    };
+
+    let mut config = Map::new();
+    for (name, value) in [
+        (
+            "maxOutputTokens",
+            options.max_output_tokens.map(Value::from),
+        ),
+        ("temperature", request.temperature.map(Value::from)),
+        ("topP", settings.top_p.map(Value::from)),
+        ("topK", settings.top_k.map(Value::from)),
+        (
+            "seed",
+            settings.seed.map(|seed| Value::from(seed & MAX_SEED)),
+        ),
+        ("stopSequences", stop),
+        ("responseMimeType", mime_type.map(Value::from)),
+        ("responseJsonSchema", schema),
+        ("thinkingConfig", thinking),
+    ] {
+        if let Some(value) = value {
+            config.insert(name.to_owned(), value);
+        }
+    }
+
+    if let Some(Value::Object(own)) = extra.get_mut("generationConfig") {
+        config.extend(mem::take(own));
+        config.retain(|_, value| !value.is_null());
+        extra.remove("generationConfig");
+    }
+
+    Ok((config, warning.into_iter().collect()))
+}
+
+/// The system instruction with the instruction for a schema at its end.
+fn with_text(system: &[u8], schema: &Value) -> Result<Vec<u8>> {
+    let text = instruction(schema);
+    let mut out = match system.strip_suffix(b"]}") {
+        Some(start) => [start, b","].concat(),
+        None => b"{\"parts\":[".to_vec(),
+    };
+    text_part(&text, &mut Items::new(&mut out))?;
+    out.extend_from_slice(b"]}");
+    Ok(out)
+}

@@ -1,0 +1,125 @@
+//! The differences between Gemini's models.
+//!
+//! Source: the model profiles of pydantic-ai 2.68.
+
+/// The control of a model's thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thinking {
+    /// The model does not think, and refuses every setting.
+    None,
+    /// A budget of tokens.
+    Budget {
+        /// True if the model always thinks.
+        is_always_on: bool,
+    },
+    /// A level, of these; the lowest is the first.
+    Levels(&'static [&'static str]),
+}
+
+/// The requests that a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Family {
+    pub(super) thinking: Thinking,
+    /// True from Gemini 3 on: signatures are checked, results may have media, and functions can be
+    /// combined with the provider's own tools and with structured output.
+    pub(super) is_modern: bool,
+}
+
+const FULL: &[&str] = &["minimal", "low", "medium", "high"];
+const FROM_LOW: &[&str] = &["low", "medium", "high"];
+const ENDS: &[&str] = &["minimal", "high"];
+
+/// The beginnings of names, the longest first, and the levels of the models.
+const LEVELS: &[(&str, &[&str])] = &[
+    ("gemini-3.1-flash-lite-image", ENDS),
+    ("gemini-3.1-flash-image", ENDS),
+    ("gemini-3.1-pro", FROM_LOW),
+    ("gemini-3.7-flash", FROM_LOW),
+    ("gemini-3.8-flash", FROM_LOW),
+    ("gemini-3-pro-preview", &["low", "high"]),
+    ("gemini-3", FULL),
+];
+
+/// The family of the model of this name. Models that are newer than the table have the levels that
+/// the newest known ones have.
+pub(super) fn family(model: &str) -> Family {
+    let is_2_5 = model.contains("gemini-2.5");
+    let is_older = model.contains("gemini-1")
+        || model.contains("gemini-2.") && !is_2_5
+        || model.contains("gemma")
+        || model == "gemini-pro";
+    if is_older || model.contains("gemini-2.5-flash-image") {
+        return Family {
+            thinking: Thinking::None,
+            is_modern: false,
+        };
+    }
+
+    if is_2_5 {
+        let is_always_on = model.contains("pro");
+        return Family {
+            thinking: Thinking::Budget { is_always_on },
+            is_modern: false,
+        };
+    }
+
+    let mut table = LEVELS.iter();
+    let row = table.find(|(prefix, _)| model.starts_with(prefix));
+    Family {
+        thinking: Thinking::Levels(row.map_or(FROM_LOW, |(_, levels)| levels)),
+        is_modern: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longer_names_stand_before_their_beginnings() {
+        for (index, (name, _)) in LEVELS.iter().enumerate() {
+            for (prefix, _) in &LEVELS[..index] {
+                assert!(!name.starts_with(prefix), "{name} is hidden by {prefix}");
+            }
+        }
+    }
+
+    #[test]
+    fn families_of_models() {
+        let budget = |is_always_on| Thinking::Budget { is_always_on };
+        for (name, thinking, is_modern) in [
+            ("gemma-4-31b", Thinking::None, false),
+            ("gemini-pro", Thinking::None, false),
+            ("gemini-1.5-flash", Thinking::None, false),
+            ("gemini-2.0-flash-lite", Thinking::None, false),
+            ("gemini-2.5-flash-image", Thinking::None, false),
+            ("gemini-2.5-flash-lite", budget(false), false),
+            ("gemini-2.5-pro", budget(true), false),
+            (
+                "gemini-3-pro-preview",
+                Thinking::Levels(&["low", "high"]),
+                true,
+            ),
+            (
+                "gemini-3.1-flash-lite-image",
+                Thinking::Levels(&["minimal", "high"]),
+                true,
+            ),
+            (
+                "gemini-3.1-pro-preview-customtools",
+                Thinking::Levels(FROM_LOW),
+                true,
+            ),
+            ("gemini-3.6-flash", Thinking::Levels(FULL), true),
+            ("gemini-3.8-flash", Thinking::Levels(FROM_LOW), true),
+            ("gemini-4-argon", Thinking::Levels(FROM_LOW), true),
+            ("gemini-9-new", Thinking::Levels(FROM_LOW), true),
+        ] {
+            let expected = Family {
+                thinking,
+                is_modern,
+            };
+            assert_eq!(family(name), expected, "{name}");
+        }
+    }
+}

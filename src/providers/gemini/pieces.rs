@@ -1,0 +1,150 @@
+//! The content of user messages and of results.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+use crate::message::{Content, Media, MediaSource, Part};
+
+use super::super::encode::Items;
+use super::super::json::{write, write_text};
+use super::super::media::words;
+use super::chunks::PROVIDER;
+use super::contents::{Backend, ContentWire};
+
+/// The server on which the files of the Gemini API are.
+const FILE_SERVER: &str = "https://generativelanguage.googleapis.com/";
+
+/// The media types that a result of a modern model may have.
+const RESULT_TYPES: &[&str] = &[
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "application/pdf",
+    "text/plain",
+];
+
+/// A piece of content.
+pub(super) enum Piece<'a> {
+    Text(Cow<'a, str>),
+    /// Media, with the type of those that have none.
+    Media(&'a Media, &'static str),
+    /// A piece in the API's own format.
+    Own(&'a RawValue),
+}
+
+impl ContentWire {
+    /// The pieces of `content`.
+    pub(super) fn pieces<'a>(&self, content: &'a Content) -> Vec<Piece<'a>> {
+        let parts = content.parts().iter();
+        let pieces = parts.filter_map(|part| match part {
+            Part::Text(text) if text.is_empty() => None,
+            Part::Text(text) => Some(Piece::Text(text.into())),
+            Part::Opaque(block) if block.provider.as_deref() == Some(self.backend.tag()) => {
+                Some(Piece::Own(&block.raw))
+            }
+            part => match media_of(part).filter(|_| self.backend.takes(part)) {
+                Some((media, kind)) => Some(Piece::Media(media, kind)),
+                None => words(part).map(|text| Piece::Text(text.into())),
+            },
+        });
+        pieces.collect()
+    }
+}
+
+impl Backend {
+    /// True for media that the API has a form for.
+    pub(super) fn takes(self, part: &Part) -> bool {
+        // Documents of text are sent as text.
+        if matches!(part, Part::Document(media) if media.text().is_some()) {
+            return false;
+        }
+
+        let source = media_of(part).map(|(media, _)| &media.source);
+        source.is_some_and(|source| match source {
+            MediaSource::Base64(_) => true,
+            MediaSource::File { provider, .. } => &**provider == PROVIDER,
+            MediaSource::Url(url) => {
+                let is_file = url.starts_with(FILE_SERVER) && url.contains("/files/");
+                is_file || url.starts_with("gs://") || self == Self::Vertex
+            }
+        })
+    }
+}
+
+/// The media of a part, and its type if it has none.
+fn media_of(part: &Part) -> Option<(&Media, &'static str)> {
+    match part {
+        Part::Image(media) => Some((media, "image/png")),
+        Part::Document(media) => Some((media, "application/pdf")),
+        Part::Audio(media) => Some((media, "audio/wav")),
+        _ => None,
+    }
+}
+
+impl Piece<'_> {
+    /// True for media that may be part of a result.
+    pub(super) fn is_for_results(&self) -> bool {
+        let Piece::Media(media, default_type) = self else {
+            return false;
+        };
+        let is_data = matches!(media.source, MediaSource::Base64(_));
+        is_data && RESULT_TYPES.contains(&type_of(media, default_type))
+    }
+
+    /// Writes the piece as a part.
+    pub(super) fn write(&self, backend: Backend, items: &mut Items<'_>) -> Result<()> {
+        items.item(|out| match self {
+            Piece::Text(text) => {
+                out.extend_from_slice(b"{\"text\":");
+                write_text(out, text)?;
+                out.push(b'}');
+                Ok(())
+            }
+            Piece::Own(raw) => {
+                out.extend_from_slice(raw.get().as_bytes());
+                Ok(())
+            }
+            Piece::Media(media, default_type) => write_media(media, default_type, backend, out),
+        })
+    }
+}
+
+fn type_of<'a>(media: &'a Media, default_type: &'a str) -> &'a str {
+    match &*media.media_type {
+        "" => default_type,
+        known => known,
+    }
+}
+
+fn write_media(
+    media: &Media,
+    default_type: &str,
+    backend: Backend,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match &media.source {
+        MediaSource::Base64(data) => {
+            out.extend_from_slice(b"{\"inlineData\":{\"mimeType\":");
+            write(out, type_of(media, default_type))?;
+            out.extend_from_slice(b",\"data\":");
+            write(out, &**data)?;
+        }
+        MediaSource::Url(place) | MediaSource::File { id: place, .. } => {
+            out.extend_from_slice(b"{\"fileData\":{");
+            // The Gemini API has the types of its files.
+            if !media.media_type.is_empty() || backend == Backend::Vertex {
+                out.extend_from_slice(b"\"mimeType\":");
+                write(out, type_of(media, default_type))?;
+                out.push(b',');
+            }
+
+            out.extend_from_slice(b"\"fileUri\":");
+            write(out, &**place)?;
+        }
+    }
+
+    out.extend_from_slice(b"}}");
+    Ok(())
+}

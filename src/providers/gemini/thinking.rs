@@ -1,0 +1,125 @@
+//! The setting of a model's thinking.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelRequest, ThinkingMode};
+
+use super::family::Thinking;
+
+/// The efforts of models with budgets.
+const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24_576)];
+
+/// The budget with which a model decides by itself.
+const AUTOMATIC: i64 = -1;
+
+/// The field `thinkingConfig` of a request to `model`, and a warning if the model thinks more than
+/// the request sets.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] for a mode that the model does not have.
+pub(super) fn thinking_config(
+    request: &ModelRequest,
+    model: &str,
+    thinking: Thinking,
+) -> Result<(Option<Value>, Option<String>)> {
+    let mut config = Map::new();
+    let mut warning = None;
+    let mode = request.settings.thinking.as_ref();
+    match (thinking, mode) {
+        (Thinking::None, None | Some(ThinkingMode::Disabled)) => return Ok((None, None)),
+        (Thinking::None, Some(_)) => {
+            return refusal(format!(
+                "the model {model} does not think; remove ModelSettings::thinking"
+            ));
+        }
+        (_, None) => {}
+        (Thinking::Budget { is_always_on }, Some(mode)) => {
+            let budget = budget(model, mode, is_always_on)?;
+            config.insert("thinkingBudget".to_owned(), budget.into());
+        }
+        (Thinking::Levels(levels), Some(mode)) => {
+            if let Some(level) = level(model, mode, levels)? {
+                config.insert("thinkingLevel".to_owned(), level.to_uppercase().into());
+                let is_less = mode == &ThinkingMode::Disabled && level != "minimal";
+                warning = is_less.then(|| {
+                    format!(
+                        "the model {model} always thinks; it was set to its lowest level, {level}"
+                    )
+                });
+            }
+        }
+    }
+
+    let is_shown = request.settings.show_thinking != Some(false);
+    if is_shown && mode != Some(&ThinkingMode::Disabled) {
+        config.insert("includeThoughts".to_owned(), true.into());
+    }
+
+    let config = (!config.is_empty()).then_some(Value::Object(config));
+    Ok((config, warning))
+}
+
+fn budget(model: &str, mode: &ThinkingMode, is_always_on: bool) -> Result<i64> {
+    match mode {
+        ThinkingMode::Disabled if is_always_on => refusal(format!(
+            "the model {model} always thinks; use ThinkingMode::Budget with a small budget"
+        )),
+        ThinkingMode::Disabled => Ok(0),
+        ThinkingMode::Budget(tokens) => Ok(i64::from(*tokens)),
+        ThinkingMode::Adaptive => Ok(AUTOMATIC),
+        ThinkingMode::Effort(effort) => {
+            let name = highest_is_high(effort);
+            let budget = BUDGETS.iter().find(|(own, _)| *own == name);
+            match budget {
+                Some((_, budget)) => Ok(*budget),
+                None => no_level(model, effort, BUDGETS.iter().map(|(name, _)| *name)),
+            }
+        }
+    }
+}
+
+/// The level for a mode; `None` if the model chooses it.
+fn level<'a>(
+    model: &str,
+    mode: &'a ThinkingMode,
+    levels: &[&'static str],
+) -> Result<Option<&'a str>> {
+    match mode {
+        ThinkingMode::Adaptive => Ok(None),
+        ThinkingMode::Disabled => Ok(levels.first().copied()),
+        ThinkingMode::Budget(_) => refusal(format!(
+            "the model {model} takes no thinking budget; use ThinkingMode::Effort with one of: {}",
+            levels.join(", ")
+        )),
+        ThinkingMode::Effort(effort) => {
+            let name = highest_is_high(effort);
+            if levels.contains(&name) {
+                Ok(Some(name))
+            } else {
+                no_level(model, effort, levels.iter().copied())
+            }
+        }
+    }
+}
+
+/// The level for an effort: the highest efforts of other providers are `high`.
+fn highest_is_high(effort: &str) -> &str {
+    match effort {
+        "xhigh" | "max" => "high",
+        effort => effort,
+    }
+}
+
+fn no_level<T>(model: &str, effort: &str, levels: impl Iterator<Item = &'static str>) -> Result<T> {
+    let levels: Vec<_> = levels.collect();
+    refusal(format!(
+        "the model {model} has no thinking level {effort:?}; use one of: {}",
+        levels.join(", ")
+    ))
+}
+
+fn refusal<T>(text: String) -> Result<T> {
+    Err(Error::new(ErrorKind::Config, text))
+}

@@ -1,0 +1,339 @@
+//! A strict Gemini API.
+//!
+//! It gives scripted parts, each as it will be verified later, and refuses requests with the texts of
+//! Google's server.
+
+use std::sync::{Arc, Mutex};
+
+use agentcore::testing::fault_server::Received;
+use agentcore::testing::{FaultServer, Reply};
+use serde_json::{Value, json};
+
+/// The fields that a request may have.
+const FIELDS: &[&str] = &[
+    "contents",
+    "systemInstruction",
+    "tools",
+    "toolConfig",
+    "generationConfig",
+    "safetySettings",
+];
+
+/// The signature of calls that the server did not make.
+pub const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
+
+const MISSING: &str = "Function call is missing a thought_signature in functionCall parts. This is \
+                       required for tools to work correctly.";
+
+/// The scripted answers, and what the server has given and refused.
+#[derive(Default)]
+pub struct Double {
+    answers: Mutex<Vec<Vec<Value>>>,
+    given: Mutex<Vec<Value>>,
+    refusals: Mutex<Vec<String>>,
+}
+
+impl Double {
+    /// Starts a server that gives these parts in order, and the text `ok` after them.
+    pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
+        let double = Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            ..Self::default()
+        });
+        let server = FaultServer::start().await.unwrap();
+        let responder = double.clone();
+        server.respond(move |request| responder.reply(request));
+        (double, server)
+    }
+
+    pub fn refusals(&self) -> Vec<String> {
+        self.refusals.lock().unwrap().clone()
+    }
+
+    /// Forgets what it gave: its signatures are then foreign, as after a change of the model.
+    pub fn forget(&self) {
+        self.given.lock().unwrap().clear();
+    }
+
+    /// The parts that answer this request, or the text of the refusal.
+    pub fn answer(&self, path: &str, body: &Value) -> Result<Vec<Value>, String> {
+        if let Err(refusal) = self.check(path, body) {
+            self.refusals.lock().unwrap().push(refusal.clone());
+            return Err(refusal);
+        }
+
+        let mut answers = self.answers.lock().unwrap();
+        let parts = if answers.is_empty() {
+            vec![json!({"text": "ok"})]
+        } else {
+            answers.remove(0)
+        };
+        self.given.lock().unwrap().extend(parts.iter().cloned());
+        Ok(parts)
+    }
+
+    fn reply(&self, request: &Received) -> Reply {
+        let error = |status: u16, code: &str, text: &str| {
+            let error = json!({"code": status, "message": text, "status": code});
+            Reply::json(status, json!({"error": error}).to_string())
+        };
+        let has_key = request.header("x-goog-api-key").is_some();
+        if !has_key && request.header("authorization").is_none() {
+            return error(
+                403,
+                "PERMISSION_DENIED",
+                "Method doesn't allow unregistered callers.",
+            );
+        }
+
+        match self.answer(&request.path, &request.json()) {
+            Ok(parts) => stream(&parts),
+            Err(text) => error(400, "INVALID_ARGUMENT", &text),
+        }
+    }
+
+    fn check(&self, path: &str, body: &Value) -> Result<(), String> {
+        let model = model_of(path)?;
+        for name in body.as_object().unwrap().keys() {
+            if !FIELDS.contains(&&**name) {
+                return Err(format!(
+                    "Invalid JSON payload received. Unknown name \"{name}\": Cannot find field."
+                ));
+            }
+        }
+
+        check_tools(&model, body)?;
+        check_thinking(&model, &body["generationConfig"]["thinkingConfig"])?;
+        let contents = list(&body["contents"]);
+        check_turns(contents)?;
+        self.check_signatures(contents)?;
+        if is_modern(&model) {
+            check_current_turn(contents)?;
+        }
+
+        Ok(())
+    }
+
+    /// Every signature must be at the part that it was given with.
+    fn check_signatures(&self, contents: &[Value]) -> Result<(), String> {
+        let given = self.given.lock().unwrap();
+        let answers = contents.iter().filter(|content| content["role"] == "model");
+        for part in answers.flat_map(|content| list(&content["parts"])) {
+            let Some(signature) = part.get("thoughtSignature") else {
+                continue;
+            };
+
+            let is_placeholder = *signature == PLACEHOLDER && part.get("functionCall").is_some();
+            if !is_placeholder && !given.iter().any(|own| is_same(own, part)) {
+                return Err("Corrupted thought signature.".to_owned());
+            }
+        }
+
+        Ok(())
+    }
+}
+
+/// The model in a path, which must end in the query of a stream.
+fn model_of(path: &str) -> Result<String, String> {
+    let name = path.split_once("/models/").map(|(_, name)| name);
+    let name = name.and_then(|name| name.strip_suffix(":streamGenerateContent?alt=sse"));
+    name.map(str::to_owned)
+        .ok_or_else(|| format!("The requested URL {path} was not found on this server."))
+}
+
+fn is_modern(model: &str) -> bool {
+    ["gemini-1", "gemini-2", "gemma"]
+        .iter()
+        .all(|start| !model.starts_with(start))
+}
+
+/// True if the part is the one that was given. A call may have an id in place of none.
+fn is_same(own: &Value, part: &Value) -> bool {
+    let mut own = own.clone();
+    if let Some(call) = own.get_mut("functionCall")
+        && call.get("id").is_none()
+    {
+        call["id"] = part["functionCall"]["id"].clone();
+    }
+    own == *part
+}
+
+fn check_tools(model: &str, body: &Value) -> Result<(), String> {
+    let tools = list(&body["tools"]);
+    let declarations = tools
+        .iter()
+        .flat_map(|tool| list(&tool["functionDeclarations"]));
+    let declarations: Vec<_> = declarations.collect();
+    for declared in &declarations {
+        if declared.get("parameters").is_some() && declared.get("parametersJsonSchema").is_some() {
+            return Err("parameters and parameters_json_schema are mutually exclusive.".to_owned());
+        }
+    }
+
+    let config = &body["toolConfig"];
+    if config.get("functionCallingConfig").is_some() && declarations.is_empty() {
+        return Err("Function calling config is set without function_declarations.".to_owned());
+    }
+
+    let is_circulating = config.get("includeServerSideToolInvocations").is_some();
+    if is_circulating && !is_modern(model) {
+        return Err("Tool call context circulation is not enabled.".to_owned());
+    }
+
+    let is_mixed = !declarations.is_empty()
+        && tools
+            .iter()
+            .any(|tool| tool.get("functionDeclarations").is_none());
+    if is_mixed && !is_circulating {
+        return Err(
+            "Please enable tool_config.include_server_side_tool_invocations to use built-in tools \
+             with function calling."
+                .to_owned(),
+        );
+    }
+
+    let has_form = body["generationConfig"].get("responseMimeType").is_some();
+    if has_form && !tools.is_empty() && !is_modern(model) {
+        return Err(
+            "Function calling with a response mime type: 'application/json' is unsupported".into(),
+        );
+    }
+
+    Ok(())
+}
+
+fn check_thinking(model: &str, config: &Value) -> Result<(), String> {
+    if config.is_null() {
+        return Ok(());
+    }
+    if model.starts_with("gemini-2.0") || model.starts_with("gemma") {
+        return Err("Thinking is not enabled for this model.".to_owned());
+    }
+
+    let lacks_minimal = ["gemini-3.8", "gemini-3.7", "gemini-3.1-pro", "gemini-4"];
+    let lacks_minimal = lacks_minimal.iter().any(|start| model.starts_with(start));
+    if config["thinkingLevel"] == "MINIMAL" && lacks_minimal {
+        return Err("Thinking level MINIMAL is not supported for this model.".to_owned());
+    }
+    if config.get("thinkingLevel").is_some() && !is_modern(model) {
+        return Err("Thinking level is not supported for this model.".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks the roles of the contents, and the number of the results behind each answer.
+fn check_turns(contents: &[Value]) -> Result<(), String> {
+    if contents.first().is_none_or(|first| first["role"] != "user") {
+        return Err("Please ensure that multiturn requests begin with a user turn.".to_owned());
+    }
+
+    for (index, content) in contents.iter().enumerate() {
+        let parts = list(&content["parts"]);
+        if parts.is_empty() {
+            return Err("contents.parts must not be empty.".to_owned());
+        }
+
+        let former = index.checked_sub(1).map(|former| &contents[former]);
+        let calls = former.map_or(0, |former| count(former, "functionCall"));
+        let results = count(content, "functionResponse");
+        if calls == 0 && results > 0 {
+            return Err(
+                "Please ensure that function response turn comes immediately after a function call \
+                 turn."
+                    .to_owned(),
+            );
+        }
+
+        if calls != results {
+            return Err(
+                "Please ensure that the number of function response parts is equal to the number of \
+                 function call parts of the function call turn."
+                    .to_owned(),
+            );
+        }
+
+        if results > 0 && results < parts.len() {
+            return Err("A function response turn has other parts.".to_owned());
+        }
+
+        let is_behind_results = former.is_some_and(|former| count(former, "functionResponse") > 0);
+        let has_same_role = former.is_some_and(|former| former["role"] == content["role"]);
+        if has_same_role && !is_behind_results {
+            return Err(
+                "Please ensure that multiturn requests alternate between roles.".to_owned(),
+            );
+        }
+    }
+
+    let last_calls = contents
+        .last()
+        .map_or(0, |last| count(last, "functionCall"));
+    if last_calls > 0 {
+        return Err("The last function call turn has no function response turn.".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks the first call of each answer behind the last text of the user.
+fn check_current_turn(contents: &[Value]) -> Result<(), String> {
+    let is_text =
+        |content: &Value| content["role"] == "user" && count(content, "functionResponse") == 0;
+    let start = contents.iter().rposition(is_text).unwrap_or(0);
+    for content in &contents[start..] {
+        let mut parts = list(&content["parts"]).iter();
+        let first = parts.find(|part| part.get("functionCall").is_some());
+        if first.is_some_and(|first| first.get("thoughtSignature").is_none()) {
+            return Err(MISSING.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn count(content: &Value, field: &str) -> usize {
+    let parts = list(&content["parts"]).iter();
+    parts.filter(|part| part.get(field).is_some()).count()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+pub fn text(text: &str) -> Value {
+    json!({"text": text})
+}
+
+/// A text with a signature.
+pub fn signed_text(text: &str, signature: &str) -> Value {
+    json!({"text": text, "thoughtSignature": signature})
+}
+
+pub fn thought(text: &str) -> Value {
+    json!({"text": text, "thought": true})
+}
+
+/// A call with a signature, unless that is empty, and an id, unless that is.
+pub fn call(id: &str, name: &str, args: &Value, signature: &str) -> Value {
+    let mut part = json!({"functionCall": {"name": name, "args": args}});
+    if !id.is_empty() {
+        part["functionCall"]["id"] = id.into();
+    }
+    if !signature.is_empty() {
+        part["thoughtSignature"] = signature.into();
+    }
+    part
+}
+
+/// A stream that gives each part in a chunk of its own.
+pub fn stream(parts: &[Value]) -> Reply {
+    let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 5});
+    let mut chunks: Vec<_> = parts
+        .iter()
+        .map(|part| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}))
+        .collect();
+    chunks.push(json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage}));
+    Reply::sse(chunks.into_iter().map(|mut chunk| {
+        chunk["responseId"] = "r".into();
+        chunk["modelVersion"] = "gemini-3.8-flash".into();
+        format!("data: {chunk}\n\n")
+    }))
+}
