@@ -42,6 +42,7 @@ pub mod responses;
 mod schema;
 pub mod sse;
 mod status;
+mod token_count;
 mod wholeness;
 mod window;
 

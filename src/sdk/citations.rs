@@ -37,16 +37,22 @@ fn search_result(citation: &Citation) -> Value {
 }
 
 /// The annotations of a text with this list of citations; `None` if the list is empty or none.
-pub(super) fn annotations(list: &RawValue) -> Option<Annotations> {
+pub(crate) fn annotations(list: &RawValue) -> Option<Annotations> {
     let values: Vec<Value> = serde_json::from_str(list.get()).ok()?;
     if values.is_empty() {
         return None;
     }
 
+    let sources = values.iter().filter(|value| value.is_object()).map(source);
+    let annotations = Annotations::new(sources);
+    // A source of another provider has no index, and the API would refuse it.
+    if values.iter().any(|value| value["encrypted_index"] == "") {
+        return Some(annotations);
+    }
+
     let fields = format!("{{\"citations\":{}}}", list.get());
     let block = ProviderBlock::new(PROVIDER, RawValue::from_string(fields).ok()?);
-    let sources = values.iter().filter(|value| value.is_object()).map(source);
-    Some(Annotations::new(sources).with_block(block))
+    Some(annotations.with_block(block))
 }
 
 /// A citation of any type: pages and search results have a title, documents their own.

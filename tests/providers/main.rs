@@ -5,6 +5,8 @@
 mod kit;
 
 #[cfg(feature = "http")]
+mod anthropic;
+#[cfg(feature = "http")]
 mod context_windows;
 #[cfg(feature = "http")]
 mod costs;
@@ -42,10 +44,6 @@ mod media;
 mod ollama;
 #[cfg(feature = "http")]
 mod openai;
-#[cfg(feature = "http")]
-mod provider_anthropic;
-#[cfg(feature = "http")]
-mod provider_anthropic_requests;
 #[cfg(feature = "http")]
 mod provider_errors;
 #[cfg(feature = "http")]

@@ -1,12 +1,15 @@
 //! The content blocks of an answer while they stream.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::Result;
-use crate::message::{Part, ProviderBlock, ToolCall};
+use crate::message::{Annotations, Part, ProviderBlock, ToolCall};
+use crate::sdk::citations::annotations;
 
 use super::super::events::Events;
 use super::super::json::Piece;
@@ -15,7 +18,7 @@ use super::events::{Block, Delta};
 
 /// A block that has begun and not ended.
 pub(super) enum State {
-    Text,
+    Text(Box<Text>),
     Thinking(Box<Kept>),
     Tool {
         id: Arc<str>,
@@ -23,9 +26,33 @@ pub(super) enum State {
         json: String,
         /// Arguments that came with the block's beginning.
         input: Option<String>,
+        /// Further fields of the block, an object, which are sent back with the call.
+        extra: Option<Box<RawValue>>,
     },
     /// A block of any other kind.
     Other(Box<Kept>),
+}
+
+/// The data of a text block, whose text is not kept.
+#[derive(Default)]
+pub(super) struct Text {
+    pub(super) has_text: bool,
+    citations: Vec<Box<RawValue>>,
+}
+
+impl Text {
+    pub(super) fn add_citation(&mut self, citation: &RawValue) {
+        self.citations.push(citation.to_owned());
+    }
+
+    /// The citations as annotations; `None` without a citation, or without a text that has them.
+    pub(super) fn finish(&self) -> Result<Option<Annotations>> {
+        if self.citations.is_empty() || !self.has_text {
+            return Ok(None);
+        }
+        let list = serde_json::value::to_raw_value(&self.citations)?;
+        Ok(annotations(&list))
+    }
 }
 
 /// A block that is sent back as it came: its beginning and what its deltas added.
@@ -133,7 +160,7 @@ impl State {
     /// What of a delta a block of this kind grows by.
     pub(super) fn piece<'a>(&self, delta: &mut Delta<'a>) -> Option<Piece<'a>> {
         match self {
-            Self::Text => delta.text.take(),
+            Self::Text(_) => delta.text.take(),
             Self::Tool { .. } => delta.partial_json.take(),
             Self::Thinking(_) => delta.thinking.take(),
             Self::Other(_) => None,
@@ -146,7 +173,7 @@ impl State {
         fallback_id: impl FnOnce() -> String,
     ) -> Self {
         match block.kind.as_str() {
-            "text" => Self::Text,
+            "text" => Self::Text(Box::default()),
             "thinking" | "redacted_thinking" => Self::Thinking(Box::new(Kept::new(raw))),
             "tool_use" => Self::Tool {
                 id: match block.id.as_deref() {
@@ -159,10 +186,21 @@ impl State {
                     .input
                     .map(|input| input.get().to_owned())
                     .filter(|input| !matches!(&**input, "{}" | "null" | "\"\"")),
+                extra: further_fields(raw),
             },
             _ => Self::Other(Box::new(Kept::new(raw))),
         }
     }
+}
+
+/// The fields of a call besides those that a [`ToolCall`] has; `None` if there are none.
+fn further_fields(block: &RawValue) -> Option<Box<RawValue>> {
+    let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(block.get()).ok()?;
+    fields.retain(|name, value| {
+        !matches!(&**name, "type" | "id" | "name" | "input") && value.get() != "null"
+    });
+    let fields = Some(fields).filter(|fields| !fields.is_empty())?;
+    serde_json::value::to_raw_value(&fields).ok()
 }
 
 /// The arguments of a finished call: those of its deltas, or of its beginning.
@@ -188,6 +226,6 @@ pub(super) fn part(state: State, out: &mut Events) -> Result<Option<Part>> {
     Ok(match state {
         State::Thinking(kept) => Some(Part::Thinking(kept.finish(out)?)),
         State::Other(kept) => Some(Part::Opaque(kept.finish(out)?)),
-        State::Text | State::Tool { .. } => None,
+        State::Text(_) | State::Tool { .. } => None,
     })
 }

@@ -5,32 +5,57 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
+use crate::message::Part;
+use crate::model::{ModelProfile, ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
 use super::super::fields::Fields;
+use super::super::hosted::with_hosted;
 use super::super::json::write_text;
 use super::super::media::check;
 use super::super::schema::claude::understood;
 use super::super::schema::instruction;
+use super::family::Family;
+use super::thinking::{Thinking, thinking};
 use super::wire::{MessagesWire, takes};
+use super::{CONTAINER, PROVIDER};
 
-/// The least the API takes as a thinking budget.
-const LEAST_BUDGET: u32 = 1_024;
-
-/// The body for `request` to `model`. Tools, system prompt and messages stand in the order the
-/// prompt cache sees them.
-pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) -> Result<Encoded> {
+/// The body for `request` to `model`, and warnings about what it leaves out. Tools, system prompt
+/// and messages stand in the order the prompt cache sees them.
+pub(super) fn body(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+    profile: &ModelProfile,
+) -> Result<(Encoded, Vec<String>)> {
+    check(request, profile, "the Messages API", takes)?;
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
+        long_cache: request.settings.long_prompt_cache == Some(true),
+        binds_reasoning: family.is_some_and(|family| family.binds_thinking),
     };
+    let max_tokens = request
+        .max_output_tokens
+        .unwrap_or(profile.max_output_tokens);
+    let thinking = thinking(request, model, family, max_tokens)?;
+    let mut warnings = Vec::new();
+    warnings.extend(sampling_warning(request, model, family));
+    let form = form(request, family);
+    let encoded = encode(&wire, request, &request.extra, |fields, sections| {
+        fields.put("model", model)?;
+        fields.put("max_tokens", &max_tokens)?;
+        fields.put("stream", &true)?;
+        fields.option("thinking", thinking.field.as_ref())?;
+        put_sampling(fields, request, &thinking, family)?;
+        if !request.stop.is_empty() {
+            fields.put("stop_sequences", &*request.stop)?;
+        }
 
-    check(request, profile, "the Messages API", takes)?;
-    let form = form(request);
-    encode(&wire, request, &request.extra, |fields, sections| {
-        small_fields(fields, request, model, profile)?;
-        if !sections.tools.is_empty() {
-            fields.raw("tools", sections.tools)?;
+        fields.option("tool_choice", tool_choice(request))?;
+        let (tools, warning) = with_hosted(sections.tools, &request.hosted_tools, PROVIDER)?;
+        warnings.extend(warning);
+        if !tools.is_empty() {
+            fields.raw("tools", &tools)?;
         }
 
         match &form {
@@ -43,72 +68,47 @@ pub(super) fn body(request: &ModelRequest, model: &str, profile: &ModelProfile) 
             _ => fields.raw("system", sections.system)?,
         }
 
-        fields.option("output_config", output_config(request, form))?;
+        fields.option("output_config", output_config(thinking.effort, form))?;
+        fields.option("container", container(request))?;
         Ok(Cow::default())
-    })
+    })?;
+
+    warnings.extend(encoded.warning.clone());
+    Ok((encoded, warnings))
 }
 
-/// Every field but the three large ones.
-fn small_fields(
+/// The sampling settings. A model that thinks takes neither temperature nor `top_k`, and `top_p`
+/// only near 1.
+fn put_sampling(
     fields: &mut Fields<'_>,
     request: &ModelRequest,
-    model: &str,
-    profile: &ModelProfile,
+    thinking: &Thinking,
+    family: Option<&Family>,
 ) -> Result<()> {
+    if family.is_some_and(|family| !family.has_sampling) {
+        return Ok(());
+    }
+
     let settings = &request.settings;
-    let max_tokens = request
-        .max_output_tokens
-        .unwrap_or(profile.max_output_tokens);
-    let forced = matches!(
-        request.tool_choice,
-        ToolChoice::Required | ToolChoice::Tool(_)
-    );
-
-    // The API refuses thinking together with a forced tool.
-    let thinking = settings.thinking.as_ref().filter(|_| !forced);
-    let mut thinks = false;
-    let thinking = match thinking {
-        Some(ThinkingMode::Budget(budget)) => {
-            let budget = thinking_budget(*budget, max_tokens);
-            thinks = budget.is_some();
-            budget.map(|budget| json!({"type": "enabled", "budget_tokens": budget}))
-        }
-        Some(ThinkingMode::Adaptive) => {
-            thinks = true;
-            Some(json!({"type": "adaptive"}))
-        }
-        Some(ThinkingMode::Disabled) => Some(json!({"type": "disabled"})),
-        Some(ThinkingMode::Effort(_)) | None => None,
-    };
-
-    fields.put("model", model)?;
-    fields.put("max_tokens", &max_tokens)?;
-    fields.put("stream", &true)?;
-    fields.option("thinking", thinking)?;
-
-    // While the model thinks the API takes neither, and `top_p` only near 1.
+    let thinks = thinking.is_on;
     fields.option("temperature", request.temperature.filter(|_| !thinks))?;
     fields.option("top_k", settings.top_k.filter(|_| !thinks))?;
     let top_p = settings.top_p.filter(|top_p| !thinks || *top_p >= 0.95);
-    fields.option("top_p", top_p)?;
-    if !request.stop.is_empty() {
-        fields.put("stop_sequences", &*request.stop)?;
-    }
-
-    fields.option("tool_choice", tool_choice(request))
+    fields.option("top_p", top_p)
 }
 
-/// What the model may spend on thinking, of the tokens that thinking and answer have together: what
-/// was asked for, or half of them if that would leave nothing for the answer. `None` when there is
-/// no room to think.
-fn thinking_budget(asked: u32, max_tokens: u32) -> Option<u32> {
-    let asked = asked.max(LEAST_BUDGET);
-    let budget = if asked < max_tokens {
-        asked
-    } else {
-        max_tokens / 2
-    };
-    (budget >= LEAST_BUDGET).then_some(budget)
+fn sampling_warning(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+) -> Option<String> {
+    let settings = &request.settings;
+    let is_set =
+        request.temperature.is_some() || settings.top_k.is_some() || settings.top_p.is_some();
+    let has_no_sampling = family.is_some_and(|family| !family.has_sampling);
+    (is_set && has_no_sampling).then(|| {
+        format!("{model} takes no sampling settings; temperature, top_p and top_k were left out")
+    })
 }
 
 fn tool_choice(request: &ModelRequest) -> Option<Value> {
@@ -132,20 +132,45 @@ fn tool_choice(request: &ModelRequest) -> Option<Value> {
     Some(choice)
 }
 
+/// The container of the last answer that had one, for a request with a tool that runs code in it.
+fn container(request: &ModelRequest) -> Option<String> {
+    let runs_code = request.hosted_tools.iter().any(|tool| {
+        let kind = tool.raw.get("type").and_then(Value::as_str);
+        &*tool.provider == PROVIDER && kind.is_some_and(|kind| kind.starts_with("code_execution"))
+    });
+    if !runs_code {
+        return None;
+    }
+
+    let parts = request
+        .messages
+        .iter()
+        .rev()
+        .flat_map(|message| message.content().parts());
+    let blocks = parts.filter_map(|part| match part {
+        Part::Opaque(block) => Some(block),
+        _ => None,
+    });
+    let mut containers = blocks.filter(|block| block.provider.as_deref() == Some(CONTAINER));
+    let fields: Map<String, Value> = serde_json::from_str(containers.next()?.raw.get()).ok()?;
+    fields.get("id")?.as_str().map(str::to_owned)
+}
+
 /// How the model is brought to an answer that matches a schema.
 enum Form {
     /// By the API, with what it understands of the schema.
     Held(Value),
-    /// By words, for a schema it does not understand.
+    /// By words, for a schema that it does not understand, or a model without such answers.
     Told(String),
 }
 
 /// "Any JSON object" has no counterpart and is left out.
-fn form(request: &ModelRequest) -> Option<Form> {
+fn form(request: &ModelRequest, family: Option<&Family>) -> Option<Form> {
     let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.response_format else {
         return None;
     };
-    Some(match understood(schema) {
+    let has_schemas = family.is_none_or(|family| family.has_schemas);
+    Some(match understood(schema).filter(|_| has_schemas) {
         Some(schema) => Form::Held(schema),
         None => Form::Told(instruction(schema)),
     })
@@ -164,10 +189,10 @@ fn add_text(system: &mut Vec<u8>, text: &str) -> Result<()> {
 }
 
 /// Effort and output format.
-fn output_config(request: &ModelRequest, form: Option<Form>) -> Option<Value> {
+fn output_config(effort: Option<String>, form: Option<Form>) -> Option<Value> {
     let mut config = Map::new();
-    if let Some(ThinkingMode::Effort(effort)) = &request.settings.thinking {
-        config.insert("effort".to_owned(), json!(effort));
+    if let Some(effort) = effort {
+        config.insert("effort".to_owned(), effort.into());
     }
 
     if let Some(Form::Held(schema)) = form {

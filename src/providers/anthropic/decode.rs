@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::ToolCall;
+use crate::message::{Part, ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 use crate::util::numbered::Numbered;
@@ -19,8 +19,12 @@ use super::super::http::Secrets;
 use super::super::json::Str;
 use super::super::repeated::Repeated;
 use super::super::status;
-use super::blocks::{State, may_be_cut_off, part, written_args};
-use super::events::{BLOCK_DELTA, Block, BlockDelta, Event, Message, WireUsage};
+use super::blocks::{State, Text, may_be_cut_off, part, written_args};
+use super::events::{
+    BLOCK_DELTA, Block, BlockDelta, Ending, Event, Message, StopDetails, WireUsage, citation,
+    raw_delta,
+};
+use super::{CONTAINER, PROVIDER};
 
 /// The memory that a delta collected as it came takes besides its text.
 const RAW_DELTA: usize = 48;
@@ -46,6 +50,8 @@ pub(super) struct MessagesDecoder {
     usage: Usage,
     stop_reason: Option<StopReason>,
     stop_sequence: Option<Arc<str>>,
+    /// The container in which the server runs code.
+    container: Option<Box<RawValue>>,
     done: bool,
     /// What stands around the piece in a delta of the block `repeated_index`.
     repeated: Repeated,
@@ -66,6 +72,7 @@ impl MessagesDecoder {
             usage: Usage::default(),
             stop_reason: None,
             stop_sequence: None,
+            container: None,
             done: false,
             repeated: Repeated::default(),
             repeated_index: 0,
@@ -107,11 +114,7 @@ impl MessagesDecoder {
         out.collect_block()?;
         let mut state = State::new(raw, &block, || format!("call_{message_id}_{index}"));
         match &mut state {
-            State::Text => {
-                if let Some(text) = block.text {
-                    out.text(text.0);
-                }
-            }
+            State::Text(state) => begin_text(state, block, out)?,
             State::Thinking(_) => {
                 out.collect_bytes(raw.get().len())?;
                 out.collect_values(raw.get())?;
@@ -120,10 +123,19 @@ impl MessagesDecoder {
                 }
             }
             State::Tool {
-                id, name, input, ..
+                id,
+                name,
+                input,
+                extra,
+                ..
             } => {
                 out.collect_call(id, name)?;
                 out.collect_bytes(input.as_deref().map_or(0, str::len))?;
+                if let Some(extra) = extra {
+                    out.collect_bytes(extra.get().len())?;
+                    out.collect_values(extra.get())?;
+                }
+
                 if self.call_ids.contains(id) {
                     let base = format!("{id}_{index}");
                     let taken = &self.call_ids;
@@ -173,7 +185,12 @@ impl MessagesDecoder {
                 out.collect_values(delta.get())?;
                 kept.add_raw(delta);
             }
-            (State::Text | State::Tool { .. }, _) => {}
+            (State::Text(state), _) => {
+                if let Some(citation) = citation(data)? {
+                    collect_citation(state, citation, out)?;
+                }
+            }
+            (State::Tool { .. }, _) => {}
         }
 
         Ok(())
@@ -187,7 +204,10 @@ impl MessagesDecoder {
         }
 
         match state {
-            State::Text => out.text(text),
+            State::Text(state) => {
+                state.has_text = true;
+                out.text(text);
+            }
             State::Tool { json, .. } => {
                 out.collect_bytes(text.len())?;
                 json.push_str(&text);
@@ -213,16 +233,24 @@ impl MessagesDecoder {
         };
 
         match state {
-            State::Text => out.push(ModelEvent::PartEnd),
+            State::Text(text) => out.push(match text.finish()? {
+                Some(annotations) => ModelEvent::Part(Part::Annotations(annotations)),
+                None => ModelEvent::PartEnd,
+            }),
             State::Tool {
                 id,
                 name,
                 json,
                 input,
+                extra,
             } => {
                 let args = written_args(json, input);
                 out.collect_values(&args)?;
-                let call = ToolCall::from_raw(id, name, args);
+                let mut call = ToolCall::from_raw(id, name, args);
+                if let Some(extra) = extra {
+                    call = call.with_extra(ProviderBlock::new(PROVIDER, extra));
+                }
+
                 if self.doubtful.is_empty() && !may_be_cut_off(&call) {
                     out.push(ModelEvent::ToolCall(call));
                 } else {
@@ -250,21 +278,39 @@ impl MessagesDecoder {
 
     fn message_delta(
         &mut self,
-        reason: Option<&str>,
-        sequence: Option<&str>,
+        ending: Option<&Ending<'_>>,
         usage: Option<&WireUsage>,
         out: &mut Events,
-    ) {
-        if let Some(reason) = reason {
-            self.stop_reason = Some(reason.into());
-        }
-        if let Some(sequence) = sequence {
-            self.stop_sequence = Some(sequence.into());
+    ) -> Result<()> {
+        if let Some(ending) = ending {
+            self.end(ending, out)?;
         }
         if let Some(usage) = usage {
             usage.update(&mut self.usage);
             out.push(ModelEvent::Usage(self.usage));
         }
+        Ok(())
+    }
+
+    fn end(&mut self, ending: &Ending<'_>, out: &mut Events) -> Result<()> {
+        if let Some(reason) = ending.stop_reason.as_deref() {
+            self.stop_reason = Some(reason.into());
+        }
+        if let Some(sequence) = ending.stop_sequence.as_deref() {
+            self.stop_sequence = Some(sequence.into());
+        }
+        if let Some(container) = ending.container {
+            out.collect_bytes(container.get().len())?;
+            out.collect_values(container.get())?;
+            self.container = Some(container.to_owned());
+        }
+
+        let details = ending.stop_details.0.as_ref();
+        let refusal = details.and_then(StopDetails::refusal);
+        if let Some(text) = refusal {
+            out.push(ModelEvent::Warning(text));
+        }
+        Ok(())
     }
 
     /// A block that is still open now was cut off by the output limit: half a call is never run.
@@ -280,6 +326,10 @@ impl MessagesDecoder {
         );
         self.settle_calls(cut_off, out);
         self.done = true;
+        if let Some(container) = self.container.take() {
+            let block = ProviderBlock::new(CONTAINER, container);
+            out.push(ModelEvent::Part(Part::Opaque(block)));
+        }
         out.push(ModelEvent::Stop {
             reason: self.stop_reason.take(),
             sequence: self.stop_sequence.take(),
@@ -343,16 +393,7 @@ impl Decoder for MessagesDecoder {
                 let message = event.message.ok_or_else(|| missing("an empty message"))?;
                 self.start(&message, out)
             }
-            "message_delta" => {
-                let delta = event.delta.as_ref();
-                self.message_delta(
-                    delta.and_then(|delta| delta.stop_reason.as_deref()),
-                    delta.and_then(|delta| delta.stop_sequence.as_deref()),
-                    event.usage.as_ref(),
-                    out,
-                );
-                Ok(())
-            }
+            "message_delta" => self.message_delta(event.delta.as_ref(), event.usage.as_ref(), out),
             "message_stop" => self.stop(out),
             "error" => Err(status::from_event(data, &self.secrets)),
             _ => Ok(()),
@@ -377,18 +418,14 @@ impl Decoder for MessagesDecoder {
         }
 
         let message: Message<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
+        let ending: Ending<'_> = serde_json::from_str(body).map_err(|_| unreadable())?;
         self.start(&message, out)?;
         for (index, block) in (0..).zip(message.content.iter().flatten()) {
             self.begin_block(index, block, out)?;
             self.end_block(index, out)?;
         }
 
-        self.message_delta(
-            message.stop_reason.as_deref(),
-            message.stop_sequence.as_deref(),
-            None,
-            out,
-        );
+        self.end(&ending, out)?;
         self.stop(out)
     }
 
@@ -399,6 +436,28 @@ impl Decoder for MessagesDecoder {
     fn is_done(&self) -> bool {
         self.done
     }
+}
+
+/// Reads the text and the citations with which a block begins.
+fn begin_text(state: &mut Text, block: Block<'_>, out: &mut Events) -> Result<()> {
+    if let Some(text) = block.text.filter(|text| !text.is_empty()) {
+        state.has_text = true;
+        out.text(text.0);
+    }
+
+    let citations = block.citations.map(|list| serde_json::from_str(list.get()));
+    let citations: Vec<&RawValue> = citations.and_then(Result::ok).unwrap_or_default();
+    for citation in citations {
+        collect_citation(state, citation, out)?;
+    }
+    Ok(())
+}
+
+fn collect_citation(state: &mut Text, citation: &RawValue, out: &mut Events) -> Result<()> {
+    out.collect_bytes(citation.get().len() + RAW_DELTA)?;
+    out.collect_values(citation.get())?;
+    state.add_citation(citation);
+    Ok(())
 }
 
 /// Whether `data` is a JSON object whose type is none of those decoded here.
@@ -421,15 +480,6 @@ fn is_unknown_event(data: &str) -> bool {
                 | "error"
         )
     })
-}
-
-fn raw_delta(data: &str) -> Result<&RawValue> {
-    #[derive(Deserialize)]
-    struct Raw<'a> {
-        #[serde(borrow)]
-        delta: &'a RawValue,
-    }
-    Ok(serde_json::from_str::<Raw<'_>>(data)?.delta)
 }
 
 fn out_of_order(what: impl std::fmt::Display) -> Error {

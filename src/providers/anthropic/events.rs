@@ -6,10 +6,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::usage::Usage;
+use crate::error::Result;
+use crate::usage::{Usage, UsageDetails};
 
 use super::super::json::{Piece, Str};
-use super::super::lenient::Count;
+use super::super::lenient::{Count, Object};
 
 /// The SSE event and the JSON type of deltas.
 pub(super) const BLOCK_DELTA: &str = "content_block_delta";
@@ -48,13 +49,44 @@ pub(super) struct Event<'a> {
     pub(super) usage: Option<WireUsage>,
 }
 
-/// What `message_delta` adds.
+/// The fields that `message_delta` adds, and that a whole message has.
 #[derive(Deserialize)]
 pub(super) struct Ending<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Option<Str<'a>>,
     #[serde(borrow)]
     pub(super) stop_sequence: Option<Str<'a>>,
+    #[serde(borrow, default)]
+    pub(super) stop_details: Object<StopDetails<'a>>,
+    /// The container of hosted tools: `{"id": "..", "expires_at": ".."}`.
+    #[serde(borrow)]
+    pub(super) container: Option<&'a RawValue>,
+}
+
+/// The details of a refusal.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StopDetails<'a> {
+    #[serde(borrow)]
+    pub(super) category: Option<Str<'a>>,
+    #[serde(borrow)]
+    pub(super) explanation: Option<Str<'a>>,
+}
+
+impl StopDetails<'_> {
+    /// The warning about a refusal; `None` without a detail.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let category = self.category.as_deref().filter(|text| !text.is_empty());
+        let explanation = self.explanation.as_deref();
+        Some(
+            match (category, explanation.filter(|text| !text.is_empty())) {
+                (Some(category), Some(text)) => format!("the model refused ({category}): {text}"),
+                (Some(category), None) => format!("the model refused ({category})"),
+                (None, Some(text)) => format!("the model refused: {text}"),
+                (None, None) => return None,
+            },
+        )
+    }
 }
 
 /// A whole message, or the empty one that `message_start` announces.
@@ -66,10 +98,6 @@ pub(super) struct Message<'a> {
     pub(super) model: Option<Str<'a>>,
     #[serde(borrow)]
     pub(super) content: Option<Vec<&'a RawValue>>,
-    #[serde(borrow)]
-    pub(super) stop_reason: Option<Str<'a>>,
-    #[serde(borrow)]
-    pub(super) stop_sequence: Option<Str<'a>>,
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -88,6 +116,8 @@ pub(super) struct Block<'a> {
     pub(super) thinking: Option<Str<'a>>,
     #[serde(borrow)]
     pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) citations: Option<&'a RawValue>,
 }
 
 /// Counts so far; what an event leaves out has not changed.
@@ -98,6 +128,8 @@ pub(super) struct WireUsage {
     output_tokens: Count,
     cache_read_input_tokens: Count,
     cache_creation_input_tokens: Count,
+    #[serde(flatten)]
+    details: UsageDetails,
 }
 
 impl WireUsage {
@@ -116,5 +148,26 @@ impl WireUsage {
             &mut usage.cache_write_tokens,
             self.cache_creation_input_tokens,
         );
+        self.details.apply(usage);
     }
+}
+
+/// The delta of an event, as it came.
+pub(super) fn raw_delta(data: &str) -> Result<&RawValue> {
+    #[derive(Deserialize)]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        delta: &'a RawValue,
+    }
+    Ok(serde_json::from_str::<Raw<'_>>(data)?.delta)
+}
+
+/// The citation in a delta; `None` in a delta of another kind.
+pub(super) fn citation(data: &str) -> Result<Option<&RawValue>> {
+    #[derive(Deserialize)]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        citation: Option<&'a RawValue>,
+    }
+    Ok(serde_json::from_str::<Raw<'_>>(raw_delta(data)?.get())?.citation)
 }

@@ -15,12 +15,16 @@ use super::super::ask::{Asking, ask};
 use super::super::builder::connection_methods;
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
+use super::super::encode::Encoded;
 use super::super::env;
-use super::super::hosted::left_out;
+use super::super::token_count::count_tokens;
 use super::PROVIDER;
 use super::body::body;
+use super::capabilities::{reported_family, reported_profile};
 use super::decode::MessagesDecoder;
+use super::family::{Family, family};
 use super::profile::profile;
+use super::remedy::remedy;
 
 const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
@@ -29,18 +33,43 @@ const VERSION: &str = "2023-06-01";
 /// The longest body that the API takes, in bytes.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 
+/// The fields of a body that count its tokens.
+const COUNTED_FIELDS: &[&str] = &[
+    "model",
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "thinking",
+    "output_config",
+];
+
 /// A model behind the Messages API (`POST {base}/v1/messages`, version 2023-06-01), always
 /// streamed.
 ///
 /// Prompt-cache breakpoints are set unless
-/// [`ModelSettings::prompt_cache`](crate::model::ModelSettings::prompt_cache) is false. With a
-/// thinking budget or adaptive thinking, temperature and `top_k` are left out; with a forced tool,
-/// thinking is: the API refuses these combinations. What the model thinks counts in `max_tokens`: a
-/// budget that leaves no room for the answer becomes half of it, and without room for the least
-/// budget (1,024 tokens) the model does not think. A clone is cheap.
+/// [`ModelSettings::prompt_cache`](crate::model::ModelSettings::prompt_cache) is false.
+///
+/// [`ThinkingMode`](crate::model::ThinkingMode) and forced tools are sent in the form that the model
+/// takes, which is known from its name; an unknown `claude-` model is treated as the newest known
+/// ones. A mode, an effort or a forced tool that it refuses is a [`Config`](crate::ErrorKind::Config)
+/// error that names the alternative:
+///
+/// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
+///   `max_tokens`: one that leaves no room for the answer becomes half of it, and without room for
+///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are left out; with
+///   a forced tool, the budget is.
+/// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
+///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
+/// * Models from 4.7 on take no sampling settings: they are left out, with a warning.
+///
+/// Names that are not Claude's belong to compatible servers, which get what is set. A clone is
+/// cheap.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     connection: Connection,
+    /// The family of the connection's model; `None` for models that are not Claude.
+    family: Option<Family>,
 }
 
 impl Anthropic {
@@ -49,7 +78,8 @@ impl Anthropic {
         let connection = Connection::new(PROVIDER, model.into(), BASE_URL, PATH);
         let mut connection = connection.key("x-api-key", "", &key.into());
         connection.profile = profile(&connection.model);
-        Self { connection }.header("anthropic-version", VERSION)
+        let family = family(&connection.model);
+        Self { connection, family }.header("anthropic-version", VERSION)
     }
 
     /// The model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the address
@@ -76,6 +106,67 @@ impl Anthropic {
         let base_url = url.strip_suffix("/v1").unwrap_or(url);
         self.connection = self.connection.base_url(base_url);
         self
+    }
+
+    /// Sends the key as a bearer token in `authorization`, in place of `x-api-key`: Bedrock takes
+    /// its keys in this way.
+    #[must_use]
+    pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
+        let connection = self
+            .connection
+            .key("authorization", "Bearer ", &token.into());
+        self.connection = connection;
+        self.connection.endpoint = self.connection.endpoint.without_header("x-api-key");
+        self
+    }
+
+    /// Asks the server what the Claude model takes, which replaces what is known of its name: modes
+    /// of thinking, efforts, answers held to a schema, limits, images and the day of its end.
+    /// Unchanged where the server does not tell. Takes ten seconds at most.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached, does not answer in time, or refuses the key.
+    ///
+    /// ```no_run
+    /// use agentcore::providers::Anthropic;
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// let model = Anthropic::from_env("claude-sonnet-5")?.read_capabilities().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_capabilities(mut self) -> Result<Self> {
+        let name = &self.connection.model;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:@".contains(c);
+        let family = self.family.take_if(|_| name.chars().all(is_plain));
+        let Some(family) = family else {
+            return Ok(self);
+        };
+
+        let endpoint = &self.connection.endpoint;
+        let url = format!("{}/v1/models/{name}", endpoint.base());
+        let model = endpoint.look_up(&url, None).await?.unwrap_or_default();
+        self.family = Some(reported_family(family, &model));
+        self.connection.profile = reported_profile(self.connection.profile, &model);
+        Ok(self)
+    }
+
+    /// The tokens of `request`, as the server counts them.
+    async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
+        let (encoded, _) = self.encode(&request)?;
+        drop(request);
+        let endpoint = &self.connection.endpoint;
+        let url = format!("{}{PATH}/count_tokens", endpoint.base());
+        count_tokens(endpoint, &url, encoded.body, COUNTED_FIELDS).await
+    }
+
+    fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
+        let own = &*self.connection.model;
+        match request.model.as_deref().filter(|name| *name != own) {
+            Some(name) => body(request, name, family(name).as_ref(), &profile(name)),
+            None => body(request, own, self.family.as_ref(), &self.connection.profile),
+        }
     }
 
     /// The same model with a beta feature switched on, besides those that are.
@@ -107,30 +198,32 @@ impl Model for Anthropic {
     where
         Self: 'b,
     {
-        let other = request
-            .model
-            .as_deref()
-            .filter(|name| *name != &*self.connection.model);
-        let encoded = match other {
-            Some(name) => body(&request, name, &profile(name)),
-            None => body(&request, &self.connection.model, &self.connection.profile),
-        };
-
-        let encoded = match encoded {
+        let (encoded, warnings) = match self.encode(&request) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
+        let reasoning = encoded.reasoning;
         let asking = Asking {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
             wanted: Wanted::of(&request),
-            warnings: left_out(&request.hosted_tools, "").into_iter().collect(),
+            warnings,
             max_body: MAX_BODY,
-            remedy: None,
+            remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
         ask(asking, MessagesDecoder::new)
+    }
+
+    fn count_tokens<'a: 'b, 'b>(
+        &'a self,
+        request: ModelRequest,
+    ) -> BoxFuture<'b, Result<Option<u64>>>
+    where
+        Self: 'b,
+    {
+        Box::pin(self.count(request))
     }
 }
 

@@ -14,11 +14,17 @@
 
 mod blocks;
 mod body;
+mod capabilities;
 mod decode;
 mod events;
+mod family;
+mod hosted;
 mod messages;
 mod profile;
+mod remedy;
+mod thinking;
 mod wire;
 
+pub use hosted::{code_execution, web_fetch, web_search};
 pub use messages::{Anthropic, decode};
-use wire::PROVIDER;
+use wire::{CONTAINER, PROVIDER};

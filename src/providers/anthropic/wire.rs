@@ -4,35 +4,64 @@
 //!   as the API demands, then what the user said. Neighbouring answers become one as well, so the
 //!   roles always alternate, and a history that begins with an answer gets a user message in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text in
-//!   a user message, between `<system>` and `</system>`: the API has no other place for them.
+//!   a user message, between `<system>` and `</system>`: not every model has another place for them.
+//! * For a model that takes thinking only behind the prefix it was made for, the volatile sections
+//!   of the system prompt stand behind the history, in the same form.
 //! * Blocks the API refuses are left out or filled in: text without a visible character, media in
 //!   answers, results without content.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use serde::Deserialize;
 
 use crate::error::Result;
 use crate::message::{
-    Content, Media, MediaSource, Message, NO_OUTPUT, Part, Role, ToolCall, ToolResult,
+    Content, Media, MediaSource, Message, NO_OUTPUT, Part, ProviderBlock, Role, ToolCall,
+    ToolResult,
 };
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
-use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::json::{Str, call_args, write, write_identifier, write_text};
 use super::super::media::words;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
 
-/// What stands in for a message of which nothing can be sent.
-const NOTHING: &str = "(nothing)";
+/// The provider of the part that holds the container of hosted tools. It is sent as a field of the
+/// body and never as a block.
+pub(super) const CONTAINER: &str = "anthropic-container";
 
+/// What stands in for a message of which nothing can be sent.
+pub(super) const NOTHING: &str = "(nothing)";
+
+/// The breakpoint of a prompt cache that lives for 5 minutes.
 const CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral"}"#;
+/// The breakpoint of one that lives for 1 hour, which must stand before all others.
+const LONG_CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MessagesWire {
-    /// Whether prompt-cache breakpoints are set: on the last tool, on the last stable block of
-    /// the system prompt and on the last block of the last message. The API allows four.
+    /// True if prompt-cache breakpoints are set: on the last tool, on the last stable block of
+    /// the system prompt, and on the last block of the last message of this request and of the one
+    /// before. The API allows four.
     pub(super) cache: bool,
+    /// True if tools and system prompt are stored for 1 hour.
+    pub(super) long_cache: bool,
+    /// True if the model takes thinking only behind the prefix it was made for.
+    pub(super) binds_reasoning: bool,
+}
+
+impl MessagesWire {
+    /// The breakpoint of tools and system prompt.
+    fn breakpoint(&self) -> &'static str {
+        if self.long_cache {
+            LONG_CACHE_CONTROL
+        } else {
+            CACHE_CONTROL
+        }
+    }
 }
 
 impl Wire for MessagesWire {
@@ -65,9 +94,12 @@ impl Wire for MessagesWire {
 
         let mut blocks = Blocks::open(out);
         if answer {
-            answer_blocks(group, place.last, &mut blocks)?;
+            answer_blocks(group, place, &mut blocks)?;
         } else {
             user_blocks(group, &mut blocks)?;
+            if let Some(text) = place.tail {
+                blocks.system_text(text)?;
+            }
         }
 
         if blocks.is_empty() {
@@ -86,13 +118,24 @@ impl Wire for MessagesWire {
         group.first().is_some_and(|message| is_answer(message))
     }
 
+    fn has_tail(&self) -> bool {
+        self.binds_reasoning
+    }
+
+    fn allows_tail(&self, before: &[Arc<Message>]) -> bool {
+        !has_open_server_call(before)
+    }
+
+    fn binds_reasoning(&self) -> bool {
+        self.binds_reasoning
+    }
+
     fn system(
         &self,
         system: &SystemPrompt,
         lifted: &[Arc<Message>],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let volatile = system.text_of(Stability::Volatile);
         if lifted.is_empty() && system.is_empty() {
             return Ok(());
         }
@@ -104,10 +147,13 @@ impl Wire for MessagesWire {
         }
 
         if self.cache {
-            blocks.mark();
+            blocks.mark(self.breakpoint());
         }
 
-        blocks.text(&volatile)?;
+        if !self.binds_reasoning {
+            blocks.text(&system.text_of(Stability::Volatile))?;
+        }
+
         if blocks.is_empty() {
             blocks.abandon();
             return Ok(());
@@ -134,7 +180,7 @@ impl Wire for MessagesWire {
         }
 
         if self.cache {
-            blocks.mark();
+            blocks.mark(self.breakpoint());
         }
 
         blocks.close();
@@ -155,10 +201,7 @@ fn user_blocks(group: &[Arc<Message>], blocks: &mut Blocks<'_>) -> Result<()> {
         match &**message {
             Message::User(user) => blocks.media_and_text(&user.content)?,
             Message::System(system) => {
-                let text = system.content.text();
-                if is_visible(&text) {
-                    blocks.text(&format!("<system>\n{text}\n</system>"))?;
-                }
+                blocks.system_text(&system.content.text())?;
             }
             Message::Assistant(_) | Message::Tool(_) => {}
         }
@@ -167,14 +210,21 @@ fn user_blocks(group: &[Arc<Message>], blocks: &mut Blocks<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `last`: the API refuses white space at the end of an answer that it is to continue.
-fn answer_blocks(group: &[Arc<Message>], last: bool, blocks: &mut Blocks<'_>) -> Result<()> {
+/// The API refuses white space at the end of an answer that it is to continue.
+fn answer_blocks(group: &[Arc<Message>], place: Place<'_>, blocks: &mut Blocks<'_>) -> Result<()> {
     let parts: Vec<&Part> = group.iter().flat_map(|m| m.content().parts()).collect();
+    let end = parts.iter().rposition(|part| is_block(part));
     for (at, part) in parts.iter().enumerate() {
         match part {
-            Part::Text(text) if last && at + 1 == parts.len() => blocks.text(text.trim_end())?,
-            Part::Text(text) => blocks.text(text)?,
+            Part::Text(text) => {
+                let text = match end {
+                    Some(end) if place.last && at == end => text.trim_end(),
+                    _ => text,
+                };
+                blocks.cited_text(text, parts.get(at + 1).and_then(|part| own_fields(part)))?;
+            }
             Part::ToolCall(call) => blocks.tool_use(call)?,
+            Part::Thinking(_) if !place.has_reasoning => {}
             Part::Thinking(block) | Part::Opaque(block) if block.is_for(PROVIDER) => {
                 blocks.raw(block.raw.get());
             }
@@ -190,7 +240,72 @@ fn answer_blocks(group: &[Arc<Message>], last: bool, blocks: &mut Blocks<'_>) ->
     Ok(())
 }
 
-/// Whether the API takes `text` as a block of its own.
+/// True for parts of an answer that are blocks of their own.
+fn is_block(part: &Part) -> bool {
+    match part {
+        Part::Text(_) | Part::ToolCall(_) => true,
+        Part::Thinking(block) | Part::Opaque(block) => block.is_for(PROVIDER),
+        Part::Image(_) | Part::Document(_) | Part::Audio(_) | Part::Annotations(_) => false,
+    }
+}
+
+/// True if the last answer has a call of a server tool without its result. Nothing but the results
+/// of local calls may follow then: the server goes on with its own first.
+fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Str<'a>,
+        #[serde(borrow)]
+        id: Option<Str<'a>>,
+        #[serde(borrow)]
+        tool_use_id: Option<Str<'a>>,
+    }
+
+    let answers = messages
+        .iter()
+        .rev()
+        .take_while(|message| is_answer(message));
+    let parts = answers.flat_map(|message| message.content().parts());
+    let mut calls = HashSet::new();
+    let mut results = HashSet::new();
+    for part in parts {
+        let Part::Opaque(block) = part else {
+            continue;
+        };
+        let Ok(block) = serde_json::from_str::<Block<'_>>(block.raw.get()) else {
+            continue;
+        };
+        if block.kind.as_str() == "server_tool_use" {
+            calls.extend(block.id.map(|id| id.0));
+        } else {
+            results.extend(block.tool_use_id.map(|id| id.0));
+        }
+    }
+    !calls.is_subset(&results)
+}
+
+/// The API's own fields of the text before these annotations.
+fn own_fields(part: &Part) -> Option<&ProviderBlock> {
+    let Part::Annotations(annotations) = part else {
+        return None;
+    };
+    let block = annotations.block.as_ref();
+    block.filter(|block| block.is_for(PROVIDER))
+}
+
+/// The fields of an object, without its braces; `None` without a field.
+fn inner_fields(block: &ProviderBlock) -> Option<&str> {
+    let fields = block
+        .raw
+        .get()
+        .trim()
+        .strip_prefix('{')?
+        .strip_suffix('}')?;
+    Some(fields).filter(|fields| !fields.trim().is_empty())
+}
+
+/// True if the API takes `text` as a block of its own.
 fn is_visible(text: &str) -> bool {
     text.contains(|c: char| !c.is_whitespace())
 }
@@ -238,10 +353,9 @@ impl<'a> Blocks<'a> {
     }
 
     /// Puts a breakpoint on the last block that may carry one.
-    fn mark(&mut self) {
+    fn mark(&mut self, breakpoint: &str) {
         if let Some(at) = self.markable.take() {
-            self.out
-                .splice(at..at, CACHE_CONTROL.as_bytes().iter().copied());
+            self.out.splice(at..at, breakpoint.bytes());
         }
     }
 
@@ -272,12 +386,26 @@ impl<'a> Blocks<'a> {
     }
 
     fn text(&mut self, text: &str) -> Result<()> {
+        self.cited_text(text, None)
+    }
+
+    fn system_text(&mut self, text: &str) -> Result<()> {
+        if !is_visible(text) {
+            return Ok(());
+        }
+        self.text(&format!("<system>\n{text}\n</system>"))
+    }
+
+    /// A text with the further fields that the API gave it.
+    fn cited_text(&mut self, text: &str, fields: Option<&ProviderBlock>) -> Result<()> {
         if !is_visible(text) {
             return Ok(());
         }
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"text","text":"#);
-            write_text(out, text)
+            write_text(out, text)?;
+            write_fields(out, fields);
+            Ok(())
         })
     }
 
@@ -320,6 +448,8 @@ impl<'a> Blocks<'a> {
             write_identifier(out, &call.name)?;
             out.extend_from_slice(br#","input":"#);
             out.extend_from_slice(call_args(call)?.as_bytes());
+            let extra = call.extra.as_deref();
+            write_fields(out, extra.filter(|fields| fields.is_for(PROVIDER)));
             Ok(())
         })
     }
@@ -342,6 +472,14 @@ impl<'a> Blocks<'a> {
 
             Ok(())
         })
+    }
+}
+
+/// Writes the fields of an object behind others.
+fn write_fields(out: &mut Vec<u8>, fields: Option<&ProviderBlock>) {
+    if let Some(fields) = fields.and_then(inner_fields) {
+        out.push(b',');
+        out.extend_from_slice(fields.as_bytes());
     }
 }
 

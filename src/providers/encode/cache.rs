@@ -11,7 +11,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Role, ToolCall, shared_prefix};
+use crate::message::{Message, Part, Role, ToolCall, shared_prefix};
 use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
 
 use super::super::fields::Fields;
@@ -59,6 +59,8 @@ pub(in crate::providers) struct Encoded {
     pub(in crate::providers) body: Bytes,
     pub(in crate::providers) history: History,
     pub(in crate::providers) reasoning: Reasoning,
+    /// The warning about reasoning that was left out.
+    pub(in crate::providers) warning: Option<String>,
 }
 
 /// The reasoning in a request that was sent.
@@ -102,7 +104,7 @@ pub(in crate::providers) fn encode<W: Wire>(
     let mut head = fields.finish()?;
     if extra.contains_key(W::LIST) {
         head.push(b'}');
-        return Ok(cache.encoded(head.into(), request, messages));
+        return Ok(cache.encoded(head.into(), request, messages, None));
     }
 
     if head.len() > 1 {
@@ -120,8 +122,9 @@ pub(in crate::providers) fn encode<W: Wire>(
         .has_tail()
         .then(|| request.system.text_of(Stability::Volatile))
         .filter(|text| !text.is_empty());
+    let warning = cache.unbind(messages, tail.is_some());
     let body = cache.body(head, messages, tail.as_deref())?;
-    let encoded = cache.encoded(body, request, messages);
+    let encoded = cache.encoded(body, request, messages, warning);
     request.provider_cache().put(cache);
     Ok(encoded)
 }
@@ -159,6 +162,9 @@ struct Cache<W> {
     /// The ids of the calls in `messages`, if there are any.
     ids: Option<Arc<HashSet<Arc<str>>>>,
     last: Last,
+    /// The offset of the breakpoint of the request before the last, which stays for one request: a
+    /// server that looks for the stored prefix only near a breakpoint finds it there.
+    former_breakpoint: Option<usize>,
     /// The last tail behind the groups in `ends`, and the number of messages in front of it. It
     /// stays there, and is sent again only after it has changed.
     tail: Option<(Arc<str>, usize)>,
@@ -166,6 +172,8 @@ struct Cache<W> {
     no_reasoning: Arc<AtomicUsize>,
     /// The value of `no_reasoning` with which the groups were written.
     applied: usize,
+    /// True if the tools or the system prompt are not those of the last body.
+    has_new_sections: bool,
 }
 
 struct SystemBytes {
@@ -193,13 +201,21 @@ impl<W: Wire> Cache<W> {
             ends: Vec::new(),
             ids: None,
             last: Last::default(),
+            former_breakpoint: None,
             tail: None,
             no_reasoning: Arc::default(),
             applied: 0,
+            has_new_sections: false,
         }
     }
 
-    fn encoded(&self, body: Bytes, request: &ModelRequest, messages: &[Arc<Message>]) -> Encoded {
+    fn encoded(
+        &self,
+        body: Bytes,
+        request: &ModelRequest,
+        messages: &[Arc<Message>],
+        warning: Option<String>,
+    ) -> Encoded {
         let last_calls = calls(&self.last.group);
         Encoded {
             body,
@@ -212,6 +228,7 @@ impl<W: Wire> Cache<W> {
                 no_reasoning: self.no_reasoning.clone(),
                 messages: messages.len(),
             },
+            warning,
         }
     }
 
@@ -239,6 +256,8 @@ impl<W: Wire> Cache<W> {
 
         let mut bytes = Vec::new();
         self.wire.system(system, lifted, &mut bytes)?;
+        let former = self.system.as_ref().map_or(&[][..], |former| &former.bytes);
+        self.has_new_sections |= former != bytes;
         self.system = Some(SystemBytes {
             system: system.clone(),
             lifted: lifted.to_vec(),
@@ -258,8 +277,57 @@ impl<W: Wire> Cache<W> {
         if !tools.is_empty() {
             self.wire.tools(tools, &mut bytes)?;
         }
+        let former = self.tools.as_ref().map_or(&[][..], |(_, former)| former);
+        self.has_new_sections |= former != bytes;
         self.tools = Some((tools.clone(), bytes));
         Ok(())
+    }
+
+    /// Leaves all reasoning so far out if the server would refuse some of it: for a wire that binds
+    /// it, when something in front of it changed. Returns the warning about that.
+    ///
+    /// In the first request of a run with a tail, the tails of earlier runs are missing. Without one,
+    /// nothing is known to have changed.
+    fn unbind(&mut self, messages: &[Arc<Message>], has_tail: bool) -> Option<String> {
+        let has_new_sections = mem::take(&mut self.has_new_sections);
+        if !self.wire.binds_reasoning() {
+            return None;
+        }
+
+        let common = self.common(messages);
+        let first_changed = if self.sent.is_empty() {
+            has_tail.then_some(0)
+        } else if has_new_sections {
+            Some(0)
+        } else {
+            let sent = self.messages.len() + self.last.group.len();
+            (common < sent).then_some(common)
+        };
+
+        let start = first_changed?.max(self.applied).min(messages.len());
+        let has_reasoning = |message: &Arc<Message>| {
+            let mut parts = message.content().parts().iter();
+            parts.any(|part| matches!(part, Part::Thinking(_)))
+        };
+        if !messages[start..].iter().any(has_reasoning) {
+            return None;
+        }
+
+        self.no_reasoning
+            .fetch_max(messages.len(), Ordering::Relaxed);
+        Some(
+            "thinking of earlier answers was left out: the conversation in front of it changed, and \
+             the server takes it only behind the one it was made for"
+                .to_owned(),
+        )
+    }
+
+    /// The number of messages at the beginning that are equal to those of the last body.
+    fn common(&self, messages: &[Arc<Message>]) -> usize {
+        let sent = self.messages.iter().chain(&self.last.group);
+        sent.zip(messages)
+            .take_while(|(former, message)| Arc::ptr_eq(former, message) || former == message)
+            .count()
     }
 
     /// The body of these messages behind `head`, with `tail` behind the last of them.
@@ -289,12 +357,12 @@ impl<W: Wire> Cache<W> {
             let has_reasoning = begin >= self.applied;
             let first = begin == 0;
             begin = group.end;
-            let group = &messages[group];
+            let (before, group) = (&messages[..group.start], &messages[group]);
             let place = Place {
                 first,
                 last: is_last,
                 has_reasoning,
-                tail: tail.filter(|text| is_last && self.takes_tail(group, text)),
+                tail: tail.filter(|text| is_last && self.takes_tail(before, group, text)),
             };
 
             let breakpoint = self.wire.message(group, place, &mut body)?;
@@ -308,10 +376,13 @@ impl<W: Wire> Cache<W> {
 
     /// True if the text is to be sent behind this group: it is not an answer, and the text differs
     /// from the one that was sent before.
-    fn takes_tail(&self, group: &[Arc<Message>], text: &str) -> bool {
+    fn takes_tail(&self, before: &[Arc<Message>], group: &[Arc<Message>], text: &str) -> bool {
         let is_answer = group.last().is_some_and(|m| m.role() == Role::Assistant);
         let former = self.tail.as_ref().map(|(former, _)| &**former);
-        !is_answer && !self.wire.depends_on_place(group) && former != Some(text)
+        !is_answer
+            && former != Some(text)
+            && !self.wire.depends_on_place(group)
+            && self.wire.allows_tail(before)
     }
 
     /// Drops all groups if reasoning in them is to be left out: they are written again without it.
@@ -328,6 +399,7 @@ impl<W: Wire> Cache<W> {
             self.ends.clear();
             self.ids = None;
             self.last = Last::default();
+            self.former_breakpoint = None;
             self.tail = None;
         }
     }
@@ -343,9 +415,8 @@ impl<W: Wire> Cache<W> {
         }
 
         let mut body = self.reopen(head, self.last.end);
-        if let Some(offset) = self.last.breakpoint {
-            let offset = self.start + offset;
-            body.drain(offset..offset + W::BREAKPOINT.len());
+        if let Some(breakpoint) = self.last.breakpoint.take() {
+            self.replace_breakpoint(breakpoint, &mut body);
         }
 
         if let Some(tail) = self.last.tail.take() {
@@ -355,6 +426,21 @@ impl<W: Wire> Cache<W> {
         let end = group.end;
         self.push(&messages[group], body.len());
         (body, end)
+    }
+
+    /// Keeps the last breakpoint in the body and removes the one before it.
+    fn replace_breakpoint(&mut self, mut breakpoint: usize, body: &mut Vec<u8>) {
+        let len = W::BREAKPOINT.len();
+        if let Some(former) = self.former_breakpoint.take() {
+            let offset = self.start + former;
+            body.drain(offset..offset + len);
+            breakpoint -= len;
+            let later = self.ends.iter_mut().rev();
+            for end in later.take_while(|end| end.byte > former) {
+                end.byte -= len;
+            }
+        }
+        self.former_breakpoint = Some(breakpoint);
     }
 
     /// The former body up to `end` bytes of its messages, if it has the same head and is not shared
@@ -440,6 +526,7 @@ impl<W: Wire> Cache<W> {
 
         let end = self.ends.last().copied().unwrap_or_default();
         self.tail.take_if(|(_, position)| *position > end.message);
+        self.former_breakpoint.take_if(|offset| *offset >= end.byte);
         if let Some(ids) = &mut self.ids
             && end.message < self.messages.len()
         {

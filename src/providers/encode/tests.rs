@@ -77,12 +77,12 @@ fn body(request: &ModelRequest) -> Bytes {
     encoded(&Plain::<false> { has_tail: false }, request).body
 }
 
-/// The list of messages in the body of a wire with a tail.
+/// The list of messages in the body of a wire with a tail, without breakpoints.
 fn list(request: &ModelRequest) -> String {
     let body = encoded(&Plain::<false> { has_tail: true }, request).body;
     let text = String::from_utf8(body.to_vec()).unwrap();
     let list = text.strip_prefix(r#"{"model":"m","messages":["#).unwrap();
-    list.strip_suffix("!]}").unwrap().to_owned()
+    list.strip_suffix("]}").unwrap().replace('!', "")
 }
 
 fn with_clock(text: &str) -> ModelRequest {
@@ -119,13 +119,37 @@ fn body_buffer_is_extended_only_when_not_shared() {
     request.messages.push(Message::ai("two"));
     let second = body(&request);
     assert_eq!(first, r#"{"model":"m","messages":["one"!]}"#);
-    assert_eq!(second, r#"{"model":"m","messages":["one","two"!]}"#);
+    assert_eq!(second, r#"{"model":"m","messages":["one"!,"two"!]}"#);
     let place = second.as_ptr();
     drop(second);
     request.messages = Messages::from("one");
     let third = body(&request);
     assert_eq!(third, first);
     assert_eq!(third.as_ptr(), place);
+}
+
+#[test]
+fn breakpoint_of_the_request_before_stays_for_one_request() {
+    let mut request = ModelRequest::new("one");
+    for (text, list) in [
+        ("two", r#""one"!"#),
+        ("three", r#""one"!,"two"!"#),
+        ("four", r#""one","two"!,"three"!"#),
+        ("five", r#""one","two","three"!,"four"!"#),
+    ] {
+        let expected = format!(r#"{{"model":"m","messages":[{list}]}}"#);
+        assert_eq!(body(&request), expected);
+        // A retry has the same bytes.
+        assert_eq!(body(&request), expected);
+        push(&mut request, Role::User, text);
+    }
+
+    request.max_output_tokens = Some(7);
+    let start = request.messages.as_slice()[..2].iter().cloned();
+    request.messages = start.collect();
+    push(&mut request, Role::User, "other");
+    let expected = r#"{"model":"m","messages":["one","two","other"!]}"#;
+    assert_eq!(body(&request), expected);
 }
 
 #[test]
@@ -167,7 +191,7 @@ fn reasoning_left_out_rewrites_the_history_once() {
 
     WRITTEN.set(0);
     push(&mut request, Role::Assistant, "six");
-    let expected = r#"{"model":"m","messages":["one","two","three","~four","five","six"!]}"#;
+    let expected = r#"{"model":"m","messages":["one","two","three","~four","five"!,"six"!]}"#;
     assert_eq!(body(&request), expected);
     assert_eq!(WRITTEN.get(), 1);
 }
@@ -184,7 +208,7 @@ fn reasoning_after_a_compaction_is_sent() {
     request.messages = Messages::from("summary");
     assert_eq!(body(&request), r#"{"model":"m","messages":["summary"!]}"#);
     request.messages.push(reasoned("four"));
-    let expected = r#"{"model":"m","messages":["summary","~four"!]}"#;
+    let expected = r#"{"model":"m","messages":["summary"!,"~four"!]}"#;
     assert_eq!(body(&request), expected);
 }
 

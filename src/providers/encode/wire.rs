@@ -41,6 +41,17 @@ pub(in crate::providers) trait Wire:
         false
     }
 
+    /// True if the tail may stand behind a group that follows these messages.
+    fn allows_tail(&self, _before: &[Arc<Message>]) -> bool {
+        true
+    }
+
+    /// True if the server takes the reasoning of an answer only behind the very prefix to which the
+    /// answer was made.
+    fn binds_reasoning(&self) -> bool {
+        false
+    }
+
     /// Appends the system prompt, or nothing without one.
     fn system(
         &self,

@@ -263,6 +263,7 @@ impl Model for Gemini {
                 body,
                 history,
                 reasoning,
+                ..
             } = encoded;
             let asking = Asking {
                 endpoint: &endpoint,

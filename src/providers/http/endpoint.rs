@@ -9,11 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, StatusCode, Url};
-use serde_json::Value;
+use reqwest::{Response, Url};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::json::{MAX_VALUES, has_more_values};
 use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
 use crate::util::{Secret, http_secrets};
@@ -43,14 +41,14 @@ const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 /// builders need not return a `Result`.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    provider: Arc<str>,
+    pub(super) provider: Arc<str>,
     base: Arc<str>,
     path: Arc<str>,
     query: Vec<(Arc<str>, Arc<str>)>,
-    headers: HeaderMap,
-    secrets: Secrets,
-    connect_timeout: Duration,
-    idle_timeout: Duration,
+    pub(super) headers: HeaderMap,
+    pub(super) secrets: Secrets,
+    pub(super) connect_timeout: Duration,
+    pub(super) idle_timeout: Duration,
     mistake: Option<Arc<str>>,
     url: Arc<OnceLock<Result<Url, String>>>,
 }
@@ -62,10 +60,6 @@ static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 /// How many addresses are remembered; a program may ask ever new ones. One that was forgotten is not
 /// tried again at once when its pooled connection is broken.
 const MOST_ANSWERED: usize = 256;
-
-/// How much of what a server says about itself is read, and how long that may take.
-const LOOK_UP_LIMIT: usize = 4 * 1024 * 1024;
-const LOOK_UP_TIME: Duration = Duration::from_secs(10);
 
 /// An answer whose status was a success.
 pub(crate) struct Reply {
@@ -146,6 +140,11 @@ impl Endpoint {
         let value = format!("{prefix}{}", secret.expose());
         self.secrets = self.secrets.with([secret]);
         self.put(name, &value, true)
+    }
+
+    pub(crate) fn without_header(mut self, name: &str) -> Self {
+        self.headers.remove(name);
+        self
     }
 
     fn put(mut self, name: &str, value: &str, sensitive: bool) -> Self {
@@ -241,63 +240,9 @@ impl Endpoint {
         &self.base
     }
 
-    /// The JSON that the server has at another address, asked with the same headers: with POST where
-    /// there is a body. `None` when there is no JSON, or too much of it.
-    ///
-    /// # Errors
-    ///
-    /// Whatever kept the answer from coming, and the statuses 401 and 403.
-    pub(crate) async fn look_up(
-        &self,
-        address: &str,
-        body: Option<Bytes>,
-    ) -> Result<Option<Value>> {
-        let looking = self.look_up_at(address, body).boxed();
-        let limit = self.idle_timeout.min(LOOK_UP_TIME);
-        let found = tokio::time::timeout(limit, looking).await;
-        let found = found.unwrap_or_else(|_| Err(idle_error(limit)));
-        found.map_err(|error| error.context(&self.provider))
-    }
-
-    async fn look_up_at(&self, address: &str, body: Option<Bytes>) -> Result<Option<Value>> {
-        self.url()?;
-        let url = parse(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
-        let client = client::client(url.scheme() == "https", self.connect_timeout)
-            .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
-        let request = match body {
-            Some(body) => client.post(url).body(body),
-            None => client.get(url),
-        };
-
-        let sent = request.headers(self.headers.clone()).send().await;
-        let response = sent.map_err(|error| failure::sending(error, &self.secrets))?;
-        match response.status() {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(self.refusal(response).await);
-            }
-            status if !status.is_success() => return Ok(None),
-            _ => {}
-        }
-
-        let mut read = Vec::new();
-        let mut chunks = pin!(response.bytes_stream());
-        while let Some(chunk) = chunks.next().await {
-            read.extend_from_slice(&chunk.map_err(|error| failure::reading(error, &self.secrets))?);
-            if read.len() > LOOK_UP_LIMIT {
-                return Ok(None);
-            }
-        }
-
-        if has_more_values(&read, MAX_VALUES) {
-            return Ok(None);
-        }
-
-        Ok(serde_json::from_slice(&read).ok())
-    }
-
     /// Where requests go, or what is wrong with the endpoint. The text does not repeat the address:
     /// it may hold a password.
-    fn url(&self) -> Result<&Url> {
+    pub(super) fn url(&self) -> Result<&Url> {
         let url = match &self.mistake {
             Some(text) => Err(&**text),
             None => self
@@ -360,7 +305,7 @@ impl Endpoint {
     }
 
     /// What an answer says that is none.
-    async fn refusal(&self, response: Response) -> Error {
+    pub(super) async fn refusal(&self, response: Response) -> Error {
         let request_id = self.request_id(response.headers());
         let status = response.status();
         let headers = response.headers().clone();
@@ -441,7 +386,7 @@ fn is_html(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
-fn parse(address: &str) -> Result<Url, String> {
+pub(super) fn parse(address: &str) -> Result<Url, String> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         Ok(url) => Err(format!("the base URL has the scheme {:?}", url.scheme())),

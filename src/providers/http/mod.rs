@@ -7,6 +7,7 @@ mod body;
 mod client;
 mod endpoint;
 mod failure;
+mod look_up;
 mod secrets;
 
 pub(crate) use body::ByteStream;

@@ -4,7 +4,6 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::{Map, Value};
 
 use crate::error::Result;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
@@ -16,6 +15,7 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
 use super::super::media::check;
+use super::super::token_count::count_tokens;
 use super::body::{Options, body};
 use super::content::takes;
 use super::decode::ResponsesDecoder;
@@ -121,13 +121,9 @@ impl OpenAiResponses {
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         let (encoded, _) = self.encode(&request)?;
         drop(request);
-        let mut fields: Map<String, Value> = serde_json::from_slice(&encoded.body)?;
-        fields.retain(|name, _| COUNTED_FIELDS.contains(&&**name));
-        let body = serde_json::to_vec(&fields)?;
         let endpoint = &self.connection.endpoint;
         let url = format!("{}/responses/input_tokens", endpoint.base());
-        let count = endpoint.look_up(&url, Some(body.into())).await?;
-        Ok(count.and_then(|count| count.get("input_tokens")?.as_u64()))
+        count_tokens(endpoint, &url, encoded.body, COUNTED_FIELDS).await
     }
 }
 

@@ -6,11 +6,50 @@ use serde_json::{Map, Value};
 
 use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
 
+/// The number of optional fields of objects that the API takes in one schema.
+const MAX_OPTIONAL: usize = 24;
+/// The number of fields with several types that the API takes in one schema.
+const MAX_UNIONS: usize = 16;
+
 /// The part of `schema` that the API takes; `None` if that would not be the same kind of value: it
-/// refers to itself, or has objects with any fields. Bounds and the like are left out: the loop
-/// checks the answer against the whole schema.
+/// refers to itself, or has objects with any fields; or if it has more optional fields or unions
+/// than the API takes. Bounds and the like are left out: the loop checks the answer against the
+/// whole schema.
 pub(in crate::providers) fn understood(schema: &Value) -> Option<Value> {
-    rewrite(schema, &Claude)
+    rewrite(schema, &Claude).filter(|schema| {
+        let mut counts = Counts::default();
+        counts.add(schema);
+        counts.optional <= MAX_OPTIONAL && counts.unions <= MAX_UNIONS
+    })
+}
+
+/// The fields that the API limits.
+#[derive(Default)]
+struct Counts {
+    optional: usize,
+    unions: usize,
+}
+
+impl Counts {
+    /// Adds the fields of all objects in a rewritten schema, whose depth is limited.
+    fn add(&mut self, schema: &Value) {
+        if let Some(fields) = schema.get("properties").and_then(Value::as_object) {
+            let required = schema.get("required").and_then(Value::as_array);
+            for (name, field) in fields {
+                let is_required = required.is_some_and(|names| names.iter().any(|n| n == name));
+                self.optional += usize::from(!is_required);
+                let is_union =
+                    field.get("anyOf").is_some() || field.get("type").is_some_and(Value::is_array);
+                self.unions += usize::from(is_union);
+                self.add(field);
+            }
+        }
+
+        let choices = schema.get("anyOf").and_then(Value::as_array);
+        for inner in choices.into_iter().flatten().chain(schema.get("items")) {
+            self.add(inner);
+        }
+    }
 }
 
 struct Claude;
@@ -132,6 +171,37 @@ mod tests {
         ];
         for (schema, expected) in cases {
             assert_eq!(understood(&schema), Some(expected), "{schema}");
+        }
+    }
+
+    #[test]
+    fn schema_over_the_limits_of_fields_has_no_form() {
+        let schema = |optional: usize, unions: usize| {
+            let field = |prefix: &str, at: usize| format!("{prefix}{at}");
+            let mut fields = Map::new();
+            for at in 0..optional {
+                fields.insert(field("o", at), json!({"type": "string"}));
+            }
+            for at in 0..unions {
+                fields.insert(field("u", at), json!({"type": ["string", "null"]}));
+            }
+            let required: Vec<_> = (0..unions).map(|at| field("u", at)).collect();
+            let inner = json!({"type": "object", "properties": fields, "required": required,
+                "additionalProperties": false});
+            json!({"type": "array", "items": inner})
+        };
+        for (optional, unions, is_understood) in [
+            (24, 16, true),
+            (25, 0, false),
+            (0, 17, false),
+            (24, 0, true),
+        ] {
+            let schema = schema(optional, unions);
+            assert_eq!(
+                understood(&schema).is_some(),
+                is_understood,
+                "{optional} {unions}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
 //! Servers that refuse what the real ones refuse.
 
+pub mod anthropic;
 pub mod gemini;
 pub mod responses;

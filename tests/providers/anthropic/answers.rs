@@ -7,41 +7,74 @@ use futures::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
 
 const RECORDINGS: &[(&str, &str)] = &[
-    ("text", include_str!("../data/anthropic/text.sse")),
-    ("tools", include_str!("../data/anthropic/tools.sse")),
-    ("thinking", include_str!("../data/anthropic/thinking.sse")),
+    ("text", include_str!("../../data/anthropic/text.sse")),
+    ("tools", include_str!("../../data/anthropic/tools.sse")),
+    (
+        "thinking",
+        include_str!("../../data/anthropic/thinking.sse"),
+    ),
     (
         "max_tokens_in_tool",
-        include_str!("../data/anthropic/max_tokens_in_tool.sse"),
+        include_str!("../../data/anthropic/max_tokens_in_tool.sse"),
     ),
-    ("open_tool", include_str!("../data/anthropic/open_tool.sse")),
+    (
+        "open_tool",
+        include_str!("../../data/anthropic/open_tool.sse"),
+    ),
     (
         "server_tool",
-        include_str!("../data/anthropic/server_tool.sse"),
+        include_str!("../../data/anthropic/server_tool.sse"),
     ),
-    ("unknown", include_str!("../data/anthropic/unknown.sse")),
-    ("refusal", include_str!("../data/anthropic/refusal.sse")),
+    ("unknown", include_str!("../../data/anthropic/unknown.sse")),
+    ("refusal", include_str!("../../data/anthropic/refusal.sse")),
     (
         "stop_sequence",
-        include_str!("../data/anthropic/stop_sequence.sse"),
+        include_str!("../../data/anthropic/stop_sequence.sse"),
     ),
     (
         "interleaved",
-        include_str!("../data/anthropic/interleaved.sse"),
+        include_str!("../../data/anthropic/interleaved.sse"),
+    ),
+    (
+        "citations",
+        include_str!("../../data/anthropic/citations.sse"),
+    ),
+    (
+        "server_and_local",
+        include_str!("../../data/anthropic/server_and_local.sse"),
+    ),
+    (
+        "code_execution",
+        include_str!("../../data/anthropic/code_execution.sse"),
+    ),
+    (
+        "refusal_details",
+        include_str!("../../data/anthropic/refusal_details.sse"),
+    ),
+    (
+        "omitted_thinking",
+        include_str!("../../data/anthropic/omitted_thinking.sse"),
+    ),
+    (
+        "usage_split",
+        include_str!("../../data/anthropic/usage_split.sse"),
     ),
     // What llama.cpp's server and a mock server really sent.
     (
         "captured_text",
-        include_str!("../data/anthropic/captured_text.sse"),
+        include_str!("../../data/anthropic/captured_text.sse"),
     ),
     (
         "captured_tool",
-        include_str!("../data/anthropic/captured_tool.sse"),
+        include_str!("../../data/anthropic/captured_tool.sse"),
     ),
-    ("document", include_str!("../data/anthropic/document.json")),
+    (
+        "document",
+        include_str!("../../data/anthropic/document.json"),
+    ),
 ];
 
-fn recording(name: &str) -> &'static str {
+pub(super) fn recording(name: &str) -> &'static str {
     RECORDINGS
         .iter()
         .find(|(known, _)| *known == name)
@@ -49,9 +82,9 @@ fn recording(name: &str) -> &'static str {
         .1
 }
 
-type Events = Vec<Result<ModelEvent, (ErrorKind, String)>>;
+pub(super) type Events = Vec<Result<ModelEvent, (ErrorKind, String)>>;
 
-fn replay(chunks: &[&[u8]]) -> Events {
+pub(super) fn replay(chunks: &[&[u8]]) -> Events {
     let chunks: Vec<_> = chunks
         .iter()
         .map(|chunk| Ok(chunk.to_vec().into()))
@@ -72,7 +105,7 @@ fn fold(events: Events) -> ModelResponse {
     fold.finish().expect("a whole answer")
 }
 
-fn answer(name: &str) -> ModelResponse {
+pub(super) fn answer(name: &str) -> ModelResponse {
     fold(replay(&[recording(name).as_bytes()]))
 }
 
@@ -88,7 +121,7 @@ fn failure(data: &[Value]) -> (ErrorKind, String) {
     error
 }
 
-fn raw(parts: &[Part], at: usize) -> Value {
+pub(super) fn raw(parts: &[Part], at: usize) -> Value {
     match &parts[at] {
         Part::Thinking(block) | Part::Opaque(block) => {
             assert_eq!(block.provider.as_deref(), Some("anthropic"));
@@ -288,7 +321,7 @@ fn answer_in_one_document_is_read() {
 
 #[test]
 fn error_in_the_stream_keeps_earlier_events() {
-    let events = replay(&[include_bytes!("../data/anthropic/overloaded.sse")]);
+    let events = replay(&[include_bytes!("../../data/anthropic/overloaded.sse")]);
     assert!(matches!(&events[2], Ok(ModelEvent::Text(text)) if text == "Hel"));
     let Some(Err((kind, text))) = events.last() else {
         panic!("{events:?} has no error");

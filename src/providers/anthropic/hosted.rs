@@ -1,0 +1,35 @@
+//! Tools that the server runs.
+
+use serde_json::json;
+
+use crate::model::HostedTool;
+
+use super::PROVIDER;
+
+/// A search of the internet, whose sources are the citations of the answer. For models from 4.6 on.
+pub fn web_search() -> HostedTool {
+    // A search that the model calls from code has no citations.
+    let tool = json!({
+        "type": "web_search_20260318",
+        "name": "web_search",
+        "allowed_callers": ["direct"],
+    });
+    HostedTool::new(PROVIDER, tool)
+}
+
+/// A reader of web pages, whose texts are the citations of the answer. For models from 4.6 on.
+pub fn web_fetch() -> HostedTool {
+    let tool = json!({
+        "type": "web_fetch_20260318",
+        "name": "web_fetch",
+        "allowed_callers": ["direct"],
+        "citations": {"enabled": true},
+    });
+    HostedTool::new(PROVIDER, tool)
+}
+
+/// A sandbox for code, which is kept from one answer of a run to the next.
+pub fn code_execution() -> HostedTool {
+    let tool = json!({"type": "code_execution_20260521", "name": "code_execution"});
+    HostedTool::new(PROVIDER, tool)
+}

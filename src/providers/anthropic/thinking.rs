@@ -1,0 +1,170 @@
+//! The thinking of a request, in the form that the model takes.
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelRequest, ThinkingMode, ToolChoice};
+
+use super::family::{Family, ForcedTools, Off};
+
+/// The least that the API takes as a thinking budget.
+const LEAST_BUDGET: u32 = 1_024;
+
+/// The fields of a request that concern thinking.
+#[derive(Default)]
+pub(super) struct Thinking {
+    /// The field `thinking`.
+    pub(super) field: Option<Value>,
+    /// `effort` in the field `output_config`.
+    pub(super) effort: Option<String>,
+    /// True if the request turns thinking on.
+    pub(super) is_on: bool,
+}
+
+/// The thinking of `request` to `model`, whose answers have up to `max_tokens`. A model without a
+/// family is on a compatible server, and gets what is set.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] for a mode, an effort or a forced tool that the model refuses.
+pub(super) fn thinking(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+    max_tokens: u32,
+) -> Result<Thinking> {
+    let is_forced = matches!(
+        request.tool_choice,
+        ToolChoice::Required | ToolChoice::Tool(_)
+    );
+    if is_forced && family.is_some_and(|family| family.forced_tools == ForcedTools::None) {
+        let text = "cannot be forced to call a tool; use `ToolChoice::Auto` and ask for the call \
+                    in the prompt";
+        return Err(refused(model, text));
+    }
+
+    let Some(mode) = &request.settings.thinking else {
+        return Ok(unasked(request, family));
+    };
+
+    match mode {
+        ThinkingMode::Disabled => disabled(model, family),
+        ThinkingMode::Adaptive if family.is_some_and(|family| !family.adapts) => Err(refused(
+            model,
+            "does not choose itself how much it thinks; use `ThinkingMode::Budget`",
+        )),
+        ThinkingMode::Adaptive if family.is_none() && is_forced => Ok(Thinking::default()),
+        ThinkingMode::Adaptive => Ok(Thinking {
+            field: Some(adaptive(request, family)),
+            is_on: true,
+            ..Thinking::default()
+        }),
+        ThinkingMode::Effort(effort) => {
+            check_effort(effort, model, family)?;
+            let adapting = family.filter(|family| family.adapts);
+            Ok(Thinking {
+                field: adapting.map(|family| adaptive(request, Some(family))),
+                effort: Some(effort.to_string()),
+                is_on: adapting.is_some(),
+            })
+        }
+        ThinkingMode::Budget(_) if family.is_some_and(|family| !family.has_budget) => Err(refused(
+            model,
+            "takes no thinking budget; use `ThinkingMode::Effort` or `ThinkingMode::Adaptive`",
+        )),
+        // With a forced tool the API refuses the budget.
+        ThinkingMode::Budget(_) if is_forced => Ok(Thinking::default()),
+        ThinkingMode::Budget(tokens) => {
+            let field = thinking_budget(*tokens, max_tokens).map(|tokens| {
+                let field = json!({"type": "enabled", "budget_tokens": tokens});
+                with_display(field, request, family)
+            });
+            Ok(Thinking {
+                is_on: field.is_some(),
+                field,
+                ..Thinking::default()
+            })
+        }
+    }
+}
+
+/// A model that thinks unasked leaves the text of its thoughts out unless it is requested.
+fn unasked(request: &ModelRequest, family: Option<&Family>) -> Thinking {
+    let family = family.filter(|family| family.thinks_by_default && is_shown(request));
+    Thinking {
+        field: family.map(|family| adaptive(request, Some(family))),
+        ..Thinking::default()
+    }
+}
+
+fn disabled(model: &str, family: Option<&Family>) -> Result<Thinking> {
+    let kind = match family.map_or(Off::Disabled, |family| family.off) {
+        Off::Disabled => "disabled",
+        Off::BetweenTools => "between_tools",
+        Off::Never => {
+            let text = "always thinks; remove `ThinkingMode::Disabled`, or use a low \
+                        `ThinkingMode::Effort`";
+            return Err(refused(model, text));
+        }
+    };
+    Ok(Thinking {
+        field: Some(json!({"type": kind})),
+        ..Thinking::default()
+    })
+}
+
+fn check_effort(effort: &str, model: &str, family: Option<&Family>) -> Result<()> {
+    match family {
+        Some(family) if family.efforts.is_empty() => Err(refused(
+            model,
+            "takes no effort; use `ThinkingMode::Budget`",
+        )),
+        Some(family) if !family.efforts.contains(&effort) => {
+            let efforts = family.efforts.join(", ");
+            let text = format!("does not take the effort {effort:?}; it takes {efforts}");
+            Err(refused(model, &text))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn adaptive(request: &ModelRequest, family: Option<&Family>) -> Value {
+    with_display(json!({"type": "adaptive"}), request, family)
+}
+
+fn with_display(mut field: Value, request: &ModelRequest, family: Option<&Family>) -> Value {
+    if let Some(display) = family.and_then(|family| display(request, family)) {
+        field["display"] = display.into();
+    }
+    field
+}
+
+/// The form of the thoughts in the answer, where it is not the model's default.
+fn display(request: &ModelRequest, family: &Family) -> Option<&'static str> {
+    match (is_shown(request), family.hides_thoughts) {
+        (true, true) => Some("summarized"),
+        (false, false) => Some("omitted"),
+        _ => None,
+    }
+}
+
+fn is_shown(request: &ModelRequest) -> bool {
+    request.settings.show_thinking != Some(false)
+}
+
+/// The tokens that the model may spend on thinking, of those that thinking and answer have together:
+/// the requested number, or half of all if that would leave nothing for the answer. `None` when
+/// there is no room to think.
+fn thinking_budget(requested: u32, max_tokens: u32) -> Option<u32> {
+    let requested = requested.max(LEAST_BUDGET);
+    let budget = if requested < max_tokens {
+        requested
+    } else {
+        max_tokens / 2
+    };
+    (budget >= LEAST_BUDGET).then_some(budget)
+}
+
+fn refused(model: &str, text: &str) -> Error {
+    Error::new(ErrorKind::Config, format!("{model} {text}"))
+}

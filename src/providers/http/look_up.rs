@@ -1,0 +1,108 @@
+//! Short questions to a server, beside the streamed answers.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt};
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::json::{MAX_VALUES, has_more_values};
+
+use super::body::idle_error;
+use super::client;
+use super::endpoint::{Endpoint, parse};
+use super::failure;
+
+/// The maximum length of an answer, in bytes.
+const MAX_ANSWER: usize = 4 * 1024 * 1024;
+/// The time limit of a question.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+impl Endpoint {
+    /// The JSON that the server has at another address, asked with the same headers: with POST where
+    /// there is a body. `None` when there is no JSON, too much of it, or a status that is no success.
+    ///
+    /// # Errors
+    ///
+    /// Those of a server that does not answer in time, and the statuses 401 and 403.
+    pub(crate) async fn look_up(
+        &self,
+        address: &str,
+        body: Option<Bytes>,
+    ) -> Result<Option<Value>> {
+        let is_missing =
+            |status| !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        self.ask_shortly(address, body, is_missing).await
+    }
+
+    /// Like [`look_up`](Self::look_up), but only a server without the address gives `None`.
+    ///
+    /// # Errors
+    ///
+    /// Those of a request.
+    pub(crate) async fn ask_json(&self, address: &str, body: Bytes) -> Result<Option<Value>> {
+        let is_missing = |status| {
+            matches!(
+                status,
+                StatusCode::NOT_FOUND
+                    | StatusCode::METHOD_NOT_ALLOWED
+                    | StatusCode::NOT_IMPLEMENTED
+            )
+        };
+        self.ask_shortly(address, Some(body), is_missing).await
+    }
+
+    async fn ask_shortly(
+        &self,
+        address: &str,
+        body: Option<Bytes>,
+        is_missing: fn(StatusCode) -> bool,
+    ) -> Result<Option<Value>> {
+        let limit = self.idle_timeout.min(TIME_LIMIT);
+        let answer = self.read_answer(address, body, is_missing).boxed();
+        let answer = tokio::time::timeout(limit, answer).await;
+        let answer = answer.unwrap_or_else(|_| Err(idle_error(limit)));
+        answer.map_err(|error| error.context(&self.provider))
+    }
+
+    async fn read_answer(
+        &self,
+        address: &str,
+        body: Option<Bytes>,
+        is_missing: fn(StatusCode) -> bool,
+    ) -> Result<Option<Value>> {
+        self.url()?;
+        let url = parse(address).map_err(|text| Error::new(ErrorKind::Config, text))?;
+        let client = client::client(url.scheme() == "https", self.connect_timeout)
+            .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
+        let request = match body {
+            Some(body) => client.post(url).body(body),
+            None => client.get(url),
+        };
+
+        let response = request.headers(self.headers.clone()).send().await;
+        let response = response.map_err(|error| failure::sending(error, &self.secrets))?;
+        match response.status() {
+            status if status.is_success() => {}
+            status if is_missing(status) => return Ok(None),
+            _ => return Err(self.refusal(response).await),
+        }
+
+        let mut json = Vec::new();
+        let mut chunks = pin!(response.bytes_stream());
+        while let Some(chunk) = chunks.next().await {
+            json.extend_from_slice(&chunk.map_err(|error| failure::reading(error, &self.secrets))?);
+            if json.len() > MAX_ANSWER {
+                return Ok(None);
+            }
+        }
+
+        if has_more_values(&json, MAX_VALUES) {
+            return Ok(None);
+        }
+        Ok(serde_json::from_slice(&json).ok())
+    }
+}

@@ -1,0 +1,30 @@
+//! The tokens of a request, as a server counts them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::error::Result;
+
+use super::http::Endpoint;
+
+/// The tokens of the request with this body, of which the server at `url` takes the fields in
+/// `counted`; `None` when it has no such address.
+///
+/// # Errors
+///
+/// Those of a request.
+pub(super) async fn count_tokens(
+    endpoint: &Endpoint,
+    url: &str,
+    body: Bytes,
+    counted: &[&str],
+) -> Result<Option<u64>> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_slice(&body)?;
+    fields.retain(|name, _| counted.contains(&&**name));
+    let counted_body = serde_json::to_vec(&fields)?;
+    drop(body);
+    let count = endpoint.ask_json(url, counted_body.into()).await?;
+    Ok(count.and_then(|count| count.get("input_tokens")?.as_u64()))
+}

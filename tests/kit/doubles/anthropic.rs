@@ -1,0 +1,265 @@
+//! A strict Messages API.
+//!
+//! It signs its thinking with a hash of the model, the system prompt, the tools and all messages
+//! before it, and refuses a request with thinking behind another conversation, with the texts of
+//! Anthropic's server.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use agentcore::testing::fault_server::Received;
+use agentcore::testing::{FaultServer, Reply};
+use serde_json::{Map, Value, json};
+
+/// The fields that a request may have.
+const FIELDS: &[&str] = &[
+    "model",
+    "max_tokens",
+    "stream",
+    "thinking",
+    "stop_sequences",
+    "tool_choice",
+    "tools",
+    "system",
+    "output_config",
+    "container",
+    "messages",
+];
+
+/// The scripted answers, and what the server has given and refused.
+#[derive(Default)]
+pub struct Double {
+    answers: Mutex<Vec<Vec<Value>>>,
+    /// The prefixes of its thinking, by signature.
+    signed: Mutex<BTreeMap<String, u64>>,
+    refusals: Mutex<Vec<String>>,
+}
+
+impl Double {
+    /// Starts a server that gives these blocks in order, and a text after them. Blocks of thinking
+    /// get their signature from the server.
+    pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
+        let double = Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            ..Self::default()
+        });
+        let server = FaultServer::start().await.unwrap();
+        let responder = double.clone();
+        server.respond(move |request| responder.reply(request));
+        (double, server)
+    }
+
+    pub fn refusals(&self) -> Vec<String> {
+        self.refusals.lock().unwrap().clone()
+    }
+
+    /// Makes all thinking that it gave belong to other conversations.
+    pub fn forget(&self) {
+        for prefix in self.signed.lock().unwrap().values_mut() {
+            *prefix = 0;
+        }
+    }
+
+    fn reply(&self, request: &Received) -> Reply {
+        match self.answer(&request.json()) {
+            Ok(blocks) => stream(&blocks),
+            Err(text) => {
+                self.refusals.lock().unwrap().push(text.clone());
+                let error = json!({"type": "invalid_request_error", "message": text});
+                Reply::json(400, json!({"type": "error", "error": error}).to_string())
+            }
+        }
+    }
+
+    /// The blocks that answer this body, or the text of the refusal.
+    pub fn answer(&self, body: &Value) -> Result<Vec<Value>, String> {
+        self.check(body)?;
+        let mut answers = self.answers.lock().unwrap();
+        let mut blocks = if answers.is_empty() {
+            vec![text("Done.")]
+        } else {
+            answers.remove(0)
+        };
+
+        let messages = body["messages"].as_array().unwrap();
+        let mut signed = self.signed.lock().unwrap();
+        for block in blocks
+            .iter_mut()
+            .filter(|block| block["type"] == "thinking")
+        {
+            let signature = format!("sig_{}", signed.len());
+            block["signature"] = signature.clone().into();
+            signed.insert(signature, prefix(body, messages));
+        }
+        Ok(blocks)
+    }
+
+    fn check(&self, body: &Value) -> Result<(), String> {
+        for name in body.as_object().unwrap().keys() {
+            if !FIELDS.contains(&&**name) {
+                return Err(format!("{name}: Extra inputs are not permitted"));
+            }
+        }
+
+        let breakpoints = body.to_string().matches("cache_control").count();
+        if breakpoints > 4 {
+            return Err(format!(
+                "A maximum of 4 blocks with cache_control may be provided. Found {breakpoints}."
+            ));
+        }
+
+        let messages = body["messages"].as_array().unwrap();
+        for (index, message) in messages.iter().enumerate() {
+            let expected = ["user", "assistant"][index % 2];
+            if message["role"] != expected {
+                return Err(format!("messages.{index}: roles must alternate"));
+            }
+            let blocks = message["content"].as_array().unwrap();
+            if blocks.is_empty() {
+                return Err(format!("messages.{index}: content must not be empty"));
+            }
+            for block in blocks {
+                self.check_block(body, index, block)?;
+            }
+            check_results(&messages[..index], index, blocks)?;
+        }
+        Ok(())
+    }
+
+    fn check_block(&self, body: &Value, index: usize, block: &Value) -> Result<(), String> {
+        let is_answer = index % 2 == 1;
+        match block["type"].as_str().unwrap() {
+            "text" if block["text"].as_str().unwrap().trim().is_empty() => Err(format!(
+                "messages.{index}: text content blocks must contain non-whitespace text"
+            )),
+            "text" if !is_answer && block.get("citations").is_some() => Err(format!(
+                "messages.{index}: citations are not permitted in user text"
+            )),
+            "thinking" => {
+                let messages = &body["messages"].as_array().unwrap()[..index];
+                let signature = block["signature"].as_str().unwrap();
+                let Some(signed) = self.signed.lock().unwrap().get(signature).copied() else {
+                    return Err(format!(
+                        "messages.{index}.content.0: Invalid `signature` in `thinking` block"
+                    ));
+                };
+                if signed == prefix(body, messages) {
+                    return Ok(());
+                }
+                Err(format!(
+                    "messages.{index}.content.0: The block is bound to a different conversation."
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks that a message has the result of each call in the answer before it, at its beginning, and
+/// nothing else while a tool of the server has not finished.
+fn check_results(before: &[Value], index: usize, blocks: &[Value]) -> Result<(), String> {
+    let Some(answer) = before
+        .last()
+        .and_then(|message| message["content"].as_array())
+    else {
+        return Ok(());
+    };
+    if index % 2 == 1 {
+        return Ok(());
+    }
+
+    let ids = |blocks: &[Value], kind: &str, field: &str| -> Vec<String> {
+        let blocks = blocks.iter().filter(|block| block["type"] == kind);
+        blocks
+            .map(|block| block[field].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let calls = ids(answer, "tool_use", "id");
+    let results = ids(blocks, "tool_result", "tool_use_id");
+    if calls != results {
+        return Err(format!(
+            "messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after"
+        ));
+    }
+
+    let first = blocks.iter().take(results.len());
+    if first.clone().any(|block| block["type"] != "tool_result") {
+        return Err(format!(
+            "messages.{index}: tool_result blocks must come first"
+        ));
+    }
+
+    let server_calls = ids(answer, "server_tool_use", "id");
+    let has_result = |id: &String| answer.iter().any(|block| block["tool_use_id"] == **id);
+    if !server_calls.iter().all(has_result) && blocks.len() > results.len() {
+        return Err(format!(
+            "messages.{index}: only tool_result blocks may follow an unfinished server tool"
+        ));
+    }
+    Ok(())
+}
+
+/// The hash of everything in front of an answer. Marks of the prompt cache do not count.
+fn prefix(body: &Value, messages: &[Value]) -> u64 {
+    let mut text = body["model"].to_string();
+    for part in [&body["system"], &body["tools"]]
+        .into_iter()
+        .chain(messages)
+    {
+        text.push_str(&unmarked(part).to_string());
+    }
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn unmarked(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "cache_control");
+            let fields: Map<_, _> = fields
+                .map(|(name, value)| (name.clone(), unmarked(value)))
+                .collect();
+            Value::Object(fields)
+        }
+        Value::Array(values) => values.iter().map(unmarked).collect(),
+        value => value.clone(),
+    }
+}
+
+pub fn thinking(text: &str) -> Value {
+    json!({"type": "thinking", "thinking": text})
+}
+
+pub fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+pub fn call(id: &str, name: &str, input: &Value) -> Value {
+    json!({"type": "tool_use", "id": id, "name": name, "input": input})
+}
+
+/// A stream that gives each block whole.
+fn stream(blocks: &[Value]) -> Reply {
+    let has_call = blocks.iter().any(|block| block["type"] == "tool_use");
+    let reason = if has_call { "tool_use" } else { "end_turn" };
+    let message = json!({"id": "msg", "model": "claude", "content": [],
+        "usage": {"input_tokens": 10, "output_tokens": 1}});
+    let mut events = vec![json!({"type": "message_start", "message": message})];
+    for (index, block) in blocks.iter().enumerate() {
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    events.push(
+        json!({"type": "message_delta", "delta": {"stop_reason": reason},
+        "usage": {"output_tokens": 5}}),
+    );
+    events.push(json!({"type": "message_stop"}));
+    let frames = events.iter().map(|event| {
+        let kind = event["type"].as_str().unwrap();
+        format!("event: {kind}\ndata: {event}\n\n")
+    });
+    Reply::sse(frames.collect::<Vec<_>>())
+}

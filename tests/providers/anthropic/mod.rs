@@ -1,0 +1,8 @@
+//! The Messages API.
+
+mod answers;
+mod binding;
+mod hosted;
+mod models;
+mod requests;
+mod server;
