@@ -1,13 +1,12 @@
-//! What models think: sent back to its own provider as it came, and to no other.
+//! Thoughts of models, sent back to their provider as they came.
 
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::fault_server::Action;
 use agentcore::testing::{FaultServer, Reply};
-use agentcore::{Agent, Message, Messages, Part, ThreadStore, hook};
+use agentcore::{Message, Messages, Part, hook};
 use serde_json::{Value, json};
 
-use crate::faults_kit::{Api, assert_accepted, blocks, list};
-use crate::kit::{agent, echo};
+use crate::faults_kit::{Api, blocks, list};
+use crate::kit::echo;
 
 const SECRET_THOUGHT: &str = "let me see 4711";
 
@@ -105,160 +104,4 @@ async fn m19_thinking_bytes_are_unchanged_by_hooks_and_storage() {
     let sent = last(&server);
     assert!(sent.contains(AS_WRITTEN), "{sent}");
     assert!(sent.contains("HELLO."), "{sent}");
-}
-
-/// All that is spoken; each keeps what its models think in a form of its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Dialect {
-    Anthropic,
-    OpenAi,
-    Ollama,
-}
-
-use Dialect::{Anthropic as A, Ollama as L, OpenAi as O};
-
-impl Dialect {
-    fn on(self, server: &FaultServer, store: &ThreadStore) -> Agent {
-        let url = server.url();
-        let builder = match self {
-            A => agent(Anthropic::new("m", "key").base_url(url)),
-            O => agent(OpenAi::compatible(url, "m")),
-            L => agent(Ollama::new("m").base_url(url)),
-        };
-        builder.store(store.clone()).tool(echo()).build().unwrap()
-    }
-
-    /// An answer that thinks, looks something up on the server, says something and calls a tool.
-    fn thinking(self) -> Reply {
-        match self {
-            A => {
-                let none = || json!({"type": "odd_delta"});
-                let [thought, ..] = thoughts();
-                let search = json!({"type": "server_tool_use", "id": "srv", "name": "web_search",
-                    "input": {"query": SECRET_THOUGHT}});
-                let found = json!({"type": "web_search_tool_result", "tool_use_id": "srv",
-                    "content": []});
-                let text = json!({"type": "text", "text": ""});
-                let said = json!({"type": "text_delta", "text": "Hello."});
-                let call =
-                    json!({"type": "tool_use", "id": "call.1:x", "name": "echo", "input": {}});
-                let args = json!({"type": "input_json_delta", "partial_json": "{\"text\":\"a\"}"});
-                let all = [
-                    (thought, none()),
-                    (search, none()),
-                    (found, none()),
-                    (text, said),
-                    (call, args),
-                ];
-                blocks(all.into_iter(), "tool_use")
-            }
-            O => {
-                let delta = |delta: Value, finish: Option<&str>| {
-                    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-                    format!("data: {}\n\n", json!({"id": "c", "choices": [choice]}))
-                };
-
-                let function = json!({"name": "echo", "arguments": "{\"text\":\"a\"}"});
-                let call = json!({"index": 0, "id": "call.1:x", "type": "function",
-                    "function": function});
-                Reply::sse([
-                    delta(json!({"reasoning_content": SECRET_THOUGHT}), None),
-                    delta(json!({"content": "Hello."}), None),
-                    delta(json!({"tool_calls": [call]}), None),
-                    delta(json!({}), Some("tool_calls")),
-                    "data: [DONE]\n\n".to_owned(),
-                ])
-            }
-            L => {
-                let call = json!({"function": {"name": "echo", "arguments": {"text": "a"}}});
-                let line = |message: Value, done: bool| {
-                    json!({"model": "m", "message": message, "done": done}).to_string()
-                };
-
-                Reply::ndjson([
-                    line(
-                        json!({"role": "assistant", "content": "", "thinking": SECRET_THOUGHT}),
-                        false,
-                    ),
-                    line(json!({"role": "assistant", "content": "Hello."}), false),
-                    line(
-                        json!({"role": "assistant", "content": "", "tool_calls": [call]}),
-                        false,
-                    ),
-                    line(json!({"role": "assistant", "content": ""}), true),
-                ])
-            }
-        }
-    }
-
-    fn text(self, text: &str) -> Reply {
-        match self {
-            A => Reply::anthropic_text(text),
-            O => Reply::openai_text(text),
-            L => Reply::ollama_text(text),
-        }
-    }
-
-    /// Fails for a body that the server would not accept.
-    fn accept(self, body: &Value) {
-        match self {
-            A => assert_accepted(Api::Anthropic, body),
-            O => assert_accepted(Api::OpenAi, body),
-            L => {
-                let messages = list(&body["messages"]);
-                let calls = messages.iter().map(|m| list(&m["tool_calls"]).len());
-                let results = messages.iter().filter(|m| m["role"] == "tool");
-                assert_eq!(calls.sum::<usize>(), results.count(), "{body}");
-                for call in messages.iter().flat_map(|m| list(&m["tool_calls"])) {
-                    assert!(call["function"]["arguments"].is_object(), "{call}");
-                }
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn m21_thinking_is_not_sent_to_another_provider() {
-    for own in [A, O, L] {
-        for other in [A, O, L] {
-            if own == other {
-                continue;
-            }
-
-            let server = FaultServer::start().await.unwrap();
-            let store = ThreadStore::new();
-            server.reply(own.thinking());
-            server.reply(own.text("That was a."));
-            let output = own.on(&server, &store).session("s").run("Hi").await;
-            assert_eq!(output.unwrap().text, "That was a.", "{own:?}");
-            server.reply(other.text("Good day."));
-            let agent = other.on(&server, &store);
-            agent.session("s").run("And you?").await.unwrap();
-            let sent = last(&server);
-            other.accept(&serde_json::from_str(&sent).unwrap());
-            for kept in ["Hello.", "echo", "That was a.", "And you?"] {
-                assert!(sent.contains(kept), "{own:?} to {other:?}: {sent}");
-            }
-
-            let foreign = [
-                "4711",
-                "sig==",
-                "reasoning",
-                "thinking",
-                "web_search",
-                "srv",
-            ];
-            for foreign in foreign {
-                assert!(!sent.contains(foreign), "{own:?} to {other:?}: {sent}");
-            }
-
-            server.reply(own.text("Back."));
-            let agent = own.on(&server, &store);
-            agent.session("s").run("Again?").await.unwrap();
-            let sent = last(&server);
-            own.accept(&serde_json::from_str(&sent).unwrap());
-            assert!(sent.contains(SECRET_THOUGHT), "{own:?}: {sent}");
-            assert!(sent.contains("Good day."), "{own:?}: {sent}");
-        }
-    }
 }

@@ -69,6 +69,8 @@ mod secrets;
 #[cfg(feature = "web")]
 mod ssrf_cases;
 #[cfg(feature = "http")]
+mod switching;
+#[cfg(feature = "http")]
 mod tool_http;
 #[cfg(feature = "http")]
 mod tool_http_policy;

@@ -228,7 +228,7 @@ pub fn message(id: &str, text: &str) -> Value {
 }
 
 /// A stream that gives each item whole.
-fn stream(items: &[Value]) -> Reply {
+pub fn stream(items: &[Value]) -> Reply {
     let response = |status: &str| {
         json!({"id": "resp", "model": "gpt-6-luna", "status": status, "output": items,
             "usage": {"input_tokens": 10, "output_tokens": 5}})
