@@ -8,7 +8,7 @@ use agentcore::tool::Answer;
 use agentcore::{Agent, ExitReason, FuncTool, Run, SdkMessage};
 use tokio::sync::{Notify, oneshot};
 
-use crate::faults_kit::{Api, BOTH, accepted};
+use crate::faults_kit::{ALL, Api, accepted};
 use crate::kit::{Log, any_object, asking, echo, logged, stored, texts};
 
 /// Reads on until the model's first words.
@@ -71,7 +71,7 @@ async fn again(api: Api, server: &FaultServer, agent: &Agent) {
 
 #[tokio::test]
 async fn c1_run_dropped_in_the_stream_closes_its_connection() {
-    for api in BOTH {
+    for api in ALL {
         let (server, agent) = hanging(api).await;
         let mut run = agent.session("s").run("Go");
         first_words(&mut run).await;
@@ -83,7 +83,7 @@ async fn c1_run_dropped_in_the_stream_closes_its_connection() {
 
 #[tokio::test]
 async fn c2_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         let calls = [("a", "echo", r#"{"text":"x"}"#), ("b", "waits", "{}")];
         server.reply(api.calls(&calls));
@@ -104,7 +104,7 @@ async fn c2_run_dropped_in_a_tool_drops_it_and_leaves_no_call_open() {
 
 #[tokio::test]
 async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.calls(&[
             ("a", "first", "{}"),
@@ -139,7 +139,7 @@ async fn c3_interrupt_between_parallel_tools_keeps_finished_results() {
 
 #[tokio::test]
 async fn c4_interrupt_during_a_question_denies_the_call() {
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.calls(&[("a", "act", "{}")]));
         let log = Log::default();
@@ -166,7 +166,7 @@ async fn c4_interrupt_during_a_question_denies_the_call() {
 
 #[tokio::test]
 async fn c5_second_stop_and_stop_after_the_end_change_nothing() {
-    for api in BOTH {
+    for api in ALL {
         let (server, agent) = hanging(api).await;
         let mut run = agent.session("s").run("Go");
         let handle = run.handle();
@@ -186,7 +186,7 @@ async fn c5_second_stop_and_stop_after_the_end_change_nothing() {
 
 #[tokio::test]
 async fn c6_run_outlives_its_agent_and_no_connection_outlives_the_run() {
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.calls(&[("a", "echo", "{}")]));
         server.reply(api.hangs());
@@ -205,7 +205,7 @@ async fn c6_run_outlives_its_agent_and_no_connection_outlives_the_run() {
 /// On a paused clock, which only moves when both sides wait.
 #[tokio::test(start_paused = true)]
 async fn c7_interrupt_ends_the_run_without_delay() {
-    for api in BOTH {
+    for api in ALL {
         let (_server, agent) = hanging(api).await;
         let mut run = agent.run("Go");
         first_words(&mut run).await;

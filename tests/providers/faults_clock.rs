@@ -10,7 +10,7 @@ use agentcore::testing::{FaultServer, Reply};
 use agentcore::tool::Answer;
 use agentcore::{ExitReason, SdkMessage, ThreadStore};
 
-use crate::faults_kit::BOTH;
+use crate::faults_kit::ALL;
 use crate::kit::{asking, echo, texts};
 
 const CHILD: &str = "AGENTCORE_JUMPING_CLOCK";
@@ -78,7 +78,7 @@ async fn work() {
     let year = SystemTime::now().duration_since(SystemTime::now());
     let year = year.unwrap_or_else(|error| error.duration());
     assert!(year > 2 * 300 * 24 * hours, "the clock does not jump");
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(Reply::json(503, "{}"));
         server.reply(slowly(&api.calls(&[("a", "echo", r#"{"text":"x"}"#)])));

@@ -2,22 +2,26 @@
 
 use agentcore::AgentBuilder;
 use agentcore::agent::RetryPolicy;
-use agentcore::providers::{Anthropic, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, OpenAi};
 use agentcore::testing::fault_server::Action;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Value, json};
 
 use crate::kit::agent;
+use crate::kit::doubles::gemini;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Api {
     Anthropic,
     OpenAi,
+    Gemini,
 }
 
-use Api::{Anthropic as A, OpenAi as O};
+use Api::{Anthropic as A, Gemini as G, OpenAi as O};
 
-pub const BOTH: [Api; 2] = [A, O];
+pub const ALL: [Api; 3] = [A, O, G];
+
+const GEMINI: &str = "gemini-3.8-flash";
 
 /// A call as it is sent: id, name, text of the arguments.
 pub type Call<'a> = (&'a str, &'a str, &'a str);
@@ -27,6 +31,7 @@ impl Api {
         let builder = match self {
             A => agent(Anthropic::new("m", "key").base_url(server.url())),
             O => agent(OpenAi::compatible(server.url(), "m")),
+            G => agent(Gemini::new(GEMINI, "key").base_url(server.url())),
         };
         builder.retry(RetryPolicy::never())
     }
@@ -35,7 +40,16 @@ impl Api {
         match self {
             A => Reply::anthropic_text(text),
             O => Reply::openai_text(text),
+            G => gemini::stream(&words(text)),
         }
+    }
+
+    /// The messages of a body.
+    pub fn messages(self, body: &Value) -> &[Value] {
+        list(match self {
+            A | O => &body["messages"],
+            G => &body["contents"],
+        })
     }
 
     /// An answer with text and calls, and why it ends in the words of the Messages API.
@@ -53,6 +67,10 @@ impl Api {
             });
 
             return blocks(said.into_iter().chain(calls), stop);
+        }
+
+        if self == G {
+            return gemini_answer(text, calls, stop);
         }
 
         let finish = match stop {
@@ -101,6 +119,36 @@ impl Api {
     }
 }
 
+fn words(text: &str) -> Vec<Value> {
+    let words = text.split_inclusive(' ');
+    words.map(gemini::text).collect()
+}
+
+/// Arguments that are no JSON are a string. The API gives calls whole: at the output limit, those with
+/// half of their arguments are missing.
+fn gemini_answer(text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
+    let is_whole = |args: &str| serde_json::from_str::<Value>(args).is_ok();
+    let calls = calls
+        .iter()
+        .filter(|(_, _, args)| stop != "max_tokens" || is_whole(args))
+        .enumerate()
+        .map(|(index, (id, name, args))| {
+            let args = match *args {
+                "" => Value::Null,
+                args => serde_json::from_str(args).unwrap_or_else(|_| args.into()),
+            };
+            gemini::call(id, name, &args, if index == 0 { "c2ln" } else { "" })
+        });
+    let parts: Vec<Value> = words(text).into_iter().chain(calls).collect();
+    let reason = match stop {
+        "end_turn" | "tool_use" => "STOP",
+        "max_tokens" => "MAX_TOKENS",
+        "refusal" => "SAFETY",
+        other => other,
+    };
+    gemini::stream_until(&parts, reason)
+}
+
 /// A Messages API stream of these blocks, each its start and one delta.
 pub fn blocks(blocks: impl Iterator<Item = (Value, Value)>, stop: &str) -> Reply {
     let mut events = vec![json!({"type": "message_start", "message": {
@@ -137,7 +185,11 @@ fn ids<'a>(blocks: &'a [Value], kind: &str, field: &str) -> Vec<&'a str> {
 
 /// Fails for a body that the API would not accept.
 pub fn assert_accepted(api: Api, body: &Value) {
-    let messages = list(&body["messages"]);
+    let messages = api.messages(body);
+    if api == G {
+        gemini::check_body(GEMINI, body).unwrap_or_else(|text| panic!("{text}: {body}"));
+    }
+
     let mut all = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let next = messages.get(at + 1).unwrap_or(&Value::Null);
@@ -181,6 +233,12 @@ pub fn assert_accepted(api: Api, body: &Value) {
                 }
 
                 calls
+            }
+            G => {
+                let parts = list(&message["parts"]).iter();
+                let calls = parts.filter_map(|part| part.get("functionCall"));
+                let calls = calls.inspect(|call| assert!(call["args"].is_object(), "{call}"));
+                calls.map(|call| call["id"].as_str().unwrap()).collect()
             }
         };
 

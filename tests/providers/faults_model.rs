@@ -9,8 +9,8 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::faults_kit::Api::{self, Anthropic as A};
-use crate::faults_kit::{BOTH, Call, accepted, blocks, list};
+use crate::faults_kit::Api::{self, Anthropic as A, OpenAi as O};
+use crate::faults_kit::{ALL, Call, accepted, blocks};
 use crate::kit::{Log, any_object, echo, logged, results, texts, warnings, watch};
 
 struct Played {
@@ -54,7 +54,7 @@ fn with(tool: FuncTool) -> impl FnOnce(AgentBuilder) -> AgentBuilder {
 
 #[tokio::test]
 async fn m1_call_with_arguments_that_are_not_a_json_object_does_not_run() {
-    for api in BOTH {
+    for api in ALL {
         for args in ["{\"text\": ", "[1]", "nonsense"] {
             let log = Log::default();
             let replies = [api.calls(&[("a", "act", args)]), api.text("done")];
@@ -68,7 +68,7 @@ async fn m1_call_with_arguments_that_are_not_a_json_object_does_not_run() {
 
 #[tokio::test]
 async fn m2_call_that_violates_the_schema_does_not_run_and_names_the_path() {
-    for api in BOTH {
+    for api in ALL {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
         let tool = FuncTool::new("act", "Acts", schema, |_, _| async { "ran" });
         let replies = [
@@ -87,7 +87,7 @@ async fn m2_call_that_violates_the_schema_does_not_run_and_names_the_path() {
 
 #[tokio::test]
 async fn m3_empty_arguments_are_an_empty_object() {
-    for api in BOTH {
+    for api in ALL {
         let log = Log::default();
         let replies = [api.calls(&[("a", "act", "")]), api.text("done")];
         let played = play(api, replies, with(logged("act", &log))).await;
@@ -98,7 +98,7 @@ async fn m3_empty_arguments_are_an_empty_object() {
 
 #[tokio::test]
 async fn m4_result_for_an_unknown_tool_lists_the_nearest_names() {
-    for api in BOTH {
+    for api in ALL {
         let replies = [
             api.calls(&[("a", "Echo", "{}"), ("b", "eccho", "{}")]),
             api.text("done"),
@@ -116,7 +116,7 @@ async fn m4_result_for_an_unknown_tool_lists_the_nearest_names() {
 
 #[tokio::test]
 async fn m5_and_m6_duplicate_and_missing_call_ids_are_made_unique() {
-    for api in BOTH {
+    for api in ALL {
         for id in ["x", ""] {
             let replies = [
                 api.calls(&[
@@ -135,12 +135,15 @@ async fn m5_and_m6_duplicate_and_missing_call_ids_are_made_unique() {
 
 #[tokio::test]
 async fn m7_and_m8_empty_answer_is_requested_once_more() {
-    for api in BOTH {
+    for api in ALL {
         for stop in ["end_turn", "tool_use"] {
             let empty = || api.answer("", &[], stop);
             let played = play(api, [empty(), api.text("done")], |b| b).await;
             assert_eq!(played.output.unwrap().text, "done");
-            assert_eq!(played.bodies[0]["messages"], played.bodies[1]["messages"]);
+            let [first, second] = &played.bodies[..] else {
+                panic!("two requests");
+            };
+            assert_eq!(api.messages(first), api.messages(second));
             let played = play(api, [empty(), empty()], |b| b).await;
             let error = played.output.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::EmptyResponse, "{api:?} {stop}");
@@ -151,7 +154,7 @@ async fn m7_and_m8_empty_answer_is_requested_once_more() {
 
 #[tokio::test]
 async fn m9_calls_run_with_stop_reason_end_turn() {
-    for api in BOTH {
+    for api in ALL {
         let call = api.answer(
             "Let me see.",
             &[("a", "echo", r#"{"text":"x"}"#)],
@@ -164,7 +167,7 @@ async fn m9_calls_run_with_stop_reason_end_turn() {
 
 #[tokio::test]
 async fn m10_refused_turn_is_not_sent_again() {
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.reply(api.answer("No.", &[], "refusal"));
         server.reply(api.text("Fine."));
@@ -180,7 +183,7 @@ async fn m10_refused_turn_is_not_sent_again() {
 
 #[tokio::test]
 async fn m11_incomplete_call_at_the_output_limit_does_not_run() {
-    for api in BOTH {
+    for api in ALL {
         let log = Log::default();
         let whole = ("a", "act", r#"{"n":1}"#);
         let half = ("b", "act", r#"{"n":"#);
@@ -215,7 +218,7 @@ async fn m12_paused_turn_is_sent_back_unchanged_and_counts_as_a_turn() {
 
 #[tokio::test]
 async fn m13_unknown_stop_reason_ends_the_turn_with_a_warning() {
-    for api in BOTH {
+    for api in ALL {
         let played = play(api, [api.answer("done", &[], "tired")], |b| b).await;
         assert_eq!(played.output.unwrap().end, ExitReason::EndTurn);
         assert!(warnings(&played.shown)[0].contains("tired"), "{api:?}");
@@ -226,7 +229,7 @@ async fn m13_unknown_stop_reason_ends_the_turn_with_a_warning() {
 
 #[tokio::test]
 async fn m14_same_call_five_times_ends_the_run() {
-    for api in BOTH {
+    for api in ALL {
         let call = api.calls(&[("x", "echo", r#"{"text":"again"}"#)]);
         let played = play(api, [call], with(echo())).await;
         assert_eq!(played.output.unwrap().end, ExitReason::LoopDetected);
@@ -238,7 +241,7 @@ async fn m14_same_call_five_times_ends_the_run() {
 
 #[tokio::test]
 async fn m15_endless_turns_end_at_turn_and_token_limits() {
-    for api in BOTH {
+    for api in ALL {
         let call = || [api.calls(&[("x", "echo", r#"{"text":"again"}"#)])];
         let endless = |b: AgentBuilder| b.tool(echo()).loop_detection(false);
         let played = play(api, call(), |b| endless(b).max_turns(7)).await;
@@ -251,7 +254,7 @@ async fn m15_endless_turns_end_at_turn_and_token_limits() {
 
 #[tokio::test]
 async fn m16_hundred_calls_run_four_at_a_time_and_results_keep_order() {
-    for api in BOTH {
+    for api in ALL {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let peak = most.clone();
         let tool = FuncTool::new("act", "Acts", any_object(), move |_, args| {
@@ -273,15 +276,15 @@ async fn m16_hundred_calls_run_four_at_a_time_and_results_keep_order() {
         let expected: Vec<_> = (0..100).map(|n| n.to_string()).collect();
         assert_eq!(texts(&played.output.unwrap().messages), expected);
         assert_eq!(peak.load(Ordering::SeqCst), 4, "{api:?}");
-        let sent = list(&played.bodies[1]["messages"]).len();
-        let system = list(&played.bodies[0]["messages"]).len();
-        assert_eq!(sent - system, if api == A { 2 } else { 101 });
+        let sent = api.messages(&played.bodies[1]).len();
+        let system = api.messages(&played.bodies[0]).len();
+        assert_eq!(sent - system, if api == O { 101 } else { 2 });
     }
 }
 
 #[tokio::test]
 async fn m17_and_m18_empty_result_is_filled_and_nul_is_replaced() {
-    for api in BOTH {
+    for api in ALL {
         for (said, sent) in [("", "(no output)"), ("nul\0nul", "nul\u{fffd}nul")] {
             let tool = FuncTool::new("act", "Acts", any_object(), move |_, _| async move { said });
             let replies = [
@@ -309,7 +312,7 @@ async fn m20_consecutive_user_messages_are_sent_as_one_turn() {
 
 #[tokio::test]
 async fn m20_leading_assistant_message_is_repaired_or_rejected() {
-    for api in BOTH {
+    for api in ALL {
         let server = FaultServer::start().await.unwrap();
         server.fallback(api.text("done"));
         let agent = api.agent(&server).build().unwrap();

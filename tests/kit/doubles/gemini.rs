@@ -93,25 +93,8 @@ impl Double {
     }
 
     fn check(&self, path: &str, body: &Value) -> Result<(), String> {
-        let model = model_of(path)?;
-        for name in body.as_object().unwrap().keys() {
-            if !FIELDS.contains(&&**name) {
-                return Err(format!(
-                    "Invalid JSON payload received. Unknown name \"{name}\": Cannot find field."
-                ));
-            }
-        }
-
-        check_tools(&model, body)?;
-        check_thinking(&model, &body["generationConfig"]["thinkingConfig"])?;
-        let contents = list(&body["contents"]);
-        check_turns(contents)?;
-        self.check_signatures(contents)?;
-        if is_modern(&model) {
-            check_current_turn(contents)?;
-        }
-
-        Ok(())
+        check_body(&model_of(path)?, body)?;
+        self.check_signatures(list(&body["contents"]))
     }
 
     /// Every signature must be at the part that it was given with.
@@ -131,6 +114,27 @@ impl Double {
 
         Ok(())
     }
+}
+
+/// Checks a body to a model, but for the origin of its signatures.
+pub fn check_body(model: &str, body: &Value) -> Result<(), String> {
+    for name in body.as_object().unwrap().keys() {
+        if !FIELDS.contains(&&**name) {
+            return Err(format!(
+                "Invalid JSON payload received. Unknown name \"{name}\": Cannot find field."
+            ));
+        }
+    }
+
+    check_tools(model, body)?;
+    check_thinking(model, &body["generationConfig"]["thinkingConfig"])?;
+    let contents = list(&body["contents"]);
+    check_turns(contents)?;
+    if is_modern(model) {
+        check_current_turn(contents)?;
+    }
+
+    Ok(())
 }
 
 /// The model in a path, which must end in the query of a stream.
@@ -325,12 +329,17 @@ pub fn call(id: &str, name: &str, args: &Value, signature: &str) -> Value {
 
 /// A stream that gives each part in a chunk of its own.
 pub fn stream(parts: &[Value]) -> Reply {
+    stream_until(parts, "STOP")
+}
+
+/// The same, which ends for this reason.
+pub fn stream_until(parts: &[Value], reason: &str) -> Reply {
     let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 5});
     let mut chunks: Vec<_> = parts
         .iter()
         .map(|part| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]}))
         .collect();
-    chunks.push(json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage}));
+    chunks.push(json!({"candidates": [{"finishReason": reason}], "usageMetadata": usage}));
     Reply::sse(chunks.into_iter().map(|mut chunk| {
         chunk["responseId"] = "r".into();
         chunk["modelVersion"] = "gemini-3.8-flash".into();

@@ -122,7 +122,7 @@ async fn double_refuses_what_the_server_refuses() {
             "missing a thought_signature",
         ),
         (
-            json!([user, of_model(&[&unsigned, &moved]), results]),
+            json!([user, of_model(&[first, &moved]), results]),
             "Corrupted thought signature",
         ),
         (
