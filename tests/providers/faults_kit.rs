@@ -40,7 +40,7 @@ impl Api {
         match self {
             A => Reply::anthropic_text(text),
             O => Reply::openai_text(text),
-            G => gemini::stream(&words(text)),
+            G => gemini::stream(&gemini::words(text)),
         }
     }
 
@@ -119,11 +119,6 @@ impl Api {
     }
 }
 
-fn words(text: &str) -> Vec<Value> {
-    let words = text.split_inclusive(' ');
-    words.map(gemini::text).collect()
-}
-
 /// Arguments that are no JSON are a string. The API gives calls whole: at the output limit, those with
 /// half of their arguments are missing.
 fn gemini_answer(text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
@@ -139,7 +134,7 @@ fn gemini_answer(text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
             };
             gemini::call(id, name, &args, if index == 0 { "c2ln" } else { "" })
         });
-    let parts: Vec<Value> = words(text).into_iter().chain(calls).collect();
+    let parts: Vec<Value> = gemini::words(text).into_iter().chain(calls).collect();
     let reason = match stop {
         "end_turn" | "tool_use" => "STOP",
         "max_tokens" => "MAX_TOKENS",

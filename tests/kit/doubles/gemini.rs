@@ -302,6 +302,11 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// A text, word by word.
+pub fn words(words: &str) -> Vec<Value> {
+    words.split_inclusive(' ').map(text).collect()
+}
+
 pub fn text(text: &str) -> Value {
     json!({"text": text})
 }

@@ -12,11 +12,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use agentcore::model::{ModelEvent, ModelResponse};
-use agentcore::providers::{Anthropic, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
 use agentcore::testing::fault_server::Framing;
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Error, ErrorKind, Model, ModelRequest, Result};
 use futures::StreamExt;
+
+use crate::kit::doubles::gemini;
 
 const KEY: &str = "sk-test-0123456789abcdef";
 
@@ -28,11 +30,12 @@ enum Api {
     Anthropic,
     OpenAi,
     Ollama,
+    Gemini,
 }
 
-use Api::{Anthropic as A, Ollama as L, OpenAi as O};
+use Api::{Anthropic as A, Gemini as G, Ollama as L, OpenAi as O};
 
-const ALL: [Api; 3] = [A, O, L];
+const ALL: [Api; 4] = [A, O, L, G];
 
 impl Api {
     fn model(self, url: &str, idle: Duration) -> Box<dyn Model> {
@@ -40,6 +43,7 @@ impl Api {
             A => Box::new(Anthropic::new("m", KEY).base_url(url).idle_timeout(idle)),
             O => Box::new(OpenAi::compatible(url, "m").key(KEY).idle_timeout(idle)),
             L => Box::new(Ollama::new("m").base_url(url).key(KEY).idle_timeout(idle)),
+            G => Box::new(Gemini::new("m", KEY).base_url(url).idle_timeout(idle)),
         }
     }
 
@@ -48,6 +52,7 @@ impl Api {
             A => Reply::anthropic_text(text),
             O => Reply::openai_text(text),
             L => Reply::ollama_text(text),
+            G => gemini::stream(&gemini::words(text)),
         }
     }
 
