@@ -9,6 +9,7 @@ use std::path::Path;
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{ResponseFormat, Stability, SystemPrompt, ToolDefinition};
 use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
+use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Content, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolResult};
 use serde_json::json;
@@ -109,11 +110,13 @@ async fn assert_bodies(file: &str, reply: Reply, model: impl FnOnce(&str) -> Box
     request.messages.push(Message::human("Thanks. And now?"));
     model.call(request).await.unwrap();
 
-    let lines = server.requests();
-    let lines: String = lines
-        .iter()
-        .map(|sent| text(sent).to_owned() + "\n")
-        .collect();
+    assert_recorded(file, &server.requests());
+}
+
+/// Compares the bodies of these requests with the file.
+pub fn assert_recorded(file: &str, requests: &[Received]) {
+    let lines = requests.iter().map(|sent| text(sent).to_owned() + "\n");
+    let lines: String = lines.collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data/requests")
         .join(file);

@@ -3,14 +3,17 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcore::agent::RetryPolicy;
-use agentcore::message::ProviderBlock;
-use agentcore::providers::Gemini;
+use agentcore::message::{Media, ProviderBlock};
+use agentcore::providers::{Gemini, gemini};
 use agentcore::testing::{FaultServer, Reply};
-use agentcore::{AgentBuilder, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall};
+use agentcore::{
+    AgentBuilder, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolOutput,
+};
 use serde_json::{Value, json};
 
 use crate::kit::doubles::gemini::{Double, PLACEHOLDER, call, signed_text, stream, text, thought};
 use crate::kit::{any_object, echo, warnings, watch};
+use crate::request_bytes::assert_recorded;
 
 const REFUSED: &str =
     "the server refused thought signatures of earlier answers; they were left out";
@@ -306,21 +309,36 @@ async fn history_of_other_providers_gets_the_placeholder() {
 
 #[tokio::test]
 async fn three_turns_with_sequential_and_parallel_calls_are_accepted() {
-    let (double, server) = Double::start(rounds()).await;
-    let agent = AgentBuilder::new(model(server.url())).tool(echo());
-    let agent = agent.build().unwrap();
+    let search = json!({"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["a"]}});
+    let response = json!({"id": "t", "toolType": "GOOGLE_SEARCH_WEB", "response": {"a": 1}});
+    let hosted = [
+        json!({"toolCall": search, "thoughtSignature": "c2lnLTQ="}),
+        json!({"toolResponse": response}),
+        json!({"executableCode": {"code": "1", "language": "PYTHON"}}),
+        json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}),
+    ];
+    let mut answers = rounds();
+    answers[2].splice(..0, hosted);
+    let (double, server) = Double::start(answers.clone()).await;
+    let image = FuncTool::new("echo", "", any_object(), |_, _| async {
+        let image = Part::Image(Media::bytes("image/png", b"png"));
+        ToolOutput::new([Part::text("Seen."), image])
+    });
+    let agent = AgentBuilder::new(model(server.url())).tool(image);
+    let agent = agent.hosted_tool(gemini::google_search()).build().unwrap();
     let output = agent.session("s").run("Go").await.unwrap();
     assert_eq!(output.text, "Nearly. Done.");
     let output = agent.session("s").run("Once more").await.unwrap();
     assert_eq!(output.text, "Again.");
     assert!(double.refusals().is_empty(), "{:?}", double.refusals());
 
-    let body = server.requests().pop().unwrap().json();
-    let parts = parts_of(&body, "model");
-    let mut expected: Vec<Value> = rounds()[..3].concat();
+    let requests = server.requests();
+    let parts = parts_of(&requests.last().unwrap().json(), "model");
+    let mut expected: Vec<Value> = answers[..3].concat();
     expected[4]["functionCall"]["id"] = parts[4]["functionCall"]["id"].clone();
     assert_eq!(parts, expected);
     assert!(parts[4]["functionCall"]["id"].is_string(), "{parts:?}");
+    assert_recorded("gemini_rounds.jsonl", &requests);
 }
 
 #[tokio::test]
