@@ -95,6 +95,10 @@ const USED: &[(&str, &str)] = &[
         "where typed arguments are wrong (feature `schema`)",
     ),
     ("similar", "the difference an edit made (feature `tools`)"),
+    (
+        "socket2",
+        "the options of PostgreSQL's sockets (feature `postgres`)",
+    ),
     ("thiserror", "leaf errors"),
     ("tokio", "timers, locks and blocking tasks"),
     (

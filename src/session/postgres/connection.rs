@@ -10,15 +10,25 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
+use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, Config, Row, SimpleQueryMessage};
 
 use crate::error::{Error, ErrorKind};
 use crate::session::remote::{Failure, Outcome, timeout_for};
 
 use super::address::Address;
+use super::bounded::{Bounded, Problem, ProblemSlot};
 use super::hosts::first;
+use super::socket::Socket;
+
+/// The most bytes of the rows of an answer, in addition to those for parts of logs.
+const MAX_ROWS: u64 = 4 * 1024 * 1024;
+/// The bytes of rows for each byte of a log that was asked for: rows may be short.
+const BYTES_PER_LOG_BYTE: u64 = 4;
+/// The memory of a row, without its bytes.
+const ROW: u64 = 256;
 
 /// The parameters of a statement.
 pub(super) type Values<'a> = [(&'a (dyn ToSql + Sync), Type)];
@@ -28,6 +38,35 @@ pub(super) struct Connection {
     runtime: Option<Runtime>,
     client: Client,
     timeout: Duration,
+    problem: ProblemSlot,
+    /// True once rows were left unread.
+    is_broken: bool,
+}
+
+/// The rows of an answer.
+enum Rows {
+    Read(Vec<Row>),
+    /// There are more bytes than these.
+    TooMany(u64),
+}
+
+/// The reason why there is no answer.
+enum Fault {
+    Client(tokio_postgres::Error),
+    /// There is no connection.
+    Socket(io::Error),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Socket(error)
+    }
 }
 
 impl Drop for Connection {
@@ -43,23 +82,18 @@ impl Connection {
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
-        let (client, driver) = first(&address.config, timeout, |config, share| {
-            #[cfg(feature = "tls")]
-            let connecting = config.connect(super::tls::Tls);
-            #[cfg(not(feature = "tls"))]
-            let connecting = config.connect(tokio_postgres::NoTls);
-            wait(&runtime, share, address, connecting)
+        let problem = ProblemSlot::default();
+        let client = first(&address.config, timeout, |config, share| {
+            let connecting = connect(config, problem.clone());
+            wait(&runtime, share, address, &problem, connecting)
         })?;
-
-        runtime.spawn(async move {
-            // The client's calls report the driver's errors.
-            let _ = driver.await;
-        });
 
         Ok(Self {
             runtime: Some(runtime),
             client,
             timeout,
+            problem,
+            is_broken: false,
         })
     }
 
@@ -89,40 +123,43 @@ impl Connection {
         self.wait(address, 0, self.client.batch_execute(sql))
     }
 
-    /// The rows of a statement. The time limit is for each.
+    /// The rows of a statement.
     pub(super) fn query(
         &mut self,
         address: &Address,
         sql: &str,
         values: &Values<'_>,
     ) -> Outcome<Vec<Row>> {
-        self.rows(address, sql, values, 0, |_| 0)
+        self.query_with(address, sql, values, 0)
     }
 
-    /// Like `query`, with values of about this many bytes, and rows of the total size that `told`
-    /// reads from the first.
-    pub(super) fn rows(
+    /// Like `query`, with values of about this many bytes.
+    pub(super) fn query_with(
         &mut self,
         address: &Address,
         sql: &str,
         values: &Values<'_>,
         size: usize,
-        told: impl Fn(&Row) -> usize,
     ) -> Outcome<Vec<Row>> {
-        let values = values.iter().map(|(value, kind)| (*value, kind.clone()));
-        let rows = self.wait(address, size, self.client.query_typed_raw(sql, values))?;
-        let mut rows = pin!(rows);
-        let mut output = Vec::new();
-        let mut size = size;
-        while let Some(row) = self.wait(address, size, rows.try_next())? {
-            if output.is_empty() {
-                size = told(&row);
-            }
+        let reading = rows(&self.client, sql, values, MAX_ROWS);
+        let answer = self.wait(address, size, reading)?;
+        self.check(address, answer)
+    }
 
-            output.push(row);
-        }
-
-        Ok(output)
+    /// Like `query`, of rows with parts of logs, of which at most `log_bytes` were asked for.
+    pub(super) fn parts(
+        &mut self,
+        address: &Address,
+        sql: &str,
+        values: &Values<'_>,
+        log_bytes: u64,
+    ) -> Outcome<Vec<Row>> {
+        let max_bytes = log_bytes.saturating_mul(BYTES_PER_LOG_BYTE);
+        let max_bytes = max_bytes.saturating_add(MAX_ROWS);
+        let size = usize::try_from(log_bytes).unwrap_or(usize::MAX);
+        let reading = rows(&self.client, sql, values, max_bytes);
+        let answer = self.wait(address, size, reading)?;
+        self.check(address, answer)
     }
 
     /// The rows of a statement without values; `None` when its table has not been made.
@@ -132,12 +169,24 @@ impl Connection {
         sql: &str,
     ) -> Outcome<Option<Vec<Row>>> {
         let query_future = async {
-            match self.client.query_typed(sql, &[]).await {
+            match rows(&self.client, sql, &[], MAX_ROWS).await {
                 Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
                 outcome => outcome.map(Some),
             }
         };
-        self.wait(address, 0, query_future)
+        let answer = self.wait(address, 0, query_future)?;
+        answer.map(|answer| self.check(address, answer)).transpose()
+    }
+
+    fn check(&mut self, address: &Address, answer: Rows) -> Outcome<Vec<Row>> {
+        match answer {
+            Rows::Read(rows) => Ok(rows),
+            Rows::TooMany(max_bytes) => {
+                self.is_broken = true;
+                let problem = format!("answered with rows of more than {max_bytes} bytes");
+                Err(unread(address, &problem))
+            }
+        }
     }
 
     fn wait<T>(
@@ -146,26 +195,118 @@ impl Connection {
         size: usize,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Outcome<T> {
+        if self.is_broken {
+            let text = "an earlier answer on this connection was not read";
+            return Err(Failure::Lost(Error::new(ErrorKind::Connect, text)));
+        }
+
+        let longest = timeout_for(self.timeout, size);
         match &self.runtime {
-            Some(runtime) => wait(runtime, timeout_for(self.timeout, size), address, answer),
+            Some(runtime) => wait(runtime, longest, address, &self.problem, answer),
             None => unreachable!("it is taken when the connection is dropped"),
         }
     }
 }
 
-fn wait<T>(
+/// The rows of a statement, unless they have more than `max_bytes`.
+async fn rows(
+    client: &Client,
+    sql: &str,
+    values: &Values<'_>,
+    max_bytes: u64,
+) -> Result<Rows, tokio_postgres::Error> {
+    let values = values.iter().map(|(value, kind)| (*value, kind.clone()));
+    let rows = client.query_typed_raw(sql, values).await?;
+    let mut rows = pin!(rows);
+    let mut output = Vec::new();
+    let mut received = 0_u64;
+    while let Some(row) = rows.try_next().await? {
+        received = received.saturating_add(row.raw_size_bytes() as u64 + ROW);
+        if received > max_bytes {
+            return Ok(Rows::TooMany(max_bytes));
+        }
+        output.push(row);
+    }
+
+    Ok(Rows::Read(output))
+}
+
+/// Connects to the one host of this configuration, which must accept writes. A task of the runtime
+/// drives the connection.
+async fn connect(config: &Config, problem: ProblemSlot) -> Result<Client, Fault> {
+    let socket = Socket::open(config).await?;
+    let awaits_tls = cfg!(feature = "tls")
+        && config.get_ssl_mode() != SslMode::Disable
+        && config.get_ssl_negotiation() == SslNegotiation::Postgres;
+    let stream = Bounded::new(socket, problem, awaits_tls);
+    #[cfg(feature = "tls")]
+    let tls = super::tls::Connector::new(match config.get_hosts().first() {
+        Some(tokio_postgres::config::Host::Tcp(host)) => host,
+        _ => "",
+    });
+    #[cfg(not(feature = "tls"))]
+    let tls = tokio_postgres::NoTls;
+    let (client, driver) = config.connect_raw(stream, tls).await?;
+    tokio::spawn(async move {
+        // The client's calls report the driver's errors.
+        let _ = driver.await;
+    });
+
+    let messages = client
+        .simple_query_raw("SHOW transaction_read_only")
+        .await?;
+    let mut messages = pin!(messages);
+    let mut is_read_only = None;
+    while let Some(message) = messages.try_next().await? {
+        if let SimpleQueryMessage::Row(row) = message {
+            is_read_only = row.try_get(0)?.map(|value| value == "on");
+        }
+    }
+
+    let text = match is_read_only {
+        Some(false) => return Ok(client),
+        Some(true) => "the database does not allow writes",
+        None => "the server did not report if it allows writes",
+    };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text).into())
+}
+
+fn wait<T, E: Into<Fault>>(
     runtime: &Runtime,
     longest: Duration,
     address: &Address,
-    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    problem: &ProblemSlot,
+    answer: impl Future<Output = Result<T, E>>,
 ) -> Outcome<T> {
-    match runtime.block_on(async { timeout(longest, answer).await }) {
-        Ok(outcome) => outcome.map_err(|error| failure(address, &error)),
-        Err(_) => Err(Failure::Lost(Error::new(
+    let outcome = runtime.block_on(async { timeout(longest, answer).await });
+    let fault = match outcome {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => Some(error.into()),
+        Err(_) => None,
+    };
+
+    Err(match (problem.take(), fault) {
+        (Some(Problem::Refused(text)), _) => unread(address, &text),
+        (Some(Problem::Worn(text)), _) => Failure::Lost(Error::new(ErrorKind::Connect, text)),
+        (None, Some(Fault::Client(error))) => failure(address, &error),
+        (None, Some(Fault::Socket(error))) => {
+            let kind = match error.kind() {
+                io::ErrorKind::TimedOut => ErrorKind::Timeout,
+                _ => ErrorKind::Connect,
+            };
+            let text = format!("error connecting to server: {error}");
+            Failure::Lost(Error::new(kind, text))
+        }
+        (None, None) => Failure::Lost(Error::new(
             ErrorKind::Timeout,
             format!("nothing came for {longest:?}"),
-        ))),
-    }
+        )),
+    })
+}
+
+fn unread(address: &Address, problem: &str) -> Failure {
+    let text = format!("{} {problem}", address.name);
+    Failure::Refused(Error::new(ErrorKind::Protocol, text))
 }
 
 /// Classifies an error for the next attempt.

@@ -1,10 +1,12 @@
 //! Sessions in a PostgreSQL database.
 
 mod address;
+mod bounded;
 mod connection;
 mod hosts;
 mod schema;
 mod server;
+mod socket;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;

@@ -40,7 +40,8 @@ pub(super) struct Statements {
     pub(super) is_resized: String,
     pub(super) keep: String,
     pub(super) clear: String,
-    pub(super) rewrite: String,
+    pub(super) add: String,
+    pub(super) shift: String,
     pub(super) remove: String,
     pub(super) size: String,
     pub(super) damaged: String,
@@ -96,18 +97,19 @@ impl Statements {
                 "select id from {sessions} where size > 0 and ($1::text is null or id > $1)
                  order by id limit {IDS_AT_ONCE}"
             ),
-            // The size comes first: it says how long the rest may take. There is none of a log that
-            // is too large.
+            // One row without a part when there are none.
             read: format!(
-                "select size, -1::bigint as at, null::bytea as bytes from {sessions}
-                 where id = $1 and size > 0
-                 union all
-                 select null, at, bytes from {log} where session = $1
-                 and exists (select from {sessions} where id = $1 and size between 1 and $2)
-                 order by at"
+                "select s.size, greatest(l.at, $2),
+                     substring(l.bytes from 1 + (greatest(l.at, $2) - l.at)::int
+                         for ($2 + $3 - greatest(l.at, $2))::int)
+                 from {sessions} s left join {log} l
+                 on l.session = s.id and l.at < $2 + $3 and l.at >= greatest(0, coalesce((
+                     select max(at) from {log} where session = $1 and at <= $2), 0))
+                 where s.id = $1 and s.size > 0 order by l.at"
             ),
             tails: format!(
-                "select s.size, l.at + {prefix_len}, substring(l.bytes from 1 + {prefix_len}), s.id
+                "select s.size, l.at + {prefix_len}, substring(l.bytes from 1 + {prefix_len}),
+                     array_position($1, s.id)
                  from {sessions} s left join {log} l
                  on l.session = s.id and l.at >= coalesce((
                      select max(at) from {log} where session = s.id and at <= s.size - $2), 0)
@@ -168,8 +170,12 @@ impl Statements {
                  where not exists (select from {damaged}
                      where session = $1 and at = $2 and what = $3 and bytes = $4)"
             ),
-            clear: format!("delete from {log} where session = $1"),
-            rewrite: format!("insert into {log} (session, at, bytes) values ($1, 0, $2)"),
+            clear: format!("delete from {log} where session = $1 and at >= 0"),
+            add: format!(
+                "insert into {log} (session, at, bytes)
+                 select $1, part.at, part.bytes from unnest($2::bigint[], $3::bytea[]) as part (at, bytes)"
+            ),
+            shift: format!("update {log} set at = at + $2 where session = $1 and at < 0"),
             remove: format!(
                 "with durable as ({DURABLE}), gone as (
                      delete from {sessions} where id = $1 and owner = $2 and lease = $3

@@ -11,7 +11,8 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{LogTail, Snapshots};
 use crate::session::remote::{
-    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
+    Failure, IdPage, JoinedLog, LeaseKey, Outcome, PIECE, Removal, Server, ServerPiece,
+    ServerRepair, ServerTail,
 };
 use crate::util::text::truncate;
 
@@ -21,13 +22,11 @@ use super::schema::{IDS_AT_ONCE, Statements};
 
 /// The longest id, in bytes: entries of an index are bounded.
 const MAX_ID: usize = 1_000;
-/// The maximum number of bytes that mark a missing part of a log.
-const MAX_HOLE: u64 = 1_024;
-
 /// The maximum number of bytes of a row, so that the end of a log is read without what stands before it.
 const ROW: usize = 64 * 1024;
-/// The most bytes of ends of logs that an answer is given time for.
-const MAX_TAILS: u64 = 1024 * 1024 * 1024;
+/// The distance by which the rows of a log that is written again are moved, so that they do not meet
+/// those that they replace.
+const SHIFT: i64 = 1 << 62;
 
 /// A database that logs are kept in.
 pub(super) struct Database {
@@ -54,40 +53,13 @@ impl Database {
             is_prepared: AtomicBool::new(false),
         }
     }
+}
 
-    /// Rows that begin with `size, at, bytes` as the log they make. A line of zeros replaces
-    /// missing rows, so that they are reported as damage.
-    fn contents(rows: &[Row], from: Option<u64>) -> Outcome<Option<ServerLog>> {
-        let Some(first) = rows.first() else {
-            return Ok(None);
-        };
-
-        let end = unsigned(column(first, 0)?);
-        let mut bytes = Vec::new();
-        let mut next = from;
-        let fill = |bytes: &mut Vec<u8>, hole: u64| {
-            if let Some(zeros) = hole.min(MAX_HOLE).checked_sub(1) {
-                bytes.resize(bytes.len() + usize::try_from(zeros).unwrap_or_default(), 0);
-                bytes.push(b'\n');
-            }
-        };
-
-        for row in rows {
-            let (Some(offset), Some(part)) = (
-                column::<Option<i64>>(row, 1)?.map(unsigned),
-                column::<Option<&[u8]>>(row, 2)?,
-            ) else {
-                continue;
-            };
-
-            fill(&mut bytes, offset.saturating_sub(next.unwrap_or(offset)));
-            bytes.extend_from_slice(part);
-            next = Some(offset + part.len() as u64);
-        }
-
-        fill(&mut bytes, end.saturating_sub(next.unwrap_or(0)));
-        Ok(Some(ServerLog { bytes, end }))
-    }
+/// The offset and the bytes in a row that begins with `size, at, bytes`; `None` if it has no part.
+fn part_of_log(row: &Row) -> Outcome<Option<(u64, &[u8])>> {
+    let offset = column::<Option<i64>>(row, 1)?.map(unsigned);
+    let bytes = column::<Option<&[u8]>>(row, 2)?;
+    Ok(offset.zip(bytes))
 }
 
 /// A value of a row.
@@ -96,6 +68,35 @@ pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Outcome<T> 
         let text = format!("the tables are not as they were made: {error}");
         Failure::Refused(Error::new(ErrorKind::Corrupt, text))
     })
+}
+
+/// The end of a log of these rows, which have at least its last `len` bytes.
+fn tail_of(rows: &[Row], len: u64) -> Outcome<ServerTail> {
+    let end = match rows.first() {
+        Some(row) => unsigned(column(row, 0)?),
+        None => 0,
+    };
+    let is_all = len >= end;
+    let mut joined_log = JoinedLog::new(is_all.then_some(0));
+    for row in rows {
+        if let Some((offset, bytes)) = part_of_log(row)? {
+            joined_log.add(offset, bytes);
+        }
+    }
+
+    joined_log.end(end);
+    let bytes = joined_log.take();
+    // Missing rows are not waited for.
+    let size = if is_all { bytes.len() as u64 } else { end };
+    let tail = LogTail::new(bytes, size);
+    Ok(ServerTail { tail, end })
+}
+
+/// The rows of these bytes, and their places from this one on.
+fn rows_of(bytes: &[u8], first: i64) -> (Vec<i64>, Vec<&[u8]>) {
+    let rows: Vec<_> = bytes.chunks(ROW).collect();
+    let places = (0..rows.len()).map(|row| first.saturating_add((row * ROW) as i64));
+    (places.collect(), rows)
 }
 
 fn unsigned(number: i64) -> u64 {
@@ -165,12 +166,29 @@ impl Server for Database {
         Ok(IdPage { ids, next })
     }
 
-    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<ServerLog>> {
-        let size = |row: &Row| column(row, 0).map_or(0, unsigned) as usize;
-        let max = signed(max);
-        let values = [text!(&id), number!(&max)];
-        let rows = connection.rows(&self.address, &self.sql.read, &values, 0, size)?;
-        Self::contents(&rows, Some(0))
+    fn read(
+        &self,
+        connection: &mut Connection,
+        id: &str,
+        from: u64,
+        len: u64,
+    ) -> Outcome<Option<ServerPiece>> {
+        let first = signed(from);
+        let count = signed(len);
+        let values = [text!(&id), number!(&first), number!(&count)];
+        let rows = connection.parts(&self.address, &self.sql.read, &values, len)?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+
+        let end = unsigned(column(row, 0)?);
+        let mut parts = Vec::new();
+        for row in &rows {
+            let part = part_of_log(row)?;
+            parts.extend(part.map(|(offset, bytes)| (offset, bytes.to_vec())));
+        }
+
+        Ok(Some(ServerPiece { parts, end }))
     }
 
     fn snapshots(&self) -> Snapshots {
@@ -186,31 +204,25 @@ impl Server for Database {
         let wanted_len = signed(len);
         let names: Vec<&str> = ids.iter().map(|id| &**id).collect();
         let values: &Values<'_> = &[(&names, Type::TEXT_ARRAY), number!(&wanted_len)];
-        let total_len = len.saturating_mul(ids.len() as u64).min(MAX_TAILS);
-        let total_len = usize::try_from(total_len).unwrap_or(usize::MAX);
-        let sql = &self.sql.tails;
-        let rows = connection.rows(&self.address, sql, values, total_len, |_| total_len)?;
+        let log_bytes = len.saturating_mul(ids.len() as u64);
+        let rows = connection.parts(&self.address, &self.sql.tails, values, log_bytes)?;
         let mut log_tails = HashMap::new();
         let mut remaining_rows = &rows[..];
         while let Some(first) = remaining_rows.first() {
-            let id: &str = column(first, 3)?;
-            let is_other = |row: &Row| row.try_get(3).ok() != Some(id);
+            let place: i32 = column(first, 3)?;
+            let is_other = |row: &Row| row.try_get(3).ok() != Some(place);
             let count = remaining_rows
                 .iter()
                 .position(is_other)
                 .unwrap_or(remaining_rows.len());
             let (own_rows, other_rows) = remaining_rows.split_at(count.max(1));
             remaining_rows = other_rows;
-            let is_all = len >= unsigned(column(first, 0)?);
-            if let Some(ServerLog { bytes, end }) = Self::contents(own_rows, is_all.then_some(0))? {
-                // Missing rows are not waited for.
-                let size = if is_all { bytes.len() as u64 } else { end };
-                let tail = LogTail::new(bytes, size);
-                log_tails.insert(id, ServerTail { tail, end });
-            }
+            log_tails.insert(place, tail_of(own_rows, len)?);
         }
 
-        let tails = ids.iter().map(|id| Ok(log_tails.remove(&**id)));
+        let tails = (1..)
+            .zip(ids)
+            .map(|(place, _)| Ok(log_tails.remove(&place)));
         Ok(tails.collect())
     }
 
@@ -261,9 +273,7 @@ impl Server for Database {
     ) -> Outcome<bool> {
         let number = signed(lease.number);
         let len = signed(bytes.len() as u64);
-        let rows: Vec<&[u8]> = bytes.chunks(ROW).collect();
-        let places = (0..rows.len()).map(|row| signed(end.saturating_add((row * ROW) as u64)));
-        let places: Vec<i64> = places.collect();
+        let (places, rows) = rows_of(bytes, signed(end));
         let end = signed(end);
         let id = &*lease.id;
         let owner = &*lease.owner;
@@ -286,7 +296,7 @@ impl Server for Database {
         values.truncate(5);
         values.push((&bytes, Type::BYTEA));
         let sql = &self.sql.is_appended;
-        let rows = connection.rows(&self.address, sql, &values, size, |_| 0)?;
+        let rows = connection.query_with(&self.address, sql, &values, size)?;
         Ok(!rows.is_empty())
     }
 
@@ -340,20 +350,12 @@ impl Database {
         end: u64,
         repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
-        let number = signed(lease.number);
-        let new_end = signed(repair.cut.map_or(end, |cut| cut.len() as u64));
-        let end = signed(end);
-        let id = &&*lease.id;
-        let values = [
-            text!(id),
-            text!(&&*lease.owner),
-            number!(&number),
-            number!(&end),
-            number!(&new_end),
-        ];
-        if connection.execute(&self.address, &self.sql.resize, &values)? == 0 {
+        // Locks the log.
+        if !self.resize(connection, lease, end, end)? {
             return Ok(false);
         }
+
+        let id = &&*lease.id;
 
         for part in repair.damaged {
             let offset = signed(part.at);
@@ -367,15 +369,67 @@ impl Database {
             connection.write(&self.address, &self.sql.keep, &values, size)?;
         }
 
-        if let Some(cut_bytes) = repair.cut {
-            connection.execute(&self.address, &self.sql.clear, &[text!(id)])?;
-            if !cut_bytes.is_empty() {
-                let values = [text!(id), (&cut_bytes as &(dyn ToSql + Sync), Type::BYTEA)];
-                connection.write(&self.address, &self.sql.rewrite, &values, cut_bytes.len())?;
+        match repair.cut {
+            None => Ok(true),
+            Some(len) => {
+                self.rewrite(connection, &lease.id, end, len)?;
+                self.resize(connection, lease, end, len)
             }
         }
+    }
 
-        Ok(true)
+    fn resize(
+        &self,
+        connection: &mut Connection,
+        lease: &LeaseKey,
+        end: u64,
+        new_end: u64,
+    ) -> Outcome<bool> {
+        let [number, end, new_end] = [lease.number, end, new_end].map(signed);
+        let values = [
+            text!(&&*lease.id),
+            text!(&&*lease.owner),
+            number!(&number),
+            number!(&end),
+            number!(&new_end),
+        ];
+        let count = connection.execute(&self.address, &self.sql.resize, &values)?;
+        Ok(count > 0)
+    }
+
+    /// Writes the first `len` bytes of a log that ends at `end` in the place of all, piece by piece.
+    /// Rows that are missing are replaced as when the log is read.
+    fn rewrite(&self, connection: &mut Connection, id: &str, end: u64, len: u64) -> Outcome<()> {
+        let mut joined_log = JoinedLog::new(Some(0));
+        let mut offset = 0;
+        let mut stored_len = 0;
+        while stored_len < len && offset < end {
+            let piece = self.read(connection, id, offset, PIECE)?;
+            for (offset, part) in piece.iter().flat_map(|piece| &piece.parts) {
+                joined_log.add(*offset, part);
+            }
+
+            offset += PIECE;
+            if offset >= end {
+                joined_log.end(end);
+            }
+
+            let mut bytes = joined_log.take();
+            bytes.truncate(usize::try_from(len - stored_len).unwrap_or(usize::MAX));
+            let (places, rows) = rows_of(&bytes, signed(stored_len) - SHIFT);
+            let values = [
+                text!(&id),
+                (&places as &(dyn ToSql + Sync), Type::INT8_ARRAY),
+                (&rows, Type::BYTEA_ARRAY),
+            ];
+            connection.write(&self.address, &self.sql.add, &values, bytes.len())?;
+            stored_len += bytes.len() as u64;
+        }
+
+        connection.execute(&self.address, &self.sql.clear, &[text!(&id)])?;
+        let values = [text!(&id), number!(&SHIFT)];
+        connection.execute(&self.address, &self.sql.shift, &values)?;
+        Ok(())
     }
 
     /// Removes what was just leased.
@@ -409,14 +463,14 @@ impl Database {
         &self,
         connection: &mut Connection,
         lease: &LeaseKey,
-        cut_bytes: Option<&[u8]>,
+        new_end: Option<u64>,
     ) -> Outcome<bool> {
-        let Some(cut_bytes) = cut_bytes else {
+        let Some(new_end) = new_end else {
             return Ok(false);
         };
 
         let number = signed(lease.number);
-        let end = signed(cut_bytes.len() as u64);
+        let end = signed(new_end);
         let values = [
             text!(&&*lease.id),
             text!(&&*lease.owner),

@@ -1,6 +1,5 @@
 //! TLS for connections to a database.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -9,59 +8,50 @@ use std::task::{Context, Poll};
 
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client;
 
 use crate::util::tls::trusting_system;
 
-type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+use super::bounded::Bounded;
+use super::socket::Socket;
 
-/// Creates connections that trust the system's certificates.
-#[derive(Clone)]
-pub(super) struct Tls;
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The reason why the server is not trusted. Another try would find the same.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Distrust(String);
 
-/// The server's expected identity. It is asked for every connection, also for those without TLS:
+/// The server's expected identity, with trust in the system's certificates. It is asked for every connection, also for those without TLS:
 /// what can go wrong belongs to the handshake.
 pub(super) struct Connector(String);
 
-pub(super) struct Stream<S>(client::TlsStream<S>);
+/// A secure stream, whose messages are checked.
+pub(super) struct Stream(Bounded<client::TlsStream<Bounded<Socket>>>);
 
-impl<S> MakeTlsConnect<S> for Tls
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    type Stream = Stream<S>;
-    type TlsConnect = Connector;
-    type Error = Infallible;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<Connector, Infallible> {
-        Ok(Connector(host.to_owned()))
+impl Connector {
+    pub(super) fn new(host: &str) -> Self {
+        Self(host.to_owned())
     }
 }
 
-impl<S> TlsConnect<S> for Connector
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    type Stream = Stream<S>;
+impl TlsConnect<Bounded<Socket>> for Connector {
+    type Stream = Stream;
     type Error = Box<dyn std::error::Error + Send + Sync>;
-    type Future = BoxFuture<Result<Stream<S>, Self::Error>>;
+    type Future = BoxFuture<Result<Stream, Self::Error>>;
 
-    fn connect(self, stream: S) -> Self::Future {
+    fn connect(self, mut stream: Bounded<Socket>) -> Self::Future {
         Box::pin(async move {
             let Self(host) = self;
             let name = ServerName::try_from(host.clone());
             let name = name.map_err(|_| Distrust(format!("{host:?} is no name of a server")))?;
             let config = trusting_system().map_err(|error| Distrust(error.to_string()))?;
             let connector = TlsConnector::from(Arc::new(config));
+            let problem = stream.pass_on();
             match connector.connect(name, stream).await {
-                Ok(stream) => Ok(Stream(stream)),
+                Ok(stream) => Ok(Stream(Bounded::new(stream, problem, false))),
                 Err(error)
                     if error
                         .get_ref()
@@ -75,13 +65,13 @@ where
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+impl TlsStream for Stream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+impl AsyncRead for Stream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -91,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl AsyncWrite for Stream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

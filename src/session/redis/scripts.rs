@@ -4,11 +4,11 @@
 //! damaged parts, the version. `ARGV` begins with the session id, the lease and its duration in
 //! milliseconds. Every script may be repeated after a lost answer.
 
-/// The log, and whether it should be there. `ARGV[2]`: the size over which only its size is returned.
+/// A piece of the log, the size of the log, and whether it should be there. `ARGV[2]` and `ARGV[3]`:
+/// the offsets of the first and the last byte.
 pub(super) const READ: &str = "
-local size = redis.call('strlen', KEYS[1])
-if size > tonumber(ARGV[2]) then return {size, 1} end
-return {redis.call('get', KEYS[1]), redis.call('hexists', KEYS[3], ARGV[1])}";
+return {redis.call('getrange', KEYS[1], ARGV[2], ARGV[3]), redis.call('strlen', KEYS[1]),
+    redis.call('hexists', KEYS[3], ARGV[1])}";
 
 /// The last bytes of the log, its size, and whether it should be there. `ARGV[2]`: how many bytes.
 pub(super) const TAIL: &str = "

@@ -9,7 +9,7 @@ use redis::{Cmd, ServerError, Value, cmd};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{LogTail, Snapshots};
 use crate::session::remote::{
-    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
+    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerPiece, ServerRepair, ServerTail,
 };
 
 use super::address::Address;
@@ -169,6 +169,25 @@ impl Keys {
         Failure::Refused(Error::new(ErrorKind::Protocol, text))
     }
 
+    /// A part of a log, with the size of the log; `None` when there is none. The inner error is for a
+    /// log that should be there.
+    fn part_of_log(&self, id: &str, reply: Value) -> Outcome<Result<Option<ServerTail>>> {
+        let Value::Array(mut parts) = reply else {
+            return Err(self.unexpected_reply(&reply));
+        };
+
+        match &mut parts[..] {
+            [Value::BulkString(bytes), Value::Int(size), _] if *size > 0 => {
+                let end = size.unsigned_abs();
+                let tail = LogTail::new(std::mem::take(bytes), end);
+                Ok(Ok(Some(ServerTail { tail, end })))
+            }
+            [_, Value::Int(0), Value::Int(0)] => Ok(Ok(None)),
+            [_, Value::Int(0), _] => Ok(Err(self.evicted(id))),
+            _ => Err(self.unexpected_reply(&Value::Array(parts))),
+        }
+    }
+
     fn evicted(&self, id: &str) -> Error {
         let name = &self.address.name;
         let text = format!(
@@ -269,26 +288,23 @@ impl Server for Keys {
         Ok(IdPage { ids, next })
     }
 
-    fn read(&self, connection: &mut Connection, id: &str, max: u64) -> Outcome<Option<ServerLog>> {
+    fn read(
+        &self,
+        connection: &mut Connection,
+        id: &str,
+        from: u64,
+        len: u64,
+    ) -> Outcome<Option<ServerPiece>> {
+        let from = from.min(i64::MAX as u64);
+        let last = from.saturating_add(len).min(i64::MAX as u64) - 1;
         let mut command = self.script(&[READ], id);
-        command.arg(max);
-        let reply = connection.ask_log(&self.address, command, max)?;
-        let Value::Array(mut parts) = reply else {
-            return Err(self.unexpected_reply(&reply));
-        };
-
-        match (parts.pop(), parts.pop()) {
-            (_, Some(Value::Int(size))) => Ok(Some(ServerLog {
-                bytes: Vec::new(),
-                end: size.unsigned_abs(),
-            })),
-            (_, Some(Value::BulkString(bytes))) => {
-                let end = bytes.len() as u64;
-                Ok((end > 0).then_some(ServerLog { bytes, end }))
-            }
-            (Some(Value::Int(0)), _) => Ok(None),
-            _ => Err(self.evicted(id).into()),
-        }
+        command.arg(from).arg(last);
+        let reply = connection.ask_log(&self.address, command, len)?;
+        let part = self.part_of_log(id, reply)??;
+        Ok(part.map(|ServerTail { tail, end }| ServerPiece {
+            parts: vec![(from, tail.bytes)],
+            end,
+        }))
     }
 
     /// Rarely, because snapshots are in memory as well.
@@ -316,20 +332,7 @@ impl Server for Keys {
         let answers = connection.ask_logs(&self.address, &commands, log_bytes)?;
         let tails = answers.into_iter().zip(ids).map(|(answer, id)| {
             let reply = checked(&self.address, answer)?;
-            let Value::Array(mut parts) = reply else {
-                return Err(self.unexpected_reply(&reply));
-            };
-
-            match &mut parts[..] {
-                [Value::BulkString(tail), Value::Int(size), _] if *size > 0 => {
-                    let end = size.unsigned_abs();
-                    let tail = LogTail::new(std::mem::take(tail), end);
-                    Ok(Ok(Some(ServerTail { tail, end })))
-                }
-                [_, Value::Int(0), Value::Int(0)] => Ok(Ok(None)),
-                [_, Value::Int(0), _] => Ok(Err(self.evicted(id))),
-                _ => Err(self.unexpected_reply(&Value::Array(parts))),
-            }
+            self.part_of_log(id, reply)
         });
 
         tails.collect()
@@ -390,7 +393,7 @@ impl Server for Keys {
         let mut command = self.script_of(&[CHECK_HELD, DEFINE_TOUCH, HEAL], lease);
         let cut_len = repair
             .cut
-            .map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+            .map_or(-1, |len| i64::try_from(len).unwrap_or(i64::MAX));
         command.arg(end).arg(cut_len);
         for part in repair.damaged {
             let head = format!("{} {}\n", part.at, part.what);

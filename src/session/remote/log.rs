@@ -10,10 +10,13 @@ use uuid::Uuid;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::log::{Each, EachId, Log, LogTail, Repair, Snapshots, too_large};
 
+use super::joined_log::JoinedLog;
 use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
-use super::server::{DamagedPart, LeaseKey, Removal, Server, ServerLog, ServerRepair, ServerTail};
+use super::server::{
+    DamagedPart, LeaseKey, PIECE, Removal, Server, ServerPiece, ServerRepair, ServerTail,
+};
 
 /// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
@@ -69,19 +72,64 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
-    /// The whole log, unless it is too large.
-    fn contents(&self, id: &str) -> Result<Option<ServerLog>> {
-        let max = self.options().max_session_bytes;
-        let contents = self
-            .pool
-            .run(|server, connection| server.read(connection, id, max))?;
-        match contents {
-            Some(contents) if contents.end > max => {
+    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends behind `max`.
+    /// Returns its end; `None` when there is none.
+    fn pieces(&self, id: &str, from: u64, max: u64, each: Each<'_>) -> Result<Option<u64>> {
+        let mut joined_log = JoinedLog::new(Some(from));
+        let mut offset = from;
+        let mut last_end = 0;
+        loop {
+            let piece = self
+                .pool
+                .run(|server, connection| server.read(connection, id, offset, PIECE))?;
+            let ServerPiece { parts, end } = match piece {
+                None if offset == from => return Ok(None),
+                // Another run has repaired or removed it.
+                Some(piece) if piece.end >= last_end => piece,
+                _ => return Err(changed(id)),
+            };
+            if end > max {
                 let place = Some(self.server().name());
-                Err(too_large(id, place, contents.end, max, SIZE_OPTION))
+                return Err(too_large(id, place, end, max, SIZE_OPTION));
             }
-            contents => Ok(contents),
+
+            for (offset, part) in &parts {
+                joined_log.add(*offset, part);
+            }
+            last_end = end;
+            offset = offset.saturating_add(PIECE);
+            if offset >= end {
+                joined_log.end(end);
+            }
+
+            let bytes = joined_log.take();
+            if !bytes.is_empty() {
+                each(&bytes)?;
+            }
+            if offset >= end {
+                return Ok(Some(end));
+            }
         }
+    }
+
+    /// A long end of a log, read piece by piece.
+    fn long_tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
+        let Some(ServerTail { end, .. }) = self.server_tail(id, 1)? else {
+            return Ok(None);
+        };
+        let start = end.saturating_sub(len);
+        // It may have grown since.
+        let max = end.saturating_add(len);
+        let mut bytes = Vec::new();
+        let end = self.pieces(id, start, max, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(end.map(|end| {
+            // Missing parts are not waited for.
+            let size = if start == 0 { bytes.len() as u64 } else { end };
+            LogTail::new(bytes, size)
+        }))
     }
 
     fn server_tail(&self, id: &str, len: u64) -> Result<Option<ServerTail>> {
@@ -112,6 +160,23 @@ impl<S: Server> RemoteLog<S> {
     }
 }
 
+/// The pieces of a damaged part that begins at this offset. One without bytes has one.
+fn pieces_of(offset: u64, part: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let len = PIECE as usize;
+    let count = part.len().div_ceil(len).max(1);
+    (0..count).map(move |number| {
+        let start = number * len;
+        let end = part.len().min(start + len);
+        (offset + start as u64, &part[start..end])
+    })
+}
+
+fn changed(id: &str) -> Error {
+    let text =
+        format!("session {id:?} was changed by another run while it was read; read it again");
+    Error::new(ErrorKind::Conflict, text)
+}
+
 impl<S: Server> Log for RemoteLog<S> {
     type Writer = Writer<S>;
 
@@ -139,6 +204,9 @@ impl<S: Server> Log for RemoteLog<S> {
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
+        if len > PIECE {
+            return self.long_tail(id, len);
+        }
         Ok(self.server_tail(id, len)?.map(|end| end.tail))
     }
 
@@ -183,40 +251,42 @@ impl<S: Server> Log for RemoteLog<S> {
     }
 
     fn repair(&self, writer: &mut Writer<S>, repair: &Repair<'_>) -> Result<Option<String>> {
+        let lease = writer.lease.key();
+        let end = writer.end;
+        let send = |damaged: &[DamagedPart], cut| {
+            let repair = ServerRepair { damaged, cut };
+            let is_done = self
+                .pool
+                .run(|server, connection| server.repair(connection, lease, end, &repair))?;
+            if is_done {
+                Ok(())
+            } else {
+                Err(Error::session_taken_over(&lease.id))
+            }
+        };
+
         let mut damaged = Vec::new();
+        let mut damaged_bytes = 0;
         repair.for_each_part(|damage, part| {
-            damaged.push(DamagedPart {
-                at: damage.offset,
-                what: damage.to_string(),
-                bytes: part.to_vec(),
-            });
+            for (offset, piece) in pieces_of(damage.offset, part) {
+                damaged_bytes += piece.len();
+                damaged.push(DamagedPart {
+                    at: offset,
+                    what: damage.to_string(),
+                    bytes: piece.to_vec(),
+                });
+                if damaged_bytes >= PIECE as usize {
+                    send(&damaged, None)?;
+                    damaged.clear();
+                    damaged_bytes = 0;
+                }
+            }
             Ok(())
         })?;
 
-        let lease = writer.lease.key();
-        let mut new_bytes = None;
-        if let Some(end) = repair.truncate_to() {
-            let contents = self.contents(&lease.id)?;
-            let mut bytes = contents.map_or(Vec::new(), |contents| contents.bytes);
-            bytes.truncate(usize::try_from(end).unwrap_or(usize::MAX));
-            new_bytes = Some(bytes);
-        }
-
-        let repair = ServerRepair {
-            damaged: &damaged,
-            cut: new_bytes.as_deref(),
-        };
-        let is_done = self
-            .pool
-            .run(|server, connection| server.repair(connection, lease, writer.end, &repair))?;
-        if !is_done {
-            return Err(Error::session_taken_over(&lease.id));
-        }
-
-        if let Some(bytes) = repair.cut {
-            writer.end = bytes.len() as u64;
-        }
-
+        let new_end = repair.truncate_to();
+        send(&damaged, new_end)?;
+        writer.end = new_end.unwrap_or(end);
         Ok(Some(self.server().damaged_place(&lease.id)))
     }
 
@@ -251,10 +321,8 @@ impl<S: Server> Log for RemoteLog<S> {
 
     fn read(&self, id: &str, each: Each<'_>) -> Result<bool> {
         self.server().check_id(id)?;
-        match self.contents(id)? {
-            Some(contents) => each(&contents.bytes).map(|()| true),
-            None => Ok(false),
-        }
+        let max = self.options().max_session_bytes;
+        Ok(self.pieces(id, 0, max, each)?.is_some())
     }
 
     fn tails(&self, ids: &[Arc<str>], len: u64) -> Result<Vec<Result<Option<LogTail>>>> {

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "redis")]
 mod connect;
+mod joined_log;
 mod lease_keeper;
 mod log;
 mod lookup;
@@ -14,11 +15,15 @@ mod server;
 pub(super) use connect::with_timeout;
 #[cfg(feature = "redis")]
 pub(super) use connect::{connect_host, connection_lost};
+#[cfg(feature = "postgres")]
+pub(super) use joined_log::JoinedLog;
 pub(super) use log::{RemoteLog, SIZE_OPTION};
 #[cfg(feature = "postgres")]
 pub(super) use lookup::Lookup;
 pub use options::ServerOptions;
+#[cfg(feature = "postgres")]
+pub(super) use server::PIECE;
 pub(super) use server::{
-    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerLog, ServerRepair, ServerTail,
+    Failure, IdPage, LeaseKey, Outcome, Removal, Server, ServerPiece, ServerRepair, ServerTail,
     timeout_for,
 };

@@ -118,8 +118,8 @@ impl ServerOptions {
     ///
     /// A larger one is left as it is: it is neither read nor written, and fails with an
     /// [`Io`](ErrorKind::Io) that names its size. A log has all records and, each time it has
-    /// doubled, a snapshot, from which on it is read. It is read into memory at once; in addition, the
-    /// session may take three quarters of these bytes, but at least 16 MiB, as estimated from the
+    /// doubled, a snapshot, from which on it is read. It is read piece by piece; the session
+    /// may take half of these bytes, but at least 16 MiB, as estimated from the
     /// text of its records before they are read. A write that would make it larger is refused. No
     /// record may have more than 64 MiB: a write of one is refused, and a longer line is damage.
     #[must_use]

@@ -24,6 +24,9 @@ impl From<Error> for Failure {
 
 pub(in crate::session) type Outcome<T> = Result<T, Failure>;
 
+/// The most bytes of a log that are read or set aside with one call.
+pub(in crate::session) const PIECE: u64 = 1024 * 1024;
+
 /// The lowest transfer rate, in bytes per second, that the time limits allow for.
 const MIN_TRANSFER_RATE: u64 = 256 * 1024;
 
@@ -62,10 +65,11 @@ pub(in crate::session) struct LeaseKey {
     pub(in crate::session) number: u64,
 }
 
-/// A whole log.
+/// A piece of a log.
 #[derive(Debug)]
-pub(in crate::session) struct ServerLog {
-    pub(in crate::session) bytes: Vec<u8>,
+pub(in crate::session) struct ServerPiece {
+    /// The parts that are there, each with its offset in the server's count.
+    pub(in crate::session) parts: Vec<(u64, Vec<u8>)>,
     /// The offset of the next write, in the server's count.
     pub(in crate::session) end: u64,
 }
@@ -93,8 +97,8 @@ pub(in crate::session) struct DamagedPart {
 pub(in crate::session) struct ServerRepair<'a> {
     /// The parts to put aside.
     pub(in crate::session) damaged: &'a [DamagedPart],
-    /// The bytes that become the whole log; `None` if it stays.
-    pub(in crate::session) cut: Option<&'a [u8]>,
+    /// The number of bytes that the log is cut to; `None` if it stays.
+    pub(in crate::session) cut: Option<u64>,
 }
 
 /// A server that stores logs.
@@ -117,13 +121,14 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Some ids of sessions that were written: the first, or those at the `next` of a page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 
-    /// The whole log, as it was at one moment. Of one that ends behind `max`, only the end.
+    /// The parts of a log from the offset `from` on, which begin before `from + len`.
     fn read(
         &self,
         connection: &mut Self::Connection,
         id: &str,
-        max: u64,
-    ) -> Outcome<Option<ServerLog>>;
+        from: u64,
+        len: u64,
+    ) -> Outcome<Option<ServerPiece>>;
 
     /// The time at which logs get snapshots.
     fn snapshots(&self) -> Snapshots;

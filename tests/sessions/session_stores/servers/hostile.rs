@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcore::session::{RedisStore, ServerOptions};
@@ -68,6 +69,76 @@ async fn log_that_is_longer_than_was_asked_for_is_refused() {
         let _ = stream.write_all(b"*3\r\n$3000000\r\n");
     });
     check(&store.list().await.unwrap_err(), "3000014 bytes");
+}
+
+/// The arguments of a command, as they were sent.
+fn arguments(stream: &mut TcpStream) -> Vec<String> {
+    let mut heard = Vec::new();
+    loop {
+        let bytes = read(stream);
+        heard.extend_from_slice(&bytes);
+        let text = String::from_utf8_lossy(&heard).into_owned();
+        let count = text
+            .strip_prefix('*')
+            .and_then(|text| text.split_once("\r\n"));
+        let count = count
+            .and_then(|(count, _)| count.parse().ok())
+            .unwrap_or(0_usize);
+        let mut remaining = text.split_once("\r\n").map_or("", |(_, text)| text);
+        let mut arguments = Vec::new();
+        while let Some((head, text)) = remaining.split_once("\r\n") {
+            let len = head[1..].parse().unwrap();
+            if text.len() < len + 2 {
+                break;
+            }
+            arguments.push(text[..len].to_owned());
+            remaining = &text[len + 2..];
+        }
+        if bytes.is_empty() || arguments.len() == count {
+            return arguments;
+        }
+    }
+}
+
+#[tokio::test]
+async fn long_log_is_read_in_pieces() {
+    const LOG: usize = 5_000_000;
+    const PIECE: usize = 1024 * 1024;
+    let log = "x\n".repeat(LOG / 2);
+    let piece = move |first: usize, end: usize| {
+        let (bytes, len) = (&log[first..end], end - first);
+        format!("*3\r\n${len}\r\n{bytes}\r\n:{LOG}\r\n:1\r\n")
+    };
+    let places = Arc::<Mutex<Vec<(usize, usize)>>>::default();
+    let asked = places.clone();
+    let port = listen(move |stream| {
+        loop {
+            let arguments = arguments(stream);
+            let reply = match &arguments[..] {
+                [get, _] if get == "GET" => "$1\r\n1\r\n".to_owned(),
+                [_, script, _, .., len] if script.contains("'-' .. ARGV[2]") => {
+                    piece(LOG - len.parse::<usize>().unwrap(), LOG)
+                }
+                [_, _, .., first, last] => {
+                    let first = first.parse().unwrap();
+                    let end = last.parse::<usize>().unwrap() + 1;
+                    asked.lock().unwrap().push((first, end));
+                    piece(first, end.min(LOG))
+                }
+                _ => return,
+            };
+            if stream.write_all(reply.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+
+    let store = RedisStore::with_options(format!("redis://127.0.0.1:{port}/0"), hasty()).unwrap();
+    let session = store.load("a").await.unwrap().unwrap();
+    assert_eq!(session.damage[0].len, LOG as u64);
+    let expected = (0..LOG).step_by(PIECE);
+    let expected = expected.map(|first| (first, first + PIECE));
+    assert_eq!(*places.lock().unwrap(), expected.collect::<Vec<_>>());
 }
 
 #[tokio::test]

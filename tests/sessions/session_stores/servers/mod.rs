@@ -14,6 +14,8 @@ mod fake;
 #[cfg(feature = "redis")]
 mod hostile;
 #[cfg(feature = "postgres")]
+mod hostile_postgres;
+#[cfg(feature = "postgres")]
 mod hosts;
 #[cfg(feature = "redis")]
 mod keys;

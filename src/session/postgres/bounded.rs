@@ -1,0 +1,274 @@
+//! The stream of a server, whose messages are checked before they are read: the client allocates as
+//! much as the head of a message asks for.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::session::remote::PIECE;
+use crate::util::sync::lock;
+
+/// The most bytes of a message: a row has at most a piece of a log and its place.
+const MAX_MESSAGE: u64 = PIECE + 1024 * 1024;
+/// The most bytes of settings, notices and notifications without a complete answer between them.
+const MAX_NOTICES: u64 = 1024 * 1024;
+/// The most bytes of the settings of a connection, which the client keeps.
+const MAX_SETTINGS: u64 = 4 * 1024 * 1024;
+
+/// The tag of a message with a setting.
+const SETTING: u8 = b'S';
+const NOTICE: u8 = b'N';
+const NOTIFICATION: u8 = b'A';
+/// The tag of the message that ends an answer.
+const READY: u8 = b'Z';
+/// The bytes of a message's tag and length. The length counts itself.
+const HEAD: usize = 5;
+
+/// The reason for which a stream was ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// The server would do the same again.
+    Refused(String),
+    /// Another connection can be used.
+    Worn(String),
+}
+
+/// The place where a stream leaves the reason for which it was ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ProblemSlot(Arc<Mutex<Option<Problem>>>);
+
+impl ProblemSlot {
+    pub(super) fn take(&self) -> Option<Problem> {
+        lock(&self.0).take()
+    }
+}
+
+/// A stream that ends with an error at a message over the limits.
+#[derive(Debug)]
+pub(super) struct Bounded<S> {
+    stream: S,
+    problem: ProblemSlot,
+    /// `None` where the messages are within TLS.
+    messages: Option<Messages>,
+}
+
+/// The place in a stream of messages.
+#[derive(Debug, Default)]
+struct Messages {
+    /// True while the answer to the request for TLS is awaited, which is one byte.
+    awaits_tls: bool,
+    head: [u8; HEAD],
+    head_len: usize,
+    /// The bytes that are left of the message.
+    remaining: u64,
+    notice_bytes: u64,
+    setting_bytes: u64,
+}
+
+impl<S> Bounded<S> {
+    /// The stream of a connection. With `awaits_tls`, it begins with the answer to the request for TLS.
+    pub(super) fn new(stream: S, problem: ProblemSlot, awaits_tls: bool) -> Self {
+        let messages = Messages {
+            awaits_tls,
+            ..Messages::default()
+        };
+        Self {
+            stream,
+            problem,
+            messages: Some(messages),
+        }
+    }
+
+    /// Checks no more messages: from now on they are within TLS.
+    #[cfg(feature = "tls")]
+    pub(super) fn pass_on(&mut self) -> ProblemSlot {
+        self.messages = None;
+        self.problem.clone()
+    }
+}
+
+impl Messages {
+    /// Follows the messages through these bytes.
+    fn follow(&mut self, mut bytes: &[u8]) -> Result<(), Problem> {
+        if self.awaits_tls && !bytes.is_empty() {
+            self.awaits_tls = false;
+            bytes = &bytes[1..];
+        }
+
+        while !bytes.is_empty() {
+            let skipped = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+            let skipped = skipped.min(bytes.len());
+            self.remaining -= skipped as u64;
+            bytes = &bytes[skipped..];
+
+            let count = (HEAD - self.head_len).min(bytes.len());
+            self.head[self.head_len..self.head_len + count].copy_from_slice(&bytes[..count]);
+            self.head_len += count;
+            bytes = &bytes[count..];
+            if self.head_len == HEAD {
+                self.head_len = 0;
+                self.begin()?;
+            }
+        }
+
+        Ok(())
+    }
+
+    /// Begins the message of a head.
+    fn begin(&mut self) -> Result<(), Problem> {
+        let [tag, len @ ..] = self.head;
+        let len = u64::from(u32::from_be_bytes(len));
+        if len > MAX_MESSAGE {
+            return Err(Problem::Refused(format!(
+                "answered with a message of {len} bytes, of which {MAX_MESSAGE} are read at most"
+            )));
+        }
+
+        match tag {
+            READY => self.notice_bytes = 0,
+            SETTING | NOTICE | NOTIFICATION => self.notice_bytes += len,
+            _ => {}
+        }
+        if self.notice_bytes > MAX_NOTICES {
+            return Err(Problem::Refused(format!(
+                "answered with settings and notices of {} bytes, of which {MAX_NOTICES} are read at \
+                 most",
+                self.notice_bytes
+            )));
+        }
+
+        if tag == SETTING {
+            self.setting_bytes += len;
+        }
+        if self.setting_bytes > MAX_SETTINGS {
+            return Err(Problem::Worn(format!(
+                "sent settings of {} bytes on one connection",
+                self.setting_bytes
+            )));
+        }
+
+        // The client refuses a length that does not count itself.
+        self.remaining = len.saturating_sub(4);
+        Ok(())
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let start = buffer.filled().len();
+        std::task::ready!(Pin::new(&mut this.stream).poll_read(cx, buffer))?;
+        let bytes = &buffer.filled()[start..];
+        let outcome = match &mut this.messages {
+            Some(messages) => messages.follow(bytes),
+            None => Ok(()),
+        };
+        Poll::Ready(outcome.map_err(|problem| {
+            *lock(&this.problem.0) = Some(problem);
+            io::Error::new(io::ErrorKind::InvalidData, "a message is over a limit")
+        }))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u32 = 1024;
+    const ROW: u8 = b'D';
+
+    fn message(tag: u8, len: u32) -> Vec<u8> {
+        let mut bytes = vec![tag];
+        bytes.extend(len.to_be_bytes());
+        bytes.resize(1 + len as usize, b'x');
+        bytes
+    }
+
+    /// Follows the bytes in pieces of several sizes.
+    fn follow(bytes: &[u8], awaits_tls: bool) -> Result<(), Problem> {
+        let outcomes = [1, 2, 3, 7, 4096, usize::MAX].map(|size| {
+            let mut messages = Messages {
+                awaits_tls,
+                ..Messages::default()
+            };
+            let mut pieces = bytes.chunks(size.min(bytes.len()));
+            pieces.try_for_each(|piece| messages.follow(piece))
+        });
+        assert!(outcomes.iter().all(|outcome| *outcome == outcomes[0]));
+        outcomes[0].clone()
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        match follow(bytes, false) {
+            Err(Problem::Refused(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn messages_within_the_limit_pass_wherever_they_are_cut() {
+        let lens = [4, 5, 2 * KIB * KIB, 4, 99];
+        let messages = lens.into_iter().flat_map(|len| message(ROW, len));
+        let bytes: Vec<u8> = messages.collect();
+        assert_eq!(follow(&bytes, false), Ok(()));
+        assert_eq!(follow(&[b"N", &bytes[..]].concat(), true), Ok(()));
+    }
+
+    #[test]
+    fn message_over_the_limit_is_refused_at_its_head() {
+        for before in [0, 3] {
+            let mut bytes = message(ROW, 100).repeat(before);
+            bytes.push(ROW);
+            bytes.extend((2 * KIB * KIB + 1).to_be_bytes());
+            let text = refused(&bytes);
+            assert!(text.contains("a message of 2097153 bytes"), "{text}");
+        }
+    }
+
+    #[test]
+    fn notices_are_limited_until_an_answer_is_complete() {
+        for tag in [SETTING, NOTICE, NOTIFICATION] {
+            let notice = message(tag, KIB);
+            let row = message(ROW, KIB);
+            let most = [notice.repeat(1024), row].concat();
+            assert_eq!(follow(&most, false), Ok(()));
+            let text = refused(&[&most[..], &notice].concat());
+            assert!(text.contains("1049600 bytes"), "{text}");
+        }
+        let complete = [message(NOTICE, KIB).repeat(1024), message(READY, 5)].concat();
+        assert_eq!(follow(&complete.repeat(8), false), Ok(()));
+    }
+
+    #[test]
+    fn connection_with_too_many_settings_is_given_up() {
+        let complete = [message(SETTING, KIB).repeat(1024), message(READY, 5)].concat();
+        assert_eq!(follow(&complete.repeat(4), false), Ok(()));
+        let outcome = follow(&complete.repeat(5), false);
+        assert!(matches!(outcome, Err(Problem::Worn(_))), "{outcome:?}");
+    }
+}
