@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -92,13 +92,24 @@ impl Lines {
     }
 }
 
-/// Opens the sidecar, and reads the end of it that is searched.
+/// Opens the sidecar, and reads the end of it that is searched. A link would lead the parts into a
+/// foreign file.
 fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     check_regular_file(path)?;
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
     let mut file = disk.open(&options, path)?;
-    let size = file.metadata()?.len();
+    let metadata = file.metadata()?;
+    if metadata.nlink() > 1 {
+        let text = format!(
+            "{} is a hard link: the file has {} names; move it, or copy it in its place",
+            path.display(),
+            metadata.nlink()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+
+    let size = metadata.len();
     file.seek(SeekFrom::Start(size.saturating_sub(SEARCHED)))?;
     let mut lines = Lines::default();
     let mut piece = vec![0; READ];

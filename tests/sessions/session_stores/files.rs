@@ -287,6 +287,22 @@ async fn symbolic_link_in_place_of_a_session_file_is_rejected() {
 }
 
 #[tokio::test]
+async fn hard_link_in_place_of_damaged_parts_is_rejected() {
+    let files = Files::new();
+    let outside = files.path("outside");
+    fs::write(&outside, "of somebody else\n").unwrap();
+    fs::write(files.path("a.jsonl"), "damaged\n").unwrap();
+    fs::hard_link(&outside, files.path("a.damaged")).unwrap();
+    let error = files.store.lease("a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert!(error.text().contains("a.damaged is a hard link"), "{error}");
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "of somebody else\n");
+    fs::remove_file(files.path("a.damaged")).unwrap();
+    drop(files.store.lease("a").await.unwrap());
+    assert_eq!(names(&files), ["a.damaged", "a.jsonl", "outside"]);
+}
+
+#[tokio::test]
 async fn lease_excludes_other_stores_over_one_folder() {
     let files = Files::new();
     let other = JsonlStore::open(files.store.folder()).unwrap();
