@@ -145,6 +145,10 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// A log that was opened and never written does not exist.
     ///
+    /// Of a lock that is taken after a file was opened, check that the file still has its name: it
+    /// may have been removed in between. Release a lock explicitly when the writer is dropped, because
+    /// a child process that was forked meanwhile keeps the file open.
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::SessionBusy`] while another writer has it: [`Error::session_busy`].
@@ -168,7 +172,8 @@ pub trait Log: Send + Sync + 'static {
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
     /// Removes a log and the parts that were set aside of it; `false` if there was none. With
-    /// `expected_size`, only while it has that size.
+    /// `expected_size`, only while it has that size. No writer may be given the log between the check
+    /// and the removal.
     ///
     /// # Errors
     ///

@@ -48,6 +48,7 @@ mod moments;
 mod old_formats;
 mod order;
 #[cfg(all(feature = "session-log", unix))]
+#[cfg(unix)]
 mod own_log;
 #[cfg(all(
     any(

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,9 +16,18 @@ const MAX_NAME: usize = 255;
 /// Logs as files of a folder.
 struct Files(PathBuf);
 
-/// A locked file.
+/// A file, locked until it is dropped.
+struct Locked(File);
+
+impl Drop for Locked {
+    /// Not left to the end of the file: a child process that was just forked may have it, too.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 struct Writer {
-    file: File,
+    file: Locked,
     id: String,
     len: u64,
     is_outcome_unknown: bool,
@@ -43,20 +53,37 @@ impl Files {
         Ok(self.0.join(name))
     }
 
-    fn lock(&self, id: &str, create: bool) -> Result<Option<File>> {
+    fn lock(&self, id: &str, create: bool) -> Result<Option<Locked>> {
+        let path = self.path(id)?;
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(create);
-        let file = match options.open(self.path(id)?) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
+        loop {
+            let file = match options.open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
 
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Err(Error::session_busy(id)),
-            Err(TryLockError::Error(error)) => Err(error.into()),
+            let file = match file.try_lock() {
+                Ok(()) => Locked(file),
+                Err(TryLockError::WouldBlock) => return Err(Error::session_busy(id)),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            };
+
+            // It may have been removed before it was locked.
+            if is_same_file(&file.0, &path)? {
+                return Ok(Some(file));
+            }
         }
+    }
+}
+
+fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(named) => Ok((metadata.dev(), metadata.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -98,7 +125,7 @@ impl Log for Files {
     fn open(&self, id: &str, len: u64) -> Result<(Writer, LogTail)> {
         let file = self.lock(id, true)?;
         let mut file = file.ok_or_else(|| Error::session_busy(id))?;
-        let tail = read_end(&mut file, len)?;
+        let tail = read_end(&mut file.0, len)?;
         let writer = Writer {
             file,
             id: id.to_owned(),
@@ -113,10 +140,10 @@ impl Log for Files {
             return Err(Error::session_taken_over(&writer.id));
         }
 
-        let outcome = writer.file.write_all(bytes);
-        if let Err(error) = outcome.and_then(|()| writer.file.sync_data()) {
-            let undone = writer.file.set_len(writer.len);
-            let undone = undone.and_then(|()| writer.file.sync_data());
+        let outcome = writer.file.0.write_all(bytes);
+        if let Err(error) = outcome.and_then(|()| writer.file.0.sync_data()) {
+            let undone = writer.file.0.set_len(writer.len);
+            let undone = undone.and_then(|()| writer.file.0.sync_data());
             writer.is_outcome_unknown = undone.is_err();
             return Err(error.into());
         }
@@ -128,8 +155,8 @@ impl Log for Files {
     /// Keeps no damaged part.
     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {
         if let Some(end) = repair.truncate_to() {
-            writer.file.set_len(end)?;
-            writer.file.sync_data()?;
+            writer.file.0.set_len(end)?;
+            writer.file.0.sync_data()?;
             writer.len = end;
         }
         Ok(None)
@@ -140,7 +167,7 @@ impl Log for Files {
             return Ok(false);
         };
 
-        let size = file.metadata()?.len();
+        let size = file.0.metadata()?.len();
         if expected_size.is_some_and(|expected| expected != size) {
             return Ok(false);
         }
