@@ -1,6 +1,7 @@
 //! The JSON of messages; that of their parts is in `wire_part`.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -152,6 +153,10 @@ impl Serialize for Message {
     }
 }
 
+/// The number of calls with one id among the parts of a message that calls of its list are compared
+/// with. Ids are unique, but for what is damaged.
+const MAX_SAME_ID: usize = 16;
+
 /// Splits the parts into the fields `content` and `tool_calls`.
 ///
 /// An explicit empty text part is not plain: as a string it would be the same as no part.
@@ -227,15 +232,34 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
+/// The calls of the list that are not among the parts: some writers put a call into both.
+fn other_calls(content: &Content, mut list: Vec<ToolCall>) -> Vec<ToolCall> {
+    if list.is_empty() {
+        return list;
+    }
+
+    let mut parts = HashMap::<_, Vec<_>>::new();
+    for part in content.tool_calls() {
+        let same_id = parts.entry(&part.id).or_default();
+        if same_id.len() < MAX_SAME_ID {
+            same_id.push(part);
+        }
+    }
+
+    list.retain(|call| {
+        let same_id = parts.get(&call.id).map_or(&[][..], Vec::as_slice);
+        !same_id.contains(&call)
+    });
+    list
+}
+
 impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let message = MessageIn::deserialize(deserializer)?;
         let role: Role = message.role.parse().map_err(de::Error::custom)?;
         let mut content = message.content;
 
-        // Some writers put a call into both the parts and the list.
-        let mut list = message.tool_calls.unwrap_or_default();
-        list.retain(|call| !content.tool_calls().any(|part| part == call));
+        let list = other_calls(&content, message.tool_calls.unwrap_or_default());
         content
             .parts_mut()
             .extend(list.into_iter().map(Part::ToolCall));

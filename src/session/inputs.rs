@@ -83,6 +83,7 @@ impl Inputs {
         let inputs = Arc::make_mut(&mut self.0);
         inputs.truncate(change.keep);
         inputs.extend(change.then);
+        self.bound();
     }
 
     /// The number of inputs at the end that are among these.
@@ -188,8 +189,7 @@ impl Inputs {
     /// Drops the oldest when there are too many.
     pub(crate) fn bound(&mut self) {
         if self.len() > MAX_INPUTS + TRIM_SLACK {
-            let inputs = Arc::make_mut(&mut self.0);
-            inputs.drain(..inputs.len() - MAX_INPUTS);
+            bound_ids(Arc::make_mut(&mut self.0));
         }
     }
 
@@ -312,6 +312,13 @@ impl Inputs {
     }
 }
 
+/// Drops the oldest of a list of inputs or their ids when there are too many.
+pub(super) fn bound_ids<T>(ids: &mut Vec<T>) {
+    if ids.len() > MAX_INPUTS + TRIM_SLACK {
+        ids.drain(..ids.len() - MAX_INPUTS);
+    }
+}
+
 /// The message, if a run may have ended with it.
 fn answer(message: &Message) -> Option<&AssistantMessage> {
     match message {
@@ -323,6 +330,7 @@ fn answer(message: &Message) -> Option<&AssistantMessage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::{AgentState, Record, StoredSession};
 
     #[test]
     fn newest_inputs_are_kept() {
@@ -337,6 +345,49 @@ mod tests {
             );
         }
         assert!(!inputs.contains("0"));
+    }
+
+    /// Each cut looks at all of them.
+    #[test]
+    fn session_keeps_the_newest_ids_of_any_records() {
+        const MOST: usize = MAX_INPUTS + TRIM_SLACK;
+        let mut session = StoredSession::default();
+        let check = |session: &StoredSession, newest: &str| {
+            let inputs = &session.state.inputs;
+            assert!(inputs.len() <= MOST && session.input_ids.len() <= MOST);
+            assert!(inputs.contains(newest));
+        };
+
+        for number in 0..5_000 {
+            let id = Arc::<str>::from(number.to_string());
+            session.apply(Record::Input { id: id.clone() });
+            session.apply(Record::Message {
+                message: Message::human("x").into(),
+                input_id: Some(id.clone()),
+            });
+            check(&session, &id);
+        }
+
+        let input = |number: usize| Input {
+            id: number.to_string().into(),
+            from: None,
+            until: 0,
+            answer: None,
+        };
+        let then: Vec<_> = (0..5_000).map(input).collect();
+        let change = InputsChange { keep: 1_000, then };
+        session.apply(Record::Inputs {
+            change: change.clone(),
+        });
+        check(&session, "4999");
+
+        let state = AgentState {
+            inputs: Inputs(Arc::new(change.then)),
+            messages: Messages::from("x"),
+            ..AgentState::default()
+        };
+        let text = serde_json::to_string(&StoredSession::new(state)).unwrap();
+        check(&serde_json::from_str(&text).unwrap(), "4999");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::model::Compaction;
 use crate::util::text::truncate;
 
 use super::agent_state::AgentState;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, bound_ids};
 use super::stored::StoredSession;
 use super::{Files, Infos, PendingCall};
 
@@ -125,9 +125,11 @@ impl SessionFields {
 
         let mut session = StoredSession::default();
         session.state = state;
+        session.state.inputs.bound();
         session.started = self.started;
         session.ended = self.ended;
         session.input_ids = self.input_ids;
+        bound_ids(&mut session.input_ids);
         session.first_text = self.first_text;
         Some(session)
     }

@@ -7,7 +7,7 @@ use crate::message::Message;
 
 use super::agent_state::{AgentState, PendingCall, changed_files};
 use super::damage::Damage;
-use super::inputs::InputsChange;
+use super::inputs::{InputsChange, bound_ids};
 use super::json::title_of;
 use super::open_calls::OpenCalls;
 use super::record::Record;
@@ -28,8 +28,8 @@ pub struct StoredSession {
     /// Results of calls that had ended when the last run did, and are not in the history yet. Long
     /// lists are in no particular order.
     pub ended: Vec<Arc<Message>>,
-    /// The caller's ids of the inputs that were appended since the state was last saved. Those
-    /// before are in the state.
+    /// The caller's ids of the inputs that were appended since the state was last saved, of which
+    /// about 1,000 of the newest are kept. Those before are in the state.
     pub input_ids: Vec<Arc<str>>,
     /// The parts that could not be read. A run reports them once, in a warning.
     pub damage: Vec<Damage>,
@@ -70,7 +70,7 @@ impl StoredSession {
                 self.started.clear();
                 self.ended.clear();
             }
-            Record::Input { id } => self.input_ids.push(id),
+            Record::Input { id } => self.add_input_id(id),
             Record::Inputs { change } => {
                 state.inputs.apply(change);
                 self.input_ids.clear();
@@ -125,10 +125,17 @@ impl StoredSession {
         if let Some(id) = input_id {
             let index = state.messages.len();
             state.inputs.begin(id.clone(), index..index + 1);
-            self.input_ids.push(id);
+            state.inputs.bound();
+            self.add_input_id(id);
         }
 
-        state.messages.push(message);
+        self.state.messages.push(message);
+    }
+
+    /// Adds an id, of which the newest are kept, as of those that are saved.
+    fn add_input_id(&mut self, id: Arc<str>) {
+        self.input_ids.push(id);
+        bound_ids(&mut self.input_ids);
     }
 
     fn truncate(&mut self, messages: usize) {

@@ -58,6 +58,24 @@ fn stored_session_applies_results_of_many_calls_in_linear_time() {
     assert_eq!(*ended[0].tool_call_id, *format!("call_{}", CALLS - 1));
 }
 
+#[test]
+fn message_with_calls_in_parts_and_list_is_read_in_linear_time() {
+    const CALLS: usize = 60_000;
+    let message = finishes(|| {
+        let call = |number| json!({"id": "c", "name": "f", "args": {"n": number}});
+        let parts = (0..CALLS).map(|number| {
+            let mut part = call(number);
+            part["type"] = json!("tool_call");
+            part
+        });
+        let parts: Vec<_> = parts.collect();
+        let list: Vec<_> = (0..CALLS).map(|number| call(CALLS + number)).collect();
+        let message = json!({"role": "assistant", "content": parts, "tool_calls": list});
+        serde_json::from_str::<Message>(&message.to_string()).unwrap()
+    });
+    assert_eq!(message.tool_calls().count(), 2 * CALLS);
+}
+
 /// Open calls of a session that is resumed.
 const OPEN_CALLS: usize = 4_000;
 
