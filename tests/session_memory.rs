@@ -111,6 +111,31 @@ fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
     }
 }
 
+/// A session of 100 MB, which is within the default limits: a snapshot of it would be as long.
+fn check_long_session(runtime: &tokio::runtime::Runtime) {
+    const MESSAGES: usize = 500;
+    let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(200_000));
+    let log: Vec<u8> = (1..=MESSAGES).flat_map(|seq| line(seq, &text)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.jsonl"), log).unwrap();
+    let store = JsonlStore::open(folder.path()).unwrap();
+    runtime.block_on(async {
+        let lease = store.lease("a").await.unwrap();
+        let before = ALLOCATOR.stats();
+        store.append(&lease, vec![said("one")]).await.unwrap();
+        let after = ALLOCATOR.stats();
+        let allocated = after.bytes_allocated - before.bytes_allocated;
+        assert!(
+            allocated < 80 * MIB as usize,
+            "{}",
+            allocated / MIB as usize
+        );
+        let session = store.load("a").await.unwrap().unwrap();
+        assert_eq!(session.state.messages.len(), MESSAGES + 1);
+        std::thread::spawn(move || drop(lease)).join().unwrap();
+    });
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
 fn junk_in_a_session_file_takes_bounded_memory() {
@@ -118,6 +143,7 @@ fn junk_in_a_session_file_takes_bounded_memory() {
         .enable_all()
         .build()
         .unwrap();
+    check_long_session(&runtime);
     check_hostile_logs(&runtime);
     for (name, byte, len) in [
         ("zeros", 0, 200 * MIB),

@@ -239,6 +239,9 @@ mod tests {
 
     use super::super::line::Entry;
     use super::super::line_writer;
+    use super::super::live_size::LiveSize;
+    use super::super::memory_limit::MemoryLimit;
+    use super::super::shared::MAX_LOG;
     use super::*;
     use crate::message::{Message, ToolCall, ToolResult};
     use crate::model::ModelResponse;
@@ -323,14 +326,14 @@ mod tests {
         assert!(call > ITEMS * 705, "{}", call / ITEMS);
     }
 
-    /// A session of 100,000 messages: a call, its result, an answer with its metadata, an input.
-    fn long_session() -> StoredSession {
+    /// A session of so many messages: a call, its result, an answer with its metadata, an input.
+    fn long_session(messages: usize) -> StoredSession {
         let mut state = AgentState::new("a");
         let mut response = ModelResponse::new("");
         response.id = "msg_01XFDUDYJgAACzvnptvVoYEL".into();
         response.model = "claude-sonnet-4-5".into();
         let info = std::sync::Arc::new(MessageInfo::of(&response, uuid::Uuid::nil()));
-        for number in 0..25_000 {
+        for number in 0..messages / 4 {
             let args = serde_json::json!({"file_path": "/work/src/lib.rs", "limit": number});
             let call = ToolCall::new(format!("toolu_{number}"), "Read", args);
             let text = "The quick brown fox jumps over the lazy dog. ".repeat(3);
@@ -348,12 +351,16 @@ mod tests {
     }
 
     #[test]
-    fn snapshot_of_a_hundred_thousand_messages_is_below_the_default() {
-        let entry = [Entry::Snapshot(Box::new(long_session()))];
-        let line = line_writer::write(&entry, 1, 1, 1, None).unwrap();
-        assert!(line.len() > 20 * MIB, "{}", line.len());
-        let cost = cost(&line, LineKind::Snapshot);
-        assert!((100 * MIB..180 * MIB).contains(&cost), "{}", cost / MIB);
+    fn session_of_seventy_thousand_messages_is_below_the_default() {
+        let limit = MemoryLimit::new("a", None, MAX_LOG, "").for_writes();
+        let session = long_session(70_000);
+        assert!(LiveSize::of(&session).total() < limit.bytes() / 2);
+        let entry = [Entry::Snapshot(Box::new(session))];
+        let mut line = Vec::new();
+        let max_len = limit.max_snapshot();
+        line_writer::write(&mut line, &entry, 1, 1, 1, None, max_len).unwrap();
+        assert!(line.len() > 14 * MIB, "{}", line.len());
+        assert!(!costs_more(&line, LineKind::Snapshot, limit.bytes()));
     }
 
     proptest! {

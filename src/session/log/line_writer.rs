@@ -1,5 +1,7 @@
 //! The lines of a write.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
 use serde::de::DeserializeSeed;
 
@@ -44,16 +46,33 @@ fn check_depth(line: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn check_len(len: usize, entry: &Entry) -> Result<()> {
-    if len < MAX_LINE {
-        return Ok(());
+/// The buffer of a line, with a limit: a snapshot may be as long as a session.
+struct LineBuffer<'a> {
+    bytes: &'a mut Vec<u8>,
+    end: usize,
+}
+
+impl Write for LineBuffer<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if part.len() > self.end.saturating_sub(self.bytes.len()) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(part.len())
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn too_long(entry: &Entry, max_len: usize) -> Error {
     let kind = entry.kind();
     let text = format!(
-        "a record of the kind `{kind}` has {len} bytes and cannot be stored, for less than \
-         {MAX_LINE} are read again; send less at once, and keep large media and files elsewhere"
+        "a record of the kind `{kind}` has {max_len} bytes or more and cannot be stored, for less \
+         are read again; send less at once, and keep large media and files elsewhere"
     );
-    Err(Error::new(ErrorKind::InvalidMessages, text))
+    Error::new(ErrorKind::InvalidMessages, text)
 }
 
 /// JSON of a provider is kept as it is written, and may be written in several lines. No text in it
@@ -66,19 +85,21 @@ fn put_on_one_line(record: &mut [u8]) {
     }
 }
 
-/// The lines of one write. The first record has the number `seq`.
+/// Adds the lines of one write, each of less than `max_len` bytes. The first record has the number
+/// `seq`.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::InvalidMessages`] for what is nested too deep or too long.
 pub(super) fn write(
+    bytes: &mut Vec<u8>,
     entries: &[Entry],
     seq: u64,
     token: u64,
     at: u64,
     info: Option<&LogSummary>,
-) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    max_len: usize,
+) -> Result<()> {
     for (number, entry) in entries.iter().enumerate() {
         let start = bytes.len();
         bytes.extend_from_slice(LINE_PREFIX);
@@ -93,7 +114,17 @@ pub(super) fn write(
             info: info.filter(|_| number + 1 == entries.len()),
         };
 
-        serde_json::to_writer(&mut bytes, &out)?;
+        let end = start
+            .saturating_add(max_len.min(MAX_LINE))
+            .saturating_sub(1);
+        let mut buffer = LineBuffer { bytes, end };
+        serde_json::to_writer(&mut buffer, &out).map_err(|error| {
+            if error.is_io() {
+                too_long(entry, max_len)
+            } else {
+                error.into()
+            }
+        })?;
         put_on_one_line(&mut bytes[start..]);
 
         // The object continues here, so a comma replaces its opening brace.
@@ -106,11 +137,10 @@ pub(super) fn write(
             check_depth(&bytes[start..])?;
         }
 
-        check_len(bytes.len() - start, entry)?;
         let digits = start + LINE_PREFIX.len();
         bytes[digits..digits + DIGITS].copy_from_slice(&hex(crc));
         bytes.push(b'\n');
     }
 
-    Ok(bytes)
+    Ok(())
 }

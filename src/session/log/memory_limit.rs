@@ -26,10 +26,11 @@ impl MemoryLimit {
         }
     }
 
-    /// The limit of a session whose log may have `max_log_bytes`: three quarters of them.
+    /// The limit of a session whose log may have `max_log_bytes`: half of them, so that a process
+    /// stays below 200 MB by default, with the line that is read and a snapshot that is written.
     pub(super) fn new(id: &str, place: Option<&str>, max_log_bytes: u64, option: &str) -> Self {
         let place = place.map_or(String::new(), |place| format!(" in {place}"));
-        let bytes = (max_log_bytes - max_log_bytes / 4).max(LEAST);
+        let bytes = (max_log_bytes / 2).max(LEAST);
         Self {
             bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             log: format!("session {id:?}{place}").into(),
@@ -40,6 +41,11 @@ impl MemoryLimit {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The most bytes of the line of a snapshot.
+    pub(super) fn max_snapshot(&self) -> usize {
+        self.bytes / 4
     }
 
     /// The limit where something else takes so many of the bytes.

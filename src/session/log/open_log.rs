@@ -9,7 +9,7 @@ use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{Entry, SnapshotPosition};
+use super::line::{Entry, MAX_LINE, SnapshotPosition};
 use super::line_cost::{LineKind, costs_more};
 use super::line_writer;
 use super::live_size::added_size;
@@ -257,31 +257,37 @@ impl<L: Log> OpenLog<L> {
         }
 
         let mut remaining = &entries[..];
+        let limit = shared.memory_limit(&self.fold.session().state.thread_id);
         if let Some((snapshot @ Entry::Snapshot(_), marks)) = remaining.split_first() {
-            let line = line_writer::write(slice::from_ref(snapshot), seq, self.token, at, None)?;
+            let start = bytes.len();
+            let snapshot = slice::from_ref(snapshot);
+            let max_len = limit.max_snapshot();
+            line_writer::write(&mut bytes, snapshot, seq, self.token, at, None, max_len)?;
             info.snapshot = Some(SnapshotPosition {
-                offset: self.size.saturating_add(bytes.len() as u64),
-                len: line.len() as u64,
+                offset: self.size.saturating_add(start as u64),
+                len: (bytes.len() - start) as u64,
             });
 
-            bytes.extend(line);
             seq = seq.saturating_add(1);
             remaining = marks;
         }
 
-        bytes.extend(line_writer::write(
+        let info_of_write = Some(&info);
+        line_writer::write(
+            &mut bytes,
             remaining,
             seq,
             self.token,
             at,
-            Some(&info),
-        )?);
+            info_of_write,
+            MAX_LINE,
+        )?;
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
         shared.check_size(id, new_size).map_err(|error| {
             error.context("the write was refused, for the log would be too large")
         })?;
-        self.check_memory(&shared.memory_limit(id), &entries, &bytes)?;
+        self.check_memory(&limit, &entries, &bytes)?;
 
         self.size = shared.log.append(&mut self.writer, &bytes)?;
         self.needs_newline = false;

@@ -8,7 +8,7 @@ use crate::session::{AgentState, Record, SessionStore, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{Entry, LogSummary};
+use super::line::{Entry, LogSummary, MAX_LINE};
 use super::line_writer;
 use super::log::{Each, Log};
 use super::log_store::LogStore;
@@ -71,12 +71,13 @@ fn log() -> Vec<u8> {
         let entries = vec![Entry::Record(record); 1 + number as usize % 2];
         let seq = 1 + number + number / 2;
         let messages = (seq + number % 2) as usize;
-        bytes.extend(line_writer::write(&entries, seq, 1, 7, Some(&info(messages))).unwrap());
+        let info = info(messages);
+        line_writer::write(&mut bytes, &entries, seq, 1, 7, Some(&info), MAX_LINE).unwrap();
     }
 
     let session = Box::new(StoredSession::new(AgentState::new("a")));
     let snapshot = [Entry::Snapshot(session)];
-    bytes.extend(line_writer::write(&snapshot, 10, 1, 7, None).unwrap());
+    line_writer::write(&mut bytes, &snapshot, 10, 1, 7, None, MAX_LINE).unwrap();
     bytes
 }
 

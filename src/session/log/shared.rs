@@ -19,7 +19,7 @@ use super::queue::Queues;
 const END: u64 = 64 * 1024;
 
 /// The default of the most bytes of a log.
-const MAX_LOG: u64 = 256 * 1024 * 1024;
+pub(super) const MAX_LOG: u64 = 256 * 1024 * 1024;
 
 /// The state shared by all users of a store.
 pub(super) struct Shared<L: Log> {
