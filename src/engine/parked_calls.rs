@@ -56,7 +56,6 @@ impl ActiveRun {
         answers: &mut Answers,
     ) -> Result<Option<ExitReason>> {
         let mut exit = self.check_stop();
-        let max_bytes = self.config.limits.max_result_bytes;
         let decisions = decisions.by_id();
         let mut pace = Pace::default();
         for call in pending {
@@ -76,7 +75,7 @@ impl ActiveRun {
                 continue;
             };
 
-            context.add_to(&mut result, max_bytes);
+            context.add_to(&mut result, self.history.byte_size.max_result_bytes(1));
             sanitize::result(&mut result);
             answers.add(call.id, result.clone());
             self.history.count(&result);

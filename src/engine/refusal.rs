@@ -1,5 +1,7 @@
 //! The refusal of a call, and its report.
 
+use std::borrow::Cow;
+
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
@@ -14,6 +16,19 @@ pub(super) struct Refusal {
     reason: String,
     /// The reason why the run ends with it, if it does.
     exit: Option<ExitReason>,
+}
+
+/// The most characters of the reason of a denial.
+const MAX_REASON: usize = 10_000;
+
+/// A reason, cut with a note.
+fn shortened(reason: &str) -> Cow<'_, str> {
+    let Some((end, _)) = reason.char_indices().nth(MAX_REASON) else {
+        return reason.into();
+    };
+    let count = MAX_REASON + reason[end..].chars().count();
+    let head = &reason[..end];
+    format!("{head}\n... (cut: {count} characters are more than the limit of {MAX_REASON})").into()
 }
 
 impl Refusal {
@@ -65,11 +80,11 @@ impl Refusal {
         reason: &str,
         explanation: Option<String>,
     ) -> Self {
-        let reason = if reason.trim().is_empty() {
-            "denied"
-        } else {
-            reason
+        let reason = match reason {
+            _ if reason.trim().is_empty() => "denied".into(),
+            _ => shortened(reason),
         };
+        let reason = &*reason;
 
         let mut event = PermissionDenied::new(call.name.clone(), call.id.clone(), reason);
         event.decision_reason_type = Some(by.into());

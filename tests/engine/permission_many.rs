@@ -98,3 +98,49 @@ async fn deciding_many_calls_writes_each_a_bounded_number_of_times() {
     assert!(written < 12 * CALLS, "{written}");
     assert!(agent.session("s").pending().await.unwrap().is_empty());
 }
+
+/// Texts of people have no limit of their own.
+#[tokio::test]
+async fn texts_of_denials_are_cut() {
+    let (store, log, written) = (ThreadStore::new(), Log::default(), Written::default());
+    let model = ScriptedModel::new().calls((0..50).map(|n| ("act", json!({"n": n}))));
+    let first = parking(model, &store, &log, &written);
+    first.session("s").run("Go").await.unwrap();
+    let calls = first.session("s").pending().await.unwrap();
+    let text = "é".repeat(100_000);
+    let decisions: Vec<_> = calls
+        .iter()
+        .map(|call| Decision::deny(call, text.as_str()))
+        .collect();
+    let agent = parking(ScriptedModel::new().say("done"), &store, &log, &written);
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    for text in texts(&output.messages) {
+        let (start, note) = text.split_once('\n').unwrap();
+        assert_eq!(start.chars().count(), "Error: ".len() + 10_000);
+        let expected = "... (cut: 100000 characters are more than the limit of 10000)";
+        assert_eq!(note, expected);
+    }
+}
+
+/// Each is within its own limit, and together they would be over that of the history.
+#[tokio::test]
+async fn denials_leave_room_in_the_history() {
+    const LIMIT: usize = 300_000;
+    let (store, log, written) = (ThreadStore::new(), Log::default(), Written::default());
+    let model = ScriptedModel::new().calls((0..50).map(|n| ("act", json!({"n": n}))));
+    let first = parking(model, &store, &log, &written);
+    first.session("s").run("Go").await.unwrap();
+    let calls = first.session("s").pending().await.unwrap();
+    let decisions: Vec<_> = calls
+        .iter()
+        .map(|call| Decision::deny(call, "x".repeat(9_000)))
+        .collect();
+    let agent = agent(ScriptedModel::new().say("done"))
+        .tools([logged("act", &log)])
+        .store(store)
+        .max_history_bytes(LIMIT)
+        .build()
+        .unwrap();
+    let output = agent.session("s").resume(decisions).await.unwrap();
+    assert_eq!(output.text, "done");
+}
