@@ -352,13 +352,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the limit of a history in bytes: of answers and results together. Defaults to 24 MiB.
+    /// Sets the limit of a history in bytes: of inputs, answers and results together. Defaults to
+    /// 24 MiB.
     ///
     /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
     /// control character up to six; JSON values in calls and details, and all that surrounds a text,
-    /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Inputs of
-    /// the caller do not count. Outcomes of background tasks count toward the limit that is shared, as
-    /// long as their run lasts. Messages from before the run that a summary covers have a limit of their
+    /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Outcomes
+    /// of background tasks count toward the limit that is shared until the model is given them, and
+    /// then as inputs. Messages from before the run that a summary covers have a limit of their
     /// own, of twice as many bytes.
     ///
     /// An answer that exceeds the limit ends the run with
@@ -367,6 +368,11 @@ impl AgentBuilder {
     /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
     /// compactor is asked for a summary when more than three quarters are used and messages from
     /// before the run use more than one quarter.
+    ///
+    /// An input that exceeds the limit by itself is refused with
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds it
+    /// together with the messages before it, which no compactor has shortened, is removed again, and
+    /// the run ends with `ResponseTooLarge`.
     ///
     /// The runs within calls of this run share its limit, with their answers in progress; each is
     /// held to that of its own agent as well.

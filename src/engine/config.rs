@@ -67,7 +67,7 @@ pub(crate) struct Limits {
     pub(crate) max_turns: u32,
     pub(crate) parallel_tools: usize,
     pub(crate) max_result_bytes: usize,
-    /// In answers and results, of a run and the runs within its calls.
+    /// Of a run and the runs within its calls.
     pub(crate) max_history_bytes: usize,
     pub(crate) tool_timeout: Duration,
     /// For all sources of tools together, each time they are asked.

@@ -130,6 +130,7 @@ impl History {
             }
 
             let message = Arc::new(message);
+            self.byte_size.check_input(&[&message])?;
             self.append(vec![message.clone()], None).await?;
             let envelope = self.cx.shared().envelope();
             self.add_shown(1, envelope.uuid);

@@ -1,4 +1,4 @@
-//! The size of what answers and tool results add to a session's history.
+//! The size of a session's history.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{
@@ -17,11 +17,10 @@ const RESULTS_PER_BATCH: usize = 2;
 /// histories.
 const COVERED_HISTORIES: usize = 2;
 
-/// About the bytes of the messages of models and tools. Those of users are the caller's own.
+/// About the bytes of messages.
 fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
     let messages = messages.iter().map(AsRef::as_ref);
-    let counted = messages.filter(|message| !message.role().is_user_input());
-    counted.map(message_size).fold(0, usize::saturating_add)
+    messages.map(message_size).fold(0, usize::saturating_add)
 }
 
 /// The size of a history, and its limits: its own, and that of the pool which it shares with the
@@ -106,6 +105,32 @@ impl HistorySize {
         own_room.min(self.share.pool().room())
     }
 
+    /// Checks that an input may be added. One that does not fit in addition to what was there before
+    /// the run is allowed, because a compaction may make room for it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::RequestTooLarge`].
+    pub(super) fn check_input(&self, messages: &[impl AsRef<Message>]) -> Result<()> {
+        let size = size_of_messages(messages);
+        if self.added.saturating_add(size) <= self.max_bytes {
+            return Ok(());
+        }
+
+        let (added, max_bytes) = (self.added, self.max_bytes);
+        let text = format!(
+            "the input has {size} bytes, in addition to {added} bytes of messages of this run, and \
+             at most {max_bytes} are allowed together; it was not stored; send less, keep large \
+             media and files elsewhere, or raise AgentBuilder::max_history_bytes"
+        );
+        Err(Error::new(ErrorKind::RequestTooLarge, text))
+    }
+
+    /// Returns `true` if the history is over its limit, so that no model may be called.
+    pub(super) fn is_over(&self) -> bool {
+        self.total() > self.max_bytes
+    }
+
     /// Checks the history before a model is called. An answer that was admitted and dropped since
     /// counts no longer.
     ///
@@ -130,8 +155,8 @@ impl HistorySize {
         Err(Error::new(
             ErrorKind::ResponseTooLarge,
             format!(
-                "the messages of the session that a summary covers have {} bytes in answers and \
-                 results, and at most {max_covered} are allowed; start another session, or raise \
+                "the messages of the session that a summary covers have {} bytes, and at most \
+                 {max_covered} are allowed; start another session, or raise \
                  AgentBuilder::max_history_bytes",
                 self.covered
             ),
@@ -161,11 +186,12 @@ impl HistorySize {
         self.total() > self.max_bytes / 4 * 3 && self.loaded > self.max_bytes / 4
     }
 
-    /// Counts a result until its share is dropped, when it is in the history. If the pool has no
-    /// room for it, it is cut to the least size first.
+    /// Counts a result until its share is dropped, when it is in the history. If it would leave less
+    /// than a sixth of the pool, it is cut to the least size first: by default there is room for that
+    /// of all calls of an answer.
     pub(super) fn hold_result(&self, result: &mut ToolResult, call: &ToolCall) -> PoolShare {
         let pool = self.share.pool();
-        if result_size(result) > pool.room() {
+        if result_size(result) > pool.room().saturating_sub(pool.max_bytes() / 6) {
             limit_result(result, call, MIN_RESULT_BYTES);
         }
 
@@ -208,7 +234,7 @@ fn too_large(subject: &str, bytes: usize, max_bytes: usize) -> Error {
     Error::new(
         ErrorKind::ResponseTooLarge,
         format!(
-            "{subject} {bytes} bytes in answers and results, and at most {max_bytes} are allowed; \
+            "{subject} {bytes} bytes in messages, and at most {max_bytes} are allowed; \
              compact it with a SummarizationHook or a compactor before the next run, continue from \
              an earlier message with rewind_to(..), start another session, or raise \
              AgentBuilder::max_history_bytes"

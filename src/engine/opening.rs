@@ -326,6 +326,7 @@ impl ActiveRun {
 
     /// Stores the input, adds it to the history, and repairs the history.
     async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
+        self.history.byte_size.check_input(&input)?;
         let start = self.history.new_from;
         self.cx.state(AgentState::settle_inputs);
         self.history.append(input, id.clone()).await?;

@@ -10,14 +10,19 @@ use super::history::History;
 use super::opening::STALE_COMPACTION;
 
 impl History {
-    /// The error of a model call that ends the run. When the model does not accept the input, and
-    /// no answer was given, the input is removed; the text contains a remedy.
+    /// The error of a model call that ends the run. When the model does not accept the input, or the
+    /// history is over its limit, and no answer was given, the input is removed; the text contains a
+    /// remedy.
     pub(super) fn remove_rejected_input(&mut self, error: Error) -> Error {
         let kind = error.kind();
-        if !matches!(
-            kind,
-            ErrorKind::ContextTooLong | ErrorKind::RequestTooLarge | ErrorKind::InvalidRequest
-        ) {
+        let is_rejected = match kind {
+            ErrorKind::ContextTooLong | ErrorKind::RequestTooLarge | ErrorKind::InvalidRequest => {
+                true
+            }
+            ErrorKind::ResponseTooLarge => self.byte_size.is_over(),
+            _ => false,
+        };
+        if !is_rejected {
             return error;
         }
 
@@ -45,7 +50,7 @@ impl History {
 
         self.remove_last(count);
         match (count, kind) {
-            (0, ErrorKind::InvalidRequest) => error,
+            (0, ErrorKind::InvalidRequest | ErrorKind::ResponseTooLarge) => error,
             (0, _) => error.with_hint(self.long_history_hint()),
             (_, _) => error.with_hint(removed_input_hint(kind, count)),
         }
@@ -156,6 +161,8 @@ fn removed_input_hint(kind: ErrorKind, count: usize) -> String {
     };
 
     let advice = match kind {
+        // The error has it.
+        ErrorKind::ResponseTooLarge => return action,
         ErrorKind::ContextTooLong => {
             "shorten it, set a compactor, or set the server's actual window with \
              context_window(..); if a short input is too long as well, continue from an earlier \

@@ -1,8 +1,8 @@
 //! The limits of what tools hand in: how deep it is nested, and how large it is.
 
 use crate::message::{
-    Content, MAX_JSON_DEPTH, Part, ToolCall, ToolResult, dismantle, is_text_too_deep, is_too_deep,
-    text_part_len,
+    Content, MAX_JSON_DEPTH, PART_SIZE, Part, ToolCall, ToolResult, dismantle, is_text_too_deep,
+    is_too_deep, part_size, parts_size, text_part_len,
 };
 use crate::util::json_size::{JsonSize, escaped_len, escaped_prefix};
 use crate::util::text::cut_bytes;
@@ -58,26 +58,27 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
     };
 
     content.parts_mut().retain(|part| !is_deep(part));
-    let size: usize = content.parts().iter().map(text_part_len).sum();
+    // The memory of one part is no part of the limit, so that a text may have all of it.
+    let size = parts_size(content.parts()).saturating_sub(PART_SIZE);
     if size <= room {
         return;
     }
 
-    let mut remaining = room;
+    let mut remaining = room.saturating_add(PART_SIZE);
     let mut is_cut = false;
     for part in content.parts_mut() {
-        let len = text_part_len(part);
         if let Part::Text(text) = part {
             if is_cut {
                 *text = String::new();
             } else {
-                is_cut = cut_bytes(text, size, remaining, max_bytes);
+                let room = remaining.saturating_sub(PART_SIZE);
+                is_cut = cut_bytes(text, size, room, max_bytes);
             }
-        } else if is_cut || len > remaining {
+        } else if is_cut || part_size(part) > remaining {
             *part = Part::Text(left_out(part, max_bytes));
         }
 
-        remaining = remaining.saturating_sub(text_part_len(part));
+        remaining = remaining.saturating_sub(part_size(part));
     }
 
     content
@@ -133,6 +134,21 @@ mod tests {
         assert!(len <= MIN_RESULT_BYTES && len > MIN_RESULT_BYTES - 2);
         assert!(text.ends_with("é\n... (cut: 10001 bytes are more than the limit of 1024)"));
         assert_eq!(limited(limited_result.clone()), limited_result);
+    }
+
+    #[test]
+    fn parts_count_as_they_are_in_memory() {
+        let parts = vec![Part::text("x"); 500];
+        let result = limited(ToolResult::new("a", "f", parts));
+        let len = result.content.parts().len();
+        assert!(
+            (2..=MIN_RESULT_BYTES / PART_SIZE + 2).contains(&len),
+            "{len}"
+        );
+        let text = result.content.text();
+        assert!(text.ends_with("are more than the limit of 1024)"), "{text}");
+        let again = limited(result).content;
+        assert_eq!(again.text().matches("more than the limit").count(), 1);
     }
 
     #[test]

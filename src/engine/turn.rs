@@ -119,11 +119,13 @@ impl Turns<'_> {
 
     /// Applies the requests of handles since the last turn.
     async fn steer(&mut self) -> Result<()> {
+        let cx = self.run.cx.clone();
         let (steering, model) = {
-            let mut control = lock(&self.run.cx.shared().control);
+            let mut control = lock(&cx.shared().control);
             let steering = std::mem::take(&mut control.steering);
             (steering, control.model.take())
         };
+        let outcome_bytes = cx.shared().tasks.outcome_bytes();
 
         if let Some(model) = model {
             self.run.cx.set_model(model);
@@ -132,6 +134,7 @@ impl Turns<'_> {
         self.run.cx.apply_requested_mode();
         if !steering.is_empty() {
             self.run.history.add_inputs(steering).boxed().await?;
+            cx.shared().tasks.release_outcomes(outcome_bytes);
         }
 
         Ok(())

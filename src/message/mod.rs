@@ -93,7 +93,9 @@ pub use repair::{Repair, Repairs};
 pub(crate) use result::NO_OUTPUT;
 pub use result::{ToolResult, ToolResultView};
 pub use role::Role;
-pub(crate) use size::{CITATION_SIZE, message_size, parts_size, result_size, text_part_len};
+pub(crate) use size::{
+    CITATION_SIZE, PART_SIZE, message_size, part_size, parts_size, result_size, text_part_len,
+};
 pub use todo::{Todo, TodoStatus};
 pub use tokens::{EstimateCounter, TokenCounter};
 pub use validate::{Problem, ValidationError};

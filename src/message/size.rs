@@ -12,6 +12,9 @@ use super::result::ToolResult;
 /// The overhead of an allocation that is shared or has a capacity, and of the field in JSON.
 const FIELD: usize = 32;
 
+/// The memory of a part without its content.
+pub(crate) const PART_SIZE: usize = size_of::<Part>() + FIELD;
+
 /// The memory of a citation without its texts.
 pub(crate) const CITATION_SIZE: usize = 3 * FIELD;
 
@@ -44,7 +47,7 @@ pub(crate) fn parts_size(parts: &[Part]) -> usize {
 }
 
 /// About the bytes that a part takes, as for [`message_size`].
-fn part_size(part: &Part) -> usize {
+pub(crate) fn part_size(part: &Part) -> usize {
     let content_size = match part {
         Part::ToolCall(call) => {
             let raw = call.raw_args.as_deref().map_or(0, escaped_len);
@@ -59,7 +62,7 @@ fn part_size(part: &Part) -> usize {
         }
         _ => text_part_len(part),
     };
-    size_of::<Part>() + FIELD + content_size
+    PART_SIZE + content_size
 }
 
 /// The bytes of a part's content in JSON. A call has none.

@@ -21,8 +21,8 @@ const MAX_NAME: usize = 1_024;
 /// The ids and names that a model gives, those of its calls and of the answer itself, have 1,024
 /// bytes at most; a longer one ends the answer in the same way. That limit cannot be changed.
 ///
-/// [`AgentBuilder::max_history_bytes`](crate::AgentBuilder::max_history_bytes) limits the answers
-/// and tool results of a session together.
+/// [`AgentBuilder::max_history_bytes`](crate::AgentBuilder::max_history_bytes) limits the inputs,
+/// answers and tool results of a session together.
 ///
 /// ```
 /// use agentcore::model::ResponseLimits;

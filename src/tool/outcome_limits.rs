@@ -18,7 +18,7 @@ const LARGE: usize = 256 * 1024;
 pub(super) struct OutcomeLimits {
     /// The limit of one outcome: when the pool is full, and at most.
     bytes: RangeInclusive<usize>,
-    /// The memory of the outcomes so far.
+    /// The memory of the outcomes that are not in the history.
     share: PoolShare,
     used: usize,
 }
@@ -39,10 +39,21 @@ impl OutcomeLimits {
         room.min(*self.bytes.end()).max(*self.bytes.start())
     }
 
-    /// Counts an outcome until the run ends: it joins the history.
+    /// Counts an outcome until it is in the history.
     pub(super) fn add(&mut self, outcome: &TaskOutcome) {
         let size = outcome.text().map_or(0, escaped_len);
         self.used = self.used.saturating_add(size);
+        self.share.set(self.used);
+    }
+
+    /// The bytes of the outcomes that count here.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Counts outcomes of so many bytes no longer: they are in the history.
+    pub(super) fn release(&mut self, bytes: usize) {
+        self.used = self.used.saturating_sub(bytes);
         self.share.set(self.used);
     }
 }

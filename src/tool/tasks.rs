@@ -193,6 +193,19 @@ impl BackgroundTasks {
         })
     }
 
+    /// The bytes of the announced outcomes that are not in the history yet.
+    pub(crate) fn outcome_bytes(&self) -> usize {
+        let tasks = lock(&self.0);
+        tasks.limits.as_ref().map_or(0, OutcomeLimits::used)
+    }
+
+    /// Counts announced outcomes of so many bytes no longer: they are in the history, and count there.
+    pub(crate) fn release_outcomes(&self, bytes: usize) {
+        if let Some(limits) = &mut lock(&self.0).limits {
+            limits.release(bytes);
+        }
+    }
+
     /// Makes the outcome of a task ready for its announcement.
     fn end(&self, id: Arc<str>, outcome: TaskOutcome) -> BoxFuture<'static, EndedTask> {
         let text_len = outcome.text().map_or(0, str::len);

@@ -12,6 +12,7 @@ mod child_waits;
 mod edited_answers;
 mod first_program;
 mod gate_decisions;
+mod history_inputs;
 mod history_limits;
 mod hook_edges;
 mod hook_faults;
