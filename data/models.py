@@ -61,6 +61,10 @@ RECORDS = {name: set(fields.split()) for name, fields in {
 # Values that are made of constants, and times of day.
 VALUES = {"Decimal": Decimal, "datetime.date": datetime.date}
 TIME = re.compile(r"datetime\.time\(\d+, \d+(, tzinfo=datetime\.UTC)?\)")
+# The patterns of ids that are read: with a date at the end, with a digit at the end, and of no speech model.
+DATED = re.compile(r"\^[\w./\\-]+?-?(\[-@\])?(\\d\{8\}|\\d\{4\}-\\d\{2\}-\\d\{2\})\$")
+NUMBERED = re.compile(r"\^([\w./\\-]+-)\\d")
+NOT_SPEECH = r"^(?!.*-[tT][tT][sS](?:$|-))"
 CLAUSES = {"ClauseEquals": ("exact", "equals"), "ClauseStartsWith": ("prefix", "starts_with"),
            "ClauseContains": ("contains", "contains"), "ClauseEndsWith": ("suffix", "ends_with")}
 
@@ -147,10 +151,21 @@ def checked_extra():
 
 
 def matchers(clause):
-    if clause.kind in ("ClauseOr", "ClauseAnd"):
-        return [m for part in clause.or_ or clause.and_ for m in matchers(part)]
-    if clause.kind == "ClauseRegex":  # Dated ids, which the reader strips, and "not a speech model".
-        return []
+    if clause.kind == "ClauseOr":
+        return [m for part in clause.or_ for m in matchers(part)]
+    if clause.kind == "ClauseAnd":
+        parts = [part for part in clause.and_ if part.regex != NOT_SPEECH]
+        if len(parts) != 1:
+            stop(f"the table has no place for {len(parts)} clauses of which all must match")
+        return matchers(parts[0])
+    if clause.kind == "ClauseRegex":
+        if DATED.fullmatch(clause.regex):  # The reader strips dates.
+            return []
+        numbered = NUMBERED.fullmatch(clause.regex)
+        if numbered is None:
+            stop(f"the table has no place for the pattern {clause.regex!r}")
+        start = numbered.group(1).replace("\\.", ".").lower()
+        return [{"prefix": start + digit} for digit in "0123456789"]
     name, field = CLAUSES[clause.kind]
     return [{name: clause.fields[field].lower()}]
 

@@ -3,7 +3,6 @@
 use std::ops::{Add, AddAssign};
 
 use serde::de::{DeserializeOwned, Error as _};
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
@@ -170,20 +169,6 @@ impl UsageDetails {
             output_tokens_details: (usage.reasoning_tokens > 0).then_some(output),
             server_tool_use: (usage.server_tool_requests > 0).then_some(server_tools),
         }
-    }
-
-    /// Writes the parts that are not empty as entries of an object.
-    pub(crate) fn write_entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        if let Some(cache) = &self.cache_creation {
-            map.serialize_entry("cache_creation", cache)?;
-        }
-        if let Some(output) = &self.output_tokens_details {
-            map.serialize_entry("output_tokens_details", output)?;
-        }
-        if let Some(tools) = &self.server_tool_use {
-            map.serialize_entry("server_tool_use", tools)?;
-        }
-        Ok(())
     }
 
     /// Sets the counts that are reported; the others stay.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi, OpenAiAuto, OpenAiResponses};
 use agentcore::testing::FunctionModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, Model, providers};
 use tokio::time::timeout;
@@ -35,7 +35,7 @@ pub(crate) async fn choose(
         Some(spec) if spec.starts_with("scripted:") => {
             script::model(Path::new(&spec["scripted:".len()..]))
         }
-        Some(spec) => sized(providers::resolve(spec)?, window).await,
+        Some(spec) => sized(spec, window).await,
         None => Err(Error::new(
             ErrorKind::Config,
             "no model: give --model provider:model or set AGENTCORE_MODEL, or set \
@@ -44,8 +44,10 @@ pub(crate) async fn choose(
     }
 }
 
-/// The model of a provider with the context window that is given, else with the one its server tells.
-async fn sized(model: Arc<dyn Model>, given: Option<u64>) -> Result<Arc<dyn Model>, Error> {
+/// The model with the context window that is given, else with the one its server tells.
+async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> {
+    let model = providers::resolve(spec)?;
+    let (api, _) = spec.split_once(':').unwrap_or_default();
     let (provider, name) = model.id().split_once(':').unwrap_or_default();
     let window = match (given, provider) {
         (None, "openai") => told(OpenAi::from_env(name)?.read_context_window()).await,
@@ -58,7 +60,14 @@ async fn sized(model: Arc<dyn Model>, given: Option<u64>) -> Result<Arc<dyn Mode
     };
 
     Ok(match provider {
-        "openai" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
+        "openai" => match api {
+            "openai-chat" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
+            "openai-responses" => Arc::new(OpenAiResponses::from_env(name)?.context_window(window)),
+            _ => Arc::new(OpenAiAuto::new(
+                OpenAi::from_env(name)?.context_window(window),
+                OpenAiResponses::from_env(name)?.context_window(window),
+            )),
+        },
         "gemini" => Arc::new(Gemini::from_env(name)?.context_window(window)),
         "ollama" => Arc::new(Ollama::new(name).context_window(window)),
         _ => Arc::new(Anthropic::from_env(name)?.context_window(window)),

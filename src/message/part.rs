@@ -169,7 +169,7 @@ impl Media {
 
 /// A provider's own block, byte for byte, with the provider's name.
 ///
-/// It is sent back to that provider as it is and to no other.
+/// A block with a provider is sent back to that provider as it is, and to no other.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProviderBlock {

@@ -155,50 +155,49 @@ impl LongPrices {
     }
 }
 
-/// [`Prices`] as the data file has them.
+/// The prices of one length of prompt in the data file.
 #[derive(Deserialize)]
-struct PricesData {
+struct ListedPrices {
     input: f64,
     output: f64,
     cache_read: Option<f64>,
     cache_write: Option<f64>,
     cache_write_long: Option<f64>,
+}
+
+/// [`Prices`] as the data file has them.
+#[derive(Deserialize)]
+struct PricesData {
+    #[serde(flatten)]
+    base: ListedPrices,
     long: Option<LongData>,
 }
 
 #[derive(Deserialize)]
 struct LongData {
     over: u64,
-    input: f64,
-    output: f64,
-    cache_read: Option<f64>,
-    cache_write: Option<f64>,
-    cache_write_long: Option<f64>,
+    #[serde(flatten)]
+    prices: ListedPrices,
+}
+
+impl From<ListedPrices> for Prices {
+    fn from(listed: ListedPrices) -> Self {
+        let ListedPrices { input, output, .. } = listed;
+        let read = listed.cache_read.unwrap_or(input);
+        let prices = Self::new(input, output).with_cache(read, listed.cache_write.unwrap_or(input));
+        match listed.cache_write_long {
+            Some(price) => prices.with_long_cache(price),
+            None => prices,
+        }
+    }
 }
 
 impl From<PricesData> for Prices {
     fn from(data: PricesData) -> Self {
-        let writes = [data.cache_write, data.cache_write_long];
-        let base = Self::completed(data.input, data.output, data.cache_read, writes);
-        let Some(long) = data.long else {
-            return base;
-        };
-
-        let writes = [long.cache_write, long.cache_write_long];
-        let prices = Self::completed(long.input, long.output, long.cache_read, writes);
-        base.with_long(long.over, prices)
-    }
-}
-
-impl Prices {
-    /// Prices with those that the data file leaves out. `writes` are the plain and the long ones.
-    fn completed(input: f64, output: f64, read: Option<f64>, writes: [Option<f64>; 2]) -> Self {
-        let [write, long_write] = writes;
-        let prices = Self::new(input, output);
-        let prices = prices.with_cache(read.unwrap_or(input), write.unwrap_or(input));
-        match long_write {
-            Some(price) => prices.with_long_cache(price),
-            None => prices,
+        let base = Self::from(data.base);
+        match data.long {
+            Some(long) => base.with_long(long.over, long.prices.into()),
+            None => base,
         }
     }
 }

@@ -76,6 +76,11 @@ impl Connection {
     pub(super) fn provider(mut self, name: &str) -> Self {
         self.id = format!("{name}:{}", self.model).into();
         self.endpoint = self.endpoint.named(name);
+        // Limits and prices that were set by hand stay.
+        let of_model = Catalog::builtin().lookup(&self.model).unwrap_or_default();
+        if self.profile == of_model {
+            self.profile = Catalog::builtin().lookup(&self.id).unwrap_or(of_model);
+        }
         self
     }
 

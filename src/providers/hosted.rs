@@ -15,7 +15,7 @@ pub(super) fn with_hosted<'a>(
     hosted: &[HostedTool],
     provider: &str,
 ) -> Result<(Cow<'a, [u8]>, Option<String>)> {
-    let warning = left_out(hosted, provider);
+    let warning = left_out(hosted, Some(provider));
     let mut own = hosted
         .iter()
         .filter(|tool| &*tool.provider == provider)
@@ -37,12 +37,11 @@ pub(super) fn with_hosted<'a>(
     Ok((list.into(), warning))
 }
 
-/// The warning about tools of providers other than `provider`; `None` without such tools. No tool
-/// has a provider with an empty name, which stands for an API without such tools.
-pub(super) fn left_out(hosted: &[HostedTool], provider: &str) -> Option<String> {
+/// The warning about tools that are not of the provider `own`; `None` without such tools.
+pub(super) fn left_out(hosted: &[HostedTool], own: Option<&str>) -> Option<String> {
     let providers: BTreeSet<_> = hosted.iter().map(|tool| &*tool.provider).collect();
     let mut others: Vec<_> = providers.into_iter().collect();
-    others.retain(|other| *other != provider);
+    others.retain(|other| Some(*other) != own);
     let names = others.join(", ");
     (!others.is_empty())
         .then(|| format!("tools that this API does not run were left out of the request ({names})"))

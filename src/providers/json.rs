@@ -134,15 +134,19 @@ fn unit(json: &str, start: usize) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// Appends `value` as a JSON string in which only letters, digits, `_` and `-` occur: ids and
-/// names from one provider may have characters that another refuses. The same value always
-/// becomes the same string.
+/// Appends [`identifier`] of `value` as a JSON string.
 pub(crate) fn write_identifier(out: &mut Vec<u8>, value: &str) -> Result<()> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    write(out, &*identifier(value))
+}
+
+/// The value with nothing but letters, digits, `_` and `-`: ids and names from one provider may have
+/// characters that another refuses. The same value always becomes the same text.
+pub(crate) fn identifier(value: &str) -> Cow<'_, str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match value {
-        "" => write(out, "_"),
-        value if value.chars().all(allowed) => write(out, value),
-        value => write(out, &value.replace(|c| !allowed(c), "_")),
+        "" => "_".into(),
+        value if value.chars().all(is_allowed) => value.into(),
+        value => value.replace(|c| !is_allowed(c), "_").into(),
     }
 }
 

@@ -20,7 +20,7 @@ mod calls;
 mod chat;
 mod connection;
 mod decode;
-#[cfg(all(test, feature = "http"))]
+#[cfg(test)]
 mod decode_tests;
 mod encode;
 pub(crate) mod env;

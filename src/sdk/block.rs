@@ -81,7 +81,6 @@ impl Serialize for Block<'_> {
             }
             Part::Image(media) => serialize_media(to, "image", media),
             Part::Document(media) => serialize_media(to, "document", media),
-            Part::Audio(media) => serialize_media(to, "audio", media),
             Part::ToolCall(call) => {
                 let mut map = to.serialize_map(Some(4))?;
                 map.serialize_entry("type", "tool_use")?;
@@ -91,7 +90,8 @@ impl Serialize for Block<'_> {
                 map.end()
             }
             Part::Thinking(block) | Part::Opaque(block) => one_line(&block.raw).serialize(to),
-            Part::Annotations(_) => to.serialize_none(),
+            // `has_form` leaves them out.
+            Part::Audio(_) | Part::Annotations(_) => to.serialize_none(),
         }
     }
 }

@@ -196,7 +196,7 @@ impl Serialize for ApiStreamEvent {
                 let delta = json!({"stop_reason": stop_reason, "stop_sequence": stop_sequence});
                 fields.put("type", "message_delta")?;
                 fields.put("delta", &delta)?;
-                fields.put("usage", &ReportedUsage(usage))?;
+                fields.put("usage", &ReportedUsage::from(usage))?;
             }
             Self::MessageStop => fields.put("type", "message_stop")?,
             Self::Ping | Self::Unknown(_) => fields.put("type", "ping")?,
@@ -212,25 +212,33 @@ impl Serialize for ApiStreamEvent {
 
 /// The usage of a `message_delta`, where a count replaces the one of `message_start`: unreported
 /// counts must be absent.
-struct ReportedUsage<'a>(&'a Usage);
+#[derive(serde::Serialize)]
+struct ReportedUsage {
+    #[serde(skip_serializing_if = "is_zero")]
+    input_tokens: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_read_input_tokens: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    cache_creation_input_tokens: u64,
+    output_tokens: u64,
+    #[serde(flatten)]
+    details: UsageDetails,
+}
 
-impl Serialize for ReportedUsage<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
-        for (key, tokens) in [
-            ("input_tokens", self.0.input_tokens),
-            ("cache_read_input_tokens", self.0.cache_read_tokens),
-            ("cache_creation_input_tokens", self.0.cache_write_tokens),
-        ] {
-            if tokens > 0 {
-                map.serialize_entry(key, &tokens)?;
-            }
+impl From<&Usage> for ReportedUsage {
+    fn from(usage: &Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            cache_read_input_tokens: usage.cache_read_tokens,
+            cache_creation_input_tokens: usage.cache_write_tokens,
+            output_tokens: usage.output_tokens,
+            details: UsageDetails::of(usage),
         }
-
-        map.serialize_entry("output_tokens", &self.0.output_tokens)?;
-        UsageDetails::of(self.0).write_entries(&mut map)?;
-        map.end()
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Serialize for BlockStart {

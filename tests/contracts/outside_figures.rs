@@ -170,7 +170,7 @@ async fn long_refusal_is_cut_in_errors() {
 
 #[cfg(feature = "http")]
 mod servers {
-    use agentcore::providers::{Anthropic, anthropic, ollama, openai};
+    use agentcore::providers::{Anthropic, anthropic, gemini, ollama, openai, responses};
     use agentcore::testing::{FaultServer, Reply};
     use agentcore::{Model, ModelEvent};
     use futures::StreamExt;
@@ -205,48 +205,77 @@ mod servers {
         assert_eq!(error.request_id(), Some(&*cut));
     }
 
-    fn usage(events: Vec<agentcore::Result<ModelEvent>>) -> Option<Usage> {
-        let events = events.into_iter().filter_map(Result::ok);
-        let usage = events.filter_map(|event| match event {
+    fn usage(figure: &str, events: Vec<agentcore::Result<ModelEvent>>) -> Usage {
+        let events: agentcore::Result<Vec<_>> = events.into_iter().collect();
+        let events = events.unwrap_or_else(|error| panic!("{figure}: {error}"));
+        let usage = events.into_iter().filter_map(|event| match event {
             ModelEvent::Usage(usage) => Some(usage),
             _ => None,
         });
-        usage.last()
+        // No counts are no event.
+        usage.last().unwrap_or_default()
     }
 
     #[test]
     fn usage_figures_outside_the_range_decode() {
-        for figure in [
-            "18446744073709551615",
-            "18446744073709551616",
-            "1e300",
-            "-1",
-            "1.5",
+        for (figure, tokens) in [
+            ("18446744073709551615", u64::MAX),
+            ("18446744073709551616", u64::MAX),
+            ("1e300", u64::MAX),
+            ("-1", 0),
+            ("1.5", 1),
         ] {
-            let body = format!(
-                "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\
+            let message_start = format!(
+                "data: {{\"type\":\"message_start\",\"message\":{{\"id\":\"m\",\
                  \"usage\":{{\"input_tokens\":{figure},\"output_tokens\":{figure},\
-                 \"cache_read_input_tokens\":{figure}}}}}}}\n\n"
+                 \"cache_read_input_tokens\":{figure}}}}}}}\n\n\
+                 data: {{\"type\":\"message_stop\"}}\n\n"
             );
-            let events = anthropic::decode(stream::iter([Ok(body.into())]));
-            let read = usage(block_on(events.collect())).unwrap_or_default();
-            assert!(read.total_tokens() >= read.input_tokens, "{figure}");
-            let body = format!(
+            let events = anthropic::decode(stream::iter([Ok(message_start.into())]));
+            let counted = usage(figure, block_on(events.collect()));
+            assert_eq!(counted.input_tokens, tokens, "{figure}");
+            assert_eq!(counted.total_tokens(), tokens.saturating_mul(3), "{figure}");
+
+            let chunks = format!(
                 "data: {{\"id\":\"r\",\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
                  data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{figure},\
-                 \"completion_tokens\":{figure},\"total_tokens\":{figure},\
-                 \"prompt_tokens_details\":{{\"cached_tokens\":{figure}}}}}}}\n\n"
+                 \"completion_tokens\":{figure},\
+                 \"prompt_tokens_details\":{{\"cached_tokens\":{figure},\"cache_write_tokens\":1}},\
+                 \"completion_tokens_details\":{{\"reasoning_tokens\":{figure}}}}}}}\n\n\
+                 data: [DONE]\n\n"
             );
-            let events = openai::decode(stream::iter([Ok(body.into())]));
-            let read = usage(block_on(events.collect())).unwrap_or_default();
-            assert!(read.total_tokens() >= read.input_tokens, "{figure}");
-            let body = format!(
+            let events = openai::decode(stream::iter([Ok(chunks.into())]));
+            let counted = usage(figure, block_on(events.collect()));
+            assert_eq!(counted.input_tokens, 0, "{figure}");
+            assert_eq!(counted.cache_read_tokens, tokens, "{figure}");
+            assert_eq!(counted.reasoning_tokens, tokens, "{figure}");
+
+            let line = format!(
                 "{{\"model\":\"m\",\"message\":{{\"content\":\"a\"}},\"done\":true,\
                  \"prompt_eval_count\":{figure},\"eval_count\":{figure}}}\n"
             );
-            let events = ollama::decode(stream::iter([Ok(body.into())]));
-            let read = usage(block_on(events.collect())).unwrap_or_default();
-            assert!(read.total_tokens() >= read.input_tokens, "{figure}");
+            let events = ollama::decode(stream::iter([Ok(line.into())]));
+            let counted = usage(figure, block_on(events.collect()));
+            assert_eq!(counted.input_tokens, tokens, "{figure}");
+
+            let response = format!(
+                "event: response.completed\ndata: {{\"response\":{{\"status\":\"completed\",\
+                 \"usage\":{{\"input_tokens\":{figure},\"output_tokens\":{figure}}}}}}}\n\n"
+            );
+            let created = "event: response.created\ndata: {\"response\":{\"id\":\"r\"}}\n\n";
+            let body = created.to_owned() + &response;
+            let events = responses::decode(stream::iter([Ok(body.into())]));
+            let counted = usage(figure, block_on(events.collect()));
+            assert_eq!(counted.output_tokens, tokens, "{figure}");
+
+            let chunk = format!(
+                "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\"a\"}}]}},\
+                 \"finishReason\":\"STOP\"}}],\"usageMetadata\":{{\"promptTokenCount\":{figure},\
+                 \"candidatesTokenCount\":{figure},\"thoughtsTokenCount\":{figure}}}}}\n\n"
+            );
+            let events = gemini::decode(stream::iter([Ok(chunk.into())]));
+            let counted = usage(figure, block_on(events.collect()));
+            assert_eq!(counted.output_tokens, tokens.saturating_mul(2), "{figure}");
         }
     }
 }

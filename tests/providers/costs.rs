@@ -6,7 +6,7 @@ use agentcore::message::TokenCounter;
 use agentcore::model::{
     Compaction, CompactionRequest, Compactor, ModelProfile, Prices, StopReason,
 };
-use agentcore::providers::FallbackModel;
+use agentcore::providers::{FallbackModel, OpenAi};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
     Agent, Error, ErrorKind, ExitReason, FnHook, Messages, Model, ModelEvent, ModelRequest, Result,
@@ -443,4 +443,14 @@ async fn cost_of_a_compaction_is_counted_with_any_result() {
     assert_eq!((cost, models.len()), (Some(102), 2));
     let small = models.iter().find(|(id, ..)| id == "b:small");
     assert_eq!(small, Some(&("b:small".to_owned(), 1000, Some(100))));
+}
+
+#[test]
+fn provider_of_a_compatible_server_sets_its_prices_unless_they_were_set() {
+    let model = || OpenAi::compatible("http://127.0.0.1:1", "llama-3.3-70b-versatile");
+    assert_eq!(model().profile().prices, None);
+    assert!(model().provider("groq").profile().prices.is_some());
+    let own = ModelProfile::default().with_context_window(9_000);
+    let model = model().with_profile(own).provider("groq");
+    assert_eq!(*model.profile(), own);
 }

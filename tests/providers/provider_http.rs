@@ -120,6 +120,16 @@ async fn error_codes_and_texts_refine_the_kind() {
         ),
         (
             400,
+            r#"{"error":{"code":"string_above_max_length","message":"Invalid 'messages[0].content': too long"}}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"error":{"code":"string_above_max_length","message":"Invalid 'input[5].call_id': too long"}}"#,
+            InvalidRequest,
+        ),
+        (
+            400,
             r#"{"message":"This model's maximum context length is 8 tokens."}"#,
             ContextTooLong,
         ),

@@ -24,7 +24,7 @@ use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
 use super::super::json::{Str, call_args, write, write_identifier, write_text};
-use super::super::media::words;
+use super::super::media::placeholder;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
@@ -417,7 +417,7 @@ impl<'a> Blocks<'a> {
                 Part::Document(media) if takes(part) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
                 part => {
-                    if let Some(text) = words(part) {
+                    if let Some(text) = placeholder(part) {
                         self.text(&text)?;
                     }
                 }

@@ -116,11 +116,13 @@ impl ChunkDecoder {
         let word = &*candidate.finish_reason.0;
         if is_failure(word) {
             self.report_usage(out);
+            let reason = status::excerpt(word, &self.secrets);
             let message = status::excerpt(&candidate.finish_message.0, &self.secrets);
-            return Err(Error::new(
-                ErrorKind::Server,
-                format!("the model ended the answer with {word}: {message}"),
-            ));
+            let text = match &*message {
+                "" => format!("the model ended the answer with {reason}"),
+                message => format!("the model ended the answer with {reason}: {message}"),
+            };
+            return Err(Error::new(ErrorKind::Server, text));
         }
 
         if !word.is_empty() {

@@ -19,9 +19,9 @@ use super::chunks::{FunctionCall, RawPart};
 
 /// Joins the increments of texts and thoughts to parts.
 ///
-/// A part with a signature is never joined with another one: the server checks that each signature
-/// comes back with the part it came with. A part that is neither text nor call is a block of its
-/// own, and so is an empty text with a signature.
+/// A text with a signature is never joined with another one: the server checks that it comes back
+/// with the text it came with. Thoughts are joined up to the one with a signature. A part that is
+/// neither text nor call is a block of its own, and so is an empty text with a signature.
 pub(super) struct Parts {
     /// Marks the blocks that only the backend of this answer accepts.
     tag: Arc<str>,

@@ -9,7 +9,7 @@ use crate::message::{Content, Media, MediaSource, Part};
 
 use super::super::encode::Items;
 use super::super::json::{write, write_text};
-use super::super::media::words;
+use super::super::media::placeholder;
 use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire};
 
@@ -46,7 +46,7 @@ impl ContentWire {
             }
             part => match media_of(part).filter(|_| self.backend.takes(part)) {
                 Some((media, kind)) => Some(Piece::Media(media, kind)),
-                None => words(part).map(|text| Piece::Text(text.into())),
+                None => placeholder(part).map(|text| Piece::Text(text.into())),
             },
         });
         pieces.collect()

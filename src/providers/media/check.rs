@@ -29,7 +29,7 @@ pub(in crate::providers) fn check(
             continue;
         };
 
-        if kind == "image" && !profile.images {
+        if matches!(part, Part::Image(_)) && !profile.images {
             let text = "the model accepts no images; use another one, or set \
                         ModelProfile::with_images if it does";
             return Err(Error::new(ErrorKind::InvalidRequest, text));

@@ -6,4 +6,4 @@ mod placeholder;
 
 pub(super) use address::address;
 pub(super) use check::check;
-pub(super) use placeholder::words;
+pub(super) use placeholder::placeholder;

@@ -4,7 +4,7 @@ use crate::message::{Media, MediaSource, Part};
 
 /// The text in place of media that an API has no form for: the content of a document of text under
 /// its name, else the kind and the name. `None` for a part that is no media.
-pub(in crate::providers) fn words(part: &Part) -> Option<String> {
+pub(in crate::providers) fn placeholder(part: &Part) -> Option<String> {
     let (kind, media) = media_of(part)?;
     if let Some(text) = text_of(part) {
         return Some(match &media.name {

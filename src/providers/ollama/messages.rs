@@ -11,14 +11,11 @@ use crate::error::Result;
 use crate::message::{Media, MediaSource, Message, Part, Role};
 use crate::model::{SystemPrompt, ToolDefinition};
 
-use super::super::chat::{GAP, write_system, write_tools};
+use super::super::chat::{EMPTY, GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_text};
-use super::super::media::words;
+use super::super::media::placeholder;
 use super::PROVIDER;
-
-/// Stands where a message would have no content at all.
-const EMPTY: &str = "(empty)";
 
 /// How messages are written.
 #[derive(Clone, PartialEq)]
@@ -46,12 +43,12 @@ impl Wire for ChatWire {
         let mut text = text.join(GAP);
         let parts = || group.iter().flat_map(|message| message.content().parts());
         let images: Vec<&str> = parts().filter_map(image).collect();
-        for words in parts().filter(|part| !takes(part)).filter_map(words) {
+        for label in parts().filter(|part| !takes(part)).filter_map(placeholder) {
             if !text.is_empty() {
                 text.push_str(GAP);
             }
 
-            text.push_str(&words);
+            text.push_str(&label);
         }
 
         let calls = first.tool_calls().next().is_some();

@@ -40,7 +40,7 @@ const DEFAULT_CONTEXT: u64 = 4_096;
 ///
 /// Ollama silently cuts a prompt that is longer than its context length, and that length is 4,096
 /// tokens unless told otherwise. The profile says so; [`num_ctx`](Self::num_ctx) changes
-/// both. Calls have no ids in this API: they are made up, the same for the same answer. A tool
+/// both. Calls of servers that send no ids get made-up ones, the same for the same answer. A tool
 /// cannot be forced. `keep_alive` and other fields go into the request's `extra`; `options` in
 /// there are merged with ours. A clone is cheap.
 ///
@@ -187,7 +187,7 @@ impl Model for Ollama {
             body: encoded.body,
             framing: Framing::Lines,
             wanted: Wanted::of(&request),
-            warnings: left_out(&request.hosted_tools, "").into_iter().collect(),
+            warnings: left_out(&request.hosted_tools, None).into_iter().collect(),
             max_body: usize::MAX,
             remedy: None,
         };

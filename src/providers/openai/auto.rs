@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::message::{Part, Role};
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 
@@ -80,20 +80,21 @@ impl OpenAiAuto {
             || has_hosted_tools
             || effort == Some("max")
             || family.tools_need_responses
-                && (!request.tools.is_empty() && family.reasons_with(effort)
-                    || last_answer_is_from_responses(request))
+                && !request.tools.is_empty()
+                && family.reasons_with(effort)
+            || is_last_answer_of(request, self.responses.tag())
     }
 }
 
-/// True if the last answer has reasoning that only the Responses API takes back.
-fn last_answer_is_from_responses(request: &ModelRequest) -> bool {
+/// True if the last answer has reasoning or items that only the Responses API takes back.
+fn is_last_answer_of(request: &ModelRequest, tag: &str) -> bool {
     let mut messages = request.messages.as_slice().iter().rev();
     let answer = messages.find(|message| message.role() == Role::Assistant);
     let parts = answer
         .into_iter()
         .flat_map(|answer| answer.content().parts());
     parts.into_iter().any(|part| match part {
-        Part::Thinking(block) => block.provider.as_deref() == Some(RESPONSES),
+        Part::Thinking(block) | Part::Opaque(block) => block.provider.as_deref() == Some(tag),
         _ => false,
     })
 }
@@ -117,11 +118,9 @@ impl Model for OpenAiAuto {
         answer.map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 let name = self.chat.name();
-                let text = format!(
-                    "{}; if the server has no Responses API, use `openai-chat:{name}`",
-                    error.text()
-                );
-                Error::new(ErrorKind::NotFound, text).with_source(error)
+                error.with_hint(format_args!(
+                    "if the server has no Responses API, use `openai-chat:{name}`"
+                ))
             }
             _ => error,
         })

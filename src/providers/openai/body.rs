@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
 use super::super::json::write_text;
 use super::super::schema::instruction;
-use super::super::schema::openai::{is_plain_object, is_strict};
+use super::super::schema::openai::{is_plain_object, is_strict, told_schema};
+use super::family::{Family, effort, family, sampling, sent_effort};
 use super::messages::ChatWire;
 
 /// What a body depends on besides the request.
@@ -24,10 +25,22 @@ pub(super) struct Options<'a> {
     pub(super) wire: &'a ChatWire,
 }
 
-pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<Encoded> {
-    let told = told_schema(request, options);
-    encode(options.wire, request, &request.extra, |fields, sections| {
-        fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
+/// The body, and the warning about what it leaves out.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] for a request that OpenAI's own server refuses.
+pub(super) fn body(
+    request: &ModelRequest,
+    options: &Options<'_>,
+) -> Result<(Encoded, Option<String>)> {
+    let model = request.model.as_deref().unwrap_or(options.model);
+    let family = family(model);
+    check(request, model, family.as_ref().filter(|_| options.official))?;
+    let (sampling, warning) = sampling(request, model, family.as_ref());
+    let told = told_schema(request).filter(|_| options.official);
+    let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
+        fields.put("model", model)?;
         fields.put("stream", &true)?;
         fields.put("stream_options", &json!({"include_usage": true}))?;
         if !sections.tools.is_empty() {
@@ -37,16 +50,17 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<Enco
         }
 
         fields.option(options.max_tokens_field, options.max_output_tokens)?;
-        fields.option("temperature", request.temperature)?;
-        fields.option("top_p", request.settings.top_p)?;
+        fields.option("temperature", sampling.temperature)?;
+        fields.option("top_p", sampling.top_p)?;
         if !options.official {
             fields.option("top_k", request.settings.top_k)?;
         }
 
         fields.option("seed", request.settings.seed)?;
-        if let Some(ThinkingMode::Effort(effort)) = &request.settings.thinking {
-            fields.put("reasoning_effort", &**effort)?;
-        }
+        fields.option(
+            "reasoning_effort",
+            reasoning_effort(request, family.as_ref()),
+        )?;
 
         if !request.stop.is_empty() {
             fields.put("stop", &*request.stop)?;
@@ -70,7 +84,37 @@ pub(super) fn body(request: &ModelRequest, options: &Options<'_>) -> Result<Enco
         }
 
         Ok(opening)
-    })
+    })?;
+
+    Ok((encoded, warning))
+}
+
+/// Refuses what OpenAI's server would refuse, and names the alternative.
+fn check(request: &ModelRequest, model: &str, family: Option<&Family>) -> Result<()> {
+    let Some(family) = family else {
+        return Ok(());
+    };
+
+    let text = if !family.has_chat {
+        "is not on Chat Completions; use the Responses API (`openai:MODEL` or `OpenAiResponses`)"
+    } else if family.tools_need_responses
+        && !request.tools.is_empty()
+        && family.reasons_with(effort(request))
+    {
+        "takes no tools on Chat Completions while it reasons; use the Responses API \
+         (`openai:MODEL` or `OpenAiResponses`), or the effort `none` if the model has it"
+    } else if family.refuses_stop && !request.stop.is_empty() {
+        "takes no stop sequences; remove them, or use another model"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
+}
+
+/// The effort. Compatible servers have none for [`ThinkingMode::Disabled`].
+fn reasoning_effort<'a>(request: &'a ModelRequest, family: Option<&Family>) -> Option<&'a str> {
+    let is_disabled = request.settings.thinking == Some(ThinkingMode::Disabled);
+    sent_effort(request, family).filter(|_| family.is_some() || !is_disabled)
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
@@ -90,17 +134,5 @@ fn response_format(format: &ResponseFormat) -> Value {
             let schema = json!({"name": &**name, "schema": &**schema, "strict": strict});
             json!({"type": "json_schema", "json_schema": schema})
         }
-    }
-}
-
-/// The schema that the model is told in words: OpenAI's own server takes none but of an object.
-fn told_schema<'a>(request: &'a ModelRequest, options: &Options<'_>) -> Option<&'a Value> {
-    match &request.response_format {
-        Some(ResponseFormat::JsonSchema { schema, .. })
-            if options.official && !is_plain_object(schema) =>
-        {
-            Some(schema)
-        }
-        _ => None,
     }
 }

@@ -52,7 +52,8 @@ const FIRST: &[&str] = &["minimal", "low", "medium", "high"];
 const CODEX: &[&str] = &["low", "medium", "high", "xhigh"];
 const OLD: &[&str] = &["low", "medium", "high"];
 
-/// The beginnings of names, the longest first: when the model reasons, and with which efforts.
+/// The beginnings of names: when the model reasons, and with which efforts. The first that fits
+/// counts.
 const TABLE: &[(&str, Reasons, &[&str])] = &[
     ("gpt-6.1-terra", Reasons::ByDefault, NEWEST),
     ("gpt-6.1-sol", Reasons::Always, NEWEST_ALWAYS),
@@ -114,6 +115,47 @@ fn version(name: &str) -> (u32, u32) {
     let digits = digits.split('-').next().unwrap_or_default();
     let (major, minor) = digits.split_once('.').unwrap_or((digits, "0"));
     (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+}
+
+/// The effort that is sent to a model: its lowest in place of `none` if it cannot stop reasoning.
+pub(in crate::providers) fn sent_effort<'a>(
+    request: &'a ModelRequest,
+    family: Option<&Family>,
+) -> Option<&'a str> {
+    let is_disabled = request.settings.thinking == Some(ThinkingMode::Disabled);
+    match family {
+        Some(family) if is_disabled && !family.efforts.contains(&"none") => {
+            family.efforts.first().copied()
+        }
+        _ => effort(request),
+    }
+}
+
+/// The sampling settings of a request, without those that the model refuses while it reasons, and
+/// the warning about them.
+pub(in crate::providers) fn sampling(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+) -> (Sampling, Option<String>) {
+    let sampling = Sampling {
+        temperature: request.temperature,
+        top_p: request.settings.top_p,
+    };
+    let reasons = family.is_some_and(|family| family.reasons_with(effort(request)));
+    if !reasons || sampling == Sampling::default() {
+        return (sampling, None);
+    }
+    let warning = format!(
+        "{model} takes no sampling settings while it reasons; temperature and top_p were left out"
+    );
+    (Sampling::default(), Some(warning))
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(in crate::providers) struct Sampling {
+    pub(in crate::providers) temperature: Option<f64>,
+    pub(in crate::providers) top_p: Option<f64>,
 }
 
 /// The effort that a request sets.

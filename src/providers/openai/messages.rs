@@ -11,16 +11,13 @@ use crate::error::Result;
 use crate::message::{Media, MediaSource, Message, Part, Role};
 use crate::model::{SystemPrompt, ToolDefinition};
 
-use super::super::chat::{GAP, write_system, write_tools};
+use super::super::chat::{EMPTY, GAP, id_end, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
-use super::super::media::{address, words};
+use super::super::media::{address, placeholder};
 use super::PROVIDER;
 
-/// Stands where a message would have no content at all, which servers refuse.
-const EMPTY: &str = "(empty)";
-
-/// The longest call id OpenAI's server takes, in characters.
+/// The maximum length of a call's id at OpenAI's server, in bytes.
 const MAX_ID: usize = 40;
 
 /// How messages are written.
@@ -169,12 +166,9 @@ fn own_reasoning(part: &Part, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The end of an id that another provider made longer than this API takes: ids differ at their
-/// ends.
+/// The id of a call as it is sent.
 fn call_id(id: &str) -> &str {
-    let cut = id.len().saturating_sub(MAX_ID);
-    let start = (cut..=id.len()).find(|at| id.is_char_boundary(*at));
-    &id[start.unwrap_or(0)..]
+    id_end(id, MAX_ID)
 }
 
 fn non_empty(text: &str) -> &str {
@@ -207,7 +201,7 @@ fn media_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
             Part::Opaque(block) if block.provider.as_deref() == Some(PROVIDER) => {
                 out.push(Piece::Own(&block.raw));
             }
-            part => out.extend(words(part).map(|text| Piece::Text(text.into()))),
+            part => out.extend(placeholder(part).map(|text| Piece::Text(text.into()))),
         }
     }
 }

@@ -27,9 +27,13 @@ use super::messages::{ChatWire, takes};
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
 /// OpenAI's own, or one of the many servers that speak it.
 ///
-/// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`; the
-/// API has nothing for the other modes. A field of the request's `extra` replaces ours, and `null`
-/// there removes it, for servers that refuse one. A clone is cheap.
+/// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`, and for
+/// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the lowest
+/// that the model has; the API has nothing for the other modes. What OpenAI's own server is known to
+/// refuse is a [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop
+/// sequences, and models that are on the Responses API alone. A field of the request's `extra`
+/// replaces that of the body, and `null` there removes it, for servers that refuse one. A clone is
+/// cheap.
 ///
 /// ```
 /// use agentcore::Model;
@@ -60,8 +64,8 @@ impl OpenAi {
         }
     }
 
-    /// Sets another provider's name in the id. The price table and error texts have it; it is not
-    /// sent.
+    /// Sets the provider's name in the id and in error texts, and takes limits and prices from the
+    /// table's entry for it, if there is one. It is not sent.
     #[must_use]
     pub fn provider(mut self, name: impl AsRef<str>) -> Self {
         self.connection = self.connection.provider(name.as_ref());
@@ -128,7 +132,7 @@ impl OpenAi {
         Ok(models.and_then(|models| window::of_models(&models, &self.connection.model)))
     }
 
-    fn encode(&self, request: &ModelRequest) -> Result<Encoded> {
+    fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Option<String>)> {
         let official = self.connection.is_openai();
         let default_field = if official {
             "max_completion_tokens"
@@ -172,16 +176,17 @@ impl Model for OpenAi {
             "Chat Completions",
             takes,
         );
-        let encoded = match media.and_then(|()| self.encode(&request)) {
+        let (encoded, warning) = match media.and_then(|()| self.encode(&request)) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };
+        let hosted_warning = left_out(&request.hosted_tools, None);
         let asking = Asking {
             endpoint: &self.connection.endpoint,
             body: encoded.body,
             framing: Framing::Sse,
             wanted: Wanted::of(&request),
-            warnings: left_out(&request.hosted_tools, "").into_iter().collect(),
+            warnings: warning.into_iter().chain(hosted_warning).collect(),
             max_body: usize::MAX,
             remedy: None,
         };
@@ -235,7 +240,8 @@ mod tests {
         history.push(answer);
         let history = history.human("And you?");
         let sent = |model: OpenAi| {
-            let encoded = model.encode(&ModelRequest::new(history.clone())).unwrap();
+            let request = ModelRequest::new(history.clone());
+            let (encoded, _) = model.encode(&request).unwrap();
             String::from_utf8_lossy(&encoded.body).into_owned()
         };
 
@@ -252,7 +258,7 @@ mod tests {
         request.messages.push(Message::human("And you?"));
         request.settings.top_k = Some(5);
         let model = OpenAi::new("m", "key").max_output_tokens(100);
-        let encoded = model.encode(&request).unwrap();
+        let (encoded, _) = model.encode(&request).unwrap();
         let expected = concat!(
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"#,
             r#""max_completion_tokens":100,"messages":["#,
@@ -273,7 +279,7 @@ mod tests {
         });
 
         let sent = |model: OpenAi| {
-            let encoded = model.encode(&request).unwrap();
+            let (encoded, _) = model.encode(&request).unwrap();
             serde_json::from_slice::<serde_json::Value>(&encoded.body).unwrap()
         };
 

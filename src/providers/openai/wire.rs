@@ -111,6 +111,7 @@ pub(super) struct Usage {
     prompt_tokens: Count,
     completion_tokens: Count,
     prompt_tokens_details: Object<PromptDetails>,
+    completion_tokens_details: Object<CompletionDetails>,
     /// DeepSeek's name for the cached part of the prompt.
     prompt_cache_hit_tokens: Count,
 }
@@ -119,6 +120,13 @@ pub(super) struct Usage {
 #[serde(default)]
 struct PromptDetails {
     cached_tokens: Count,
+    cache_write_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CompletionDetails {
+    reasoning_tokens: Count,
 }
 
 impl From<Usage> for crate::usage::Usage {
@@ -128,8 +136,13 @@ impl From<Usage> for crate::usage::Usage {
             .cached_tokens
             .get()
             .max(usage.prompt_cache_hit_tokens.get());
-        // The cached tokens are part of the prompt's here, and beside it in `Usage`.
-        let input = usage.prompt_tokens.get().saturating_sub(cached);
-        Self::new(input, usage.completion_tokens.get()).with_cache(cached, 0)
+        // Cached and written tokens are part of the prompt's here, and beside it in `Usage`.
+        let written = details.cache_write_tokens.get();
+        let prompt = usage.prompt_tokens.get();
+        let input = prompt.saturating_sub(cached).saturating_sub(written);
+        let completion = usage.completion_tokens_details.0.unwrap_or_default();
+        let mut total = Self::new(input, usage.completion_tokens.get()).with_cache(cached, written);
+        total.reasoning_tokens = completion.reasoning_tokens.get();
+        total
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::message::{Annotations, Message, Part, ProviderBlock, ToolCall};
 
 use super::super::encode::Items;
-use super::super::json::{call_args, write_text};
+use super::super::json::{call_args, identifier, write_text};
 use super::input::call_id;
 
 /// Writes the items of an answer. Blocks named `tag` are the API's own.
@@ -27,31 +27,24 @@ pub(super) fn write_answer(
     };
 
     let was_empty = items.is_empty;
-    let mut message_item: Option<Map<String, Value>> = None;
+    let mut message_item: Option<(Map<String, Value>, Vec<Value>)> = None;
     for (index, part) in parts.iter().enumerate() {
         let annotations = match parts.get(index + 1) {
             Some(Part::Annotations(annotations)) => Some(annotations),
             _ => None,
         };
-        if let Some(part_of_item) = answer.own_text(part, annotations) {
-            let (item, content) = part_of_item;
-            let is_next = message_item
-                .as_ref()
-                .is_some_and(|open| open.get("id") == item.get("id"));
-            if !is_next {
-                close(&mut message_item, items)?;
+        if let Some((item, content)) = answer.own_text(part, annotations) {
+            match &mut message_item {
+                // The last part of an item has its final fields.
+                Some((open, contents)) if open.get("id") == item.get("id") => {
+                    *open = item;
+                    contents.push(content);
+                }
+                _ => {
+                    close(&mut message_item, items)?;
+                    message_item = Some((item, vec![content]));
+                }
             }
-            let mut contents = match message_item
-                .take()
-                .and_then(|mut open| open.remove("content"))
-            {
-                Some(Value::Array(contents)) => contents,
-                _ => Vec::new(),
-            };
-            contents.push(content);
-            let mut item = item;
-            item.insert("content".to_owned(), contents.into());
-            message_item = Some(item);
             continue;
         }
 
@@ -69,11 +62,15 @@ pub(super) fn write_answer(
 }
 
 /// Writes the message whose parts were collected.
-fn close(message: &mut Option<Map<String, Value>>, items: &mut Items<'_>) -> Result<()> {
-    match message.take() {
-        Some(item) => items.object(&item),
-        None => Ok(()),
-    }
+fn close(
+    message: &mut Option<(Map<String, Value>, Vec<Value>)>,
+    items: &mut Items<'_>,
+) -> Result<()> {
+    let Some((mut item, contents)) = message.take() else {
+        return Ok(());
+    };
+    item.insert("content".to_owned(), contents.into());
+    items.object(&item)
 }
 
 struct Answer<'a> {
@@ -134,7 +131,7 @@ impl Answer<'_> {
         let mut item = Map::new();
         item.insert("type".to_owned(), "function_call".into());
         item.insert("call_id".to_owned(), call_id(&call.id).into());
-        item.insert("name".to_owned(), (&*call.name).into());
+        item.insert("name".to_owned(), identifier(&call.name).into());
         item.insert("arguments".to_owned(), call_args(call)?.into());
         let extra = call.extra.as_ref().filter(|extra| self.is_own(extra));
         let fields = extra.and_then(|extra| fields_of(extra));

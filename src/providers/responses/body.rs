@@ -7,15 +7,14 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 
-use super::super::encode::{Encoded, encode};
+use super::super::encode::{Encoded, Items, encode};
 use super::super::fields::Fields;
 use super::super::hosted::with_hosted;
-use super::super::json::write_text;
-use super::super::openai::family::{effort, family};
+use super::super::openai::family::{family, sampling, sent_effort};
 use super::super::schema::instruction;
-use super::super::schema::openai::{is_plain_object, is_strict};
+use super::super::schema::openai::{is_strict, told_schema};
 use super::PROVIDER;
-use super::input::ItemWire;
+use super::input::{ItemWire, developer};
 
 /// The data that a body depends on, besides the request.
 pub(super) struct Options<'a> {
@@ -42,10 +41,12 @@ pub(super) fn body(
         ));
     }
 
+    let model = request.model.as_deref().unwrap_or(options.model);
     let told_schema = told_schema(request);
-    let mut warnings = Vec::new();
+    let (sampling, warning) = sampling(request, model, family(model).as_ref());
+    let mut warnings: Vec<String> = warning.into_iter().collect();
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
-        fields.put("model", request.model.as_deref().unwrap_or(options.model))?;
+        fields.put("model", model)?;
         if !sections.system.is_empty() {
             fields.raw("instructions", sections.system)?;
         }
@@ -62,9 +63,12 @@ pub(super) fn body(
         put_tools(&tools, request, fields)?;
         fields.put("include", &included(request))?;
         fields.option("max_output_tokens", options.max_output_tokens)?;
-        fields.option("temperature", request.temperature)?;
-        fields.option("top_p", request.settings.top_p)?;
-        fields.option("reasoning", reasoning(request, options))?;
+        fields.option("temperature", sampling.temperature)?;
+        fields.option("top_p", sampling.top_p)?;
+        fields.option(
+            "reasoning",
+            reasoning(request, model, options.has_summaries),
+        )?;
         if told_schema.is_none() {
             let format = request.response_format.as_ref().map(text_format);
             fields.option("text", format)?;
@@ -72,9 +76,7 @@ pub(super) fn body(
 
         let mut opening = Vec::new();
         if let Some(schema) = told_schema {
-            opening.extend_from_slice(b"{\"role\":\"developer\",\"content\":");
-            write_text(&mut opening, &instruction(schema))?;
-            opening.push(b'}');
+            developer(&instruction(schema), &mut Items::new(&mut opening))?;
         }
         Ok(Cow::Owned(opening))
     })?;
@@ -105,9 +107,8 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 fn included(request: &ModelRequest) -> Value {
     let mut included = vec!["reasoning.encrypted_content"];
     let is_search = |tool: &HostedTool| {
-        tool.raw
-            .get("type")
-            .is_some_and(|kind| kind == "web_search")
+        let kind = tool.raw.get("type").and_then(Value::as_str);
+        kind.is_some_and(|kind| kind.starts_with("web_search"))
     };
     if request.hosted_tools.iter().any(is_search) {
         included.push("web_search_call.action.sources");
@@ -117,14 +118,14 @@ fn included(request: &ModelRequest) -> Value {
 
 /// The effort and the summaries. A model that is not known to reason gets neither unless an effort
 /// is set: it would refuse them.
-fn reasoning(request: &ModelRequest, options: &Options<'_>) -> Option<Value> {
-    let model = request.model.as_deref().unwrap_or(options.model);
-    let effort = effort(request);
+fn reasoning(request: &ModelRequest, model: &str, has_summaries: bool) -> Option<Value> {
+    let family = family(model);
+    let effort = sent_effort(request, family.as_ref());
     let reasons = match effort {
         Some(effort) => effort != "none",
-        None => family(model).is_some_and(|family| family.reasons_by_default()),
+        None => family.is_some_and(|family| family.reasons_by_default()),
     };
-    let is_shown = options.has_summaries && request.settings.show_thinking != Some(false);
+    let is_shown = has_summaries && request.settings.show_thinking != Some(false);
 
     let mut fields = Map::new();
     if let Some(effort) = effort {
@@ -147,12 +148,4 @@ fn text_format(format: &ResponseFormat) -> Value {
         }),
     };
     json!({"format": format})
-}
-
-/// The schema that the model is told in words: the API takes none but of an object.
-fn told_schema(request: &ModelRequest) -> Option<&Value> {
-    match &request.response_format {
-        Some(ResponseFormat::JsonSchema { schema, .. }) if !is_plain_object(schema) => Some(schema),
-        _ => None,
-    }
 }

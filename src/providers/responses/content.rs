@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::message::{Content, Media, MediaSource, Part};
 
 use super::super::json::{write, write_text};
-use super::super::media::{address, words};
+use super::super::media::{address, placeholder};
 
 /// A piece of content.
 pub(super) enum Piece<'a> {
@@ -38,7 +38,7 @@ pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str) -> Vec<Piece<'a>> {
         Part::Opaque(block) if !tag.is_empty() && block.provider.as_deref() == Some(tag) => {
             Some(Piece::Own(&block.raw))
         }
-        part => words(part).map(|text| Piece::Text(text.into())),
+        part => placeholder(part).map(|text| Piece::Text(text.into())),
     });
     pieces.collect()
 }

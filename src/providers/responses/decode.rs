@@ -25,8 +25,8 @@ use super::items::{ItemState, OpenItem, StreamedText, out_of_order};
 /// Decodes one answer.
 ///
 /// Output items are emitted in the order of their indexes: events of the first open one at once,
-/// those of the others when the ones before have ended. The whole item at its end counts; deltas are
-/// what was shown of it before.
+/// those of the others when the ones before have ended. A text that differs from its deltas is an
+/// error; of calls and reasoning the whole item counts.
 pub(super) struct ResponsesDecoder {
     /// The provider's name in blocks.
     tag: Arc<str>,
@@ -428,6 +428,8 @@ impl Decoder for ResponsesDecoder {
 
 /// The events of a recorded answer: the body of a `/responses` response, streamed or not, in pieces
 /// cut anywhere.
+///
+/// To be polled inside a tokio runtime if `body` is ever pending.
 ///
 /// ```
 /// use agentcore::model::ModelEvent;

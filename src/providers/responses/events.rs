@@ -67,6 +67,7 @@ impl IncompleteDetails<'_> {
         match &*self.reason.0 {
             "max_output_tokens" => StopReason::MaxTokens,
             "content_filter" => StopReason::Refusal,
+            "" => StopReason::Other("incomplete".into()),
             other => StopReason::Other(other.into()),
         }
     }

@@ -8,16 +8,16 @@ use crate::error::Result;
 use crate::message::{Message, Role, ToolResult};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
-use super::super::chat::GAP;
+use super::super::chat::{EMPTY, GAP, id_end};
 use super::super::encode::{Items, Place, Wire};
 use super::super::json::{write, write_text};
 use super::super::schema::openai::is_strict;
 use super::answer::write_answer;
 use super::content::{Piece, pieces_of, write_pieces};
 
-/// The maximum length of a call's id, in characters. It is the limit of Chat Completions; the
-/// Responses API documents none.
-const MAX_ID: usize = 40;
+/// The maximum length of a call's id, in bytes: "string too long. Expected a string with maximum
+/// length 64".
+const MAX_ID: usize = 64;
 
 /// The form of input items. Blocks with another tag are not sent back.
 #[derive(Clone, PartialEq)]
@@ -60,7 +60,7 @@ impl Wire for ItemWire {
         let has_user = group.iter().any(|message| message.role() == Role::User);
         if has_user {
             if pieces.is_empty() {
-                pieces.push(Piece::Text("(empty)".into()));
+                pieces.push(Piece::Text(EMPTY.into()));
             }
             items.item(|out| {
                 out.extend_from_slice(b"{\"role\":\"user\",\"content\":");
@@ -119,7 +119,7 @@ impl Wire for ItemWire {
     }
 }
 
-fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
+pub(super) fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
     if text.is_empty() {
         return Ok(());
     }
@@ -148,10 +148,7 @@ fn output(result: &ToolResult, items: &mut Items<'_>) -> Result<()> {
     })
 }
 
-/// The end of an id that another provider made longer than this API takes: ids differ at their
-/// ends.
+/// The id of a call as it is sent.
 pub(super) fn call_id(id: &str) -> &str {
-    let cut = id.len().saturating_sub(MAX_ID);
-    let start = (cut..=id.len()).find(|at| id.is_char_boundary(*at));
-    &id[start.unwrap_or(0)..]
+    id_end(id, MAX_ID)
 }

@@ -44,16 +44,22 @@ pub(super) enum ItemState {
 pub(super) struct StreamedText {
     len: usize,
     hash: Fnv1a,
+    /// True if half of a surrogate pair was replaced, so that the whole text differs.
+    has_replacement: bool,
 }
 
 impl StreamedText {
     pub(super) fn push(&mut self, piece: &str) {
         self.len += piece.len();
         self.hash.push(piece.as_bytes());
+        self.has_replacement |= piece.contains('\u{FFFD}');
     }
 
     /// The end of `text` that was not emitted.
     fn remainder_of<'a>(&self, text: &'a str) -> Result<&'a str> {
+        if self.has_replacement {
+            return Ok("");
+        }
         let (start, end) = text.split_at_checked(self.len).ok_or_else(differs)?;
         let mut hash = Fnv1a::default();
         hash.push(start.as_bytes());
@@ -138,6 +144,9 @@ impl OpenItem {
                 name,
                 has_deltas,
             } => {
+                if name.is_empty() {
+                    return Err(out_of_order(format!("the tool call {number} has no name")));
+                }
                 let args = item.arguments()?.into_owned();
                 let mut events = Vec::new();
                 if !has_deltas && !args.is_empty() {

@@ -95,6 +95,11 @@ impl OpenAiResponses {
         self
     }
 
+    /// The provider's name in blocks.
+    pub(in crate::providers) fn tag(&self) -> &str {
+        &self.tag
+    }
+
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
         check(
             request,

@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::model::{ModelRequest, ResponseFormat};
+
 use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
 
 /// True if the API's strict mode takes the schema: in every object all properties are required
@@ -16,6 +18,14 @@ pub(in crate::providers) fn is_strict(schema: &Value) -> bool {
 /// True for the schema of one object, which is the only form of an answer that the API takes.
 pub(in crate::providers) fn is_plain_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none()
+}
+
+/// The schema that the model is told in words, because the API does not take it.
+pub(in crate::providers) fn told_schema(request: &ModelRequest) -> Option<&Value> {
+    match &request.response_format {
+        Some(ResponseFormat::JsonSchema { schema, .. }) if !is_plain_object(schema) => Some(schema),
+        _ => None,
+    }
 }
 
 /// The rules of strict mode, which takes schemas as they are or not at all.

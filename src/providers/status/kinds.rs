@@ -30,11 +30,18 @@ fn is_context(refusal: &Refusal) -> bool {
     let by_code = refusal.has_code(|code| {
         matches!(
             code,
-            "context_length_exceeded" | "exceed_context_size_error" | "string_above_max_length"
+            "context_length_exceeded" | "exceed_context_size_error"
         )
     });
+    // The code is that of any text over its limit, such as a call's id.
+    let is_long_text = refusal.has_code(|code| code == "string_above_max_length")
+        && contains_any(
+            &refusal.message,
+            &[".content", ".text", "'input'", ".arguments", ".output"],
+        );
 
     by_code
+        || is_long_text
         || contains_any(
             &refusal.message,
             &[

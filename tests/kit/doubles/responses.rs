@@ -122,6 +122,19 @@ impl Double {
         };
         let calls = of_kind("function_call");
         let outputs = of_kind("function_call_output");
+        for id in calls.iter().chain(&outputs) {
+            if id.len() > 64 {
+                let text = "string too long. Expected a string with maximum length 64";
+                return Err(format!("Invalid 'input[0].call_id': {text}"));
+            }
+        }
+        let names = input.iter().filter_map(|item| item["name"].as_str());
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        for name in names {
+            if name.is_empty() || !name.chars().all(is_allowed) {
+                return Err(format!("Invalid 'input[0].name': {name}"));
+            }
+        }
         for (index, call) in calls.iter().enumerate() {
             if calls[..index].contains(call) {
                 return Err(format!("Duplicate item found with call_id {call}."));
@@ -227,7 +240,21 @@ pub fn message(id: &str, text: &str) -> Value {
         "phase": "final_answer", "content": [part]})
 }
 
-/// A stream that gives each item whole.
+/// The text of a message, or the arguments of a call, in two pieces.
+fn deltas(index: usize, item: &Value) -> Vec<Value> {
+    let (kind, text) = match item["type"].as_str() {
+        Some("message") => ("response.output_text.delta", &item["content"][0]["text"]),
+        Some("function_call") => ("response.function_call_arguments.delta", &item["arguments"]),
+        _ => return Vec::new(),
+    };
+    let (start, end) = text
+        .as_str()
+        .map_or(("", ""), |text| text.split_at(text.len() / 2));
+    let delta = |piece: &str| json!({"type": kind, "output_index": index, "content_index": 0, "delta": piece});
+    [start, end].map(delta).into()
+}
+
+/// A stream that gives each item in pieces, and whole at its end.
 pub fn stream(items: &[Value]) -> Reply {
     let response = |status: &str| {
         json!({"id": "resp", "model": "gpt-6-luna", "status": status, "output": items,
@@ -239,6 +266,7 @@ pub fn stream(items: &[Value]) -> Reply {
         event["item"] = json!({"type": item["type"], "id": item["id"], "call_id": item["call_id"],
             "name": item["name"]});
         events.push(event);
+        events.extend(deltas(index, item));
         events.push(
             json!({"type": "response.output_item.done", "output_index": index, "item": item}),
         );

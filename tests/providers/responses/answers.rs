@@ -373,3 +373,34 @@ fn answer_in_one_document_is_read() {
     let error = fold(events(failed.to_string())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Server);
 }
+
+#[test]
+fn pair_that_is_cut_in_halves_does_not_end_an_answer() {
+    let halves = [r"a\ud83d", r"\ude00"].map(|half| {
+        let event = format!(r#"{{"output_index":0,"content_index":0,"delta":"{half}"}}"#);
+        format!("event: response.output_text.delta\ndata: {event}\n\n")
+    });
+    let start = stream_of(&[added(0, json!({"type": "message"}))]);
+    let end = [done(0, message("a\u{1F600}")), completed()];
+    let end = end.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n"));
+    let response = fold(events(start + &halves.concat() + &end.concat())).unwrap();
+    assert_eq!(response.text(), "a\u{FFFD}\u{FFFD}");
+}
+
+#[test]
+fn call_without_a_name_is_a_protocol_error() {
+    let call = json!({"type": "function_call", "call_id": "c", "name": "", "arguments": "{}"});
+    let error = answer(&[added(0, call.clone()), done(0, call), completed()]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(error.text().contains("has no name"), "{error}");
+}
+
+#[test]
+fn incomplete_answer_without_a_reason_has_a_stop_reason() {
+    let response = json!({"response": {"status": "incomplete"}});
+    let response = answer(&[("response.incomplete", response)]).unwrap();
+    assert_eq!(
+        response.stop_reason,
+        Some(StopReason::Other("incomplete".into()))
+    );
+}

@@ -1,10 +1,15 @@
 //! The choice between OpenAI's two APIs.
 
+use std::sync::Arc;
+
+use agentcore::message::ProviderBlock;
 use agentcore::model::{ModelSettings, ThinkingMode, ToolDefinition};
 use agentcore::providers::{OpenAi, OpenAiAuto, OpenAiResponses, responses};
 use agentcore::testing::{FaultServer, Reply};
-use agentcore::{ErrorKind, Model, ModelRequest};
-use serde_json::json;
+use agentcore::{ErrorKind, Messages, Model, ModelEvent, ModelRequest, Part};
+use futures::TryStreamExt;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
 fn auto(server: &FaultServer, name: &str) -> OpenAiAuto {
     OpenAiAuto::new(
@@ -54,6 +59,113 @@ async fn api_is_chosen_for_each_request() {
 }
 
 #[tokio::test]
+async fn answer_of_the_responses_api_is_continued_there() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    for (tag, path) in [
+        ("openai-responses", "/responses"),
+        ("openai", "/chat/completions"),
+    ] {
+        let block = to_raw_value(&json!({"type": "reasoning", "id": "rs_1"})).unwrap();
+        let answer = [
+            Part::Thinking(ProviderBlock::new(tag, block)),
+            Part::text("Yes."),
+        ];
+        let history = Messages::new().human("Go").ai(answer).human("And?");
+        let model = auto(&server, "o3");
+        model.call(ModelRequest::new(history)).await.unwrap_err();
+        assert_eq!(server.requests().pop().unwrap().path, path);
+    }
+}
+
+#[tokio::test]
+async fn thinking_is_disabled_by_the_lowest_effort_of_a_model() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    for (name, path, effort) in [
+        ("gpt-6-luna", "/chat/completions", json!("none")),
+        ("gpt-5.5-pro", "/responses", json!("medium")),
+        ("gpt-5-mini", "/chat/completions", json!("minimal")),
+        ("gpt-4.1", "/chat/completions", Value::Null),
+        ("qwen3", "/chat/completions", Value::Null),
+    ] {
+        let mut request = ModelRequest::new("Go");
+        request.tools = [ToolDefinition::new("f", "", json!({"type": "object"}))].into();
+        request.settings.thinking = Some(ThinkingMode::Disabled);
+        auto(&server, name).call(request).await.unwrap_err();
+        let request = server.requests().pop().unwrap();
+        assert_eq!(request.path, path, "{name}");
+        let body = request.json();
+        let sent = match path {
+            "/responses" => &body["reasoning"]["effort"],
+            _ => &body["reasoning_effort"],
+        };
+        assert_eq!(*sent, effort, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn request_that_openai_refuses_is_an_error_that_names_the_alternative() {
+    let tools: Arc<[_]> = [ToolDefinition::new("f", "", json!({"type": "object"}))].into();
+    for (name, effort, has_tools, stop, word) in [
+        ("gpt-5.5-pro", None, false, None, "OpenAiResponses"),
+        ("gpt-6-luna", None, true, None, "OpenAiResponses"),
+        (
+            "gpt-6-luna",
+            Some("none"),
+            true,
+            Some("END"),
+            "stop sequences",
+        ),
+    ] {
+        let mut request = ModelRequest::new("Go");
+        if has_tools {
+            request.tools = tools.clone();
+        }
+        if let Some(effort) = effort {
+            request.settings.thinking = Some(ThinkingMode::Effort(effort.into()));
+        }
+        request.stop = stop.into_iter().map(str::to_owned).collect();
+        let error = OpenAi::new(name, "sk-test-1234").call(request).await;
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+        assert!(error.text().contains(word) && error.text().contains(name));
+    }
+}
+
+#[tokio::test]
+async fn sampling_is_left_out_while_a_model_reasons() {
+    let server = FaultServer::start().await.unwrap();
+    for (name, effort, is_sent) in [
+        ("gpt-6-luna", None, false),
+        ("gpt-6-luna", Some("none"), true),
+        ("gpt-5.5-pro", None, false),
+        ("qwen3", Some("high"), true),
+    ] {
+        let mut request = ModelRequest::new("Go");
+        request.temperature = Some(0.5);
+        request.settings.top_p = Some(0.9);
+        if let Some(effort) = effort {
+            request.settings.thinking = Some(ThinkingMode::Effort(effort.into()));
+        }
+        server.fallback(Reply::json(401, "{}"));
+        auto(&server, name).call(request).await.unwrap_err();
+        let body = server.requests().pop().unwrap().json();
+        for field in ["temperature", "top_p"] {
+            assert_eq!(!body[field].is_null(), is_sent, "{name} {effort:?} {field}");
+        }
+    }
+
+    server.fallback(Reply::openai_text("ok"));
+    let mut request = ModelRequest::new("Go");
+    request.temperature = Some(0.5);
+    let events = auto(&server, "gpt-6-luna").stream(request).await.unwrap();
+    let events: Vec<_> = events.try_collect().await.unwrap();
+    let is_warning = |event: &ModelEvent| matches!(event, ModelEvent::Warning(text) if text.contains("temperature"));
+    assert!(events.iter().any(is_warning));
+}
+
+#[tokio::test]
 async fn missing_responses_api_names_the_chat_prefix() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::json(404, "{}"));
@@ -62,6 +174,7 @@ async fn missing_responses_api_names_the_chat_prefix() {
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.status(), Some(404));
     assert!(
         error.to_string().contains("openai-chat:gpt-5.5-pro"),
         "{error}"

@@ -164,7 +164,9 @@ async fn prompt_is_counted_by_the_server() {
     assert_eq!(count, Some(42));
     let request = server.requests().remove(0);
     assert_eq!(request.path, "/responses/input_tokens");
-    assert!(request.json().get("stream").is_none());
+    let body = request.json();
+    let fields: Vec<_> = body.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["input", "model", "reasoning"]);
     let count = model.count_tokens(ModelRequest::new("Go")).await.unwrap();
     assert_eq!(count, None);
 }

@@ -177,15 +177,17 @@ async fn history_of_other_providers_is_accepted() {
     let (double, server) = Double::start([]).await;
     let foreign = serde_json::value::to_raw_value(&json!({"type": "thinking"})).unwrap();
     let foreign = agentcore::message::ProviderBlock::new("anthropic", foreign);
-    let long_id = "x".repeat(60);
+    let long_id = "x".repeat(80);
     let history = Messages::new()
         .human("Go")
         .with(Message::ai([
             Part::Thinking(foreign.clone()),
             Part::text("Look."),
-            Part::ToolCall(ToolCall::new(&*long_id, "echo", json!({})).with_extra(foreign)),
+            Part::ToolCall(
+                ToolCall::new(&*long_id, "functions.echo", json!({})).with_extra(foreign),
+            ),
         ]))
-        .tool(&*long_id, "echo", "ok")
+        .tool(&*long_id, "functions.echo", "ok")
         .human("And?");
     model(server.url())
         .call(ModelRequest::new(history))
@@ -193,13 +195,13 @@ async fn history_of_other_providers_is_accepted() {
         .unwrap();
     assert!(double.refusals().is_empty(), "{:?}", double.refusals());
     let body = server.requests().pop().unwrap().json();
-    let id = &long_id[20..];
+    let id = &long_id[16..];
     assert_eq!(
         body["input"],
         json!([
             {"role": "user", "content": [{"type": "input_text", "text": "Go"}]},
             {"role": "assistant", "content": "Look."},
-            {"type": "function_call", "call_id": id, "name": "echo", "arguments": "{}"},
+            {"type": "function_call", "call_id": id, "name": "functions_echo", "arguments": "{}"},
             {"type": "function_call_output", "call_id": id, "output": "ok"},
             {"role": "user", "content": [{"type": "input_text", "text": "And?"}]},
         ])
