@@ -26,6 +26,9 @@ use super::status;
 /// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
 
+/// The silence after which an answer ends that is complete should nothing more arrive.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// How many chunks after the end of the answer are read and thrown away.
 const DRAIN_CHUNKS: usize = 16;
 
@@ -62,8 +65,8 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     /// Whether the answer's last event, `Stop`, is out. Nothing after it is read.
     fn is_done(&self) -> bool;
 
-    /// Returns `true` if the answer is complete should nothing more arrive. A broken or idle
-    /// connection then ends it without an error. `false` by default.
+    /// Returns `true` if the answer is complete should nothing more arrive. A broken connection then
+    /// ends it without an error, and so do two seconds of silence. `false` by default.
     fn is_complete(&self) -> bool {
         false
     }
@@ -258,8 +261,16 @@ impl<D: Decoder> Stream for Decoding<D> {
             let step = if this.unread {
                 this.pump()
             } else {
-                match ready!(body.as_mut().poll_next(cx)) {
+                let next = match body.as_mut().poll_next(cx) {
+                    Poll::Ready(next) => next,
+                    Poll::Pending => {
+                        ready!(this.poll_silence(cx));
+                        None
+                    }
+                };
+                match next {
                     Some(Ok(chunk)) => {
+                        this.drain = None;
                         chunks += 1;
                         bytes += chunk.len();
                         this.chunk(chunk)
@@ -298,6 +309,17 @@ impl<D: Decoder> Decoding<D> {
         }
 
         Poll::Ready(())
+    }
+
+    /// Waits for the end of a complete answer whose connection stays open.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.decoder.is_complete() {
+            return Poll::Pending;
+        }
+        let timer = self
+            .drain
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
+        timer.as_mut().poll(cx)
     }
 
     /// Counts the frame that has not arrived whole.

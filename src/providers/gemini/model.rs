@@ -293,6 +293,19 @@ impl Model for Gemini {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Catalog;
+
+    #[test]
+    fn prices_are_found_by_the_id() {
+        for model in [
+            Gemini::new("gemini-3.8-flash", "key"),
+            Gemini::vertex("gemini-3.8-flash", "p", "global", "token"),
+        ] {
+            let profile = Catalog::builtin().lookup(model.id());
+            assert!(profile.is_some_and(|profile| profile.prices.is_some()));
+            assert!(model.profile().prices.is_some());
+        }
+    }
 
     #[test]
     fn address_of_vertex_follows_the_location() {

@@ -2,6 +2,8 @@
 //!
 //! The recordings follow the API reference, but for `aimock-*`, which came from a scripted server.
 
+use std::time::Duration;
+
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{ModelEvent, ModelResponse, ResponseFold, StopReason};
 use agentcore::providers::gemini;
@@ -104,6 +106,28 @@ fn idle_connection_after_the_finish_reason_completes_the_answer() {
         assert_eq!(response.text(), "a");
         assert_eq!(response.stop_reason, Some(StopReason::EndTurn));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_seconds_of_silence_end_a_complete_answer() {
+    let late = |seconds: f64, chunk: Result<Bytes>| async move {
+        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+        chunk
+    };
+    let usage = json!({"usageMetadata": {"promptTokenCount": 3}});
+    let chunks = [
+        (0.0, text("a")),
+        (9.0, finish("STOP")),
+        (1.5, frame(&usage)),
+    ];
+    let body = stream::iter(chunks)
+        .then(move |(seconds, chunk)| late(seconds, chunk))
+        .chain(stream::pending());
+    let start = tokio::time::Instant::now();
+    let response = fold(gemini::decode(body).collect().await).unwrap();
+    assert_eq!(start.elapsed(), Duration::from_millis(12_500));
+    assert_eq!(response.stop_reason, Some(StopReason::EndTurn));
+    assert_eq!(response.usage, Usage::new(3, 0));
 }
 
 #[test]
