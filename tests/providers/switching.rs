@@ -8,6 +8,9 @@ use agentcore::testing::{FaultServer, Reply};
 use agentcore::{
     Agent, BoxError, FuncTool, Message, Messages, Model, Part, ThreadStore, ToolOutput,
 };
+use proptest::collection;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use crate::faults_kit::{Api, assert_accepted, blocks, list};
@@ -16,9 +19,6 @@ use crate::kit::{agent, any_object};
 
 /// Part of all that only the writer of an answer may receive again.
 const CANARY: &str = "canary";
-
-/// An id that is longer than some APIs take, with characters that some refuse.
-const LONG_ID: &str = "call:2.with/odd+characters-0123456789-0123456789-0123456789-end";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Dialect {
@@ -49,34 +49,17 @@ enum Strict {
 }
 
 impl Dialect {
-    /// Starts a server whose answers are a round of calls, if there is one, and these texts.
-    async fn start(self, has_round: bool, texts: &[&str]) -> Server {
+    async fn start(self) -> Server {
         let (server, strict) = match self {
             R => {
-                let round = has_round.then(responses_round);
-                let texts = texts.iter().enumerate();
-                let texts =
-                    texts.map(|(n, text)| vec![responses::message(&format!("msg_{n}"), text)]);
-                let answers = round.into_iter().chain(texts);
-                let (double, server) = responses::Double::start(answers).await;
+                let (double, server) = responses::Double::start([]).await;
                 (server, Strict::Responses(double))
             }
             G | V => {
-                let round = has_round.then(gemini_round);
-                let texts = texts.iter().map(|text| vec![gemini::text(text)]);
-                let (double, server) = gemini::Double::start(round.into_iter().chain(texts)).await;
+                let (double, server) = gemini::Double::start([]).await;
                 (server, Strict::Gemini(double))
             }
-            A | O | L => {
-                let server = FaultServer::start().await.unwrap();
-                if has_round {
-                    server.reply(self.round());
-                }
-                for text in texts {
-                    server.reply(self.text(text));
-                }
-                (server, Strict::Scripted)
-            }
+            A | O | L => (FaultServer::start().await.unwrap(), Strict::Scripted),
         };
         Server {
             dialect: self,
@@ -108,14 +91,14 @@ impl Dialect {
     }
 
     /// An answer with a thought, a call of the provider's own tool where it has one, a text and two
-    /// calls.
-    fn round(self) -> Reply {
+    /// calls, whose ids end in this number.
+    fn round(self, number: usize) -> Reply {
         match self {
-            A => anthropic_round(),
-            O => openai_round(),
+            A => anthropic_round(number),
+            O => openai_round(number),
             L => ollama_round(),
-            R => responses::stream(&responses_round()),
-            G | V => gemini::stream(&gemini_round()),
+            R => responses::stream(&responses_round(number)),
+            G | V => gemini::stream(&gemini_round(number)),
         }
     }
 
@@ -149,11 +132,19 @@ impl Dialect {
     }
 }
 
+/// The ids of the calls of a round: one with characters that some APIs refuse, and one that is longer
+/// than some take.
+fn ids(number: usize) -> [String; 2] {
+    let long = "call:2.with/odd+characters-0123456789-0123456789-0123456789";
+    [format!("odd.1:{number}"), format!("{long}-{number}")]
+}
+
 fn args() -> [Value; 2] {
     [json!({"text": "a"}), json!({})]
 }
 
-fn anthropic_round() -> Reply {
+fn anthropic_round(number: usize) -> Reply {
+    let [echo_id, broken_id] = ids(number);
     let none = || json!({"type": "odd_delta"});
     let [first, second] =
         args().map(|args| json!({"type": "input_json_delta", "partial_json": args.to_string()}));
@@ -177,13 +168,14 @@ fn anthropic_round() -> Reply {
             json!({"type": "text", "text": ""}),
             json!({"type": "text_delta", "text": "Hello."}),
         ),
-        (call("call.1:x", "echo"), first),
-        (call(LONG_ID, "broken"), second),
+        (call(&echo_id, "echo"), first),
+        (call(&broken_id, "broken"), second),
     ];
     blocks(all.into_iter(), "tool_use")
 }
 
-fn openai_round() -> Reply {
+fn openai_round(number: usize) -> Reply {
+    let [echo_id, broken_id] = ids(number);
     let delta = |delta: Value, finish: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
         format!("data: {}\n\n", json!({"id": "c", "choices": [choice]}))
@@ -194,8 +186,8 @@ fn openai_round() -> Reply {
     };
     let [first, second] = args();
     let calls = [
-        call(0, "call.1:x", "echo", &first),
-        call(1, LONG_ID, "broken", &second),
+        call(0, &echo_id, "echo", &first),
+        call(1, &broken_id, "broken", &second),
     ];
     Reply::sse([
         delta(json!({"reasoning_content": "canary-thought"}), None),
@@ -231,31 +223,58 @@ fn ollama_round() -> Reply {
     ])
 }
 
-fn responses_round() -> Vec<Value> {
+fn responses_round(number: usize) -> Vec<Value> {
     let [first, second] = args().map(|args| args.to_string());
-    let search = json!({"type": "web_search_call", "id": "ws_canary", "status": "completed",
-        "action": {"type": "search", "query": "tides"}});
+    let search = json!({"type": "web_search_call", "id": format!("ws_canary_{number}"),
+        "status": "completed", "action": {"type": "search", "query": "tides"}});
+    // The API has shorter ids.
     vec![
-        responses::reasoning("rs_canary"),
+        responses::reasoning(&format!("rs_canary_{number}")),
         search,
-        responses::message("msg_canary", "Hello."),
-        responses::call("call.1:x", "echo", &first),
-        responses::call("call:2", "broken", &second),
+        responses::message(&format!("msg_canary_{number}"), "Hello."),
+        responses::call(&format!("first_{number}"), "echo", &first),
+        responses::call(&format!("second_{number}"), "broken", &second),
     ]
 }
 
-fn gemini_round() -> Vec<Value> {
+fn gemini_round(number: usize) -> Vec<Value> {
+    let [echo_id, broken_id] = ids(number);
     let [first, second] = args();
     vec![
         gemini::thought("canary-thought"),
         json!({"executableCode": {"code": "canary-code", "language": "PYTHON"}}),
         gemini::signed_text("Hello.", "Y2FuYXJ5"),
-        gemini::call("call.1:x", "echo", &first, "c2lnLWNhbmFyeQ=="),
-        gemini::call(LONG_ID, "broken", &second, ""),
+        gemini::call(&echo_id, "echo", &first, "c2lnLWNhbmFyeQ=="),
+        gemini::call(&broken_id, "broken", &second, ""),
     ]
 }
 
 impl Server {
+    /// Adds answers: a round of calls, if there is to be one, and a text.
+    fn answer(&self, round: Option<usize>, number: usize, text: &str) {
+        match &self.strict {
+            Strict::Responses(double) => {
+                let id = format!("msg_{number}");
+                let text = vec![responses::message(&id, text)];
+                for answer in round.map(responses_round).into_iter().chain([text]) {
+                    double.push(answer);
+                }
+            }
+            Strict::Gemini(double) => {
+                let text = vec![gemini::text(text)];
+                for answer in round.map(gemini_round).into_iter().chain([text]) {
+                    double.push(answer);
+                }
+            }
+            Strict::Scripted => {
+                let round = round.map(|number| self.dialect.round(number));
+                for reply in round.into_iter().chain([self.dialect.text(text)]) {
+                    self.server.reply(reply);
+                }
+            }
+        }
+    }
+
     fn agent(&self, store: &ThreadStore) -> Agent {
         with_tools(self.dialect.model(&self.server.url()), store)
     }
@@ -311,11 +330,14 @@ async fn m21_conversation_goes_on_with_every_other_provider_and_comes_back() {
         for other in ALL.into_iter().filter(|other| *other != own) {
             let pair = format!("{own:?} to {other:?}");
             let store = ThreadStore::new();
-            let writer = own.start(true, &["That was a.", "Back."]).await;
+            let writer = own.start().await;
+            writer.answer(Some(1), 1, "That was a.");
+            writer.answer(None, 2, "Back.");
             let output = writer.agent(&store).session("s").run(input()).await;
             assert_eq!(output.unwrap().text, "That was a.", "{pair}");
 
-            let reader = other.start(false, &["Good day."]).await;
+            let reader = other.start().await;
+            reader.answer(None, 3, "Good day.");
             let output = reader.agent(&store).session("s").run("And you?").await;
             assert_eq!(output.unwrap().text, "Good day.", "{pair}");
             let body = reader.last();
@@ -349,15 +371,55 @@ async fn fallback_continues_a_round_of_calls() {
         for other in ALL.into_iter().filter(|other| *other != own) {
             let pair = format!("{own:?} to {other:?}");
             let writer = FaultServer::start().await.unwrap();
-            writer.reply(own.round());
+            writer.reply(own.round(1));
             writer.fallback(Reply::json(529, r#"{"error":{"message":"overloaded"}}"#));
-            let reader = other.start(false, &["Good day."]).await;
+            let reader = other.start().await;
+            reader.answer(None, 3, "Good day.");
             let models = [own.model(&writer.url()), other.model(&reader.server.url())];
             let agent = with_tools(FallbackModel::new(models), &ThreadStore::new());
             let output = agent.run(input()).await;
             assert_eq!(output.unwrap().text, "Good day.", "{pair}");
             assert_eq!(writer.requests().len(), 2, "{pair}");
             assert_neutral(&pair, &reader.last());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    /// Each number is a provider, and whether its answer begins with a round of calls.
+    #[test]
+    fn any_order_of_providers_is_accepted(steps in collection::vec(0..2 * ALL.len(), 1..8)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(walk(&steps));
+    }
+}
+
+async fn walk(steps: &[usize]) {
+    let store = ThreadStore::new();
+    let mut servers = Vec::new();
+    for dialect in ALL {
+        servers.push(dialect.start().await);
+    }
+
+    for (number, step) in steps.iter().enumerate() {
+        let server = &servers[step / 2];
+        let text = format!("Answer {number}.");
+        server.answer((step % 2 == 0).then_some(number), number, &text);
+        let output = server.agent(&store).session("s").run(input()).await;
+        assert_eq!(output.unwrap().text, text);
+        let body = server.last();
+        for earlier in 0..number {
+            assert!(body.contains(&format!("Answer {earlier}.")), "{body}");
         }
     }
 }

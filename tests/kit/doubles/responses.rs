@@ -52,6 +52,11 @@ impl Double {
         (double, server)
     }
 
+    /// Adds an answer behind the others.
+    pub fn push(&self, answer: Vec<Value>) {
+        self.answers.lock().unwrap().push(answer);
+    }
+
     pub fn refusals(&self) -> Vec<String> {
         self.refusals.lock().unwrap().clone()
     }
