@@ -189,10 +189,10 @@ impl ActiveRun {
     }
 }
 
-/// The calls that are answered, until they are removed from those that wait and their results join
-/// the history: all together, because each alone would move all others.
+/// The answered calls. Their results are inserted into the history together, because each insertion
+/// moves the messages behind it.
 ///
-/// Dropped before that, as by a panic, they join it as well: they have run.
+/// Dropping it inserts them as well, such as after a panic, because the calls have run.
 struct Answers {
     cx: RunContext,
     /// The calls that are answered, by the ids of their questions.

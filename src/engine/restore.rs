@@ -52,8 +52,8 @@ impl OpenCall {
     }
 }
 
-/// Makes the history of a stored session whole, of a long one without holding up other tasks. Calls
-/// that wait for approval stay pending if `keeps_waiting`.
+/// Repairs the history of a stored session. A long one is repaired on a thread for blocking work.
+/// Calls that wait for approval stay pending if `keeps_waiting`.
 pub(super) async fn restore(
     stored: StoredSession,
     id: &Arc<str>,
@@ -61,13 +61,13 @@ pub(super) async fn restore(
     max_result_bytes: usize,
 ) -> Result<Restored> {
     if stored.state.messages.len() + stored.input_ids.len() < LONG {
-        return Ok(make_whole(stored, id, keeps_waiting, max_result_bytes));
+        return Ok(restore_now(stored, id, keeps_waiting, max_result_bytes));
     }
     let id = id.clone();
-    blocking(move || Ok(make_whole(stored, &id, keeps_waiting, max_result_bytes))).await
+    blocking(move || Ok(restore_now(stored, &id, keeps_waiting, max_result_bytes))).await
 }
 
-fn make_whole(
+fn restore_now(
     stored: StoredSession,
     id: &str,
     keeps_waiting: bool,
@@ -318,7 +318,7 @@ mod tests {
     const COUNT: usize = 150_000;
 
     fn restored(session: StoredSession) -> AgentState {
-        make_whole(session, "a", false, 1_024).state
+        restore_now(session, "a", false, 1_024).state
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::BoxError;
@@ -10,14 +11,11 @@ use crate::message::{Content, ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext, RunningCall};
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::util::Cancellation;
-use crate::util::blocking::blocking;
+use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
 use crate::util::panic::{self, DropContained};
 use crate::util::time::later;
 
 use super::result_limits::{limit_content, limit_result};
-
-/// Results with this many bytes of text or more are limited on a thread for blocking work.
-const LARGE: usize = 256 * 1024;
 
 /// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
@@ -38,12 +36,15 @@ enum ExecutionEnd {
 }
 
 impl ExecutionEnd {
-    /// The bytes of text that the tool returned, as far as they are known.
+    /// The bytes of text that the tool returned, and about those of its details. Unknown, and 0, for
+    /// an error that is not a [`ToolError`].
     fn text_len(&self) -> usize {
         match self {
             Self::Returned(Ok(output)) => {
                 let display = output.display.as_ref().map_or(0, String::len);
-                output.content.text_len().saturating_add(display)
+                let details = output.details.as_ref().map_or(0, details_len);
+                let len = output.content.text_len().saturating_add(display);
+                len.saturating_add(details)
             }
             Self::Returned(Err(error)) => {
                 let error = error.downcast_ref::<ToolError>();
@@ -84,6 +85,32 @@ impl ExecutionEnd {
     }
 }
 
+/// About the bytes of details, counted no further than [`LARGE_TEXT`].
+fn details_len(details: &Value) -> usize {
+    const VALUE: usize = 32;
+    let mut len = 0_usize;
+    let mut values = vec![details];
+    while let Some(value) = values.pop() {
+        len = len.saturating_add(match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.len().saturating_mul(VALUE),
+            Value::Object(fields) => fields.len().saturating_mul(2 * VALUE),
+            _ => 0,
+        });
+        if len >= LARGE_TEXT {
+            return LARGE_TEXT;
+        }
+
+        match value {
+            Value::Array(items) => values.extend(items),
+            Value::Object(fields) => values.extend(fields.values()),
+            _ => {}
+        }
+    }
+
+    len
+}
+
 /// One call of one tool, about to be executed.
 #[derive(Clone, Copy)]
 pub(super) struct Execution<'a> {
@@ -100,15 +127,12 @@ impl Execution<'_> {
         let end = self.execute().await;
         let call = self.call.clone();
         let limits = self.limits;
-        if end.text_len() < LARGE {
-            return end.into_limited_result(&call, limits);
-        }
-
         // The size of a long text and the secrets in it are looked for byte by byte.
-        let result = blocking(move || Ok(end.into_limited_result(&call, limits)));
-        result
-            .await
-            .unwrap_or_else(|error| ToolResult::failed(self.call, error.to_string()))
+        blocking_if_large(end.text_len(), move || {
+            end.into_limited_result(&call, limits)
+        })
+        .await
+        .unwrap_or_else(|error| ToolResult::failed(self.call, error.to_string()))
     }
 
     async fn execute(self) -> ExecutionEnd {

@@ -257,7 +257,8 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
-    /// A session that a run holds, or that cannot be read, stays.
+    /// A session that a run holds, or that cannot be read, stays. The durable stores look at 32 MiB of
+    /// ids in one call.
     ///
     /// # Errors
     ///

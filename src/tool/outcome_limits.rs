@@ -1,17 +1,14 @@
-//! The limits of what background tasks hand in.
+//! The limits of the outcomes of background tasks.
 
 use std::ops::RangeInclusive;
 
-use crate::util::blocking::blocking;
+use crate::util::blocking::blocking_if_large;
 use crate::util::byte_pool::PoolShare;
 use crate::util::json_size::escaped_len;
 use crate::util::secret::redact_text;
 use crate::util::text::cut_bytes;
 
 use super::tasks::TaskOutcome;
-
-/// Secrets in texts with this many bytes or more are looked for on a thread for blocking work.
-const LARGE: usize = 256 * 1024;
 
 /// The limits of the texts of a run's outcomes.
 #[derive(Debug)]
@@ -60,12 +57,8 @@ impl OutcomeLimits {
 
 /// The outcome without secrets, and with at most `max_bytes` bytes of text.
 pub(super) async fn cleaned(outcome: TaskOutcome, max_bytes: Option<usize>) -> TaskOutcome {
-    if outcome.text().map_or(0, str::len) < LARGE {
-        return clean(outcome, max_bytes);
-    }
-
-    let cleaning = blocking(move || Ok(clean(outcome, max_bytes)));
-    cleaning
+    let len = outcome.text().map_or(0, str::len);
+    blocking_if_large(len, move || clean(outcome, max_bytes))
         .await
         .unwrap_or_else(|error| TaskOutcome::Failed(error.to_string()))
 }

@@ -26,6 +26,21 @@ where
     }
 }
 
+/// The bytes of a text from which on work on it is moved to a thread for blocking work.
+pub(crate) const LARGE_TEXT: usize = 256 * 1024;
+
+/// Runs `work` on a text of `len` bytes: a long one on a thread for blocking work.
+pub(crate) async fn blocking_if_large<T, F>(len: usize, work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    if len < LARGE_TEXT {
+        return Ok(work());
+    }
+    blocking(move || Ok(work())).await
+}
+
 /// Like [`blocking`], for work that `cancellation` ends: work that has not begun when it is
 /// cancelled is not begun. The work itself checks it as often as one check a bounded amount of
 /// work.

@@ -282,12 +282,12 @@ async fn long_outcome_of_a_background_task_has_no_secrets() {
         async { "started" }
     });
 
-    let is_told = |message: &SdkMessage| match message {
+    let is_notification = |message: &SdkMessage| match message {
         SdkMessage::System(event) => matches!(event.kind, SystemKind::TaskNotification(_)),
         _ => false,
     };
-    let told = Arc::new(tokio::sync::Notify::new());
-    let is_over = told.clone();
+    let notified = Arc::new(tokio::sync::Notify::new());
+    let is_over = notified.clone();
     let wait = FuncTool::new("wait", "Waits", any_object(), move |_, _| {
         let is_over = is_over.clone();
         async move {
@@ -303,8 +303,8 @@ async fn long_outcome_of_a_background_task_has_no_secrets() {
     let agent = agent(model).tools([start, wait]).build().unwrap();
     let mut run = agent.run("Go");
     while let Some(message) = run.next().await {
-        if is_told(&message) {
-            told.notify_one();
+        if is_notification(&message) {
+            notified.notify_one();
         }
     }
 

@@ -1,6 +1,6 @@
 //! The warning about a model that has ended or ends soon.
 
-use agentcore::model::{Catalog, Date, Lifecycle, ModelProfile};
+use agentcore::model::{Date, Lifecycle, ModelProfile};
 use agentcore::testing::ScriptedModel;
 use agentcore::{BoxError, FuncTool, Run, SdkMessage};
 use serde_json::{Value, json};
@@ -22,14 +22,12 @@ async fn messages(run: Run) -> Vec<SdkMessage> {
 #[tokio::test]
 async fn run_with_a_model_that_has_ended_warns_once_after_init() {
     let id = "anthropic:claude-opus-4-1";
-    let model = ScriptedModel::new()
-        .with_id(id)
-        .with_profile(Catalog::builtin().lookup(id).unwrap())
+    let model = ending(id, "2020-01-01")
         .call("echo", json!({"text": "a"}))
         .say("done")
         .say("again");
     let agent = agent(model).tool(echo()).build().unwrap();
-    let expected = format!("the model {id:?} ended on 2026-08-05; use claude-opus-5");
+    let expected = format!("the model {id:?} ended on 2020-01-01; use claude-opus-5");
     for _ in 0..2 {
         let messages = messages(agent.session("s").run("Hi")).await;
         assert_eq!(

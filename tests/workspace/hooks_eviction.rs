@@ -436,8 +436,26 @@ impl Backend for Counting {
     }
 }
 
-#[tokio::test]
-async fn other_tasks_run_while_long_results_are_limited_and_moved() {
+/// Occupies the only thread for blocking work until another task has counted on.
+fn occupy(count: &Arc<AtomicUsize>) {
+    let (count, start) = (count.clone(), count.load(Ordering::SeqCst));
+    drop(tokio::task::spawn_blocking(move || {
+        while count.load(Ordering::SeqCst) <= start {
+            std::thread::yield_now();
+        }
+    }));
+}
+
+#[test]
+fn other_tasks_run_while_long_results_are_limited_and_moved() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build();
+    runtime
+        .unwrap()
+        .block_on(limit_and_move_beside_another_task());
+}
+
+async fn limit_and_move_beside_another_task() {
     let backend = Counting::default();
     let at_returns = Arc::new(Mutex::new(Vec::new()));
     let at_results = Arc::new(Mutex::new(Vec::new()));
@@ -461,6 +479,7 @@ async fn other_tasks_run_while_long_results_are_limited_and_moved() {
                 let result = next.run(call).await?;
                 let now = count.load(Ordering::SeqCst);
                 at_results.lock().unwrap().push(now);
+                occupy(&count);
                 Ok(result)
             }
         }
@@ -474,6 +493,7 @@ async fn other_tasks_run_while_long_results_are_limited_and_moved() {
                     .lock()
                     .unwrap()
                     .push(count.load(Ordering::SeqCst));
+                occupy(&count);
                 text
             }
         }

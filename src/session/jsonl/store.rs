@@ -72,18 +72,19 @@ impl JsonlStore {
         Ok(Self(LogStore::named(folder, option, Queues::default())))
     }
 
-    /// Sets the most bytes of one session's file, for all clones of this store; 256 MiB by default.
+    /// Sets the limit of one session's file in bytes, for all clones of this store. Defaults to 256
+    /// MiB. A file has all records of its session and, each time it has doubled, a snapshot.
     ///
-    /// Three quarters of them, but at least 16 MiB, are the most memory that reading the session may
-    /// take. It is estimated from the text of each record before that is read, which counts in
-    /// addition to what the records before it have left of the session: a text takes up to four times
-    /// its bytes while it is read, and short objects up to a hundred times theirs.
+    /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error
+    /// names its size and this option. A write that would exceed the limit is refused, and the
+    /// session stays readable.
     ///
-    /// A larger session is left as it is: it is neither read nor written, and fails with an
-    /// [`Io`](crate::ErrorKind::Io) that names its size or the memory. A write that would make it so
-    /// is refused, and what was written before stays and is read. A file has all records and, each time it has doubled, a snapshot.
-    /// It is read piece by piece, and no record may have more than 64 MiB: a write of one is
-    /// refused, and a longer line is damage.
+    /// Reading a session may take half of the limit as memory, but at least 16 MiB. The memory is
+    /// estimated from the text of each record before it is parsed: a text takes up to four times its
+    /// bytes, short objects up to a hundred times theirs.
+    ///
+    /// A file is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
+    /// longer line is damage.
     #[must_use]
     pub fn with_max_session_bytes(self, bytes: u64) -> Self {
         self.0.set_max_session_bytes(bytes);

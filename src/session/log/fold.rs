@@ -354,6 +354,7 @@ mod tests {
             fold.apply(cut(number));
         }
 
+        assert_eq!(fold.lost.len(), 1);
         fold.apply(said("x"));
         fold.apply(cut(COUNT + 1));
         assert_eq!(len(&fold), 1);

@@ -235,6 +235,7 @@ fn cost_of_quoted(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crate::session::log::memory_limit::{max_memory, max_snapshot};
     use proptest::prelude::*;
 
     use super::super::line::Entry;
@@ -334,7 +335,7 @@ mod tests {
         response.model = "claude-sonnet-4-5".into();
         let info = std::sync::Arc::new(MessageInfo::of(&response, uuid::Uuid::nil()));
         for number in 0..messages / 4 {
-            let args = serde_json::json!({"file_path": "/work/src/lib.rs", "limit": number});
+            let args = serde_json::json!({"file_path": "src/lib.rs", "limit": number});
             let call = ToolCall::new(format!("toolu_{number}"), "Read", args);
             let text = "The quick brown fox jumps over the lazy dog. ".repeat(3);
             for message in [
@@ -357,7 +358,7 @@ mod tests {
         assert!(LiveSize::of(&session).total() < limit.bytes() / 2);
         let entry = [Entry::Snapshot(Box::new(session))];
         let mut line = Vec::new();
-        let max_len = limit.max_snapshot();
+        let max_len = max_snapshot(max_memory(MAX_LOG));
         line_writer::write(&mut line, &entry, 1, 1, 1, None, max_len).unwrap();
         assert!(line.len() > 14 * MIB, "{}", line.len());
         assert!(!costs_more(&line, LineKind::Snapshot, limit.bytes()));

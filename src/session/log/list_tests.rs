@@ -36,7 +36,7 @@ async fn list_of_an_unreachable_store_is_an_error() {
 
 /// Logs without end, of which each id is reported.
 struct Endless {
-    told: Sender<()>,
+    id_sender: Sender<()>,
 }
 
 impl Log for Endless {
@@ -48,7 +48,7 @@ impl Log for Endless {
 
     fn for_each_id(&self, each: &mut dyn FnMut(Arc<str>) -> Result<()>) -> Result<()> {
         for number in 0_u64.. {
-            let _ = self.told.send(());
+            let _ = self.id_sender.send(());
             each(number.to_string().into())?;
         }
         Ok(())
@@ -76,15 +76,15 @@ impl Log for Endless {
 }
 
 /// Waits until no id is reported any more: the store and with it the sender are gone.
-fn drain(told: &Receiver<()>) {
-    while told.recv().is_ok() {}
+fn drain(ids: &Receiver<()>) {
+    while ids.recv().is_ok() {}
 }
 
 #[tokio::test]
 async fn dropped_list_ends_at_the_next_id() {
     for prunes in [false, true] {
-        let (told, ids) = channel();
-        let store = LogStore::new(Endless { told });
+        let (id_sender, ids) = channel();
+        let store = LogStore::new(Endless { id_sender });
         let mut call = Box::pin(async {
             if prunes {
                 store.prune(Duration::ZERO).await.map(drop)

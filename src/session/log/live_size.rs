@@ -1,4 +1,4 @@
-//! About the memory of the session that a log makes, kept with each record.
+//! The memory of the session that a log makes, estimated and updated with each record.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::util::json_size::JsonSize;
 /// The memory of an entry in a list or map with its text, without the bytes of the text.
 const ENTRY: usize = 160;
 
-/// The memory of a session, in bytes. What is replaced or cut counts no more.
+/// The memory of a session, in bytes. Replaced and removed items do not count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveSize {
     /// That of each message, with its metadata.
@@ -32,7 +32,7 @@ pub(super) struct LiveSize {
 }
 
 impl LiveSize {
-    /// The size of a session that was read as a expected.
+    /// Measures a session. After any records, the counted size is at least this.
     pub(super) fn of(session: &StoredSession) -> Self {
         let state = &session.state;
         let mut messages: Vec<_> = state.messages.iter().map(of_stored).collect();

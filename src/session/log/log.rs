@@ -12,6 +12,17 @@ pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 /// Receives ids.
 pub(in crate::session) type EachId<'a> = &'a mut dyn FnMut(Arc<str>) -> Result<()>;
 
+/// The ids that [`Log::for_each_id`] passes on, for a log that reads them in pages.
+#[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
+pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> {
+    let mut ids = Vec::new();
+    log.for_each_id(&mut |id| {
+        ids.push(id);
+        Ok(())
+    })?;
+    Ok(ids)
+}
+
 /// A storage of logs: one sequence of bytes for each session, which is only appended to.
 ///
 /// [`LogStore`](crate::session::LogStore) makes a [`SessionStore`](crate::SessionStore) of it.

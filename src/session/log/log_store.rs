@@ -33,6 +33,10 @@ use super::scan::{Scan, last_info, scan_stored};
 use super::shared::Shared;
 use super::snapshot;
 
+/// The most bytes of the ids that one call of `prune` looks at, with those of their allocation.
+const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
+const ID_OVERHEAD: usize = 32;
+
 /// The number of bytes of a log's end that are read first to list it.
 const TAIL: u64 = 16 * 1024;
 /// The number of sessions whose ends are read at once.
@@ -54,18 +58,19 @@ impl<L: Log> LogStore<L> {
         Self(Arc::new(Shared::new(log)))
     }
 
-    /// Sets the most bytes of one session's log, for all clones of this store; 256 MiB by default.
+    /// Sets the limit of one session's log in bytes, for all clones of this store. Defaults to 256
+    /// MiB. A log has all records of its session, and snapshots.
     ///
-    /// Three quarters of them, but at least 16 MiB, are the most memory that reading the session may
-    /// take. It is estimated from the text of each record before that is read, which counts in
-    /// addition to what the records before it have left of the session: a text takes up to four times
-    /// its bytes while it is read, and short objects up to a hundred times theirs.
+    /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
+    /// its size and this option. A write that would exceed the limit is refused, and the session
+    /// stays readable.
     ///
-    /// A larger session is left as it is: it is neither read nor written, and fails with an
-    /// [`Io`](ErrorKind::Io) that names its size or the memory. A write that would make it so
-    /// is refused, and what was written before stays and is read. A log has all records and its snapshots.
-    /// It is read piece by piece, and no record may have more than 64 MiB: a write of one is
-    /// refused, and a longer line is damage.
+    /// Reading a session may take half of the limit as memory, but at least 16 MiB. The memory is
+    /// estimated from the text of each record before it is parsed: a text takes up to four times its
+    /// bytes, short objects up to a hundred times theirs.
+    ///
+    /// A log is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
+    /// longer line is damage.
     #[must_use]
     pub fn with_max_session_bytes(self, bytes: u64) -> Self {
         self.set_max_session_bytes(bytes);
@@ -126,7 +131,12 @@ impl<L: Log> LogStore<L> {
 
             match shared.read(id, &Cancellation::default(), LogFold::new(id)) {
                 Ok(Some(scan)) => user.remove(Some(scan.len)),
-                _ => Ok(false),
+                Ok(None) => Ok(false),
+                // A session that cannot be read stays: it is of a newer version, or over a limit.
+                Err(error) => match error.kind() {
+                    ErrorKind::VersionTooNew | ErrorKind::Corrupt | ErrorKind::Io => Ok(false),
+                    _ => Err(error),
+                },
             }
         })
         .await
@@ -315,11 +325,20 @@ impl<L: Log> SessionStore for LogStore<L> {
         let shared = self.0.clone();
         let ids = self.reading(move |cancellation| {
             let mut ids = Vec::new();
-            shared.log.for_each_id(&mut |id| {
+            let mut bytes = 0_usize;
+            let outcome = shared.log.for_each_id(&mut |id| {
                 check_wanted(cancellation)?;
+                bytes = bytes.saturating_add(id.len() + ID_OVERHEAD);
+                if bytes > MAX_ID_BYTES {
+                    return Err(Error::new(ErrorKind::Cancelled, "enough ids for one call"));
+                }
                 ids.push(id);
                 Ok(())
-            })?;
+            });
+            // The others remain for the next call.
+            if bytes <= MAX_ID_BYTES {
+                outcome?;
+            }
             Ok(ids)
         });
         let ids = ids.await?;

@@ -7,6 +7,22 @@ use crate::error::{Error, ErrorKind};
 /// The least limit: short logs take more memory than their bytes.
 const LEAST: u64 = 16 * 1024 * 1024;
 
+/// The most memory of a session whose log may have `max_log_bytes`: half of them, so that a process
+/// stays below 200 MB by default, with the line that is read and a snapshot that is written.
+pub(super) fn max_memory(max_log_bytes: u64) -> usize {
+    usize::try_from((max_log_bytes / 2).max(LEAST)).unwrap_or(usize::MAX)
+}
+
+/// The most memory of what is written: what is read again may be estimated a little higher.
+pub(super) fn max_written(max_memory: usize) -> usize {
+    max_memory - max_memory / 16
+}
+
+/// The most bytes of the line of a snapshot.
+pub(super) fn max_snapshot(max_memory: usize) -> usize {
+    max_memory / 4
+}
+
 /// The most memory that reading a session may take, as estimated.
 #[derive(Clone, Debug)]
 pub(super) struct MemoryLimit {
@@ -26,13 +42,11 @@ impl MemoryLimit {
         }
     }
 
-    /// The limit of a session whose log may have `max_log_bytes`: half of them, so that a process
-    /// stays below 200 MB by default, with the line that is read and a snapshot that is written.
+    /// The limit of a session whose log may have `max_log_bytes`.
     pub(super) fn new(id: &str, place: Option<&str>, max_log_bytes: u64, option: &str) -> Self {
         let place = place.map_or(String::new(), |place| format!(" in {place}"));
-        let bytes = (max_log_bytes / 2).max(LEAST);
         Self {
-            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            bytes: max_memory(max_log_bytes),
             log: format!("session {id:?}{place}").into(),
             advice: format!("raise {option}, which is {max_log_bytes}, or begin another session")
                 .into(),
@@ -43,22 +57,20 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// The most bytes of the line of a snapshot.
-    pub(super) fn max_snapshot(&self) -> usize {
-        self.bytes / 4
-    }
-
-    /// The limit where something else takes so many of the bytes.
-    pub(super) fn beside(&self, bytes: usize) -> Self {
+    /// The limit without these bytes, which something else takes.
+    pub(super) fn reduced_by(&self, bytes: usize) -> Self {
         Self {
             bytes: self.bytes.saturating_sub(bytes),
             ..self.clone()
         }
     }
 
-    /// The limit of what is written: what is read again may be estimated a little higher.
+    /// The limit of what is written.
     pub(super) fn for_writes(&self) -> Self {
-        self.beside(self.bytes / 16)
+        Self {
+            bytes: max_written(self.bytes),
+            ..self.clone()
+        }
     }
 
     /// The error of a session that takes more.

@@ -14,7 +14,7 @@ use super::line_cost::{LineKind, costs_more};
 use super::line_writer;
 use super::live_size::added_size;
 use super::log::{Each, Log, LogTail, Snapshots};
-use super::memory_limit::MemoryLimit;
+use super::memory_limit::{max_snapshot, max_written};
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
 use super::shared::Shared;
@@ -70,6 +70,8 @@ pub(super) struct OpenLog<L: Log> {
     needs_newline: bool,
     /// The size of the log when a snapshot last failed; 0 if none has.
     failed_snapshot_size: u64,
+    /// True if an append failed in the log, so that its outcome may be unknown.
+    is_outcome_unknown: bool,
 }
 
 impl<L: Log> OpenLog<L> {
@@ -89,11 +91,10 @@ impl<L: Log> OpenLog<L> {
             _ => return Ok(open_log),
         };
 
-        if open_log.write_snapshot(shared, after) {
+        if open_log.write_snapshot(shared, after) || !open_log.is_outcome_unknown {
             return Ok(open_log);
         }
 
-        // The outcome of the write may be unknown.
         let damage = std::mem::take(&mut open_log.damage);
         drop(open_log);
         let mut open_log = Self::open(shared, id, cancellation)?;
@@ -137,6 +138,7 @@ impl<L: Log> OpenLog<L> {
             size,
             needs_newline,
             failed_snapshot_size: 0,
+            is_outcome_unknown: false,
         };
 
         if is_damaged {
@@ -195,11 +197,13 @@ impl<L: Log> OpenLog<L> {
         false
     }
 
-    /// Returns `true` if the log has doubled since its newest snapshot, and grown by `after` bytes.
+    /// Returns `true` if the log has doubled since its newest snapshot, or since one failed, and
+    /// grown by `after` bytes.
     fn is_snapshot_due(&self, after: u64) -> bool {
         let SnapshotPosition { offset, len } = self.fold.snapshot.unwrap_or_default();
         let base = offset.saturating_add(len).max(self.failed_snapshot_size);
-        !self.fold.has_loss() && self.size.saturating_sub(base) >= len.max(after)
+        let growth = len.max(after).max(self.failed_snapshot_size);
+        !self.fold.has_loss() && self.size.saturating_sub(base) >= growth
     }
 
     /// Checks that the session can be read again once these entries are in its log, as these lines.
@@ -208,14 +212,14 @@ impl<L: Log> OpenLog<L> {
     ///
     /// [`ErrorKind::Io`] when that takes more memory than the store allows. What adds nothing is
     /// always allowed.
-    fn check_memory(&self, limit: &MemoryLimit, entries: &[Entry], lines: &[u8]) -> Result<()> {
-        let limit = limit.for_writes();
+    fn check_memory(&self, shared: &Shared<L>, entries: &[Entry], lines: &[u8]) -> Result<()> {
+        let max_bytes = max_written(shared.max_memory());
         let mut used = self.fold.memory();
         let lines = lines.split(|byte| *byte == b'\n');
         for (entry, line) in entries.iter().zip(lines.filter(|line| !line.is_empty())) {
-            let room = limit.bytes().saturating_sub(used);
+            let room = max_bytes.saturating_sub(used);
             let is_too_large = match entry {
-                Entry::Snapshot(_) => costs_more(line, LineKind::Snapshot, limit.bytes()),
+                Entry::Snapshot(_) => costs_more(line, LineKind::Snapshot, max_bytes),
                 Entry::Record(record) => {
                     added_size(record) > 0 && costs_more(line, LineKind::Record, room)
                 }
@@ -223,7 +227,8 @@ impl<L: Log> OpenLog<L> {
             };
 
             if is_too_large {
-                let error = limit.error();
+                let id = &self.fold.session().state.thread_id;
+                let error = shared.memory_limit(id).for_writes().error();
                 return Err(
                     error.context("the write was refused, for the session would be too large")
                 );
@@ -257,11 +262,10 @@ impl<L: Log> OpenLog<L> {
         }
 
         let mut remaining = &entries[..];
-        let limit = shared.memory_limit(&self.fold.session().state.thread_id);
         if let Some((snapshot @ Entry::Snapshot(_), marks)) = remaining.split_first() {
             let start = bytes.len();
             let snapshot = slice::from_ref(snapshot);
-            let max_len = limit.max_snapshot();
+            let max_len = max_snapshot(shared.max_memory());
             line_writer::write(&mut bytes, snapshot, seq, self.token, at, None, max_len)?;
             info.snapshot = Some(SnapshotPosition {
                 offset: self.size.saturating_add(start as u64),
@@ -287,9 +291,11 @@ impl<L: Log> OpenLog<L> {
         shared.check_size(id, new_size).map_err(|error| {
             error.context("the write was refused, for the log would be too large")
         })?;
-        self.check_memory(&limit, &entries, &bytes)?;
+        self.check_memory(shared, &entries, &bytes)?;
 
-        self.size = shared.log.append(&mut self.writer, &bytes)?;
+        let appended = shared.log.append(&mut self.writer, &bytes);
+        self.is_outcome_unknown |= appended.is_err();
+        self.size = appended?;
         self.needs_newline = false;
         let fold = &mut self.fold;
         fold.seq = last;

@@ -11,7 +11,7 @@ use crate::session::check_id;
 use crate::util::sync::lock;
 
 use super::log::Log;
-use super::memory_limit::MemoryLimit;
+use super::memory_limit::{MemoryLimit, max_memory};
 use super::open_log::{Clock, OpenLog};
 use super::queue::Queues;
 
@@ -107,7 +107,12 @@ impl<L: Log> Shared<L> {
         Err(too_large(id, place.as_deref(), size, max, option))
     }
 
-    /// The limit of the memory that a session may take.
+    /// The most memory that a session may take, in bytes.
+    pub(super) fn max_memory(&self) -> usize {
+        max_memory(self.max_session_bytes.load(Ordering::Relaxed))
+    }
+
+    /// The limit of the memory that a session may take, with its error.
     pub(super) fn memory_limit(&self, id: &str) -> MemoryLimit {
         let max = self.max_session_bytes.load(Ordering::Relaxed);
         let place = self.log.place(id);

@@ -80,13 +80,13 @@ pub(super) fn at_snapshot<L: Log>(
         return Ok(None);
     };
 
-    let limit = limit.beside(behind.len());
+    let limit = limit.reduced_by(behind.len());
     let Some(mut fold) = read_snapshot(id, line, limit.bytes()) else {
         return Ok(None);
     };
 
     fold.created = info.created;
-    fold.limit = limit.beside(line.len());
+    fold.limit = limit.reduced_by(line.len());
 
     // A version that is too new is reported by the scan of the whole log as well.
     let scan = scan_until(cancellation, fold, id, behind).ok();

@@ -338,6 +338,38 @@ async fn opening_behind_an_open_line_notes_where_the_snapshot_is() {
 }
 
 #[tokio::test]
+async fn snapshot_that_is_refused_makes_no_second_opening() {
+    let log = MemoryLog::default();
+    let writer = store(log.clone());
+    let lease = writer.lease("a").await.unwrap();
+    // Over a quarter of the least memory limit, which is the limit of a snapshot.
+    for number in 0..5 {
+        let text = format!("{number} {}", "x".repeat(1 << 20));
+        let record = Record::Message {
+            message: Message::human(text).into(),
+            input_id: None,
+        };
+        writer.append(&lease, vec![record]).await.unwrap();
+    }
+    let_go(lease);
+
+    let count = Arc::new(AtomicUsize::new(0));
+    let openings = count.clone();
+    let counted = log.clone().on_step(move |step| {
+        if let Step::Open = step {
+            openings.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    });
+    let small = on_open(counted);
+    small.set_max_session_bytes(32 << 20);
+    let former = snapshots(&log.bytes()).len();
+    let_go(small.lease("a").await.unwrap());
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    assert_eq!(snapshots(&log.bytes()).len(), former);
+}
+
+#[tokio::test]
 async fn failed_snapshot_of_an_opening_does_not_fail_the_lease() {
     for is_stored in [false, true] {
         let log = MemoryLog::default();

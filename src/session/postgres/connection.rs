@@ -79,6 +79,11 @@ impl Drop for Connection {
 }
 
 impl Connection {
+    /// Returns `true` after a reply that was not read whole.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
@@ -339,22 +344,22 @@ fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
 
 /// Classifies an error of the server. Its classes and codes are those of the SQL standard and
 /// PostgreSQL's own.
-fn refused(code: &SqlState, told: impl Fn(ErrorKind) -> Error) -> Failure {
+fn refused(code: &SqlState, make_error: impl Fn(ErrorKind) -> Error) -> Failure {
     match code.code() {
         // The server is starting, stopping or full, a transaction was idle for too long, or this is
         // a standby that will be promoted.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" | "25006" => {
-            Failure::Lost(told(ErrorKind::Connect))
+            Failure::Lost(make_error(ErrorKind::Connect))
         }
         // A serialization failure or a deadlock of two transactions.
-        "40001" | "40P01" => Failure::Lost(told(ErrorKind::Server)),
-        "28000" | "28P01" => Failure::Refused(told(ErrorKind::Auth)),
-        "42501" => Failure::Refused(told(ErrorKind::PermissionDenied)),
+        "40001" | "40P01" => Failure::Lost(make_error(ErrorKind::Server)),
+        "28000" | "28P01" => Failure::Refused(make_error(ErrorKind::Auth)),
+        "42501" => Failure::Refused(make_error(ErrorKind::PermissionDenied)),
         // The text has characters that the database's encoding does not support.
-        "22021" | "22P05" => Failure::Refused(told(ErrorKind::InvalidRequest)),
-        "3D000" | "3F000" => Failure::Refused(told(ErrorKind::Config)),
-        other if other.starts_with("08") => Failure::Lost(told(ErrorKind::Connect)),
-        _ => Failure::Refused(told(ErrorKind::Io)),
+        "22021" | "22P05" => Failure::Refused(make_error(ErrorKind::InvalidRequest)),
+        "3D000" | "3F000" => Failure::Refused(make_error(ErrorKind::Config)),
+        other if other.starts_with("08") => Failure::Lost(make_error(ErrorKind::Connect)),
+        _ => Failure::Refused(make_error(ErrorKind::Io)),
     }
 }
 

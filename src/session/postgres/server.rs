@@ -157,6 +157,10 @@ impl Server for Database {
         Ok(connection)
     }
 
+    fn is_usable(&self, connection: &Connection) -> bool {
+        !connection.is_broken()
+    }
+
     fn ids(&self, connection: &mut Connection, place: Option<&str>) -> Outcome<IdPage> {
         let rows = connection.query(&self.address, &self.sql.ids, &[text!(&place)])?;
         let ids = rows.iter().map(|row| column::<&str>(row, 0).map(Arc::from));

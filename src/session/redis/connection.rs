@@ -41,6 +41,11 @@ enum Stream {
 }
 
 impl Connection {
+    /// Returns `true` after a reply that was not read whole.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let mut connection = Self {
             stream: BufReader::with_capacity(SMALL, Stream::open(address, timeout)?),

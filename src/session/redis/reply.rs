@@ -207,6 +207,17 @@ mod tests {
     }
 
     #[test]
+    fn reply_beyond_its_time_is_lost() {
+        let mut stream = BufReader::with_capacity(4, &b"*3\r\n:1\r\n:2\r\n:3\r\n"[..]);
+        let mut reader = ReplyReader::new(&mut stream, 1 << 20, Duration::ZERO);
+        while reader.start_time.elapsed().is_zero() {}
+        match reader.read() {
+            Err(Unread::Lost(error)) => assert_eq!(error.kind(), io::ErrorKind::TimedOut),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
     fn replies_are_read_as_the_client_library_reads_them() {
         for bytes in [
             &b"+OK\r\n"[..],

@@ -265,6 +265,10 @@ impl Server for Keys {
         Ok(connection)
     }
 
+    fn is_usable(&self, connection: &Connection) -> bool {
+        !connection.is_broken()
+    }
+
     /// A session that is written meanwhile may be in two pages.
     fn ids(&self, connection: &mut Connection, place: Option<&str>) -> Outcome<IdPage> {
         let mut scan = cmd("HSCAN");

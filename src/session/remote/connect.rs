@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 #[cfg(unix)]
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 #[cfg(unix)]
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,9 +59,14 @@ pub(in crate::session) fn with_timeout<T: Send + 'static>(
         // The receiver is gone after the time limit.
         let _ = sender.send(work());
     })?;
-    receiver.recv_timeout(limit).unwrap_or_else(|_| {
-        let text = format!("it did not answer within {limit:?}");
-        Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    receiver.recv_timeout(limit).unwrap_or_else(|error| {
+        Err(match error {
+            RecvTimeoutError::Timeout => {
+                let text = format!("it did not answer within {limit:?}");
+                io::Error::new(io::ErrorKind::TimedOut, text)
+            }
+            RecvTimeoutError::Disconnected => io::Error::other("the thread that connects panicked"),
+        })
     })
 }
 
@@ -100,7 +105,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         // A panic is reported as well.
         let error = with_timeout::<()>(LIMIT, || panic!("it breaks off")).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.kind(), io::ErrorKind::Other);
     }
 
     /// A listener with a full queue, and the connections that fill it.

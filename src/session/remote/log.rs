@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::{Each, EachId, Log, LogTail, Repair, Snapshots, too_large};
+use crate::session::log::{Each, EachId, Log, LogTail, Repair, Snapshots, collect_ids, too_large};
 
 use super::joined_log::JoinedLog;
 use super::lease_keeper::{HeldLease, LeaseKeeper};
@@ -21,6 +21,9 @@ use super::server::{
 /// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The most pages without an id, one after the other. A list that was emptied has a few thousand.
+const MAX_EMPTY_PAGES: u32 = 100_000;
 
 /// The name of the option for the most bytes of a log.
 pub(in crate::session) const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
@@ -181,20 +184,27 @@ impl<S: Server> Log for RemoteLog<S> {
     type Writer = Writer<S>;
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
-        let mut ids = Vec::new();
-        self.for_each_id(&mut |id| {
-            ids.push(id);
-            Ok(())
-        })?;
-        Ok(ids)
+        collect_ids(self)
     }
 
     fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
         let mut place = None;
+        let mut empty_pages = 0;
         loop {
             let page = self
                 .pool
                 .run(|server, connection| server.ids(connection, place.as_deref()))?;
+            empty_pages = if page.ids.is_empty() {
+                empty_pages + 1
+            } else {
+                0
+            };
+            if empty_pages > MAX_EMPTY_PAGES {
+                let name = self.server().name();
+                let text = format!("{name} returned {empty_pages} pages without a session");
+                return Err(Error::new(ErrorKind::Protocol, text));
+            }
+
             page.ids.into_iter().try_for_each(&mut *each)?;
             if page.next.is_none() {
                 return Ok(());

@@ -114,14 +114,16 @@ impl ServerOptions {
         self
     }
 
-    /// Sets the most bytes of one session's log; 256 MiB by default.
+    /// Sets the limit of one session's log in bytes. Defaults to 256 MiB. A log has all records of
+    /// its session and, each time it has doubled, a snapshot, from which on it is read.
     ///
-    /// A larger one is left as it is: it is neither read nor written, and fails with an
-    /// [`Io`](ErrorKind::Io) that names its size. A log has all records and, each time it has
-    /// doubled, a snapshot, from which on it is read. It is read piece by piece; the session
-    /// may take half of these bytes, but at least 16 MiB, as estimated from the
-    /// text of its records before they are read. A write that would make it larger is refused. No
-    /// record may have more than 64 MiB: a write of one is refused, and a longer line is damage.
+    /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
+    /// its size and this option. A write that would exceed the limit is refused, and the session
+    /// stays readable.
+    ///
+    /// Reading a session may take half of the limit as memory, but at least 16 MiB, as estimated
+    /// from the text of its records before they are parsed. A log is read piece by piece. No record
+    /// may exceed 64 MiB: a write of one is refused, and a longer line is damage.
     #[must_use]
     pub fn max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;

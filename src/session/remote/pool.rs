@@ -67,7 +67,9 @@ impl<S: Server> Pool<S> {
         let _permit = self.permit()?;
         let start_time = Instant::now();
         let mut wait = FIRST_WAIT;
-        for tries in 1_u32.. {
+        let mut tries = 0_u32;
+        loop {
+            tries = tries.saturating_add(1);
             let was_idle = self.has_idle();
             let error = match self.once(&call) {
                 Ok(value) => return Ok(value),
@@ -89,8 +91,6 @@ impl<S: Server> Pool<S> {
             sleep(wait);
             wait = (wait * 2).min(MAX_WAIT);
         }
-
-        unreachable!("max_retry_time ends before the numbers do")
     }
 
     /// Runs a call once, on a connection that is free or a new one.
@@ -108,7 +108,9 @@ impl<S: Server> Pool<S> {
         match outcome {
             // If one connection is lost, the idle ones are probably lost as well.
             Err(Failure::Lost(_)) => connections.idle.clear(),
-            _ if connections.idle.len() < self.options.max_connections => {
+            _ if connections.idle.len() < self.options.max_connections
+                && self.server.is_usable(&connection) =>
+            {
                 connections.idle.push((connection, Instant::now()));
             }
             _ => {}

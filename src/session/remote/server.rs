@@ -118,6 +118,9 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
 
     fn connect(&self) -> Outcome<Self::Connection>;
 
+    /// Returns `false` for a connection on which nothing more can be asked.
+    fn is_usable(&self, connection: &Self::Connection) -> bool;
+
     /// Some ids of sessions that were written: the first, or those at the `next` of a page.
     fn ids(&self, connection: &mut Self::Connection, place: Option<&str>) -> Outcome<IdPage>;
 

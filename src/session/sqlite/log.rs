@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
-use crate::session::log::{Each, EachId, Log, LogTail, Repair};
+use crate::session::log::{Each, EachId, Log, LogTail, Repair, collect_ids};
 
 use super::database::{Database, MAX_VALUE};
 use super::failure::Unwritten;
@@ -109,12 +109,7 @@ impl Log for Database {
     type Writer = Writer;
 
     fn ids(&self) -> Result<Vec<Arc<str>>> {
-        let mut ids = Vec::new();
-        self.for_each_id(&mut |id| {
-            ids.push(id);
-            Ok(())
-        })?;
-        Ok(ids)
+        collect_ids(self)
     }
 
     /// Others read between the pages.
@@ -357,27 +352,30 @@ fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlit
 /// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are
 /// counted: rows may be missing.
 fn cut(connection: &Connection, id: &str, kept: u64) -> rusqlite::Result<i64> {
-    let mut rows = connection
-        .prepare("SELECT rowid, at, length(bytes) FROM log WHERE session = ?1 ORDER BY at")?;
-    let rows: Vec<(i64, i64, i64)> = rows
-        .query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<rusqlite::Result<_>>()?;
     let mut remaining = i64::try_from(kept).unwrap_or(i64::MAX);
-    let mut end = 0;
-    for (row, at, len) in rows {
-        if remaining == 0 {
-            connection.execute("DELETE FROM log WHERE rowid = ?1", [row])?;
-            continue;
-        }
-
+    // The place of the last row that stays, and the bytes of it that do.
+    let mut last_row: Option<(i64, i64)> = None;
+    let sql = "SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([id])?;
+    while remaining > 0 {
+        let Some(row) = rows.next()? else { break };
+        let (at, len): (i64, i64) = (row.get(0)?, row.get(1)?);
         let kept_len = len.min(remaining);
-        if kept_len < len {
-            let sql = "UPDATE log SET bytes = substr(bytes, 1, ?2) WHERE rowid = ?1";
-            connection.execute(sql, [row, kept_len])?;
-        }
-
-        (remaining, end) = (remaining - kept_len, at.saturating_add(kept_len));
+        last_row = Some((at, kept_len));
+        remaining -= kept_len;
     }
 
-    Ok(end)
+    drop(rows);
+    let Some((at, kept_len)) = last_row else {
+        connection.execute("DELETE FROM log WHERE session = ?1", [id])?;
+        return Ok(0);
+    };
+
+    let sql = "DELETE FROM log WHERE session = ?1 AND at > ?2";
+    connection.execute(sql, (id, at))?;
+    let sql = "UPDATE log SET bytes = substr(bytes, 1, ?3)
+               WHERE session = ?1 AND at = ?2 AND length(bytes) > ?3";
+    connection.execute(sql, (id, at, kept_len))?;
+    Ok(at.saturating_add(kept_len))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusqlite::Connection;
 
 /// The most steps of SQLite's virtual machine in one call of the store. A second has about a hundred
-/// million; the longest call, which lists a million sessions, takes about fifty.
+/// million.
 const MAX_STEPS: u64 = 500_000_000;
 
 /// The number of steps between two looks at the bound.

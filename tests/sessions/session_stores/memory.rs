@@ -5,33 +5,13 @@ use std::sync::Arc;
 use agentcore::session::Record;
 use agentcore::{Error, ErrorKind, Message, ToolCall, ToolResult};
 
-use super::places::{Held, let_go, said};
+use super::places::{Held, for_each_local, let_go, said};
 use super::sizes::Limited;
 
 /// The size option of the stores here: sessions may take 16 MiB of memory.
 const LIMIT: u64 = 16 * 1024 * 1024;
 
-macro_rules! for_each_limited {
-    ($($test:ident),* $(,)?) => {
-        #[cfg(feature = "jsonl")]
-        mod files {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test::<agentcore::session::JsonlStore>().await;
-            })*
-        }
-
-        #[cfg(feature = "sqlite")]
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $test() {
-                super::$test::<agentcore::session::SqliteStore>().await;
-            })*
-        }
-    };
-}
-
-for_each_limited!(
+for_each_local!(
     line_of_many_values_is_refused_before_it_is_read,
     session_of_many_messages_is_refused,
     messages_that_were_cut_count_no_more,

@@ -176,8 +176,8 @@ impl Place for agentcore::session::SqliteStore {
     }
 }
 
-/// Each test for each store that was built.
-macro_rules! for_each_place {
+/// Each test for each store on the disk of this machine.
+macro_rules! for_each_local {
     ($($test:ident),* $(,)?) => {
         #[cfg(feature = "jsonl")]
         mod files {
@@ -194,9 +194,16 @@ macro_rules! for_each_place {
                 super::$test::<agentcore::session::SqliteStore>().await;
             })*
         }
+    };
+}
+
+/// Each test for each store that was built.
+macro_rules! for_each_place {
+    ($($test:ident),* $(,)?) => {
+        crate::session_stores::places::for_each_local!($($test),*);
 
         #[cfg(any(feature = "postgres", feature = "redis"))]
         crate::session_stores::servers::for_each_server!(Real: $($test),*);
     };
 }
-pub(super) use for_each_place;
+pub(super) use {for_each_local, for_each_place};

@@ -79,8 +79,8 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     let before = tree(&place.root());
     let ops = json!({"ops": [["write", "a", "4"]]});
     let output = place.message(&files, vec![("change", ops)]).await;
-    let told = crate::kit::texts(&output.messages).pop().unwrap();
-    assert!(told.contains("which is newer"), "{told}");
+    let result_text = crate::kit::texts(&output.messages).pop().unwrap();
+    assert!(result_text.contains("which is newer"), "{result_text}");
     assert_eq!(tree(&place.root()), before);
     assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }

@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use agentcore::session::{RedisStore, ServerOptions};
 use agentcore::{Error, ErrorKind, SessionStore};
@@ -139,20 +138,4 @@ async fn long_log_is_read_in_pieces() {
     let expected = (0..LOG).step_by(PIECE);
     let expected = expected.map(|first| (first, first + PIECE));
     assert_eq!(*places.lock().unwrap(), expected.collect::<Vec<_>>());
-}
-
-#[tokio::test]
-async fn reply_that_comes_too_slowly_is_a_timeout() {
-    let options = hasty()
-        .timeout(Duration::from_millis(100))
-        .max_retry_time(Duration::ZERO);
-    let store = redis_with(options, |stream| {
-        let _ = stream.write_all(b"*200000\r\n");
-        while stream.write_all(b":1\r\n").is_ok() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    let error = store.load("a").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
-    assert!(error.text().contains("too slowly"), "{error}");
 }
