@@ -1,7 +1,7 @@
 //! Answers of servers that are larger than allowed, also by what no event shows.
 
 use agentcore::model::ResponseLimits;
-use agentcore::providers::{Anthropic, FallbackModel, Gemini, Ollama, OpenAi};
+use agentcore::providers::{Anthropic, FallbackModel, Gemini, Ollama, OpenAi, OpenAiResponses};
 use agentcore::testing::{FaultServer, Reply, ScriptedModel};
 use agentcore::{Error, ErrorKind, Model, ModelEvent, ModelRequest};
 use futures::StreamExt;
@@ -64,6 +64,7 @@ fn anthropic_cases() -> Vec<Case> {
     let server = json!({"type": "server_tool_use", "id": "s", "name": "search", "input": {}});
     let text = |_| json!({"type": "text", "text": ""});
     let signature = json!({"type": "signature_delta", "signature": long()});
+    let citation = json!({"type": "citations_delta", "citation": {"cited_text": long()}});
     let json_delta = json!({"type": "input_json_delta", "partial_json": long()});
     let document = json!({
         "type": "message", "id": "m1", "model": "m", "stop_reason": "tool_use",
@@ -80,6 +81,17 @@ fn anthropic_cases() -> Vec<Case> {
         ),
         ("max_bytes", growing(&thinking, &signature)),
         ("max_bytes", growing(&thinking, &json!({"type": "odd"}))),
+        ("max_bytes", growing(&text(0), &citation)),
+        (
+            "max_bytes",
+            many_blocks(
+                |at| {
+                    json!({"type": "tool_use", "id": at.to_string(), "name": "act", "input": {},
+                        "caller": {"tool_id": "x".repeat(400)}})
+                },
+                false,
+            ),
+        ),
         ("max_bytes", growing(&tool("1"), &json_delta)),
         ("max_bytes", growing(&server, &json_delta)),
         ("max_bytes", growing(&server, &json!({}))),
@@ -195,6 +207,66 @@ fn gemini_cases() -> Vec<Case> {
     ]
 }
 
+/// Events behind the one that announces the response.
+fn responses(events: impl IntoIterator<Item = (&'static str, Value)>) -> Reply {
+    let created = json!({"response": {"id": "r", "model": "m"}});
+    let completed = json!({"response": {"status": "completed"}});
+    let events = [("response.created", created)]
+        .into_iter()
+        .chain(events)
+        .chain([("response.completed", completed)]);
+    Reply::sse(events.map(|(name, data)| format!("event: {name}\ndata: {data}\n\n")))
+}
+
+/// A call whose deltas wait for the end of the item in front of it.
+fn waiting(first: &Value, call: &Value) -> Reply {
+    let added = |index: usize, item: &Value| {
+        let event = json!({"output_index": index, "item": item});
+        ("response.output_item.added", event)
+    };
+    let delta = json!({"output_index": 1, "delta": long()});
+    let deltas = (0..TIMES).map(|_| ("response.function_call_arguments.delta", delta.clone()));
+    responses([added(0, first), added(1, call)].into_iter().chain(deltas))
+}
+
+/// One item that never ends, with many equal deltas of this kind.
+fn growing_item(item: &Value, kind: &'static str) -> Reply {
+    let added = json!({"output_index": 0, "item": item});
+    let delta = json!({"output_index": 0, "content_index": 0, "summary_index": 0, "delta": long()});
+    let deltas = (0..TIMES).map(|_| (kind, delta.clone()));
+    responses(
+        [("response.output_item.added", added)]
+            .into_iter()
+            .chain(deltas),
+    )
+}
+
+fn many_items(item: impl Fn(usize) -> Value) -> Reply {
+    responses((0..TIMES).flat_map(|at| {
+        let event = json!({"output_index": at, "item": item(at)});
+        [
+            ("response.output_item.added", event.clone()),
+            ("response.output_item.done", event),
+        ]
+    }))
+}
+
+fn responses_cases() -> Vec<Case> {
+    let call = |id: &str, arguments: &str| {
+        json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "act",
+            "arguments": arguments})
+    };
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let search = json!({"type": "web_search_call", "id": "ws_1", "action": {"query": long()}});
+    vec![
+        ("max_bytes", waiting(&reasoning, &call("c", ""))),
+        ("max_blocks", many_items(|_| search.clone())),
+        ("max_blocks", many_items(|_| json!({"type": "odd"}))),
+        ("max_calls", many_items(|at| call(&at.to_string(), "{}"))),
+        ("max_calls", many_items(|_| call("same", "{}"))),
+    ]
+}
+
 /// The first error of a stream, read by nobody who counts.
 async fn error_of(model: &dyn Model, limits: ResponseLimits) -> Option<Error> {
     let request = ModelRequest::new("Go").with_response_limits(limits);
@@ -288,11 +360,26 @@ async fn gemini_collects_no_more_than_the_limits() {
 }
 
 #[tokio::test]
+async fn responses_api_collects_no_more_than_the_limits() {
+    let message = json!({"type": "message", "id": "msg_1", "role": "assistant",
+        "content": [{"type": "output_text", "text": "fine", "annotations": []}]});
+    let item = json!({"output_index": 0, "item": message});
+    let next = responses([
+        ("response.output_item.added", item.clone()),
+        ("response.output_item.done", item),
+    ]);
+    check(responses_cases(), next, |url| {
+        Box::new(OpenAiResponses::compatible(url, "m"))
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn text_of_every_provider_is_kept_up_to_the_limit() {
     let text = json!({"type": "text", "text": ""});
     let delta = json!({"type": "text_delta", "text": long()});
     let server = FaultServer::start().await.unwrap();
-    let models: [(Box<dyn Model>, Reply); 4] = [
+    let models: [(Box<dyn Model>, Reply); 5] = [
         (
             Box::new(Anthropic::new("m", "key").base_url(server.url())),
             growing(&text, &delta),
@@ -308,6 +395,13 @@ async fn text_of_every_provider_is_kept_up_to_the_limit() {
         (
             Box::new(Gemini::new("m", "key").base_url(server.url())),
             gemini(|_| gemini::text(&long())),
+        ),
+        (
+            Box::new(OpenAiResponses::compatible(server.url(), "m")),
+            growing_item(
+                &json!({"type": "message", "id": "msg_1"}),
+                "response.output_text.delta",
+            ),
         ),
     ];
     for (model, reply) in models {
