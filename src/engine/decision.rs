@@ -44,7 +44,8 @@ impl Decision {
         Self::reviewed(pending, Answer::Edit(args))
     }
 
-    /// Denies the call. A denial needs no hash of the arguments.
+    /// Denies the call. A denial needs no hash of the arguments. The model reads up to 10,000 characters
+    /// of the message.
     pub fn deny(pending: &PendingCall, message: impl Into<String>) -> Self {
         Self {
             id: pending.id.clone(),

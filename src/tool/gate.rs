@@ -187,7 +187,7 @@ pub enum Answer {
     /// history keeps what the model asked for. In answer to a question of a tool
     /// ([`ToolContext::ask`](crate::ToolContext::ask)), the tool interprets them.
     Edit(Value),
-    /// No, and the model reads why.
+    /// No, and the model reads why, up to 10,000 characters.
     Deny(String),
     /// The question has no answer.
     Unanswered,

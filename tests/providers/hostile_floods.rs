@@ -2,9 +2,8 @@
 //! nothing of it is an answer.
 //!
 //! The client reads and parses such a flood as fast as it comes. What bounds the time that it holds a
-//! thread is tokio's budget: at most 128 reads a poll, each of at most 400 KiB. That takes about 0.3 s
-//! in a release build, and up to 9 s without optimizations. The size of a chunk is read byte by byte:
-//! one that never ends takes up to 6 s in either.
+//! thread is tokio's budget: at most 128 reads a poll, each of at most 400 KiB. Without optimizations
+//! that takes seconds, most for the size of a chunk, which is read byte by byte.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
