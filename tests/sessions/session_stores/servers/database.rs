@@ -32,6 +32,10 @@ fn query(url: &str, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Vec<Row> {
     on(url, async |client| client.query(sql, values).await.unwrap())
 }
 
+fn execute(url: &str, sql: &str) -> u64 {
+    on(url, async |client| client.execute(sql, &[]).await.unwrap())
+}
+
 const TABLES: [&str; 4] = ["sessions", "log", "damaged", "schema"];
 
 impl Kind for PostgresStore {
@@ -169,6 +173,53 @@ async fn real_postgres_reports_missing_rows_as_damage() {
         assert_eq!(found.state.messages.len(), 3);
         assert!(found.damage.is_empty(), "{:?}", found.damage);
     }
+}
+
+/// It is read, and written again, in several pieces.
+#[tokio::test]
+async fn real_postgres_cuts_a_long_log_with_a_missing_row() {
+    if !is_there::<PostgresStore>() {
+        return;
+    }
+
+    let space = Space::<PostgresStore>::new();
+    let store = space.store();
+    let lease = store.lease("a").await.unwrap();
+    let text = |number: usize| number.to_string().repeat(700_000);
+    for number in 0..6 {
+        let records = vec![said(&text(number))];
+        store.append(&lease, records).await.unwrap();
+    }
+
+    drop(lease);
+    let (log, sessions) = (
+        format!("{}_log", space.prefix),
+        format!("{}_sessions", space.prefix),
+    );
+    let sql = format!("delete from {log} where session = 'a' and at between 1500000 and 1560000");
+    assert_eq!(execute(&space.url, &sql), 1);
+    let torn = "{\"crc\":\"0";
+    let sql = format!("insert into {log} select 'a', size, $1 from {sessions}");
+    query(&space.url, &sql, &[&torn.as_bytes()]);
+    execute(
+        &space.url,
+        &format!("update {sessions} set size = size + 9"),
+    );
+
+    let lease = store.lease("a").await.unwrap();
+    let rows = format!("select max(length(bytes)), count(*) from {log}");
+    let rows = query(&space.url, &rows, &[]);
+    assert_eq!(rows[0].get::<_, i32>(0), 64 * 1024);
+    assert!(rows[0].get::<_, i64>(1) > 60);
+    store.append(&lease, vec![said("more")]).await.unwrap();
+    drop(lease);
+    let session = space.store().load("a").await.unwrap().unwrap();
+    assert!(session.damage.is_empty(), "{:?}", session.damage);
+    let texts = session.state.messages.iter().map(|message| message.text());
+    let expected = [0, 1, 3, 4, 5].map(text);
+    assert!(texts.eq(expected.iter().map(String::as_str).chain(["more"])));
+    let aside = PostgresStore::aside(&space.url, &space.prefix, "a");
+    assert_eq!(aside.last().unwrap().1, torn.as_bytes());
 }
 
 /// A list reads ends of logs only, and mends what is missing of them.
