@@ -81,9 +81,10 @@ pub(super) fn limit_content(content: &mut Content, room: usize, max_bytes: usize
         remaining = remaining.saturating_sub(part_size(part));
     }
 
-    content
-        .parts_mut()
-        .retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+    let parts = content.parts_mut();
+    parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+    // The result stays in memory with its history.
+    parts.shrink_to_fit();
 }
 
 /// Cuts texts, without a note, to what there is room for.
@@ -139,8 +140,9 @@ mod tests {
     #[test]
     fn parts_count_as_they_are_in_memory() {
         let parts = vec![Part::text("x"); 500];
-        let result = limited(ToolResult::new("a", "f", parts));
+        let mut result = limited(ToolResult::new("a", "f", parts));
         let len = result.content.parts().len();
+        assert!(result.content.parts_mut().capacity() < 2 * len);
         assert!(
             (2..=MIN_RESULT_BYTES / PART_SIZE + 2).contains(&len),
             "{len}"
