@@ -66,6 +66,25 @@ impl Write for LineBuffer<'_> {
     }
 }
 
+/// Counts the bytes of a line, up to a limit.
+struct LineLength {
+    remaining: usize,
+}
+
+impl Write for LineLength {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        match self.remaining.checked_sub(part.len()) {
+            Some(remaining) => self.remaining = remaining,
+            None => return Err(io::ErrorKind::FileTooLarge.into()),
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn too_long(entry: &Entry, max_len: usize) -> Error {
     let kind = entry.kind();
     let text = format!(
@@ -114,17 +133,23 @@ pub(super) fn write(
             info: info.filter(|_| number + 1 == entries.len()),
         };
 
-        let end = start
-            .saturating_add(max_len.min(MAX_LINE))
-            .saturating_sub(1);
-        let mut buffer = LineBuffer { bytes, end };
-        serde_json::to_writer(&mut buffer, &out).map_err(|error| {
+        let max_len = max_len.min(MAX_LINE);
+        let check_len = |error: serde_json::Error| {
             if error.is_io() {
                 too_long(entry, max_len)
             } else {
                 error.into()
             }
-        })?;
+        };
+        // A session may be far longer than a snapshot, and the memory of both may not be there.
+        if let Entry::Snapshot(_) = entry {
+            let remaining = max_len;
+            serde_json::to_writer(LineLength { remaining }, &out).map_err(check_len)?;
+        }
+
+        let end = start.saturating_add(max_len).saturating_sub(1);
+        let mut buffer = LineBuffer { bytes, end };
+        serde_json::to_writer(&mut buffer, &out).map_err(check_len)?;
         put_on_one_line(&mut bytes[start..]);
 
         // The object continues here, so a comma replaces its opening brace.
