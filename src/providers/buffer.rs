@@ -28,7 +28,7 @@ impl Buffer {
         self.pos = 0;
     }
 
-    /// What is left of the chunk.
+    /// The rest of the chunk.
     pub(super) fn ahead(&self) -> &[u8] {
         &self.chunk[self.pos..]
     }
@@ -95,8 +95,8 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     })
 }
 
-/// Where the line that starts at `from` ends, and where the next one starts. `None` while the end
-/// is not there.
+/// The end of the line that starts at `from`, and the start of the next one. `None` while the end
+/// has not arrived.
 pub(super) fn line_feed(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let end = from + memchr(b'\n', &bytes[from..])?;
     Some((end, end + 1))

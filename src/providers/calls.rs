@@ -15,8 +15,8 @@ use super::encode::History;
 use super::events::Events;
 use super::wholeness::Wholeness;
 
-/// How much of a response's id is part of a made-up call id, which stays below the 40 characters
-/// that OpenAI allows.
+/// The characters of a response's id in a made-up call id, which stays below the 40 characters that
+/// OpenAI allows.
 const RESPONSE_LEN: usize = 24;
 
 /// Gives every call of one response an id that is used nowhere else in the history.
@@ -183,7 +183,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Which call a piece belongs to; `None` begins a new one.
+    /// The call that a piece belongs to; `None` begins a new one.
     fn find(&mut self, piece: &Piece<'_>, max_values: usize) -> Option<usize> {
         let Piece {
             index, id, name, ..

@@ -1,4 +1,4 @@
-//! What Chat Completions and Ollama's chat API have in common.
+//! The common parts of Chat Completions and Ollama's chat API.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ pub(super) const EMPTY: &str = "(empty)";
 /// The last `max_bytes` of a call's id: that of another provider may be longer than an API takes, and
 /// ids differ at their ends.
 pub(super) fn id_end(id: &str, max_bytes: usize) -> &str {
-    let cut = id.len().saturating_sub(max_bytes);
-    let start = (cut..=id.len()).find(|offset| id.is_char_boundary(*offset));
+    let excess = id.len().saturating_sub(max_bytes);
+    let start = (excess..=id.len()).find(|offset| id.is_char_boundary(*offset));
     &id[start.unwrap_or(0)..]
 }
 
-/// What a call asks for, in a stream.
+/// The function of a call, in a stream.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Function<'a> {

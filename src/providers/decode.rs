@@ -22,20 +22,20 @@ use super::lines::LineDecoder;
 use super::sse::SseDecoder;
 use super::status;
 
-/// How long the end of the body is waited for once the answer is complete. A connection whose
+/// The time to wait for the end of the body once the answer is complete. A connection whose
 /// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
 
 /// The silence after which an answer ends that is complete should nothing more arrive.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// How many chunks after the end of the answer are read and thrown away.
+/// The number of chunks after the end of the answer that are read and discarded.
 const DRAIN_CHUNKS: usize = 16;
 
-/// How much of a stream's beginning is kept to tell what it is.
+/// The bytes of a stream's beginning that are kept to recognise its framing.
 const OPENING: usize = 800;
 
-/// How many times as large as the answer in it a JSON document may be.
+/// The most times that a JSON document may be as large as the answer in it.
 const DOCUMENT_FACTOR: usize = 2;
 
 /// The size up to which a document is read however small the limit of an answer is: the answer in
@@ -46,7 +46,7 @@ const SMALL_DOCUMENT: usize = 1024 * 1024;
 const QUIET_CHUNKS: usize = 4096;
 const QUIET_BYTES: usize = 1024 * 1024;
 
-/// What a provider makes of the frames of its stream.
+/// A reader of the frames of a stream.
 pub(crate) trait Decoder: Send + Unpin + 'static {
     /// One frame. `name` is the SSE event's type, or empty for a line.
     fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()>;
@@ -62,7 +62,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     /// [`truncated`], unless the answer is complete all the same.
     fn finish(&mut self, out: &mut Events) -> Result<()>;
 
-    /// Whether the answer's last event, `Stop`, is out. Nothing after it is read.
+    /// True if the answer's last event, `Stop`, was emitted. Nothing after it is read.
     fn is_done(&self) -> bool;
 
     /// Returns `true` if the answer is complete should nothing more arrive. A broken connection then
@@ -72,7 +72,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     }
 }
 
-/// How a byte stream is cut into frames.
+/// The framing of a byte stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Framing {
     /// Server-sent events. A body that begins with `{` is one JSON document instead.
@@ -100,7 +100,7 @@ pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
 /// The form in which events are given out, and the limits on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Whether neighbouring pieces of text that arrived together may become one event.
+    /// True if neighbouring pieces of text that arrived together may become one event.
     pub(crate) join: bool,
     pub(crate) limits: ResponseLimits,
     /// The memory for frames that have not arrived whole.
@@ -126,13 +126,13 @@ impl Wanted {
     }
 }
 
-/// How an answer is read, whatever decodes it.
+/// The inputs of reading an answer that do not depend on its decoder.
 pub(crate) struct Reading {
     /// Stands in front of error texts.
     pub(crate) provider: Arc<str>,
     pub(crate) framing: Framing,
     pub(crate) wanted: Wanted,
-    /// What must not appear in errors.
+    /// The texts that must not appear in errors.
     pub(crate) secrets: Secrets,
 }
 
@@ -186,15 +186,15 @@ struct Decoding<D> {
     /// Absent once everything has been read.
     body: Option<ByteStream>,
     frames: Frames,
-    /// Whether the chunk at hand may hold another whole frame.
+    /// True if the current chunk may hold another whole frame.
     unread: bool,
     /// The most bytes of an answer that is one document.
     max_document: usize,
     decoder: D,
     events: Events,
-    /// How an event stream began, until its first event has come.
+    /// The beginning of an event stream, until its first event has arrived.
     opening: Vec<u8>,
-    /// What ended the stream, to be reported after the events before it.
+    /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
     drain: Option<Pin<Box<Sleep>>>,
     drained: usize,
@@ -204,7 +204,7 @@ struct Decoding<D> {
 }
 
 enum Frames {
-    /// No byte that tells has come; what came is held.
+    /// No byte that decides has arrived; the bytes so far are kept.
     Unknown(Vec<u8>),
     Sse(SseDecoder),
     Lines(LineDecoder),
@@ -229,11 +229,11 @@ impl<D: Decoder> Stream for Decoding<D> {
         let this = self.get_mut();
         let (mut chunks, mut bytes) = (0, 0);
         loop {
-            let done = this.decoder.is_done();
+            let is_done = this.decoder.is_done();
 
             // `Stop`, the last event, waits until the body is at its end: whoever sees it may
             // drop the stream, and with it the connection.
-            if !(done && this.events.len() == 1 && this.body.is_some()) {
+            if !(is_done && this.events.len() == 1 && this.body.is_some()) {
                 if let Some(event) = this.events.pop() {
                     return Poll::Ready(Some(Ok(event)));
                 }
@@ -247,7 +247,7 @@ impl<D: Decoder> Stream for Decoding<D> {
                 return Poll::Ready(None);
             };
 
-            if done {
+            if is_done {
                 ready!(this.poll_drain(cx));
                 continue;
             }
@@ -478,7 +478,7 @@ fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) 
     }
 }
 
-/// Whether `opening` may be how an event stream begins: with a field or a comment.
+/// True if an event stream may begin with `opening`: a field or a comment.
 fn is_event_stream(opening: &[u8]) -> bool {
     let opening = opening.trim_ascii_start();
     let opening = opening.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(opening);

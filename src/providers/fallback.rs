@@ -21,14 +21,14 @@ use crate::model::{
 /// serve us (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`, `QuotaExhausted`), is in
 /// trouble (`Overloaded`, `Server`, `StreamTruncated`), or refuses (`Refused`, or a stop for
 /// [`Refusal`](StopReason::Refusal)). Any other failure would be the next model's too and is
-/// returned. If something had been said already, [`ModelEvent::Restart`] voids it first.
+/// returned. If part of an answer was emitted already, [`ModelEvent::Restart`] discards it first.
 ///
 /// Every request begins with the first model again. When all have failed the last error is
 /// returned, or the first one if only that is worth a retry. Id and profile are the first model's;
-/// [`ModelRequest::model`] is meant for that one and the others do not see it. What another model
-/// answers is booked as that model's, at its price; what a budget sets aside beforehand is the
-/// worst case of the dearest, so under a money budget the price of each must be known. After a
-/// model that broke off, the next one is asked only when the budget covers what both use.
+/// [`ModelRequest::model`] is meant for that one and the others do not see it. The usage of another
+/// model is recorded under that model, at its price; a budget reserves the worst case of the most
+/// expensive one, so under a money budget the price of each must be known. After a model that was
+/// interrupted, the next one is asked only when the budget covers both.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};
@@ -139,7 +139,7 @@ impl Model for FallbackModel {
     }
 }
 
-/// Whether the next model may do better.
+/// True if the next model may succeed.
 fn moves_on(kind: ErrorKind) -> bool {
     use ErrorKind::*;
     matches!(
@@ -161,7 +161,7 @@ fn moves_on(kind: ErrorKind) -> bool {
     )
 }
 
-/// What providers remember between requests: a slot for each model, in the request's own.
+/// The caches of the providers between requests: one for each model, in that of the request.
 struct Slots(Vec<ProviderCache>);
 
 struct Attempts {
@@ -221,7 +221,7 @@ impl Attempts {
         })))
     }
 
-    /// What follows on a failure: the next attempt, or the error to return.
+    /// The state after a failure: the next attempt, or the error to return.
     fn after(&mut self, error: Error) -> Result<State> {
         if moves_on(error.kind()) && self.has_next() {
             tracing::warn!(kind = ?error.kind(), "a model failed, the next one is asked");
@@ -268,7 +268,7 @@ fn signed(stream: ModelStream, card: ModelCard) -> ModelStream {
 struct Falling {
     attempts: Attempts,
     state: State,
-    /// Whether something has been said that a further attempt must void.
+    /// True if part of an answer was emitted that a further attempt must discard.
     emitted: bool,
 }
 

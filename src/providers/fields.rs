@@ -8,7 +8,7 @@ use crate::error::Result;
 use super::json::write;
 
 /// Writes a JSON object. A field that the caller's `extra` has too is left out and written at the
-/// end as the caller wants it; `null` there removes it.
+/// end with the caller's value; `null` there removes it.
 pub(super) struct Fields<'a> {
     out: Vec<u8>,
     extra: &'a Map<String, Value>,

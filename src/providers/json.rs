@@ -93,7 +93,7 @@ pub(crate) fn unquoted(json: &str) -> serde_json::Result<Cow<'_, str>> {
 pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
     const REPLACEMENT: &str = "\\ufffd";
     let mut out = String::new();
-    let mut kept = 0;
+    let mut copied_len = 0;
     let mut at = 0;
 
     // What is no JSON may end in a backslash.
@@ -114,21 +114,21 @@ pub(crate) fn acceptable(json: &str) -> Cow<'_, str> {
 
         at = start + len;
         if refused {
-            out.push_str(&json[kept..start]);
+            out.push_str(&json[copied_len..start]);
             out.push_str(REPLACEMENT);
-            kept = at;
+            copied_len = at;
         }
     }
 
-    if kept == 0 {
+    if copied_len == 0 {
         return Cow::Borrowed(json);
     }
 
-    out.push_str(&json[kept..]);
+    out.push_str(&json[copied_len..]);
     Cow::Owned(out)
 }
 
-/// The UTF-16 unit that the escape at `start` stands for, if it is one that names a unit.
+/// The UTF-16 unit that the escape at `start` represents, if it represents one.
 fn unit(json: &str, start: usize) -> Option<u16> {
     let digits = json.get(start..start + 6)?.strip_prefix("\\u")?;
     u16::from_str_radix(digits, 16).ok()

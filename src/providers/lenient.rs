@@ -84,7 +84,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// Whether the value of a field is there without saying anything.
+/// True if the value of a field is present and empty.
 pub(super) fn says_nothing(value: &RawValue) -> bool {
     matches!(value.get(), "\"\"" | "false" | "{}" | "[]")
 }

@@ -80,13 +80,16 @@ mod tests {
     #[test]
     fn split_at_any_byte_gives_equal_lines() -> Result<()> {
         let stream = "{\"a\":\"\u{E9}\"}\n\r\n \n{\"b\":1}\r\n\n{\"last\":1}".as_bytes();
-        let whole = lines(&[stream])?;
-        assert_eq!(whole, ["{\"a\":\"\u{E9}\"}", "{\"b\":1}", "{\"last\":1}"]);
+        let expected = lines(&[stream])?;
+        assert_eq!(
+            expected,
+            ["{\"a\":\"\u{E9}\"}", "{\"b\":1}", "{\"last\":1}"]
+        );
         for at in 0..=stream.len() {
             let (a, b) = stream.split_at(at);
-            assert_eq!(lines(&[a, b])?, whole, "cut at {at}");
+            assert_eq!(lines(&[a, b])?, expected, "cut at {at}");
         }
-        assert_eq!(lines(&stream.chunks(1).collect::<Vec<_>>())?, whole);
+        assert_eq!(lines(&stream.chunks(1).collect::<Vec<_>>())?, expected);
         Ok(())
     }
 

@@ -27,7 +27,7 @@
 //! Providers send one request and decode one stream; they never follow a redirect, and never retry,
 //! except once, with a body without the reasoning that a server refused.
 //! All share one connection pool. Streams are limited by idleness, never by their whole length,
-//! and an answer that breaks off is an error, never a short answer. No key is part of an error, a
+//! and an answer that is interrupted is an error, never a short answer. No key is part of an error, a
 //! log line or a `Debug` text.
 
 pub mod anthropic;

@@ -1,17 +1,16 @@
 //! Frames that differ from the one before in a single value.
 //!
-//! Most frames of a stream say the same around the piece of text they bring: ids, the model's
-//! name, times. What was read once and says nothing new need not be read again, which leaves a
-//! small part of the work for a delta.
+//! Most frames of a stream have equal text around their piece of text: ids, the model's name,
+//! times. That text is read once, which leaves a small part of the work for a delta.
 
 use std::ops::Range;
 
 use serde::Deserialize;
 
-/// What stands around one value in the frames of a stream.
+/// The text around one value in the frames of a stream.
 ///
-/// A frame with the same text on both sides of another value reads the same but for that value,
-/// so whoever read the first one whole knows what the second one says.
+/// A frame with equal text on both sides of another value differs in that value alone, so the first
+/// one needs to be read as a whole and the second one does not.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
     /// Empty while nothing is known.
@@ -42,7 +41,7 @@ impl Repeated {
     }
 }
 
-/// Where `value`, lent by `frame`, stands in it; a string with its quotes.
+/// The range of `value`, which is borrowed from `frame`, in it; of a string with its quotes.
 fn place(frame: &str, value: &str) -> Option<Range<usize>> {
     let start = (value.as_ptr() as usize).checked_sub(frame.as_ptr() as usize)?;
     let end = start + value.len();

@@ -29,14 +29,15 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 
 /// The model that `spec` names: `provider:model`, split at the first colon, so that
 /// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*`, `gemini-*` and OpenAI's `gpt-*` and `o`
-/// with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between OpenAI's two APIs as
-/// [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and `openai-responses:` choose by hand.
+/// with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between
+/// OpenAI's two APIs as [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and
+/// `openai-responses:` choose by hand.
 /// Keys and addresses come from the provider's environment variables.
 ///
 /// # Errors
 ///
-/// [`Config`](ErrorKind::Config) for a name without a known provider; what the provider's
-/// `from_env` says, such as which variable is missing.
+/// [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
+/// provider's `from_env`, such as for a missing variable.
 pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     let spec = spec.trim();
     let (provider, name) = match (bare_provider(spec), spec.split_once(':')) {
@@ -56,7 +57,7 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     }
 }
 
-/// Whose model a name without a provider is.
+/// The provider of a name without one.
 fn bare_provider(name: &str) -> Option<&'static str> {
     let is_o_series = || {
         let mut chars = name.chars();
@@ -74,12 +75,12 @@ fn bare_provider(name: &str) -> Option<&'static str> {
 }
 
 fn unknown(problem: &str) -> Error {
-    let known: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
     Error::new(
         ErrorKind::Config,
         format!(
             "{problem}; write `provider:model` with one of: {}",
-            known.join(", ")
+            names.join(", ")
         ),
     )
 }

@@ -46,11 +46,11 @@ pub struct SseEvent<'a> {
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     buffer: Buffer,
-    /// Whether the place where a byte order mark may stand has been passed.
+    /// True behind the place of a byte order mark.
     started: bool,
-    /// Whether a CR ended the last line, so that an LF right after it belongs to it.
+    /// True if a CR ended the last line, so that an LF directly after it belongs to it.
     after_cr: bool,
-    /// Where the unfinished line begins in the unfinished event.
+    /// The start of the unfinished line in the unfinished event.
     line_start: usize,
     /// The data of an event with several `data` lines.
     joined: Vec<u8>,
@@ -183,18 +183,18 @@ impl SseDecoder {
         Ok(false)
     }
 
-    /// Passes a byte order mark, which may arrive in pieces. False while it cannot be told yet.
+    /// Passes a byte order mark, which may arrive in pieces. False while that is undecided.
     fn pass_bom(&mut self) -> Result<bool> {
-        let held = self.buffer.rest().len();
+        let stored_len = self.buffer.rest().len();
         let ahead = self.buffer.ahead();
         let fits = ahead
             .iter()
-            .zip(&BOM[held..])
+            .zip(&BOM[stored_len..])
             .take_while(|(a, b)| a == b)
             .count();
-        if held + fits == BOM.len() {
+        if stored_len + fits == BOM.len() {
             self.buffer.skip(fits);
-            self.buffer.drop_rest(held);
+            self.buffer.drop_rest(stored_len);
         } else if fits == ahead.len() {
             self.buffer.stash(fits)?;
             return Ok(false);
@@ -205,7 +205,7 @@ impl SseDecoder {
     }
 }
 
-/// Where the line after the end at `end` begins, as far as can be told from `bytes`.
+/// The start of the line after the end at `end`, as far as `bytes` show it.
 fn line_end(bytes: &[u8], end: usize) -> usize {
     let crlf = bytes[end] == b'\r' && bytes.get(end + 1) == Some(&b'\n');
     end + 1 + usize::from(crlf)
@@ -216,7 +216,7 @@ enum Scan {
     Incomplete { line_start: usize },
 }
 
-/// Where the fields of a whole event are.
+/// The places of the fields of a whole event.
 struct Fields {
     name: Option<Range<usize>>,
     data: Option<Data>,
@@ -285,16 +285,16 @@ impl Fields {
         }
     }
 
-    /// Whether the event's last byte is a CR that ends a chunk of `chunk_len` bytes.
+    /// True if the event's last byte is a CR that ends a chunk of `chunk_len` bytes.
     fn open_cr(&self, chunk_len: usize) -> bool {
         self.ends_with_cr && self.len == chunk_len
     }
 
     fn event<'a>(&self, bytes: &'a [u8], joined: &'a [u8]) -> Result<SseEvent<'a>> {
         // Checked at once, which is cheaper; but only the fields have to be text.
-        let whole = std::str::from_utf8(bytes).ok();
-        let text = |range: &Range<usize>| match whole {
-            Some(whole) => Ok(&whole[range.clone()]),
+        let valid_text = std::str::from_utf8(bytes).ok();
+        let text = |range: &Range<usize>| match valid_text {
+            Some(valid_text) => Ok(&valid_text[range.clone()]),
             None => utf8(&bytes[range.clone()]),
         };
 

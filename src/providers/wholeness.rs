@@ -7,7 +7,7 @@ use crate::util::json::has_more_values;
 /// The longest number or literal that may be a whole value.
 const SCALAR_LIMIT: usize = 64;
 
-/// How far a growing text was read. Each byte is read once, however often is asked.
+/// The progress of reading a growing text. Each byte is read once, for any number of checks.
 #[derive(Debug, Default)]
 pub(super) struct Wholeness {
     read: usize,
@@ -31,7 +31,7 @@ enum State {
 }
 
 impl Wholeness {
-    /// Whether `text`, of which earlier calls saw the beginning, is blank or one whole value. One
+    /// True if `text`, of which earlier calls saw the beginning, is blank or one whole value. One
     /// with more than `max_values` inside is not read and never whole.
     pub(super) fn check(&mut self, text: &str, max_values: usize) -> bool {
         let bytes = text.as_bytes();

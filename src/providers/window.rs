@@ -1,4 +1,4 @@
-//! What servers say about the context window that they give a model.
+//! The context windows that servers report.
 
 use serde_json::Value;
 
@@ -45,6 +45,6 @@ pub(super) fn of_shown(shown: &Value, wanted: Option<u64>, default: u64) -> Opti
         let tokens = line.trim().strip_prefix("num_ctx")?.trim().parse().ok()?;
         Some(tokens).filter(|tokens| PLAUSIBLE.contains(tokens))
     });
-    let given = wanted.or_else(|| of_file.next()).unwrap_or(default);
-    Some(given.min(most))
+    let window = wanted.or_else(|| of_file.next()).unwrap_or(default);
+    Some(window.min(most))
 }

@@ -157,7 +157,7 @@ fn append(block: &mut Map<String, Value>, name: &str, text: &str) {
 }
 
 impl State {
-    /// What of a delta a block of this kind grows by.
+    /// The piece of a delta that a block of this kind grows by.
     pub(super) fn piece<'a>(&self, delta: &mut Delta<'a>) -> Option<Piece<'a>> {
         match self {
             Self::Text(_) => delta.text.take(),
@@ -193,7 +193,7 @@ impl State {
     }
 }
 
-/// The fields of a call besides those that a [`ToolCall`] has; `None` if there are none.
+/// The fields of a call that a [`ToolCall`] does not have; `None` if there are none.
 fn further_fields(block: &RawValue) -> Option<Box<RawValue>> {
     let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(block.get()).ok()?;
     fields.retain(|name, value| {
@@ -211,8 +211,8 @@ pub(super) fn written_args(json: String, input: Option<String>) -> String {
     }
 }
 
-/// Whether the call may be one that the output limit cut off: its arguments are unreadable or have
-/// not begun.
+/// True if the output limit may have cut the call off: its arguments are unreadable or have not
+/// begun.
 pub(super) fn may_be_cut_off(call: &ToolCall) -> bool {
     !call.args.is_object()
         || call

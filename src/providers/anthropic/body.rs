@@ -156,7 +156,7 @@ fn container(request: &ModelRequest) -> Option<String> {
     fields.get("id")?.as_str().map(str::to_owned)
 }
 
-/// How the model is brought to an answer that matches a schema.
+/// The way to an answer that matches a schema.
 enum Form {
     /// By the API, with what it understands of the schema.
     Held(Value),

@@ -26,7 +26,7 @@ use super::events::{
 };
 use super::{CONTAINER, PROVIDER};
 
-/// The memory that a delta collected as it came takes besides its text.
+/// The memory of a delta that is collected as it came, without its text.
 const RAW_DELTA: usize = 48;
 
 /// Decodes one answer.
@@ -53,7 +53,7 @@ pub(super) struct MessagesDecoder {
     /// The container in which the server runs code.
     container: Option<Box<RawValue>>,
     done: bool,
-    /// What stands around the piece in a delta of the block `repeated_index`.
+    /// The text around the piece in a delta of the block `repeated_index`.
     repeated: Repeated,
     repeated_index: u32,
 }
@@ -138,8 +138,8 @@ impl MessagesDecoder {
 
                 if self.call_ids.contains(id) {
                     let base = format!("{id}_{index}");
-                    let taken = &self.call_ids;
-                    *id = self.numbered.free(&base, |id| taken.contains(id));
+                    let call_ids = &self.call_ids;
+                    *id = self.numbered.free(&base, |id| call_ids.contains(id));
                 }
 
                 self.call_ids.insert(id.clone());
@@ -460,7 +460,7 @@ fn collect_citation(state: &mut Text, citation: &RawValue, out: &mut Events) -> 
     Ok(())
 }
 
-/// Whether `data` is a JSON object whose type is none of those decoded here.
+/// True if `data` is a JSON object whose type is none of those decoded here.
 fn is_unknown_event(data: &str) -> bool {
     #[derive(Deserialize)]
     struct Kind {

@@ -90,12 +90,12 @@ impl Anthropic {
     /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config) for an
     /// address that cannot be used.
     pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
-        let mut made = Self::new(model, env::key(PROVIDER, "ANTHROPIC_API_KEY")?);
+        let mut model = Self::new(model, env::key(PROVIDER, "ANTHROPIC_API_KEY")?);
         if let Some(url) = env::var("ANTHROPIC_BASE_URL") {
-            made = made.base_url(url);
+            model = model.base_url(url);
         }
-        made.connection.endpoint.check()?;
-        Ok(made)
+        model.connection.endpoint.check()?;
+        Ok(model)
     }
 
     /// The same model at another address: what stands before `/v1/messages`. A wrong one is a
@@ -122,7 +122,7 @@ impl Anthropic {
 
     /// Asks the server what the Claude model takes, which replaces what is known of its name: modes
     /// of thinking, efforts, answers held to a schema, limits, images and the day of its end.
-    /// Unchanged where the server does not tell. Takes ten seconds at most.
+    /// Unchanged where the server reports nothing. Takes ten seconds at most.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl Anthropic {
         }
     }
 
-    /// The same model with a beta feature switched on, besides those that are.
+    /// Switches a beta feature on, in addition to the others.
     #[must_use]
     pub fn beta(self, feature: impl AsRef<str>) -> Self {
         const NAME: &str = "anthropic-beta";

@@ -1,4 +1,4 @@
-//! What is known about Anthropic's models.
+//! The profiles of Anthropic's models.
 
 use crate::model::{Catalog, ModelProfile};
 

@@ -1,7 +1,7 @@
 //! Histories in the Messages API's form.
 //!
 //! * Everything between two answers of the model becomes one `user` message: tool results first,
-//!   as the API demands, then what the user said. Neighbouring answers become one as well, so the
+//!   as the API demands, then the user's messages. Neighbouring answers become one as well, so the
 //!   roles always alternate, and a history that begins with an answer gets a user message in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text in
 //!   a user message, between `<system>` and `</system>`: not every model has another place for them.
@@ -33,7 +33,7 @@ pub(super) const PROVIDER: &str = "anthropic";
 /// body and never as a block.
 pub(super) const CONTAINER: &str = "anthropic-container";
 
-/// What stands in for a message of which nothing can be sent.
+/// The text in place of a message of which nothing can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
 
 /// The breakpoint of a prompt cache that lives for 5 minutes.
@@ -250,7 +250,7 @@ fn is_block(part: &Part) -> bool {
 }
 
 /// True if the last answer has a call of a server tool without its result. Nothing but the results
-/// of local calls may follow then: the server goes on with its own first.
+/// of local calls may follow then: the server finishes its own call first.
 fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
     #[derive(Deserialize)]
     struct Block<'a> {
@@ -325,7 +325,7 @@ pub(super) fn takes(part: &Part) -> bool {
 struct Blocks<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
-    /// Where the last block that may carry a breakpoint takes further fields.
+    /// The offset at which the last block that may have a breakpoint takes further fields.
     markable: Option<usize>,
 }
 
@@ -483,7 +483,7 @@ fn write_fields(out: &mut Vec<u8>, fields: Option<&ProviderBlock>) {
     }
 }
 
-/// Where the bytes of a medium are. Text documents are sent as text, the only form the API takes
+/// Writes the source of a medium. Text documents are sent as text, the only form that the API takes
 /// for them.
 fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
     let mut field = |before: &str, value: &str| {

@@ -300,8 +300,8 @@ impl<W: Wire> Cache<W> {
         } else if has_new_sections {
             Some(0)
         } else {
-            let sent = self.messages.len() + self.last.group.len();
-            (common < sent).then_some(common)
+            let former_len = self.messages.len() + self.last.group.len();
+            (common < former_len).then_some(common)
         };
 
         let start = first_changed?.max(self.applied).min(messages.len());
@@ -324,8 +324,9 @@ impl<W: Wire> Cache<W> {
 
     /// The number of messages at the beginning that are equal to those of the last body.
     fn common(&self, messages: &[Arc<Message>]) -> usize {
-        let sent = self.messages.iter().chain(&self.last.group);
-        sent.zip(messages)
+        let former_messages = self.messages.iter().chain(&self.last.group);
+        former_messages
+            .zip(messages)
             .take_while(|(former, message)| Arc::ptr_eq(former, message) || former == message)
             .count()
     }

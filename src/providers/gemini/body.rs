@@ -21,7 +21,7 @@ use super::thinking::thinking_config;
 /// The largest seed: the API has 32 bits for it.
 const MAX_SEED: u64 = i32::MAX as u64;
 
-/// The data that a body depends on, besides the request.
+/// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) family: Family,

@@ -255,7 +255,7 @@ impl Model for Gemini {
             Err(error) => return Box::pin(ready(Err(error))),
         };
 
-        let wanted = Wanted::of(&request);
+        let outputs = Wanted::of(&request);
         drop(request);
         let tag: Arc<str> = self.backend.tag().into();
         Box::pin(async move {
@@ -269,7 +269,7 @@ impl Model for Gemini {
                 endpoint: &endpoint,
                 body,
                 framing: Framing::Sse,
-                wanted,
+                wanted: outputs,
                 warnings,
                 max_body: MAX_BODY,
                 remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::util::http_client::{self, ClientResult, Clients};
 
-/// How long a connection may take to be made, unless an endpoint says otherwise.
+/// The default of the time limit for making a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an unused connection is kept.
+/// The time for which an unused connection is kept.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
 /// A client for `https`, or for plain `http`: the process's shared one for the runtime that asks,

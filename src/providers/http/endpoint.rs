@@ -22,17 +22,16 @@ use super::client::{self, CONNECT_TIMEOUT};
 use super::failure;
 use super::secrets::Secrets;
 
-/// How long nothing may arrive, unless the endpoint says otherwise. Some models think for minutes
-/// without a byte.
+/// The default of the time in which no byte arrives. Some models think for minutes without a byte.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How much of a request's id is kept, in characters.
+/// The most characters of a request's id.
 pub(crate) const REQUEST_ID_LIMIT: usize = 200;
 
-/// How much of a failed request's body is read.
+/// The most bytes that are read of a failed request's body.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
-/// How long the body of a failed request may take.
+/// The time limit for the body of a failed request.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 
 /// A server's address, headers and timeouts.
@@ -57,8 +56,8 @@ pub(crate) struct Endpoint {
 /// pooled connection. One set for the process, as the pool is.
 static ANSWERED: Mutex<BTreeSet<Arc<str>>> = Mutex::new(BTreeSet::new());
 
-/// How many addresses are remembered; a program may ask ever new ones. One that was forgotten is not
-/// tried again at once when its pooled connection is broken.
+/// The most addresses that are remembered: a program may use new ones without end. A forgotten one
+/// is not tried again at once when its pooled connection is broken.
 const MOST_ANSWERED: usize = 256;
 
 /// An answer whose status was a success.
@@ -124,7 +123,7 @@ impl Endpoint {
     }
 
     /// The same endpoint with a header, in place of one with the same name. Its value is a secret,
-    /// unless the header is one of those that say nothing secret, such as `accept`.
+    /// unless the header is a public one such as `accept`.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         let value = value.trim();
         self.secrets = self
@@ -174,7 +173,7 @@ impl Endpoint {
         self
     }
 
-    /// What a header says.
+    /// The value of a header.
     pub(crate) fn header_value(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -194,7 +193,7 @@ impl Endpoint {
         &self.provider
     }
 
-    /// What must not appear in errors.
+    /// The texts that must not appear in errors.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
@@ -204,7 +203,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// Whatever kept the answer from coming, and every status but 2xx; see [`status`].
+    /// Failures of the connection, and every status but 2xx; see [`status`].
     pub(crate) fn post_stream<'a>(
         &'a self,
         body: &'a Bytes,
@@ -240,8 +239,8 @@ impl Endpoint {
         &self.base
     }
 
-    /// Where requests go, or what is wrong with the endpoint. The text does not repeat the address:
-    /// it may hold a password.
+    /// The address of requests, or the fault of the endpoint. The text does not repeat the address,
+    /// which may hold a password.
     pub(super) fn url(&self) -> Result<&Url> {
         let url = match &self.mistake {
             Some(text) => Err(&**text),
@@ -264,14 +263,14 @@ impl Endpoint {
         Ok(url)
     }
 
-    /// Whether a request could be built.
+    /// Checks that a request can be built.
     pub(crate) fn check(&self) -> Result<()> {
         self.url()
             .map(drop)
             .map_err(|error| error.context(&self.provider))
     }
 
-    /// The answer is boxed, for it is large beside all else that waits for it.
+    /// The answer is boxed, because it is larger than everything else in the future.
     fn attempt(
         &self,
         client: &reqwest::Client,
@@ -304,7 +303,7 @@ impl Endpoint {
         })
     }
 
-    /// What an answer says that is none.
+    /// The error of an answer whose status is no success.
     pub(super) async fn refusal(&self, response: Response) -> Error {
         let request_id = self.request_id(response.headers());
         let status = response.status();
@@ -331,8 +330,8 @@ impl Endpoint {
         }
     }
 
-    /// As much of the body as is useful. A body that breaks or dawdles does not hide the status it
-    /// came with, so whatever arrived until then is returned.
+    /// The useful part of the body. A body that breaks or is slow does not hide its status: the bytes
+    /// that arrived until then are returned.
     async fn error_body(&self, response: Response) -> Vec<u8> {
         let mut body = Vec::new();
         let mut is_cut = false;
@@ -446,11 +445,11 @@ mod tests {
 
     #[test]
     fn many_addresses_take_bounded_memory() {
-        let mut answered = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
         for n in 0..10_000 {
             let base: Arc<str> = format!("http://host-{n}").into();
-            note_answered(&mut answered, &base);
-            assert!(answered.contains(&base) && answered.len() <= MOST_ANSWERED);
+            note_answered(&mut addresses, &base);
+            assert!(addresses.contains(&base) && addresses.len() <= MOST_ANSWERED);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What went wrong below HTTP.
+//! Failures below HTTP.
 
 use std::error::Error as StdError;
 use std::iter;
@@ -27,7 +27,7 @@ pub(super) fn sending(error: reqwest::Error, secrets: &Secrets) -> Error {
     describe(kind, &text, advice, error, secrets)
 }
 
-/// A body that broke off. What came before it is an incomplete answer.
+/// A body that was interrupted. The bytes before that are an incomplete answer.
 pub(super) fn reading(error: reqwest::Error, secrets: &Secrets) -> Error {
     let text = "the connection broke in the middle of the answer";
     describe(ErrorKind::StreamTruncated, text, None, error, secrets)
@@ -109,7 +109,7 @@ mod tls {
         found(cause).is_some()
     }
 
-    /// What can be done about it.
+    /// The advice for a failure.
     pub(super) fn advice(cause: &(dyn StdError + 'static)) -> Option<&'static str> {
         use CertificateError::*;
         Some(match found(cause)? {

@@ -1,4 +1,4 @@
-//! Short questions to a server, beside the streamed answers.
+//! Short questions to a server, without a streamed answer.
 
 use std::pin::pin;
 use std::time::Duration;

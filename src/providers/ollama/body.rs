@@ -8,7 +8,7 @@ use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
 use super::super::encode::{Encoded, encode};
 use super::messages::ChatWire;
 
-/// What a body depends on besides the request.
+/// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) num_ctx: Option<u64>,

@@ -17,7 +17,7 @@ use super::super::json::{call_args, write, write_text};
 use super::super::media::placeholder;
 use super::PROVIDER;
 
-/// How messages are written.
+/// The wire of messages.
 #[derive(Clone, PartialEq)]
 pub(super) struct ChatWire;
 

@@ -26,21 +26,20 @@ use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::messages::takes;
 
-/// Where Ollama listens unless `OLLAMA_HOST` says otherwise.
+/// The address of Ollama without `OLLAMA_HOST`.
 const BASE_URL: &str = "http://127.0.0.1:11434";
 const PATH: &str = "/api/chat";
 
 /// Ollama's port, for a host that is given without one.
 const PORT: u16 = 11434;
 
-/// The context a server gives a model unless told otherwise.
+/// The default of the context that a server gives a model.
 const DEFAULT_CONTEXT: u64 = 4_096;
 
 /// A model behind Ollama's own API (`POST {base}/api/chat`), always streamed.
 ///
 /// Ollama silently cuts a prompt that is longer than its context length, and that length is 4,096
-/// tokens unless told otherwise. The profile says so; [`num_ctx`](Self::num_ctx) changes
-/// both. Calls of servers that send no ids get made-up ones, the same for the same answer. A tool
+/// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both. Calls of servers that send no ids get made-up ones, the same for the same answer. A tool
 /// cannot be forced. `keep_alive` and other fields go into the request's `extra`; `options` in
 /// there are merged with ours. A clone is cheap.
 ///
@@ -106,7 +105,7 @@ impl Ollama {
     /// Asks the server for the context window that the model has, in tokens: that of the loaded
     /// model (`/api/ps`), else the one that it will be loaded with (`/api/show`) by
     /// [`num_ctx`](Self::num_ctx), its own file, or the default of 4,096. A default that the server
-    /// was started with is not told. `None` when it knows neither. Takes ten seconds at most for each
+    /// was started with is not reported. `None` when there is neither. Takes ten seconds at most for each
     /// of the two; changes nothing: [`context_window`](Self::context_window) sets it.
     ///
     /// # Errors
@@ -127,8 +126,9 @@ impl Ollama {
 
         let body = json!({"model": &**model}).to_string();
         let address = format!("{base}/api/show");
-        let shown = endpoint.look_up(&address, Some(body.into())).await?;
-        Ok(shown.and_then(|shown| window::of_shown(&shown, self.num_ctx, DEFAULT_CONTEXT)))
+        let description = endpoint.look_up(&address, Some(body.into())).await?;
+        Ok(description
+            .and_then(|description| window::of_shown(&description, self.num_ctx, DEFAULT_CONTEXT)))
     }
 }
 

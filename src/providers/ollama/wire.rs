@@ -16,7 +16,7 @@ pub(super) const PROVIDER: &str = "ollama";
 pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub(super) model: Text<'a>,
-    /// When the line was made; the first one's names the response, which has no id.
+    /// The time of the line. That of the first one names the response, which has no id.
     #[serde(borrow)]
     pub(super) created_at: Text<'a>,
     #[serde(borrow)]

@@ -16,7 +16,7 @@ use super::super::schema::openai::{is_strict, told_schema};
 use super::PROVIDER;
 use super::input::{ItemWire, developer};
 
-/// The data that a body depends on, besides the request.
+/// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     /// The output limit that is sent, if one is.

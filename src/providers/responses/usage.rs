@@ -62,14 +62,14 @@ impl From<WireUsage> for Usage {
         let output = wire.output_tokens_details.0.unwrap_or_default();
         let writes = input.cache_write_tokens_details.0.unwrap_or_default();
         let cached = input.cached_tokens.get();
-        let written = input.cache_write_tokens.get();
+        let write_tokens = input.cache_write_tokens.get();
         let plain_input = wire
             .input_tokens
             .get()
             .saturating_sub(cached)
-            .saturating_sub(written);
+            .saturating_sub(write_tokens);
         let mut usage =
-            Self::new(plain_input, wire.output_tokens.get()).with_cache(cached, written);
+            Self::new(plain_input, wire.output_tokens.get()).with_cache(cached, write_tokens);
         usage.cache_write_long_tokens = writes.ttl_12h_tokens.get();
         usage.reasoning_tokens = output.reasoning_tokens.get();
         usage

@@ -121,9 +121,9 @@ mod tests {
         ];
         for (code, kind) in cases {
             let error = json!({"code": code, "message": "no"});
-            let failed = json!({"type": "response.failed", "response": {"error": error}});
+            let failure = json!({"type": "response.failed", "response": {"error": error}});
             let event = json!({"type": "error", "code": code, "message": "no", "param": null});
-            for body in [failed, event] {
+            for body in [failure, event] {
                 let error = from_event(&body.to_string(), &Secrets::default());
                 assert_eq!(error.kind(), kind, "{body}");
                 assert_eq!(error.text(), format!("{code} in the stream: no"));

@@ -1,7 +1,7 @@
 //! The details of an error as Google writes them: a list of objects, one for each kind of detail.
 //!
 //! Format: `google.rpc.ErrorInfo`, `RetryInfo`, `QuotaFailure` and `BadRequest` of
-//! `error_details.proto`. They are told apart by their fields, which differ.
+//! `error_details.proto`. They are distinguished by their fields, which differ.
 
 use std::time::Duration;
 
