@@ -446,6 +446,9 @@ impl AgentBuilder {
 
     /// Sets the compactor, which shortens a long history. If unset, a compactor provided by a hook
     /// is used; without one, histories are not shortened.
+    ///
+    /// Near its limit, models that can are asked for the exact number of tokens; see
+    /// [`Compactor`](crate::model::Compactor#exact-counts).
     pub fn compactor(mut self, compactor: impl Compactor) -> Self {
         self.compactor = Some(Arc::new(compactor));
         self

@@ -5,31 +5,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::model::{Compaction, CompactionRequest, CompactionTrigger, Compactor, request_overhead};
-use crate::run::RunContext;
+use crate::run::{OutputFormat, RunContext};
 use crate::sdk::{
     Activity, CompactBoundary, CompactTrigger, PreservedMessages, SdkMessage, Status, SystemEvent,
     SystemKind,
 };
-use crate::util::panic;
+use crate::util::panic::{self, DropContained};
 use crate::util::sync::lock;
 
 use super::active_run::ActiveRun;
 use super::config::Config;
 use super::history::History;
+use super::request::RequestBuilder;
 
 /// After a failure it is tried again when the context has grown by one part in this many.
 const RETRY_GROWTH: u64 = 20;
+
+/// The time limit of a count by the model.
+const COUNT_TIME: Duration = Duration::from_secs(5);
 
 /// The compaction of a run's history.
 pub(super) struct Compacting<'a> {
     config: &'a Config,
     cx: &'a RunContext,
     history: &'a mut History,
+    requests: &'a mut RequestBuilder,
+    format: Option<&'a OutputFormat>,
 }
 
 impl ActiveRun {
@@ -38,6 +44,8 @@ impl ActiveRun {
             config: &self.config,
             cx: &self.cx,
             history: &mut self.history,
+            requests: &mut self.requests,
+            format: self.format.as_ref(),
         }
     }
 }
@@ -48,9 +56,27 @@ impl Compacting<'_> {
         let is_requested = std::mem::take(&mut lock(&self.cx.shared().control).compact);
         if is_requested {
             self.compact(CompactionTrigger::Manual).boxed().await;
-        } else if (self.is_crowded() || self.is_full()) && !self.failed_lately() {
+        } else if self.is_due().await {
             self.compact(CompactionTrigger::Auto).boxed().await;
         }
+    }
+
+    /// Returns `true` if the history takes too much room. Near the limit the model is asked for the
+    /// number of tokens.
+    async fn is_due(&mut self) -> bool {
+        if self.config.compactor.is_none() || self.failed_lately() {
+            return false;
+        }
+
+        if self.is_full() {
+            return true;
+        }
+
+        if self.is_near_the_limit() {
+            self.count_tokens().boxed().await;
+        }
+
+        self.is_crowded()
     }
 
     /// Returns `true` if a compaction has failed and the context has hardly grown since.
@@ -68,24 +94,74 @@ impl Compacting<'_> {
 
     /// Returns `true` if the compactor, if there is one, finds the next request too long.
     pub(super) fn is_crowded(&self) -> bool {
-        let Some(compactor) = &self.config.compactor else {
-            return false;
-        };
-
-        let messages = self.cx.state(|state| state.messages.clone());
-        let tokens = self.context_tokens();
-        let profile = self.cx.profile();
-        let should_compact = panic::catch(|| compactor.should_compact(&messages, tokens, &profile));
+        let [should_compact] = self.should_compact([self.context_tokens()]);
         should_compact.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
             false
         })
     }
 
+    /// Returns `true` if an exact count could change what the compactor decides: it decides
+    /// differently for the fewest and the most tokens that the next request may have.
+    fn is_near_the_limit(&self) -> bool {
+        let size = &self.history.context_size;
+        if !size.is_worth_counting() {
+            return false;
+        }
+
+        let (low, high) = size.range(self.context_tokens());
+        matches!(self.should_compact([low, high]), [Ok(false), Ok(true)])
+    }
+
+    /// The decisions of the compactor, or the text of its panic, for a request of so many tokens.
+    fn should_compact<const N: usize>(&self, tokens: [u64; N]) -> [Result<bool, String>; N] {
+        let Some(compactor) = &self.config.compactor else {
+            return tokens.map(|_| Ok(false));
+        };
+
+        let messages = self.cx.state(|state| state.messages.clone());
+        let profile = self.cx.profile();
+        tokens.map(|tokens| panic::catch(|| compactor.should_compact(&messages, tokens, &profile)))
+    }
+
+    /// Asks the model for the tokens of the next request, without the changes of hooks. If it does
+    /// not count them, the estimate stays.
+    async fn count_tokens(&mut self) {
+        // A history that cannot be sent is the error of the request that follows.
+        let request = self
+            .requests
+            .build_unmodified(self.config, self.cx, self.format);
+        let Ok(request) = request else {
+            return;
+        };
+
+        let model = self.cx.model();
+        let counting = panic::catch_async(async move { model.count_tokens(request).await });
+        let counting = DropContained::new(counting.boxed(), "a count of tokens");
+        let count = match timeout(COUNT_TIME, counting).await {
+            Ok(Ok(count)) => count.map_err(|error| error.to_string()),
+            Ok(Err(text)) => Err(format!("it panicked: {text}")),
+            Err(_) => Err(format!(
+                "it took longer than {} seconds",
+                COUNT_TIME.as_secs()
+            )),
+        };
+
+        let tokens = count.unwrap_or_else(|reason| {
+            self.cx.warn(format!(
+                "the model did not count the tokens of the request, so an estimate decides about \
+                 its compaction: {reason}"
+            ));
+            None
+        });
+        let tokens = tokens.filter(|tokens| *tokens > 0);
+        self.history.context_size.count(tokens);
+    }
+
     /// The tokens of the next request, system prompt and tools included.
     fn context_tokens(&self) -> u64 {
         let tokens = self.history.context_size.tokens();
-        if self.history.context_size.reported {
+        if self.history.context_size.is_reported() {
             return tokens;
         }
         let counter = &**self.cx.token_counter();

@@ -13,8 +13,11 @@ use crate::usage::{Usage, total};
 #[derive(Debug, Default)]
 pub(super) struct ContextSize {
     tokens: u64,
-    /// True once the provider has reported a count, which includes system prompt and tools.
-    pub(super) reported: bool,
+    /// The part of `tokens` that the provider reported, system prompt and tools included; 0 if it
+    /// has reported nothing.
+    reported_tokens: u64,
+    /// True once the model has failed to count the tokens of a request, or does not count any.
+    is_uncountable: bool,
     /// The token count when a compaction last failed. A compaction that failed a turn ago mostly
     /// fails again, and costs time and money each time.
     pub(super) failed_at: Option<u64>,
@@ -37,7 +40,8 @@ impl ContextSize {
         let tail = messages.iter().skip(covered_count);
         let tail = tail.map(|message| counter.count_message(message));
         self.tokens = total(tail.chain([summary]));
-        self.reported = false;
+        self.reported_tokens = 0;
+        self.is_uncountable = false;
         self.failed_at = None;
     }
 
@@ -50,10 +54,46 @@ impl ContextSize {
 
     /// Sets the count to the one the provider reported, which covers the whole request.
     pub(super) fn report(&mut self, usage: &Usage) {
-        if usage.context_tokens() > 0 {
-            self.tokens = usage.context_tokens();
-            self.reported = true;
+        self.set(usage.context_tokens());
+    }
+
+    /// Sets the count to the one that the model made of the next request; `None` if it made none,
+    /// and is not to be asked again for this history.
+    pub(super) fn count(&mut self, tokens: Option<u64>) {
+        self.is_uncountable = tokens.is_none();
+        self.set(tokens.unwrap_or_default());
+    }
+
+    /// Forgets that the model did not count, because another one takes its place.
+    pub(super) fn change_model(&mut self) {
+        self.is_uncountable = false;
+    }
+
+    fn set(&mut self, tokens: u64) {
+        if tokens > 0 {
+            self.tokens = tokens;
+            self.reported_tokens = tokens;
         }
+    }
+
+    /// True if the provider has reported a count, which includes system prompt and tools.
+    pub(super) fn is_reported(&self) -> bool {
+        self.reported_tokens > 0
+    }
+
+    /// Returns `true` if a count by the model could differ much from [`tokens`](Self::tokens): more
+    /// than a tenth of them is estimated. A model that did not count is not asked again.
+    pub(super) fn is_worth_counting(&self) -> bool {
+        let reported_tenths = self.reported_tokens.saturating_mul(10);
+        !self.is_uncountable && reported_tenths < self.tokens.saturating_mul(9)
+    }
+
+    /// The fewest and the most tokens that `total` is likely to be in truth: those of them that
+    /// were estimated may be a fifth fewer or a quarter more.
+    pub(super) fn range(&self, total: u64) -> (u64, u64) {
+        let estimated_tokens = total.saturating_sub(self.reported_tokens);
+        let low = total.saturating_sub(estimated_tokens / 5);
+        (low, total.saturating_add(estimated_tokens / 4))
     }
 }
 

@@ -31,30 +31,41 @@ impl RequestBuilder {
         cx: &RunContext,
         output: Option<&OutputFormat>,
     ) -> Result<ModelRequest> {
-        let messages = self.view(cx);
+        let messages = self.checked_view(config, cx)?;
         let messages = self.modify(config, cx, messages).await?;
-        let options = &config.request;
-        let mut request = ModelRequest::new(messages)
+        let mut request = assemble(config, cx, output, messages)
             .with_provider_cache(cx.provider_cache().clone())
-            .or_response_limits(config.settings.response_limits)
             .show_events();
-        request.system = cx.system().prompt();
-        request.tools = cx.tools().definitions();
-        request.max_output_tokens = options.max_output_tokens;
-        request.temperature = options.temperature;
-        request.stop = options.stop.clone();
-        request.settings = options.settings.clone();
-        request.hosted_tools = options.hosted_tools.clone();
-        request.response_format = output.map(|format| ResponseFormat::JsonSchema {
-            name: format.name.clone(),
-            schema: format.schema.clone(),
-        });
-
         if !config.settings.partial_messages {
             request = request.without_partials();
         }
 
         Ok(request)
+    }
+
+    /// The request for this turn, without the changes of hooks: of those, each request has its own.
+    /// The provider's cache is not the run's, in which the sent requests continue each other.
+    pub(super) fn build_unmodified(
+        &mut self,
+        config: &Config,
+        cx: &RunContext,
+        output: Option<&OutputFormat>,
+    ) -> Result<ModelRequest> {
+        let messages = self.checked_view(config, cx)?;
+        Ok(assemble(config, cx, output, messages))
+    }
+
+    /// The history as it is sent, repaired if it is not sendable.
+    fn checked_view(&mut self, config: &Config, cx: &RunContext) -> Result<Messages> {
+        let messages = self.view(cx);
+        let hook_count = config.hooks.modify_request.len();
+        self.checks
+            .reserve_exact((hook_count + 1).saturating_sub(self.checks.len()));
+        self.checks.resize_with(hook_count + 1, ModelCheck::default);
+        match self.checks[0].check(&messages) {
+            Ok(()) => Ok(messages),
+            Err(problem) => self.repair_history(cx, &problem),
+        }
     }
 
     /// Repairs the history in the middle of a run. Nothing of the loop's own leaves it broken,
@@ -141,14 +152,6 @@ impl RequestBuilder {
         mut messages: Messages,
     ) -> Result<Messages> {
         let hooks = &config.hooks.modify_request;
-        self.checks
-            .reserve_exact((hooks.len() + 1).saturating_sub(self.checks.len()));
-        self.checks
-            .resize_with(hooks.len() + 1, ModelCheck::default);
-        if let Err(problem) = self.checks[0].check(&messages) {
-            messages = self.repair_history(cx, &problem)?;
-        }
-
         for (hook, check) in hooks.iter().zip(&mut self.checks[1..]) {
             let future = hook.modify_request(cx, messages);
             let guarded_future = guard(cx, &**hook, Phases::MODIFY_REQUEST, future);
@@ -167,6 +170,30 @@ impl RequestBuilder {
 
         Ok(messages)
     }
+}
+
+/// The request with these messages and the agent's options.
+fn assemble(
+    config: &Config,
+    cx: &RunContext,
+    output: Option<&OutputFormat>,
+    messages: Messages,
+) -> ModelRequest {
+    let options = &config.request;
+    let mut request =
+        ModelRequest::new(messages).or_response_limits(config.settings.response_limits);
+    request.system = cx.system().prompt();
+    request.tools = cx.tools().definitions();
+    request.max_output_tokens = options.max_output_tokens;
+    request.temperature = options.temperature;
+    request.stop = options.stop.clone();
+    request.settings = options.settings.clone();
+    request.hosted_tools = options.hosted_tools.clone();
+    request.response_format = output.map(|format| ResponseFormat::JsonSchema {
+        name: format.name.clone(),
+        schema: format.schema.clone(),
+    });
+    request
 }
 
 /// Near the turn limit, adds a note to the model about the turns that are left.

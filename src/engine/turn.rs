@@ -129,6 +129,7 @@ impl Turns<'_> {
 
         if let Some(model) = model {
             self.run.cx.set_model(model);
+            self.run.history.context_size.change_model();
         }
 
         self.run.cx.apply_requested_mode();

@@ -121,11 +121,27 @@ impl fmt::Debug for CompactionRequest {
 /// an answer reached the output limit, and when the caller asks. An agent has one compactor: the
 /// one given to [`AgentBuilder::compactor`](crate::AgentBuilder::compactor), or that of a
 /// [hook](crate::Hook::compactor).
+///
+/// # Exact counts
+///
+/// The tokens of the next request are what the provider reported for the last one, and an estimate
+/// of what was added since. Near the limit the model is asked for their number
+/// ([`Model::count_tokens`]), which replaces the estimate: before a model call, if more than a tenth
+/// of the tokens is estimated, and [`should_compact`](Self::should_compact) returns `false` with a
+/// fifth of the estimated tokens less and `true` with a quarter more. The request is counted as it
+/// is before the hooks' `modify_request`.
+///
+/// It is asked at most once in a turn, and the run waits five seconds at most. If a model does not
+/// count, the estimate decides, and the model is not asked again until the history was compacted or
+/// another model takes its place. If it fails or takes too long, the reader gets a warning as well.
 #[async_trait]
 pub trait Compactor: Send + Sync + 'static {
     /// Returns `true` if the history should be compacted now. `context_tokens` is what the provider
-    /// reported for the last request plus an estimate of what was added since, or all estimate
-    /// where nothing was reported.
+    /// reported for the last request plus an estimate of what was added since, all estimate where
+    /// nothing was reported, or an exact count.
+    ///
+    /// Called up to three times in a turn with different numbers of tokens, so it should be quick
+    /// and depend on its arguments alone.
     fn should_compact(
         &self,
         messages: &Messages,

@@ -129,6 +129,13 @@ pub trait Model: Send + Sync + 'static {
     /// The number of tokens of the request's prompt, as the provider counts them; `None` if it has
     /// no endpoint that counts. Defaults to `None`.
     ///
+    /// `Anthropic`, `OpenAiResponses` and `Gemini` count, unless their server has no such endpoint;
+    /// `OpenAiAuto` counts the requests that it sends to the Responses API, and `FallbackModel` as
+    /// its first model. `OpenAi` and `Ollama` do not count. A wrapper forwards this method to the
+    /// model inside, as `StrictModel` does; a `Cassette` records no counts and has none.
+    ///
+    /// Runs ask near the limit of their [`Compactor`](super::Compactor), at most once in a turn.
+    ///
     /// Costs a request, but no tokens. Cancel safe.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod child_permissions;
 mod child_runs;
 mod child_waits;
 mod edited_answers;
+mod exact_counts;
 mod first_program;
 mod gate_decisions;
 mod history_inputs;

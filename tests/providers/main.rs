@@ -11,6 +11,8 @@ mod context_windows;
 #[cfg(feature = "http")]
 mod costs;
 #[cfg(feature = "http")]
+mod counts;
+#[cfg(feature = "http")]
 mod fault_server;
 #[cfg(feature = "http")]
 mod faults_cancel;

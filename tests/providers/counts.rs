@@ -1,0 +1,81 @@
+//! Counts of tokens by models that pass requests on to another one.
+
+use std::sync::Arc;
+
+use agentcore::model::{ModelProfile, ModelStream, ToolDefinition};
+use agentcore::providers::{FallbackModel, OpenAi, OpenAiAuto, OpenAiResponses};
+use agentcore::testing::{Cassette, FaultServer, FunctionModel, Reply, StrictModel};
+use agentcore::{Error, ErrorKind, Model, ModelRequest, Result, async_trait};
+use serde_json::json;
+
+/// Counts this number of tokens; 0 is a failure.
+struct Fixed(u64);
+
+#[async_trait]
+impl Model for Fixed {
+    fn id(&self) -> &str {
+        "test:fixed"
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        static PROFILE: std::sync::LazyLock<ModelProfile> =
+            std::sync::LazyLock::new(ModelProfile::default);
+        &PROFILE
+    }
+
+    async fn stream(&self, _request: ModelRequest) -> Result<ModelStream> {
+        Err("it only counts".into())
+    }
+
+    async fn count_tokens(&self, _request: ModelRequest) -> Result<Option<u64>> {
+        match self.0 {
+            0 => Err(Error::new(ErrorKind::Server, "no count")),
+            tokens => Ok(Some(tokens)),
+        }
+    }
+}
+
+async fn count(model: impl Model) -> Result<Option<u64>> {
+    model.count_tokens(ModelRequest::new("Go")).await
+}
+
+#[tokio::test]
+async fn wrappers_count_as_the_model_inside() {
+    let shared: Arc<dyn Model> = Arc::new(Fixed(1));
+    assert_eq!(count(shared.clone()).await.unwrap(), Some(1));
+    assert_eq!(count(Box::new(Fixed(2))).await.unwrap(), Some(2));
+    assert_eq!(count(StrictModel::new(Fixed(3))).await.unwrap(), Some(3));
+    let fallback = FallbackModel::new([shared, Arc::new(Fixed(5))]);
+    assert_eq!(count(fallback).await.unwrap(), Some(1), "of the first");
+    let failing = FallbackModel::new([Fixed(0), Fixed(5)]);
+    let error = count(failing).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Server);
+}
+
+#[tokio::test]
+async fn recorded_runs_have_no_counts_when_they_are_replayed_or_recorded() {
+    let name = format!("cassette-counts-{}.jsonl", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let recording = Cassette::record(&path, Fixed(7)).unwrap();
+    assert_eq!(count(recording).await.unwrap(), None);
+    assert_eq!(count(Cassette::replay(&path).unwrap()).await.unwrap(), None);
+    std::fs::remove_file(&path).unwrap();
+    let function = FunctionModel::text(|_| "hello".into());
+    assert_eq!(count(function).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn openai_counts_what_goes_to_the_responses_api() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(200, r#"{"input_tokens": 42}"#));
+    let model = OpenAiAuto::new(
+        OpenAi::compatible(server.url(), "gpt-6-luna"),
+        OpenAiResponses::compatible(server.url(), "gpt-6-luna"),
+    );
+    let mut request = ModelRequest::new("Go");
+    assert_eq!(model.count_tokens(request.clone()).await.unwrap(), None);
+    assert_eq!(server.requests().len(), 0, "Chat Completions do not count");
+    request.tools = [ToolDefinition::new("f", "", json!({"type": "object"}))].into();
+    assert_eq!(model.count_tokens(request).await.unwrap(), Some(42));
+    assert_eq!(server.requests()[0].path, "/responses/input_tokens");
+}
