@@ -16,7 +16,7 @@ use crate::util::secret::redacted;
 use crate::util::sync::lock;
 
 use super::active_run::{ActiveRun, RunOutcome};
-use super::opening::STALE_COMPACTION;
+use super::run_input::STALE_COMPACTION;
 
 impl ActiveRun {
     /// Ends the run: stores late messages, runs the `after_agent` hooks, saves the session, emits

@@ -45,6 +45,7 @@ mod request;
 mod restore;
 mod result_context;
 mod result_limits;
+mod run_input;
 mod sanitize;
 mod session_writer;
 mod structured_output;

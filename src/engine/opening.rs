@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
-use crate::message::{Message, Messages, Role, ToolResult};
-use crate::model::{ModelResponse, Stability};
-use crate::run::{ExitReason, OutputFormat, RunContext, Stop};
-use crate::session::{AgentState, InputState, MessageInfo, StoredSession, cut, not_found};
+use crate::message::{Message, ToolResult};
+use crate::run::{OutputFormat, RunContext, Stop};
+use crate::session::{AgentState, StoredSession, cut, not_found};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
-use super::closing::exit_for_stop_reason;
 use super::config::Config;
 use super::context_size::{ContextSize, ShownMessages};
 use super::history::History;
@@ -21,14 +19,10 @@ use super::model_lifecycle::warn_of_ending_models;
 use super::repeats::RepeatDetector;
 use super::request::RequestBuilder;
 use super::restore::{OpenCall, restore, result_places};
+use super::run_input::{STALE_COMPACTION, check_input};
 use super::session_writer::SessionWriter;
-use super::structured_output;
 use super::system_prompt::AssembledPrompt;
 use super::tool_catalog::ToolCatalog;
-
-/// The warning about a summary whose messages are no longer there.
-pub(super) const STALE_COMPACTION: &str =
-    "a hook changed messages that a summary replaces; the summary was dropped";
 
 /// Opens the session of a run: leases, loads and repairs it, runs the `before_agent` hooks, repeats
 /// interrupted calls, and stores the input.
@@ -323,135 +317,6 @@ impl ActiveRun {
         results.sort_by_key(|result| places.get(&result.tool_call_id));
         self.history.show_earlier_results(results);
     }
-
-    /// Stores the input, adds it to the history, and repairs the history.
-    async fn append_input(&mut self, input: Vec<Arc<Message>>, id: Option<Arc<str>>) -> Result<()> {
-        self.history.byte_size.check_input(&input)?;
-        let start = self.history.new_from;
-        self.cx.state(AgentState::settle_inputs);
-        self.history.append(input, id.clone()).await?;
-        self.repair_input();
-        if let Some(id) = id {
-            self.cx.state(|state| {
-                let len = state.messages.len();
-                state.inputs.begin(id, start.min(len)..len);
-                state.inputs.bound();
-            });
-        }
-
-        self.history.call_ids = self.cx.state(|state| CallIds::of(&state.messages));
-        Ok(())
-    }
-
-    /// Handles an input that was sent before: returns the run's exit if nothing is left to do.
-    async fn answer_repeated_input(&mut self, id: &str) -> Result<Option<ExitReason>> {
-        let (messages, inputs, infos, has_pending) = self.cx.state(|state| {
-            let has_pending = !state.pending.is_empty();
-            let inputs = state.inputs.clone();
-            let infos = state.infos.clone();
-            (state.messages.clone(), inputs, infos, has_pending)
-        });
-
-        match inputs.find(id, &messages) {
-            Some(InputState::Answered(at, answer)) => {
-                let mut response = ModelResponse::new(answer.content.clone());
-                let reason = infos.get(at).and_then(|info| info.stop_reason.clone());
-                response.stop_reason = reason.or(response.stop_reason);
-                let exit = self.read_earlier_answer(&response);
-                self.outcome.last_answer = Some(Arc::new(response));
-                Ok(Some(exit))
-            }
-            Some(InputState::Open(_)) if has_pending => Ok(Some(ExitReason::AwaitingApproval)),
-            Some(InputState::Open(from)) => {
-                self.history.new_from = from;
-                self.remove_interrupted_answer().await?;
-                Ok(None)
-            }
-            Some(InputState::Lost) | None => Err(Error::new(
-                ErrorKind::Conflict,
-                format!(
-                    "the input {id:?} was sent before, but the history has been changed since and \
-                     its answer is no longer known; read the history, or send the input with a new \
-                     id"
-                ),
-            )),
-        }
-    }
-
-    /// Reads the earlier answer in the output format of this run, and returns its exit reason.
-    fn read_earlier_answer(&mut self, response: &ModelResponse) -> ExitReason {
-        let exit = exit_for_stop_reason(response.stop_reason.as_ref());
-        let is_whole = matches!(exit, ExitReason::EndTurn | ExitReason::StopSequence);
-        let format = self.format.as_ref().filter(|_| is_whole);
-        let max_values = self.config.settings.response_limits.max_values;
-        match format.map(|format| structured_output::read(format, &response.text(), max_values)) {
-            None => exit,
-            Some(Ok(value)) => {
-                self.outcome.structured = Some(Box::new(value));
-                exit
-            }
-            Some(Err(complaint)) => {
-                self.outcome.notes.push(complaint);
-                ExitReason::StructuredOutput
-            }
-        }
-    }
-
-    /// Removes an interrupted answer from the history, so that its input gets a complete one. Few
-    /// models can continue in the middle of a text.
-    async fn remove_interrupted_answer(&mut self) -> Result<()> {
-        let mut state = self.cx.state_copy();
-        let [history @ .., last] = state.messages.as_slice() else {
-            return Ok(());
-        };
-
-        let is_cut = |info: &MessageInfo| info.aborted;
-        if last.role() != Role::Assistant || !state.message_info(history.len()).is_some_and(is_cut)
-        {
-            return Ok(());
-        }
-
-        let old_messages = state.messages.clone();
-        state.messages = history.iter().cloned().collect();
-        state.keep_places(&old_messages);
-        if state.drop_stale_compaction(&old_messages) {
-            self.cx.warn(STALE_COMPACTION);
-        }
-
-        self.cx.set_state(state.clone());
-        self.history.recount(&state);
-        self.history.save(&state).await
-    }
-
-    /// Adds the leading system messages of the input to the system prompt; returns the others, which
-    /// follow the history so far.
-    fn split_input(&mut self, input: &Messages) -> Result<Vec<Arc<Message>>> {
-        let (system, input) = split_system(input);
-        if !system.is_empty() {
-            let text = system.join("\n\n");
-            self.cx.system().set("input", text, Stability::Stable);
-        }
-
-        let len = self.cx.state(|state| state.messages.len());
-        if input.is_empty() && len == 0 {
-            let text = "messages must not be empty";
-            return Err(Error::new(ErrorKind::InvalidMessages, text));
-        }
-
-        self.history.new_from = len;
-        Ok(input)
-    }
-
-    /// Repairs the history after an input that may not follow it: an assistant message, or results
-    /// without a call.
-    fn repair_input(&self) {
-        let repairs = self.cx.state(AgentState::repair);
-        if !repairs.is_empty() {
-            self.cx.warn(format!(
-                "the input was repaired to fit the history: {repairs}"
-            ));
-        }
-    }
 }
 
 /// Restores the run's state when it is dropped, unless the new one is committed.
@@ -488,30 +353,4 @@ fn cut_history(id: &str, stored: StoredSession, len: usize) -> Result<StoredSess
     session.state.inputs = inputs;
     session.state.inputs.cut(session.state.messages.len());
     Ok(session)
-}
-
-/// Validates the input: by the strict rules if it has only messages of the user, otherwise by those
-/// for histories.
-fn check_input(input: &Messages) -> Result<()> {
-    if input.is_empty() {
-        return Ok(());
-    }
-    if input.iter().all(|message| message.role().is_user_input()) {
-        input.validate_user_input()?;
-    } else {
-        input.validate()?;
-    }
-    Ok(())
-}
-
-/// Splits the input into the texts of its leading system messages and the other messages.
-fn split_system(input: &Messages) -> (Vec<String>, Vec<Arc<Message>>) {
-    let is_system = |message: &&Arc<Message>| message.role() == Role::System;
-    let system_count = input.as_slice().iter().take_while(is_system).count();
-    let (system, tail) = input.as_slice().split_at(system_count);
-    let system = system
-        .iter()
-        .map(|message| message.text().into_owned())
-        .collect();
-    (system, tail.to_vec())
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Messages, Part, Role, TokenCounter};
 
 use super::history::History;
-use super::opening::STALE_COMPACTION;
+use super::run_input::STALE_COMPACTION;
 
 impl History {
     /// The error of a model call that ends the run. When the model does not accept the input, or the

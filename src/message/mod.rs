@@ -66,6 +66,7 @@ mod pretty;
 mod repair;
 mod repairer;
 mod result;
+mod result_matching;
 mod role;
 mod size;
 mod todo;

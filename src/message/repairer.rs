@@ -3,7 +3,7 @@
 //! Messages are addressed by their index in the broken history throughout. Each pass only notes
 //! or changes what it must, and a message is copied when it is first changed.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::message::Message;
@@ -48,77 +48,43 @@ pub(super) fn repair_messages(
 }
 
 /// A call and what answers it.
-struct Slot {
+pub(super) struct Slot {
     /// The calling message.
-    message: usize,
+    pub(super) message: usize,
     /// The index of the part.
-    part: usize,
-    call: ToolCall,
+    pub(super) part: usize,
+    pub(super) call: ToolCall,
     /// The message that is its result.
-    result: Option<usize>,
-    repair: SlotRepair,
+    pub(super) result: Option<usize>,
+    pub(super) repair: SlotRepair,
 }
 
 /// The outcome of the repair for a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SlotRepair {
+pub(super) enum SlotRepair {
     Kept,
     Rekeyed,
     Dropped,
 }
 
-/// Calls that wait for a result, in order: all, and those of each tool.
-#[derive(Default)]
-struct Queues {
-    all: VecDeque<usize>,
-    of_tools: HashMap<Arc<str>, VecDeque<usize>>,
-}
-
-impl Queues {
-    fn push(&mut self, slot: usize, call: &ToolCall) {
-        self.all.push_back(slot);
-        let of_tool = self.of_tools.entry(call.name.clone());
-        of_tool.or_default().push_back(slot);
-    }
-
-    /// The first call that is still open for a result of this tool; any for one without a name.
-    fn first(&mut self, name: &str, is_open: impl Fn(usize) -> bool) -> Option<usize> {
-        let queue = match name {
-            "" => &mut self.all,
-            name => self.of_tools.get_mut(name)?,
-        };
-        while queue.front().is_some_and(|slot| !is_open(*slot)) {
-            queue.pop_front();
-        }
-        queue.front().copied()
-    }
-}
-
-/// Calls that wait for a result: all, and those without an id.
-#[derive(Default)]
-struct OpenCalls {
-    all: Queues,
-    without_id: Queues,
-}
-
-struct Repairer<'a> {
-    messages: Vec<Arc<Message>>,
-    pending: HashSet<&'a str>,
+pub(super) struct Repairer<'a> {
+    pub(super) messages: Vec<Arc<Message>>,
+    pub(super) pending: HashSet<&'a str>,
     /// All calls in order.
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     /// For each message, the slot that it is the result of.
-    slot_of_result: Vec<Option<usize>>,
+    pub(super) slot_of_result: Vec<Option<usize>>,
     /// The original ids of calls that have a result.
-    answered_ids: HashSet<Arc<str>>,
-    changes: Vec<Repair>,
+    pub(super) answered_ids: HashSet<Arc<str>>,
+    pub(super) changes: Vec<Repair>,
 }
 
 impl Repairer<'_> {
-    fn is_pending(&self, call: &ToolCall) -> bool {
+    pub(super) fn is_pending(&self, call: &ToolCall) -> bool {
         self.pending.contains(&*call.id)
     }
 
-    fn role(&self, index: usize) -> Option<Role> {
+    pub(super) fn role(&self, index: usize) -> Option<Role> {
         self.messages.get(index).map(|message| message.role())
     }
 
@@ -178,121 +144,10 @@ impl Repairer<'_> {
         }
     }
 
-    fn assign_result(&mut self, slot: usize, result: usize) {
+    pub(super) fn assign_result(&mut self, slot: usize, result: usize) {
         self.slots[slot].result = Some(result);
         self.slot_of_result[result] = Some(slot);
         self.answered_ids.insert(self.slots[slot].call.id.clone());
-    }
-
-    /// Gives each result to the nearest call before it that has its id and no result yet.
-    fn match_results_to_earlier_calls(&mut self) {
-        let mut open_slots: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        let mut next = 0;
-        for index in 0..self.messages.len() {
-            let message = self.messages[index].clone();
-            let first = next;
-            while next < self.slots.len() && self.slots[next].message == index {
-                next += 1;
-            }
-
-            // In reverse, so that calls with the same id are answered in call order.
-            for slot in (first..next).rev() {
-                let id = self.slots[slot].call.id.clone();
-                open_slots.entry(id).or_default().push(slot);
-            }
-
-            if let Some(result) = message.as_tool_result()
-                && !result.tool_call_id.is_empty()
-                && let Some(slot) = open_slots.get_mut(&result.tool_call_id).and_then(Vec::pop)
-            {
-                self.assign_result(slot, index);
-            }
-        }
-    }
-
-    /// Gives each result that is left to the first call after it that has its id and no result yet,
-    /// if that is for the same tool.
-    fn match_results_to_later_calls(&mut self) {
-        let mut later_slots: HashMap<Arc<str>, VecDeque<usize>> = HashMap::new();
-        for (slot, entry) in self.slots.iter().enumerate() {
-            if entry.result.is_none() {
-                later_slots
-                    .entry(entry.call.id.clone())
-                    .or_default()
-                    .push_back(slot);
-            }
-        }
-
-        for index in 0..self.messages.len() {
-            let message = self.messages[index].clone();
-            let Some(result) = message.as_tool_result() else {
-                continue;
-            };
-
-            if self.slot_of_result[index].is_some() || result.tool_call_id.is_empty() {
-                continue;
-            }
-
-            if let Some(slots) = later_slots.get_mut(&result.tool_call_id)
-                && let Some(&slot) = slots.front()
-                && same_tool(result, &self.slots[slot].call)
-            {
-                slots.pop_front();
-                self.assign_result(slot, index);
-            }
-        }
-    }
-
-    /// Matches results by position where the id of the call or of the result is missing: with the
-    /// first unanswered call of the last assistant message before the result, if it is for the same
-    /// tool.
-    fn match_results_by_place(&mut self) {
-        let mut slots = 0..0;
-        let mut open_calls: Option<OpenCalls> = None;
-        for index in 0..self.messages.len() {
-            let message = self.messages[index].clone();
-            let Some(result) = message.as_tool_result() else {
-                if message.role() == Role::Assistant {
-                    slots = slots.end..slots.end + message.tool_calls().count();
-                    open_calls = None;
-                }
-
-                continue;
-            };
-
-            if self.slot_of_result[index].is_some() {
-                continue;
-            }
-
-            let open_calls = open_calls.get_or_insert_with(|| self.open_calls(slots.clone()));
-            let queues = match &*result.tool_call_id {
-                "" => &mut open_calls.all,
-                _ => &mut open_calls.without_id,
-            };
-
-            let is_open = |slot: usize| self.slots[slot].result.is_none();
-            if let Some(slot) = queues.first(&result.name, is_open) {
-                self.assign_result(slot, index);
-            }
-        }
-    }
-
-    /// The calls among these that have no result.
-    fn open_calls(&self, slots: std::ops::Range<usize>) -> OpenCalls {
-        let mut open_calls = OpenCalls::default();
-        for slot in slots {
-            let Slot { call, result, .. } = &self.slots[slot];
-            if result.is_some() || self.is_pending(call) {
-                continue;
-            }
-
-            open_calls.all.push(slot, call);
-            if call.id.is_empty() {
-                open_calls.without_id.push(slot, call);
-            }
-        }
-
-        open_calls
     }
 
     /// Marks calls whose arguments are not whole. One that has a result was answered with an error
@@ -522,7 +377,7 @@ fn dropped_call(index: usize, call: &ToolCall) -> Repair {
     }
 }
 
-fn same_tool(result: &ToolResult, call: &ToolCall) -> bool {
+pub(super) fn same_tool(result: &ToolResult, call: &ToolCall) -> bool {
     result.name.is_empty() || result.name == call.name
 }
 

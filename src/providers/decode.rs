@@ -16,6 +16,7 @@ use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits};
 use crate::util::byte_pool::{BytePool, PoolShare};
 
 use super::events::Events;
+use super::frames::{Frames, OPENING, check_document, is_event_stream, max_document};
 use super::http::{ByteStream, Secrets};
 use super::json::acceptable;
 use super::lines::LineDecoder;
@@ -31,16 +32,6 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// The number of chunks after the end of the answer that are read and discarded.
 const DRAIN_CHUNKS: usize = 16;
-
-/// The bytes of a stream's beginning that are kept to recognise its framing.
-const OPENING: usize = 800;
-
-/// The most times that a JSON document may be as large as the answer in it.
-const DOCUMENT_FACTOR: usize = 2;
-
-/// The size up to which a document is read however small the limit of an answer is: the answer in
-/// it is limited all the same.
-const SMALL_DOCUMENT: usize = 1024 * 1024;
 
 /// The chunks, and the bytes of them, that are read at once without an event to give out.
 const QUIET_CHUNKS: usize = 4096;
@@ -201,25 +192,6 @@ struct Decoding<D> {
     secrets: Secrets,
     /// The memory of a frame that has not arrived whole.
     share: Option<PoolShare>,
-}
-
-enum Frames {
-    /// No byte that decides has arrived; the bytes so far are kept.
-    Unknown(Vec<u8>),
-    Sse(SseDecoder),
-    Lines(LineDecoder),
-    Document(Vec<u8>),
-}
-
-impl Frames {
-    /// The bytes of the frame that has not arrived whole, or is being read.
-    fn unfinished_len(&self) -> usize {
-        match self {
-            Self::Unknown(bytes) | Self::Document(bytes) => bytes.len(),
-            Self::Sse(sse) => sse.unfinished_len(),
-            Self::Lines(lines) => lines.unfinished_len(),
-        }
-    }
 }
 
 impl<D: Decoder> Stream for Decoding<D> {
@@ -478,56 +450,11 @@ fn frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) 
     }
 }
 
-/// True if an event stream may begin with `opening`: a field or a comment.
-fn is_event_stream(opening: &[u8]) -> bool {
-    let opening = opening.trim_ascii_start();
-    let opening = opening.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(opening);
-    let fields: [&[u8]; 5] = [b"event", b"data", b"id", b"retry", b":"];
-    fields.iter().any(|field| {
-        let len = field.len().min(opening.len());
-        field[..len] == opening[..len]
-    })
-}
-
 /// Decodes a frame without its end. One that cannot be read has been cut off.
 fn last_frame<D: Decoder>(decoder: &mut D, name: &str, data: &str, out: &mut Events) -> Result<()> {
     match frame(decoder, name, data, out) {
         Err(error) if error.kind() != ErrorKind::Protocol => Err(error),
         Err(_) if decoder.is_complete() => Ok(()),
         decoded => decoded.map_err(|error| truncated().with_source(error)),
-    }
-}
-
-/// The largest answer that may come as one JSON document, in bytes.
-fn max_document(limits: ResponseLimits) -> usize {
-    let largest = limits.max_bytes.saturating_mul(DOCUMENT_FACTOR);
-    largest.max(SMALL_DOCUMENT)
-}
-
-fn check_document(len: usize, most: usize) -> Result<()> {
-    if len <= most {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Protocol,
-        format!(
-            "the answer is a document of more than {most} bytes; raise max_bytes of the response limits to read it"
-        ),
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn largest_document_follows_the_limit_of_an_answer() {
-        let most = |bytes| max_document(ResponseLimits::default().with_max_bytes(bytes));
-        assert_eq!(max_document(ResponseLimits::default()), 32 << 20);
-        assert_eq!(most(100 << 20), 200 << 20);
-        assert_eq!((most(10), most(usize::MAX)), (1 << 20, usize::MAX));
-        assert!(check_document(10, 10).is_ok());
-        let error = check_document(11, 10).expect_err("too large");
-        assert!(error.to_string().contains("more than 10 bytes"), "{error}");
     }
 }

@@ -45,6 +45,7 @@ pub(crate) mod env;
 mod events;
 mod fallback;
 mod fields;
+mod frames;
 pub mod gemini;
 mod hosted;
 mod http;

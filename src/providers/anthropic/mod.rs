@@ -15,6 +15,7 @@
 mod blocks;
 mod body;
 mod capabilities;
+mod content;
 mod decode;
 mod events;
 mod family;

@@ -16,15 +16,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::error::Result;
-use crate::message::{
-    Content, Media, MediaSource, Message, NO_OUTPUT, Part, ProviderBlock, Role, ToolCall,
-    ToolResult,
-};
+use crate::message::{MediaSource, Message, Part, ProviderBlock, Role};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
-use super::super::json::{Str, call_args, write, write_identifier, write_text};
-use super::super::media::placeholder;
+use super::super::json::{Str, write, write_text};
+use super::content::Blocks;
 
 /// The name of the wire format: what blocks that are kept verbatim are marked with.
 pub(super) const PROVIDER: &str = "anthropic";
@@ -294,22 +291,6 @@ fn own_fields(part: &Part) -> Option<&ProviderBlock> {
     block.filter(|block| block.is_for(PROVIDER))
 }
 
-/// The fields of an object, without its braces; `None` without a field.
-fn inner_fields(block: &ProviderBlock) -> Option<&str> {
-    let fields = block
-        .raw
-        .get()
-        .trim()
-        .strip_prefix('{')?
-        .strip_suffix('}')?;
-    Some(fields).filter(|fields| !fields.trim().is_empty())
-}
-
-/// True if the API takes `text` as a block of its own.
-fn is_visible(text: &str) -> bool {
-    text.contains(|c: char| !c.is_whitespace())
-}
-
 /// True for media that the API has a form for: pictures and documents, of files its own.
 pub(super) fn takes(part: &Part) -> bool {
     match part {
@@ -319,190 +300,4 @@ pub(super) fn takes(part: &Part) -> bool {
         },
         _ => false,
     }
-}
-
-/// An array of content blocks being written.
-struct Blocks<'a> {
-    out: &'a mut Vec<u8>,
-    start: usize,
-    /// The offset at which the last block that may have a breakpoint takes further fields.
-    markable: Option<usize>,
-}
-
-impl<'a> Blocks<'a> {
-    fn open(out: &'a mut Vec<u8>) -> Self {
-        out.push(b'[');
-        Self {
-            start: out.len(),
-            out,
-            markable: None,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.out.len() == self.start
-    }
-
-    fn close(self) {
-        self.out.push(b']');
-    }
-
-    /// Takes the array back.
-    fn abandon(self) {
-        self.out.truncate(self.start - 1);
-    }
-
-    /// Puts a breakpoint on the last block that may carry one.
-    fn mark(&mut self, breakpoint: &str) {
-        if let Some(at) = self.markable.take() {
-            self.out.splice(at..at, breakpoint.bytes());
-        }
-    }
-
-    /// Writes a block up to its last brace with `fields`.
-    fn block(
-        &mut self,
-        markable: bool,
-        fields: impl FnOnce(&mut Vec<u8>) -> Result<()>,
-    ) -> Result<()> {
-        self.separate();
-        fields(self.out)?;
-        if markable {
-            self.markable = Some(self.out.len());
-        }
-        self.out.push(b'}');
-        Ok(())
-    }
-
-    fn separate(&mut self) {
-        if !self.is_empty() {
-            self.out.push(b',');
-        }
-    }
-
-    fn raw(&mut self, json: &str) {
-        self.separate();
-        self.out.extend_from_slice(json.as_bytes());
-    }
-
-    fn text(&mut self, text: &str) -> Result<()> {
-        self.cited_text(text, None)
-    }
-
-    fn system_text(&mut self, text: &str) -> Result<()> {
-        if !is_visible(text) {
-            return Ok(());
-        }
-        self.text(&format!("<system>\n{text}\n</system>"))
-    }
-
-    /// A text with the further fields that the API gave it.
-    fn cited_text(&mut self, text: &str, fields: Option<&ProviderBlock>) -> Result<()> {
-        if !is_visible(text) {
-            return Ok(());
-        }
-        self.block(true, |out| {
-            out.extend_from_slice(br#"{"type":"text","text":"#);
-            write_text(out, text)?;
-            write_fields(out, fields);
-            Ok(())
-        })
-    }
-
-    fn media_and_text(&mut self, content: &Content) -> Result<()> {
-        for part in content.parts() {
-            match part {
-                Part::Text(text) => self.text(text)?,
-                Part::Image(media) if takes(part) => self.media("image", media)?,
-                Part::Document(media) if takes(part) => self.media("document", media)?,
-                Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
-                part => {
-                    if let Some(text) = placeholder(part) {
-                        self.text(&text)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn media(&mut self, kind: &str, media: &Media) -> Result<()> {
-        self.block(true, |out| {
-            out.extend_from_slice(br#"{"type":"#);
-            write(out, kind)?;
-            out.extend_from_slice(br#","source":"#);
-            source(media, out)?;
-            if let Some(name) = media.name.as_deref().filter(|_| kind == "document") {
-                out.extend_from_slice(br#","title":"#);
-                write_text(out, name)?;
-            }
-            Ok(())
-        })
-    }
-
-    fn tool_use(&mut self, call: &ToolCall) -> Result<()> {
-        self.block(true, |out| {
-            out.extend_from_slice(br#"{"type":"tool_use","id":"#);
-            write_identifier(out, &call.id)?;
-            out.extend_from_slice(br#","name":"#);
-            write_identifier(out, &call.name)?;
-            out.extend_from_slice(br#","input":"#);
-            out.extend_from_slice(call_args(call)?.as_bytes());
-            let extra = call.extra.as_deref();
-            write_fields(out, extra.filter(|fields| fields.is_for(PROVIDER)));
-            Ok(())
-        })
-    }
-
-    fn tool_result(&mut self, result: &ToolResult) -> Result<()> {
-        self.block(true, |out| {
-            out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
-            write_identifier(out, &result.tool_call_id)?;
-            out.extend_from_slice(br#","content":"#);
-            let mut blocks = Blocks::open(out);
-            blocks.media_and_text(&result.content)?;
-            if blocks.is_empty() {
-                blocks.text(NO_OUTPUT)?;
-            }
-
-            blocks.close();
-            if result.is_error {
-                out.extend_from_slice(br#","is_error":true"#);
-            }
-
-            Ok(())
-        })
-    }
-}
-
-/// Writes the fields of an object behind others.
-fn write_fields(out: &mut Vec<u8>, fields: Option<&ProviderBlock>) {
-    if let Some(fields) = fields.and_then(inner_fields) {
-        out.push(b',');
-        out.extend_from_slice(fields.as_bytes());
-    }
-}
-
-/// Writes the source of a medium. Text documents are sent as text, the only form that the API takes
-/// for them.
-fn source(media: &Media, out: &mut Vec<u8>) -> Result<()> {
-    let mut field = |before: &str, value: &str| {
-        out.extend_from_slice(before.as_bytes());
-        write_text(out, value)
-    };
-
-    match &media.source {
-        MediaSource::Url(url) => field(r#"{"type":"url","url":"#, url)?,
-        MediaSource::File { id, .. } => field(r#"{"type":"file","file_id":"#, id)?,
-        MediaSource::Base64(data) => match media.text() {
-            Some(text) => field(r#"{"type":"text","media_type":"text/plain","data":"#, &text)?,
-            None => {
-                field(r#"{"type":"base64","media_type":"#, &media.media_type)?;
-                field(r#","data":"#, data)?;
-            }
-        },
-    }
-
-    out.push(b'}');
-    Ok(())
 }

@@ -11,10 +11,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Part, Role, ToolCall, shared_prefix};
+use crate::message::{Message, Part, Role, shared_prefix};
 use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
 
 use super::super::fields::Fields;
+use super::history::{History, Reasoning, calls};
 use super::wire::{Place, Sections, Wire};
 
 /// The last group of a request, which may change its form once others follow.
@@ -28,32 +29,6 @@ struct Last {
     tail: Option<Arc<str>>,
 }
 
-/// The calls of an encoded history. Their ids are collected by the encoder, so that a look-up costs
-/// the same for every length of the history.
-#[derive(Clone, Debug, Default)]
-pub(in crate::providers) struct History {
-    len: usize,
-    ids: Option<Arc<HashSet<Arc<str>>>>,
-    /// The ids of the calls of the last group, which are not among `ids`.
-    last: HashSet<Arc<str>>,
-}
-
-impl History {
-    /// The number of its messages.
-    pub(in crate::providers) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// True if one of its calls has this id.
-    pub(in crate::providers) fn has_call(&self, id: &str) -> bool {
-        self.ids.as_ref().is_some_and(|ids| ids.contains(id)) || self.last.contains(id)
-    }
-}
-
-fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
-    messages.iter().flat_map(|message| message.tool_calls())
-}
-
 /// An encoded request.
 pub(in crate::providers) struct Encoded {
     pub(in crate::providers) body: Bytes,
@@ -61,23 +36,6 @@ pub(in crate::providers) struct Encoded {
     pub(in crate::providers) reasoning: Reasoning,
     /// The warning about reasoning that was left out.
     pub(in crate::providers) warning: Option<String>,
-}
-
-/// The reasoning in a request that was sent.
-#[derive(Clone, Debug)]
-pub(in crate::providers) struct Reasoning {
-    /// The number that [`Cache::no_reasoning`] has.
-    no_reasoning: Arc<AtomicUsize>,
-    /// The number of the request's messages, without the lifted ones.
-    messages: usize,
-}
-
-impl Reasoning {
-    /// Leaves the reasoning of the request's messages out of the later requests of the run.
-    pub(in crate::providers) fn leave_out(&self) {
-        self.no_reasoning
-            .fetch_max(self.messages, Ordering::Relaxed);
-    }
 }
 
 /// Encodes `request`. `write` writes every field except the messages and those in `extra`, and

@@ -8,11 +8,13 @@
 //! which providers' prompt caches need.
 
 mod cache;
+mod history;
 mod items;
 #[cfg(test)]
 mod tests;
 mod wire;
 
-pub(super) use cache::{Encoded, History, Reasoning, encode};
+pub(super) use cache::{Encoded, encode};
+pub(super) use history::{History, Reasoning};
 pub(super) use items::Items;
 pub(super) use wire::{Place, Wire};

@@ -1,0 +1,50 @@
+//! The parts of an encoded request that its answer is read with.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::message::{Message, ToolCall};
+
+/// The calls of an encoded history. Their ids are collected by the encoder, so that a look-up costs
+/// the same for every length of the history.
+#[derive(Clone, Debug, Default)]
+pub(in crate::providers) struct History {
+    pub(super) len: usize,
+    pub(super) ids: Option<Arc<HashSet<Arc<str>>>>,
+    /// The ids of the calls of the last group, which are not among `ids`.
+    pub(super) last: HashSet<Arc<str>>,
+}
+
+impl History {
+    /// The number of its messages.
+    pub(in crate::providers) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if one of its calls has this id.
+    pub(in crate::providers) fn has_call(&self, id: &str) -> bool {
+        self.ids.as_ref().is_some_and(|ids| ids.contains(id)) || self.last.contains(id)
+    }
+}
+
+pub(super) fn calls(messages: &[Arc<Message>]) -> impl Iterator<Item = &ToolCall> {
+    messages.iter().flat_map(|message| message.tool_calls())
+}
+
+/// The reasoning in a request that was sent.
+#[derive(Clone, Debug)]
+pub(in crate::providers) struct Reasoning {
+    /// The number that [`Cache::no_reasoning`] has.
+    pub(super) no_reasoning: Arc<AtomicUsize>,
+    /// The number of the request's messages, without the lifted ones.
+    pub(super) messages: usize,
+}
+
+impl Reasoning {
+    /// Leaves the reasoning of the request's messages out of the later requests of the run.
+    pub(in crate::providers) fn leave_out(&self) {
+        self.no_reasoning
+            .fetch_max(self.messages, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,82 @@
+//! The frames that a byte stream is cut into, and the size of an answer in one piece.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::ResponseLimits;
+
+use super::lines::LineDecoder;
+use super::sse::SseDecoder;
+
+/// The bytes of a stream's beginning that are kept to recognise its framing.
+pub(super) const OPENING: usize = 800;
+
+/// The most times that a JSON document may be as large as the answer in it.
+const DOCUMENT_FACTOR: usize = 2;
+
+/// The size up to which a document is read however small the limit of an answer is: the answer in
+/// it is limited all the same.
+const SMALL_DOCUMENT: usize = 1024 * 1024;
+
+/// The reader of the frames of one stream.
+pub(super) enum Frames {
+    /// No byte that decides has arrived; the bytes so far are kept.
+    Unknown(Vec<u8>),
+    Sse(SseDecoder),
+    Lines(LineDecoder),
+    Document(Vec<u8>),
+}
+
+impl Frames {
+    /// The bytes of the frame that has not arrived whole, or is being read.
+    pub(super) fn unfinished_len(&self) -> usize {
+        match self {
+            Self::Unknown(bytes) | Self::Document(bytes) => bytes.len(),
+            Self::Sse(sse) => sse.unfinished_len(),
+            Self::Lines(lines) => lines.unfinished_len(),
+        }
+    }
+}
+
+/// True if an event stream may begin with `opening`: a field or a comment.
+pub(super) fn is_event_stream(opening: &[u8]) -> bool {
+    let opening = opening.trim_ascii_start();
+    let opening = opening.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(opening);
+    let fields: [&[u8]; 5] = [b"event", b"data", b"id", b"retry", b":"];
+    fields.iter().any(|field| {
+        let len = field.len().min(opening.len());
+        field[..len] == opening[..len]
+    })
+}
+
+/// The largest answer that may come as one JSON document, in bytes.
+pub(super) fn max_document(limits: ResponseLimits) -> usize {
+    let largest = limits.max_bytes.saturating_mul(DOCUMENT_FACTOR);
+    largest.max(SMALL_DOCUMENT)
+}
+
+pub(super) fn check_document(len: usize, most: usize) -> Result<()> {
+    if len <= most {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Protocol,
+        format!(
+            "the answer is a document of more than {most} bytes; raise max_bytes of the response limits to read it"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn largest_document_follows_the_limit_of_an_answer() {
+        let most = |bytes| max_document(ResponseLimits::default().with_max_bytes(bytes));
+        assert_eq!(max_document(ResponseLimits::default()), 32 << 20);
+        assert_eq!(most(100 << 20), 200 << 20);
+        assert_eq!((most(10), most(usize::MAX)), (1 << 20, usize::MAX));
+        assert!(check_document(10, 10).is_ok());
+        let error = check_document(11, 10).expect_err("too large");
+        assert!(error.to_string().contains("more than 10 bytes"), "{error}");
+    }
+}
