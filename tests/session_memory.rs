@@ -111,10 +111,10 @@ fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
     }
 }
 
-/// A session of 100 MB, which is within the default limits. A snapshot of it would be as long, and is
+/// A session of 70 MB, which is within the default limits. A snapshot of it would be as long, and is
 /// not written.
 fn check_long_session(runtime: &tokio::runtime::Runtime) {
-    const MESSAGES: usize = 500;
+    const MESSAGES: usize = 350;
     let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(200_000));
     let log: Vec<u8> = (1..=MESSAGES).flat_map(|seq| line(seq, &text)).collect();
     let folder = tempfile::tempdir().unwrap();

@@ -352,15 +352,15 @@ mod tests {
     }
 
     #[test]
-    fn session_of_seventy_thousand_messages_is_below_the_default() {
+    fn session_of_forty_thousand_messages_is_below_the_default() {
         let limit = MemoryLimit::new("a", None, MAX_LOG, "").for_writes();
-        let session = long_session(70_000);
+        let session = long_session(40_000);
         assert!(LiveSize::of(&session).total() < limit.bytes() / 2);
         let entry = [Entry::Snapshot(Box::new(session))];
         let mut line = Vec::new();
         let max_len = max_snapshot(max_memory(MAX_LOG));
         line_writer::write(&mut line, &entry, 1, 1, 1, None, max_len).unwrap();
-        assert!(line.len() > 14 * MIB, "{}", line.len());
+        assert!(line.len() > 8 * MIB, "{}", line.len());
         assert!(!costs_more(&line, LineKind::Snapshot, limit.bytes()));
     }
 

@@ -65,7 +65,7 @@ impl<L: Log> LogStore<L> {
     /// its size and this option. A write that would exceed the limit is refused, and the session
     /// stays readable.
     ///
-    /// Reading a session may take half of the limit as memory, but at least 16 MiB. The memory is
+    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory is
     /// estimated from the text of each record before it is parsed: a text takes up to four times its
     /// bytes, short objects up to a hundred times theirs.
     ///

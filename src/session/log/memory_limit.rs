@@ -7,10 +7,10 @@ use crate::error::{Error, ErrorKind};
 /// The least limit: short logs take more memory than their bytes.
 const LEAST: u64 = 16 * 1024 * 1024;
 
-/// The most memory of a session whose log may have `max_log_bytes`: half of them, so that a process
-/// stays below 200 MB by default, with the line that is read and a snapshot that is written.
+/// The most memory of a session whose log may have `max_log_bytes`: a third of them, so that a process
+/// stays below 200 MB by default, also while its allocator keeps what an earlier reading has freed.
 pub(super) fn max_memory(max_log_bytes: u64) -> usize {
-    usize::try_from((max_log_bytes / 2).max(LEAST)).unwrap_or(usize::MAX)
+    usize::try_from((max_log_bytes / 3).max(LEAST)).unwrap_or(usize::MAX)
 }
 
 /// The most memory of what is written: what is read again may be estimated a little higher.

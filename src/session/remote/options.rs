@@ -121,7 +121,7 @@ impl ServerOptions {
     /// its size and this option. A write that would exceed the limit is refused, and the session
     /// stays readable.
     ///
-    /// Reading a session may take half of the limit as memory, but at least 16 MiB, as estimated
+    /// Reading a session may take a third of the limit as memory, but at least 16 MiB, as estimated
     /// from the text of its records before they are parsed. A log is read piece by piece. No record
     /// may exceed 64 MiB: a write of one is refused, and a longer line is damage.
     #[must_use]
