@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::error::Result;
 use crate::message::ToolCall;
+use crate::util::hash::fnv1a;
 
 /// A string that is borrowed when it holds no escapes, also inside an `Option`, where serde
 /// would make a bare `Cow` an owned one.
@@ -139,15 +140,42 @@ pub(crate) fn write_identifier(out: &mut Vec<u8>, value: &str) -> Result<()> {
     write(out, &*identifier(value))
 }
 
-/// The value with nothing but letters, digits, `_` and `-`: ids and names from one provider may have
-/// characters that another refuses. The same value always becomes the same text.
-pub(crate) fn identifier(value: &str) -> Cow<'_, str> {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    match value {
-        "" => "_".into(),
-        value if value.chars().all(is_allowed) => value.into(),
-        value => value.replace(|c| !is_allowed(c), "_").into(),
+/// The name with nothing but letters, digits, `_` and `-`: names from one provider may have
+/// characters that another refuses. The same name always becomes the same text.
+pub(crate) fn identifier(name: &str) -> Cow<'_, str> {
+    if is_identifier(name) {
+        return name.into();
     }
+    match name {
+        "" => "_".into(),
+        name => name.replace(is_no_part, "_").into(),
+    }
+}
+
+/// Appends [`call_identifier`] of `id` as a JSON string.
+pub(crate) fn write_call_identifier(out: &mut Vec<u8>, id: &str) -> Result<()> {
+    write(out, &*call_identifier(id))
+}
+
+/// The id of a call as an [`identifier`]. One that has to be changed ends in six digits of a hash,
+/// so that two ids that differ stay different, and has at most 64 characters.
+fn call_identifier(id: &str) -> Cow<'_, str> {
+    const MAX_START: usize = 64 - "_123456".len();
+    if is_identifier(id) {
+        return id.into();
+    }
+    let start: String = identifier(id).chars().take(MAX_START).collect();
+    let hash = fnv1a([id.as_bytes()]) & 0xFF_FFFF;
+    format!("{start}_{hash:06x}").into()
+}
+
+fn is_identifier(value: &str) -> bool {
+    !value.is_empty() && !value.contains(is_no_part)
+}
+
+/// Returns `true` for a character that no identifier has.
+fn is_no_part(c: char) -> bool {
+    !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')
 }
 
 #[cfg(test)]

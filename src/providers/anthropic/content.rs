@@ -5,7 +5,7 @@ use crate::message::{
     Content, Media, MediaSource, NO_OUTPUT, Part, ProviderBlock, ToolCall, ToolResult,
 };
 
-use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::json::{call_args, write, write_call_identifier, write_identifier, write_text};
 use super::super::media::placeholder;
 use super::PROVIDER;
 use super::wire::takes;
@@ -132,7 +132,7 @@ impl<'a> Blocks<'a> {
     pub(super) fn tool_use(&mut self, call: &ToolCall) -> Result<()> {
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_use","id":"#);
-            write_identifier(out, &call.id)?;
+            write_call_identifier(out, &call.id)?;
             out.extend_from_slice(br#","name":"#);
             write_identifier(out, &call.name)?;
             out.extend_from_slice(br#","input":"#);
@@ -146,7 +146,7 @@ impl<'a> Blocks<'a> {
     pub(super) fn tool_result(&mut self, result: &ToolResult) -> Result<()> {
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
-            write_identifier(out, &result.tool_call_id)?;
+            write_call_identifier(out, &result.tool_call_id)?;
             out.extend_from_slice(br#","content":"#);
             let mut blocks = Blocks::open(out);
             blocks.media_and_text(&result.content)?;

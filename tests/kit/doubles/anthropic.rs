@@ -4,8 +4,8 @@
 //! before it, and refuses a request with thinking behind another conversation, with the texts of
 //! Anthropic's server.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -111,6 +111,7 @@ impl Double {
         }
 
         let messages = body["messages"].as_array().unwrap();
+        check_ids(messages)?;
         for (index, message) in messages.iter().enumerate() {
             let expected = ["user", "assistant"][index % 2];
             if message["role"] != expected {
@@ -155,6 +156,23 @@ impl Double {
             _ => Ok(()),
         }
     }
+}
+
+/// Checks that the ids of all calls are legal, and that no two calls share one.
+fn check_ids(messages: &[Value]) -> Result<(), String> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let mut ids = BTreeSet::new();
+    let blocks = messages.iter().filter_map(|m| m["content"].as_array());
+    for block in blocks.flatten().filter(|b| b["type"] == "tool_use") {
+        let id = block["id"].as_str().unwrap();
+        if id.is_empty() || !id.chars().all(is_legal) {
+            return Err("tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'".to_owned());
+        }
+        if !ids.insert(id) {
+            return Err("messages: `tool_use` ids must be unique".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a message has the result of each call in the answer before it, at its beginning, and

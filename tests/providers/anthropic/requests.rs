@@ -96,12 +96,12 @@ async fn history_is_sent_as_alternating_messages() {
                 {"role": "assistant", "content": [
                     {"type": "thinking", "thinking": "t", "signature": "s"},
                     {"type": "text", "text": "I look."},
-                    {"type": "tool_use", "id": "call_1", "name": "weather_now",
+                    {"type": "tool_use", "id": "call_1_a20468", "name": "weather_now",
                         "input": {"city": "Oslo"}},
                     {"type": "tool_use", "id": "b", "name": "now", "input": {}},
                 ]},
                 {"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "call_1",
+                    {"type": "tool_result", "tool_use_id": "call_1_a20468",
                         "content": [{"type": "text", "text": "(no output)"}]},
                     {"type": "tool_result", "tool_use_id": "b", "is_error": true,
                         "content": [{"type": "text", "text": "Error: bad arguments"}]},
