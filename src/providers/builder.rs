@@ -79,6 +79,11 @@ macro_rules! openai_methods {
         $crate::providers::builder::bearer_methods!($model);
 
         impl $model {
+            /// Returns the first mistake in the address and the headers.
+            pub(in crate::providers) fn check(&self) -> Result<()> {
+                self.connection.endpoint.check()
+            }
+
             /// Creates OpenAI's model of this name, with this key.
             pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
                 let model = model.into();

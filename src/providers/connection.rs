@@ -13,6 +13,9 @@ use super::http::Endpoint;
 const OPENAI_HOST: &str = "api.openai.com";
 const OPENAI_URL: &str = "https://api.openai.com/v1";
 
+const AUTHORIZATION: &str = "authorization";
+const BEARER: &str = "Bearer ";
+
 /// A model's name, profile and server.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -23,6 +26,8 @@ pub(super) struct Connection {
     /// True if the profile's output limit is sent with requests that set none.
     pub(super) limits_output: bool,
     pub(super) endpoint: Endpoint,
+    /// The header of the key; `None` for a bearer token.
+    key_header: Option<Arc<str>>,
 }
 
 impl Connection {
@@ -35,6 +40,7 @@ impl Connection {
             model,
             limits_output: false,
             endpoint: Endpoint::new(provider, base_url, path),
+            key_header: None,
         }
     }
 
@@ -61,9 +67,7 @@ impl Connection {
 
     /// True for OpenAI's own server.
     pub(super) fn is_openai(&self) -> bool {
-        let base = self.endpoint.base();
-        let address = base.split_once("://").map_or(base, |(_, address)| address);
-        address.split(['/', ':', '?', '#']).next() == Some(OPENAI_HOST)
+        host(self.endpoint.base()).eq_ignore_ascii_case(OPENAI_HOST)
     }
 
     /// Sets the address in front of the path.
@@ -90,9 +94,31 @@ impl Connection {
         self
     }
 
-    /// Sends `key` as a bearer token.
+    /// Sends `key` as a bearer token, or in the header that was set for it.
     pub(super) fn bearer(self, key: &Secret) -> Self {
-        self.key("authorization", "Bearer ", key)
+        match self.key_header.clone() {
+            Some(header) => self.key(&header, "", key),
+            None => self.key(AUTHORIZATION, BEARER, key),
+        }
+    }
+
+    /// Sets the header of the key, in place of a bearer token. A key that was set before moves there.
+    pub(super) fn key_header(mut self, name: &str) -> Self {
+        let old = self.key_header.replace(name.into());
+        let value = match &old {
+            Some(header) => self.endpoint.header_value(header),
+            None => self
+                .endpoint
+                .header_value(AUTHORIZATION)
+                .and_then(|value| value.strip_prefix(BEARER)),
+        };
+        let Some(key) = value.map(Secret::from) else {
+            return self;
+        };
+
+        let endpoint = self.endpoint;
+        self.endpoint = endpoint.without_header(old.as_deref().unwrap_or(AUTHORIZATION));
+        self.bearer(&key)
     }
 
     /// The output limit of a request: its own, or the profile's if that is sent.
@@ -100,4 +126,14 @@ impl Connection {
         let default = self.limits_output.then_some(self.profile.max_output_tokens);
         request.max_output_tokens.or(default)
     }
+}
+
+/// The host in an address, without user and port.
+pub(super) fn host(base_url: &str) -> &str {
+    let address = base_url
+        .split_once("://")
+        .map_or(base_url, |(_, address)| address);
+    let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    host.split(':').next().unwrap_or_default()
 }

@@ -59,6 +59,7 @@ mod repeated;
 mod resolve;
 pub mod responses;
 mod schema;
+mod servers;
 pub mod sse;
 mod status;
 mod token_count;

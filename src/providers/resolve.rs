@@ -10,11 +10,12 @@ use super::gemini::Gemini;
 use super::ollama::Ollama;
 use super::openai::{OpenAi, OpenAiAuto};
 use super::responses::OpenAiResponses;
+use super::servers::SERVERS;
 
 /// Makes a model from its environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
 
-/// Every provider: its name before the colon, and how it makes a model.
+/// Every provider with an API of its own: its name before the colon, and how it makes a model.
 const PROVIDERS: &[(&str, FromEnv)] = &[
     ("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?))),
     ("openai", |name| Ok(Arc::new(OpenAiAuto::from_env(name)?))),
@@ -34,6 +35,12 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// `openai-responses:` choose by hand.
 /// Keys and addresses come from the provider's environment variables.
 ///
+/// Servers that speak Chat Completions are `mistral:`, `deepseek:`, `openrouter:`, `groq:`, `xai:`,
+/// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and `lmstudio:`.
+/// Their variables are named after them: `MISTRAL_API_KEY`, and `MISTRAL_BASE_URL` for another address.
+/// Azure needs both; Bedrock takes `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`, too; the last three are
+/// local and need neither.
+///
 /// # Errors
 ///
 /// [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
@@ -51,9 +58,13 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
         return Err(unknown(&format!("{spec:?} names no model")));
     }
 
+    let server = SERVERS.iter().find(|server| server.prefix == provider);
     match PROVIDERS.iter().find(|(known, _)| *known == provider) {
         Some((_, from_env)) => from_env(name),
-        None => Err(unknown(&format!("the provider {provider:?} is not known"))),
+        None => match server {
+            Some(server) => server.resolve(name),
+            None => Err(unknown(&format!("the provider {provider:?} is not known"))),
+        },
     }
 }
 
@@ -75,7 +86,9 @@ fn bare_provider(name: &str) -> Option<&'static str> {
 }
 
 fn unknown(problem: &str) -> Error {
-    let names: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
+    let servers = SERVERS.iter().map(|server| server.prefix);
+    let names = PROVIDERS.iter().map(|(name, _)| *name).chain(servers);
+    let names: Vec<&str> = names.collect();
     Error::new(
         ErrorKind::Config,
         format!(

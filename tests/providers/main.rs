@@ -13,6 +13,8 @@ mod costs;
 #[cfg(feature = "http")]
 mod counts;
 #[cfg(feature = "http")]
+mod dialects;
+#[cfg(feature = "http")]
 mod fault_server;
 #[cfg(feature = "http")]
 mod faults_cancel;

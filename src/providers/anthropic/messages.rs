@@ -98,6 +98,11 @@ impl Anthropic {
         Ok(model)
     }
 
+    /// Returns the first mistake in the address and the headers.
+    pub(in crate::providers) fn check(&self) -> Result<()> {
+        self.connection.endpoint.check()
+    }
+
     /// The same model at another address: what stands before `/v1/messages`. A wrong one is a
     /// [`Config`](crate::ErrorKind::Config) error of the first request.
     #[must_use]

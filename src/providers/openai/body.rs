@@ -5,23 +5,26 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
+use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
 use super::super::json::write_text;
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_plain_object, is_strict, told_schema};
-use super::family::{Family, effort, family, sampling, sent_effort};
+use super::dialect::Dialect;
+use super::family::{Family, effort, family, sampling};
 use super::messages::ChatWire;
+use super::rules::{Rules, SchemaForm, ThinkingField};
+use super::thinking::{is_thinking, thinking};
 
 /// What a body depends on besides the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
+    /// The field of the output limit.
     pub(super) max_tokens_field: &'a str,
     /// The output limit; `None` leaves it to the server.
     pub(super) max_output_tokens: Option<u32>,
-    /// Whether the server is OpenAI's own, which refuses fields it does not know.
-    pub(super) official: bool,
+    pub(super) dialect: Dialect,
     pub(super) wire: &'a ChatWire,
 }
 
@@ -29,20 +32,27 @@ pub(super) struct Options<'a> {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for a request that OpenAI's own server refuses.
+/// [`ErrorKind::Config`] for a request that the server refuses.
 pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
 ) -> Result<(Encoded, Option<String>)> {
     let model = request.model.as_deref().unwrap_or(options.model);
     let family = family(model);
-    check(request, model, family.as_ref().filter(|_| options.official))?;
+    let rules = options.dialect.rules();
+    let official_family = family.as_ref().filter(|_| options.dialect.is_openai());
+    check(request, model, official_family)?;
+    check_rules(request, model, rules)?;
+    let thinking = thinking(request, model, rules, family.as_ref())?;
     let (sampling, warning) = sampling(request, model, family.as_ref());
-    let told = told_schema(request).filter(|_| options.official);
+    let told = told_in_words(request, rules);
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("stream", &true)?;
-        fields.put("stream_options", &json!({"include_usage": true}))?;
+        if rules.has_stream_options {
+            fields.put("stream_options", &json!({"include_usage": true}))?;
+        }
+
         if !sections.tools.is_empty() {
             fields.raw("tools", sections.tools)?;
             fields.option("tool_choice", tool_choice(&request.tool_choice))?;
@@ -52,25 +62,20 @@ pub(super) fn body(
         fields.option(options.max_tokens_field, options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
         fields.option("top_p", sampling.top_p)?;
-        if !options.official {
+        if rules.has_top_k {
             fields.option("top_k", request.settings.top_k)?;
         }
 
-        fields.option("seed", request.settings.seed)?;
-        fields.option(
-            "reasoning_effort",
-            reasoning_effort(request, family.as_ref()),
-        )?;
+        fields.option(rules.seed, request.settings.seed)?;
+        if let Some((name, value)) = &thinking {
+            fields.put(name, value)?;
+        }
 
         if !request.stop.is_empty() {
             fields.put("stop", &*request.stop)?;
         }
 
-        if told.is_none() {
-            let format = request.response_format.as_ref().map(response_format);
-            fields.option("response_format", format)?;
-        }
-
+        fields.option("response_format", format(request, told, rules))?;
         let mut opening = Cow::Borrowed(sections.system);
         if let Some(schema) = told {
             let opening = opening.to_mut();
@@ -111,10 +116,45 @@ fn check(request: &ModelRequest, model: &str, family: Option<&Family>) -> Result
     Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
 }
 
-/// The effort. Compatible servers have none for [`ThinkingMode::Disabled`].
-fn reasoning_effort<'a>(request: &'a ModelRequest, family: Option<&Family>) -> Option<&'a str> {
-    let is_disabled = request.settings.thinking == Some(ThinkingMode::Disabled);
-    sent_effort(request, family).filter(|_| family.is_some() || !is_disabled)
+/// Refuses what the server of these rules would refuse.
+fn check_rules(request: &ModelRequest, model: &str, rules: &Rules) -> Result<()> {
+    let is_forced = matches!(
+        request.tool_choice,
+        ToolChoice::Required | ToolChoice::Tool(_)
+    );
+    let text = if !rules.has_stop && !request.stop.is_empty() {
+        "takes no stop sequences; remove them"
+    } else if rules.thinking == ThinkingField::DeepSeek
+        && is_forced
+        && !request.tools.is_empty()
+        && is_thinking(request)
+    {
+        "takes no forced tool while it thinks; use `ToolChoice::Auto` or `ThinkingMode::Disabled`"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
+}
+
+/// The schema that the model is told in words.
+fn told_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a Value> {
+    match (&request.response_format, rules.schemas) {
+        (_, SchemaForm::Any) => None,
+        (_, SchemaForm::Objects) => told_schema(request),
+        (Some(ResponseFormat::JsonSchema { schema, .. }), SchemaForm::Words) => Some(schema),
+        (_, SchemaForm::Words) => None,
+    }
+}
+
+/// The `response_format` of a request whose schema may be `told` in words.
+fn format(request: &ModelRequest, told: Option<&Value>, rules: &Rules) -> Option<Value> {
+    match told {
+        Some(schema) if rules.schemas == SchemaForm::Words && is_plain_object(schema) => {
+            Some(json!({"type": "json_object"}))
+        }
+        Some(_) => None,
+        None => request.response_format.as_ref().map(response_format),
+    }
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {

@@ -19,7 +19,6 @@ use super::super::json::{Str, unquoted};
 use super::super::lenient::says_nothing;
 use super::super::repeated::Repeated;
 use super::super::status;
-use super::PROVIDER;
 use super::wire::{CallDelta, Choices, Chunk, Delta, Head, plain_text};
 
 /// Decodes one answer.
@@ -28,6 +27,8 @@ use super::wire::{CallDelta, Choices, Chunk, Delta, Head, plain_text};
 /// come, or at the end of a body in which one had come: servers leave out either. A body that ends
 /// before any finish reason is truncated.
 pub(super) struct ChatDecoder {
+    /// The mark of the blocks.
+    tag: &'static str,
     request_id: Option<Arc<str>>,
     secrets: Secrets,
     ids: CallIds,
@@ -52,8 +53,14 @@ struct Reasoning {
 
 impl ChatDecoder {
     /// `history` is what was asked: the ids of its calls are taken.
-    pub(super) fn new(request_id: Option<Arc<str>>, history: History, secrets: Secrets) -> Self {
+    pub(super) fn new(
+        tag: &'static str,
+        request_id: Option<Arc<str>>,
+        history: History,
+        secrets: Secrets,
+    ) -> Self {
         Self {
+            tag,
             request_id,
             secrets,
             ids: CallIds::new(history),
@@ -224,7 +231,7 @@ impl ChatDecoder {
         let Some(Reasoning { field, text }) = self.reasoning.take() else {
             return Ok(());
         };
-        out.push(ModelEvent::Part(reasoning_part(PROVIDER, field, &text)?));
+        out.push(ModelEvent::Part(reasoning_part(self.tag, field, &text)?));
         Ok(())
     }
 

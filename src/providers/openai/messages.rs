@@ -11,20 +11,30 @@ use crate::error::Result;
 use crate::message::{Media, MediaSource, Message, Part, Role};
 use crate::model::{SystemPrompt, ToolDefinition};
 
-use super::super::chat::{EMPTY, GAP, id_end, write_system, write_tools};
+use super::super::chat::{EMPTY, GAP, write_system, write_tools};
 use super::super::encode::{Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
 use super::super::media::{address, placeholder};
-use super::PROVIDER;
-
-/// The maximum length of a call's id at OpenAI's server, in bytes.
-const MAX_ID: usize = 40;
+use super::call_ids::sent_id;
+use super::rules::CallIdForm;
 
 /// How messages are written.
 #[derive(Clone, PartialEq)]
 pub(super) struct ChatWire {
-    /// Whether the model's own reasoning is sent back.
-    pub(super) reasoning: bool,
+    /// The mark of the server's own blocks; no others are sent.
+    pub(super) tag: &'static str,
+    pub(super) call_ids: CallIdForm,
+    pub(super) reasoning: Reasoning,
+}
+
+/// The reasoning in the answers of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reasoning {
+    None,
+    /// The fields of the server's own answers.
+    Own,
+    /// The same; an answer without any has an empty `reasoning_content`.
+    OwnOrEmpty,
 }
 
 impl Wire for ChatWire {
@@ -48,7 +58,7 @@ impl Wire for ChatWire {
         let mut first = true;
         for message in group {
             if matches!(**message, Message::User(_)) {
-                user_pieces(message, &mut pieces);
+                user_pieces(message, self.tag, &mut pieces);
                 continue;
             }
 
@@ -59,11 +69,11 @@ impl Wire for ChatWire {
             match &**message {
                 Message::Tool(result) => {
                     out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
-                    write_text(out, call_id(&result.tool_call_id))?;
+                    write_text(out, &sent_id(&result.tool_call_id, self.call_ids))?;
                     out.extend_from_slice(b",\"content\":");
                     write_text(out, non_empty(&message.text()))?;
                     out.push(b'}');
-                    media_pieces(message, &mut pieces);
+                    media_pieces(message, self.tag, &mut pieces);
                 }
                 Message::Assistant(_) => self.assistant(message, out)?,
                 _ => {
@@ -110,11 +120,7 @@ impl ChatWire {
             (text, _) => write_text(out, non_empty(text))?,
         }
 
-        if self.reasoning {
-            for part in message.content().parts() {
-                own_reasoning(part, out)?;
-            }
-        }
+        self.reasoning(message, out);
 
         if calls.peek().is_some() {
             out.extend_from_slice(b",\"tool_calls\":[");
@@ -124,7 +130,7 @@ impl ChatWire {
                 }
 
                 out.extend_from_slice(b"{\"id\":");
-                write_text(out, call_id(&call.id))?;
+                write_text(out, &sent_id(&call.id, self.call_ids))?;
                 out.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
                 write_identifier(out, &call.name)?;
                 out.extend_from_slice(b",\"arguments\":");
@@ -138,37 +144,40 @@ impl ChatWire {
         out.push(b'}');
         Ok(())
     }
+
+    /// Appends the reasoning of an answer.
+    fn reasoning(&self, message: &Message, out: &mut Vec<u8>) {
+        if self.reasoning == Reasoning::None {
+            return;
+        }
+
+        let parts = message.content().parts();
+        let mut has_fields = false;
+        for fields in parts.iter().filter_map(|part| own_fields(part, self.tag)) {
+            has_fields = true;
+            out.push(b',');
+            out.extend_from_slice(fields.as_bytes());
+        }
+
+        if !has_fields && self.reasoning == Reasoning::OwnOrEmpty {
+            out.extend_from_slice(b",\"reasoning_content\":\"\"");
+        }
+    }
 }
 
-/// Appends the fields of a reasoning block that came from this API: its JSON is the object of
-/// fields the message had.
-fn own_reasoning(part: &Part, out: &mut Vec<u8>) -> Result<()> {
+/// The fields of a reasoning block that came from this server: its JSON is the object of fields that
+/// the message had.
+fn own_fields<'a>(part: &'a Part, tag: &str) -> Option<&'a str> {
     let Part::Thinking(block) = part else {
-        return Ok(());
+        return None;
     };
-
-    if block.provider.as_deref() != Some(PROVIDER) {
-        return Ok(());
+    if block.provider.as_deref() != Some(tag) {
+        return None;
     }
 
-    let raw: &RawValue = &block.raw;
-    let fields = raw.get().trim();
-    let fields = fields
-        .strip_prefix('{')
-        .and_then(|fields| fields.strip_suffix('}'))
-        .map(str::trim)
-        .unwrap_or_default();
-    if !fields.is_empty() {
-        out.push(b',');
-        out.extend_from_slice(fields.as_bytes());
-    }
-
-    Ok(())
-}
-
-/// The id of a call as it is sent.
-fn call_id(id: &str) -> &str {
-    id_end(id, MAX_ID)
+    let fields = block.raw.get().trim().strip_prefix('{')?;
+    let fields = fields.strip_suffix('}')?.trim();
+    Some(fields).filter(|fields| !fields.is_empty())
 }
 
 fn non_empty(text: &str) -> &str {
@@ -183,22 +192,22 @@ enum Piece<'a> {
     Own(&'a RawValue),
 }
 
-fn user_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
+fn user_pieces<'a>(message: &'a Message, tag: &str, out: &mut Vec<Piece<'a>>) {
     let text = message.text();
     if !text.is_empty() {
         out.push(Piece::Text(text));
     }
-    media_pieces(message, out);
+    media_pieces(message, tag, out);
 }
 
-fn media_pieces<'a>(message: &'a Message, out: &mut Vec<Piece<'a>>) {
+fn media_pieces<'a>(message: &'a Message, tag: &str, out: &mut Vec<Piece<'a>>) {
     for part in message.content().parts() {
         match part {
             Part::Image(media) if takes(part) => out.push(Piece::Image(media)),
             Part::Document(media) if takes(part) && media.text().is_none() => {
                 out.push(Piece::Document(media));
             }
-            Part::Opaque(block) if block.provider.as_deref() == Some(PROVIDER) => {
+            Part::Opaque(block) if block.provider.as_deref() == Some(tag) => {
                 out.push(Piece::Own(&block.raw));
             }
             part => out.extend(placeholder(part).map(|text| Piece::Text(text.into()))),

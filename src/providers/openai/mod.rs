@@ -2,12 +2,17 @@
 
 mod auto;
 mod body;
+mod call_ids;
 mod decode;
+mod dialect;
 pub(in crate::providers) mod family;
 mod messages;
 mod model;
+mod rules;
+mod thinking;
 mod wire;
 
 pub use auto::OpenAiAuto;
+pub use dialect::Dialect;
 pub use model::{OpenAi, decode};
 use wire::PROVIDER;

@@ -22,7 +22,10 @@ use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
-use super::messages::{ChatWire, takes};
+use super::dialect::Dialect;
+use super::messages::{ChatWire, Reasoning, takes};
+use super::rules::SentReasoning;
+use super::thinking::is_thinking;
 
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
 /// OpenAI's own, or one of the many servers that speak it.
@@ -47,6 +50,8 @@ use super::messages::{ChatWire, takes};
 #[derive(Clone, Debug)]
 pub struct OpenAi {
     connection: Connection,
+    /// The dialect that was set; otherwise the address chooses it.
+    dialect: Option<Dialect>,
     max_tokens_field: Option<Arc<str>>,
     resend_reasoning: bool,
 }
@@ -56,9 +61,15 @@ impl OpenAi {
         &self.connection.model
     }
 
-    fn with_connection(connection: Connection) -> Self {
+    fn with_connection(mut connection: Connection) -> Self {
+        let dialect = Dialect::of(connection.endpoint.base());
+        if let Some(header) = dialect.rules().key_header {
+            connection = connection.key_header(header);
+        }
+
         Self {
             connection,
+            dialect: None,
             max_tokens_field: None,
             resend_reasoning: true,
         }
@@ -72,8 +83,34 @@ impl OpenAi {
         self
     }
 
-    /// The same model with the output limit in another field. OpenAI's own server takes
-    /// `max_completion_tokens`, others `max_tokens`, unless this says otherwise.
+    /// Sets the variant of the API that the server speaks, and the header of the key with it. The
+    /// address chooses it otherwise, as in [`Dialect::of`].
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        if let Some(header) = dialect.rules().key_header {
+            self.connection = self.connection.key_header(header);
+        }
+        self
+    }
+
+    /// Adds a query parameter to every request, such as `api-version`. A key never belongs there.
+    #[must_use]
+    pub fn query(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        let endpoint = self.connection.endpoint;
+        self.connection.endpoint = endpoint.query(name.as_ref(), value.as_ref());
+        self
+    }
+
+    /// Sets the header in which the key is sent, in place of a bearer token.
+    #[must_use]
+    pub fn key_header(mut self, name: impl AsRef<str>) -> Self {
+        self.connection = self.connection.key_header(name.as_ref());
+        self
+    }
+
+    /// Sets the field of the output limit, in place of that of the dialect: OpenAI's own server takes
+    /// `max_completion_tokens`, unknown ones `max_tokens`.
     #[must_use]
     pub fn max_tokens_field(mut self, name: impl Into<Arc<str>>) -> Self {
         self.max_tokens_field = Some(name.into());
@@ -115,7 +152,7 @@ impl OpenAi {
     /// # }
     /// ```
     pub async fn read_context_window(&self) -> Result<Option<u64>> {
-        if self.connection.is_openai() {
+        if self.chosen_dialect().is_openai() {
             return Ok(None);
         }
 
@@ -133,26 +170,43 @@ impl OpenAi {
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Option<String>)> {
-        let official = self.connection.is_openai();
-        let default_field = if official {
-            "max_completion_tokens"
-        } else {
-            "max_tokens"
-        };
-
+        let dialect = self.chosen_dialect();
+        let rules = dialect.rules();
         body(
             request,
             &Options {
                 model: &self.connection.model,
-                max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(default_field),
+                max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(rules.max_tokens),
                 max_output_tokens: self.connection.max_output_tokens(request),
-                official,
+                dialect,
                 wire: &ChatWire {
-                    // OpenAI's own server gives none, and refuses what another one gave.
-                    reasoning: self.resend_reasoning && !official,
+                    tag: rules.tag,
+                    call_ids: rules.call_ids,
+                    reasoning: self.sent_reasoning(request, rules.reasoning),
                 },
             },
         )
+    }
+
+    fn chosen_dialect(&self) -> Dialect {
+        let of_address = || Dialect::of(self.connection.endpoint.base());
+        self.dialect.unwrap_or_else(of_address)
+    }
+
+    fn sent_reasoning(&self, request: &ModelRequest, reasoning: SentReasoning) -> Reasoning {
+        let has_tools = || {
+            let mut messages = request.messages.as_slice().iter();
+            !request.tools.is_empty()
+                || messages.any(|message| message.tool_calls().next().is_some())
+        };
+        match reasoning {
+            _ if !self.resend_reasoning => Reasoning::None,
+            SentReasoning::Never => Reasoning::None,
+            SentReasoning::Own => Reasoning::Own,
+            SentReasoning::OwnOrEmpty if !is_thinking(request) => Reasoning::None,
+            SentReasoning::OwnOrEmpty if has_tools() => Reasoning::OwnOrEmpty,
+            SentReasoning::OwnOrEmpty => Reasoning::Own,
+        }
     }
 }
 
@@ -190,7 +244,8 @@ impl Model for OpenAi {
             max_body: usize::MAX,
             remedy: None,
         };
-        let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
+        let tag = self.chosen_dialect().rules().tag;
+        let decoder = move |id, secrets| ChatDecoder::new(tag, id, encoded.history, secrets);
         ask(asking, decoder)
     }
 }
@@ -216,7 +271,7 @@ impl Model for OpenAi {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        ChatDecoder::new(None, History::default(), secrets)
+        ChatDecoder::new(PROVIDER, None, History::default(), secrets)
     })
 }
 

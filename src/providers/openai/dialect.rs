@@ -1,0 +1,128 @@
+//! The variants of Chat Completions.
+
+use std::fmt;
+
+use super::super::connection::host;
+use super::rules::{self, HOSTED, Rules, UNKNOWN};
+
+/// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
+/// form in which reasoning goes back, and what is left out because the server refuses it.
+///
+/// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
+/// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back to
+/// the dialect that they came from only.
+///
+/// ```
+/// use agentcore::providers::OpenAi;
+/// use agentcore::providers::openai::Dialect;
+///
+/// let model = OpenAi::compatible("http://gateway.internal/v1", "mistral-large-latest")
+///     .dialect(Dialect::mistral());
+/// assert_eq!(Dialect::of("https://api.mistral.ai/v1"), Dialect::mistral());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Dialect(&'static Rules);
+
+/// Implements a constructor for each of the rules.
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident: $rules:ident;)*) => {
+        impl Dialect {
+            $(
+                $(#[$doc])*
+                pub fn $name() -> Self {
+                    Self(&rules::$rules)
+                }
+            )*
+        }
+    };
+}
+
+constructors! {
+    /// The variant of OpenAI's own server.
+    openai: OPENAI;
+    /// The variant of servers of which nothing is known.
+    compatible: UNKNOWN;
+    /// The variant of Azure. The key is sent in the header `api-key`.
+    azure: AZURE;
+    /// The variant of OpenRouter. Thinking is switched by `reasoning`.
+    openrouter: OPENROUTER;
+    /// The variant of DeepSeek. Models think unless
+    /// [`ThinkingMode::Disabled`](crate::model::ThinkingMode::Disabled) is set, and take no forced tool
+    /// while they do; the schema of an answer is told in words.
+    deepseek: DEEPSEEK;
+    /// The variant of Mistral. The ids of calls are nine letters or digits.
+    mistral: MISTRAL;
+    /// The variant of Groq.
+    groq: GROQ;
+    /// The variant of xAI. Stop sequences are refused.
+    xai: XAI;
+    /// The variant of Amazon Bedrock.
+    bedrock: BEDROCK;
+    /// The variant of vLLM.
+    vllm: VLLM;
+    /// The variant of llama.cpp.
+    llama_cpp: LLAMA_CPP;
+    /// The variant of LM Studio.
+    lm_studio: LM_STUDIO;
+}
+
+impl Dialect {
+    /// Returns the variant of the server at this address, by its host, and
+    /// [`compatible`](Self::compatible) for an unknown one.
+    pub fn of(base_url: &str) -> Self {
+        let host = host(base_url);
+        let is_host = |name: &&str| {
+            let start = host.len().checked_sub(name.len());
+            let parts = start.and_then(|start| host.split_at_checked(start));
+            parts.is_some_and(|(before, end)| {
+                end.eq_ignore_ascii_case(name) && (before.is_empty() || before.ends_with('.'))
+            })
+        };
+        let rules = HOSTED.iter().find(|rules| rules.hosts.iter().any(is_host));
+        Self(rules.copied().unwrap_or(&UNKNOWN))
+    }
+
+    pub(super) fn rules(self) -> &'static Rules {
+        self.0
+    }
+
+    /// True for OpenAI's own server.
+    pub(super) fn is_openai(self) -> bool {
+        self == Self::openai()
+    }
+}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dialect").field(&self.0.tag).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_host_chooses_its_dialect() {
+        for (base_url, dialect) in [
+            ("https://api.openai.com/v1", Dialect::openai()),
+            ("https://me:pw@api.openai.com:443/v1", Dialect::openai()),
+            ("https://API.Mistral.ai/v1", Dialect::mistral()),
+            ("https://res.openai.azure.com/openai/v1", Dialect::azure()),
+            ("https://openrouter.ai/api/v1", Dialect::openrouter()),
+            (
+                "https://bedrock-mantle.eu-west-1.api.aws/v1",
+                Dialect::bedrock(),
+            ),
+            ("https://notopenrouter.ai/v1", Dialect::compatible()),
+            ("https://api.openai.com.evil.test/v1", Dialect::compatible()),
+            ("https://evil.test/api.openai.com", Dialect::compatible()),
+            ("http://127.0.0.1:8080/v1", Dialect::compatible()),
+            ("http://[::1]:8080/v1", Dialect::compatible()),
+            ("http://ü/v1", Dialect::compatible()),
+            ("", Dialect::compatible()),
+        ] {
+            assert_eq!(Dialect::of(base_url), dialect, "{base_url}");
+        }
+    }
+}

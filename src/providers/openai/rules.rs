@@ -1,0 +1,199 @@
+//! The differences between the servers that speak Chat Completions.
+//!
+//! Sources: the documentation of the servers, the clients of Mistral and of pydantic-ai.
+
+/// The variant of Chat Completions that one server speaks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// The mark of the blocks of its answers. A server receives its own blocks only.
+    pub(super) tag: &'static str,
+    /// The hosts of the server; subdomains belong to it, too.
+    pub(super) hosts: &'static [&'static str],
+    /// The header of the key; `None` for a bearer token.
+    pub(super) key_header: Option<&'static str>,
+    /// The field of the output limit.
+    pub(super) max_tokens: &'static str,
+    /// True if usage in the stream has to be requested.
+    pub(super) has_stream_options: bool,
+    /// The field of the seed.
+    pub(super) seed: &'static str,
+    pub(super) has_top_k: bool,
+    pub(super) has_stop: bool,
+    pub(super) call_ids: CallIdForm,
+    pub(super) reasoning: SentReasoning,
+    pub(super) thinking: ThinkingField,
+    pub(super) schemas: SchemaForm,
+}
+
+/// The ids of calls that a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallIdForm {
+    /// 40 bytes at most.
+    Short,
+    /// Nine letters or digits.
+    NineCharacters,
+}
+
+/// The reasoning that goes back to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SentReasoning {
+    Never,
+    /// The fields of the server's own answers.
+    Own,
+    /// The same, and `reasoning_content` in every answer of a conversation with tools.
+    OwnOrEmpty,
+}
+
+/// The field that switches thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ThinkingField {
+    /// `reasoning_effort`, with the words of OpenAI's models.
+    OpenAi,
+    /// `reasoning_effort`, with the words of the first entry that the model's name begins with. Models
+    /// of no entry receive the effort as given.
+    Efforts(&'static [(&'static str, &'static [&'static str])]),
+    /// `reasoning_effort` with DeepSeek's three words, and `thinking`. Models think by default, and take
+    /// no forced tool then.
+    DeepSeek,
+    /// `reasoning`, an object.
+    OpenRouter,
+}
+
+/// The schemas of an answer that a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SchemaForm {
+    Any,
+    /// Schemas of one object. The model is told others in words.
+    Objects,
+    /// None: the model is told the schema in words, and an object is required as `json_object`.
+    Words,
+}
+
+/// A server of which nothing is known.
+pub(super) static UNKNOWN: Rules = LENIENT;
+
+const LENIENT: Rules = Rules {
+    tag: super::PROVIDER,
+    hosts: &[],
+    key_header: None,
+    max_tokens: "max_tokens",
+    has_stream_options: true,
+    seed: "seed",
+    has_top_k: true,
+    has_stop: true,
+    call_ids: CallIdForm::Short,
+    reasoning: SentReasoning::Own,
+    thinking: ThinkingField::OpenAi,
+    schemas: SchemaForm::Any,
+};
+
+pub(super) static OPENAI: Rules = STRICT;
+
+/// OpenAI's own server gives no reasoning, refuses what another one gave, and fields that it does not
+/// know.
+const STRICT: Rules = Rules {
+    hosts: &["api.openai.com"],
+    max_tokens: "max_completion_tokens",
+    has_top_k: false,
+    reasoning: SentReasoning::Never,
+    schemas: SchemaForm::Objects,
+    ..LENIENT
+};
+
+pub(super) static AZURE: Rules = Rules {
+    tag: "azure",
+    hosts: &["openai.azure.com"],
+    key_header: Some("api-key"),
+    ..STRICT
+};
+
+pub(super) static OPENROUTER: Rules = Rules {
+    tag: "openrouter",
+    hosts: &["openrouter.ai"],
+    thinking: ThinkingField::OpenRouter,
+    ..LENIENT
+};
+
+pub(super) static DEEPSEEK: Rules = Rules {
+    tag: "deepseek",
+    hosts: &["api.deepseek.com"],
+    reasoning: SentReasoning::OwnOrEmpty,
+    thinking: ThinkingField::DeepSeek,
+    schemas: SchemaForm::Words,
+    ..LENIENT
+};
+
+/// Mistral refuses fields that it does not know, those of the reasoning of others among them.
+pub(super) static MISTRAL: Rules = Rules {
+    tag: "mistral",
+    hosts: &["api.mistral.ai"],
+    has_stream_options: false,
+    seed: "random_seed",
+    call_ids: CallIdForm::NineCharacters,
+    reasoning: SentReasoning::Never,
+    thinking: ThinkingField::Efforts(&[(
+        "",
+        &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+    )]),
+    ..LENIENT
+};
+
+pub(super) static GROQ: Rules = Rules {
+    tag: "groq",
+    hosts: &["api.groq.com"],
+    max_tokens: "max_completion_tokens",
+    has_top_k: false,
+    thinking: ThinkingField::Efforts(&[
+        ("openai/gpt-oss", &["low", "medium", "high"]),
+        ("qwen/qwen3", &["none", "default"]),
+    ]),
+    ..LENIENT
+};
+
+pub(super) static XAI: Rules = Rules {
+    tag: "xai",
+    hosts: &["api.x.ai"],
+    max_tokens: "max_completion_tokens",
+    has_top_k: false,
+    has_stop: false,
+    thinking: ThinkingField::Efforts(&[
+        ("grok-4.3", &["none", "low", "medium", "high"]),
+        ("grok-4.5", &["low", "medium", "high"]),
+        ("grok-4.6", &["low", "medium", "high"]),
+        ("grok-4.7", &["low", "medium", "high", "xhigh"]),
+    ]),
+    ..LENIENT
+};
+
+pub(super) static BEDROCK: Rules = Rules {
+    tag: "bedrock",
+    hosts: &["api.aws"],
+    ..LENIENT
+};
+
+pub(super) static VLLM: Rules = Rules {
+    tag: "vllm",
+    ..LENIENT
+};
+
+pub(super) static LLAMA_CPP: Rules = Rules {
+    tag: "llamacpp",
+    ..LENIENT
+};
+
+pub(super) static LM_STUDIO: Rules = Rules {
+    tag: "lmstudio",
+    ..LENIENT
+};
+
+/// The servers that are recognized by their host.
+pub(super) static HOSTED: &[&Rules] = &[
+    &OPENAI,
+    &AZURE,
+    &OPENROUTER,
+    &DEEPSEEK,
+    &MISTRAL,
+    &GROQ,
+    &XAI,
+    &BEDROCK,
+];

@@ -1,0 +1,5 @@
+//! The variants of Chat Completions: what each server is sent, and what is made of its answers.
+
+mod requests;
+#[cfg(feature = "tls")]
+mod resolve;
