@@ -19,6 +19,7 @@ use super::super::json::{Str, unquoted};
 use super::super::lenient::says_nothing;
 use super::super::repeated::Repeated;
 use super::super::status;
+use super::rules::Rules;
 use super::wire::{CallDelta, Choices, Chunk, Delta, Head, plain_text};
 
 /// Decodes one answer.
@@ -27,8 +28,7 @@ use super::wire::{CallDelta, Choices, Chunk, Delta, Head, plain_text};
 /// come, or at the end of a body in which one had come: servers leave out either. A body that ends
 /// before any finish reason is truncated.
 pub(super) struct ChatDecoder {
-    /// The mark of the blocks.
-    tag: &'static str,
+    rules: &'static Rules,
     request_id: Option<Arc<str>>,
     secrets: Secrets,
     ids: CallIds,
@@ -54,13 +54,13 @@ struct Reasoning {
 impl ChatDecoder {
     /// `history` is what was asked: the ids of its calls are taken.
     pub(super) fn new(
-        tag: &'static str,
+        rules: &'static Rules,
         request_id: Option<Arc<str>>,
         history: History,
         secrets: Secrets,
     ) -> Self {
         Self {
-            tag,
+            rules,
             request_id,
             secrets,
             ids: CallIds::new(history),
@@ -101,7 +101,12 @@ impl ChatDecoder {
             return Err(status::from_event(data, &self.secrets));
         }
 
-        if let Some(usage) = chunk.usage.0.map(Usage::from) {
+        let of_groq = chunk.x_groq.0.and_then(|groq| groq.usage.0);
+        if let Some(mut usage) = chunk.usage.0.or(of_groq).map(Usage::from) {
+            if !self.rules.output_has_reasoning {
+                usage.output_tokens = usage.output_tokens.saturating_add(usage.reasoning_tokens);
+            }
+
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;
@@ -231,7 +236,11 @@ impl ChatDecoder {
         let Some(Reasoning { field, text }) = self.reasoning.take() else {
             return Ok(());
         };
-        out.push(ModelEvent::Part(reasoning_part(self.tag, field, &text)?));
+        out.push(ModelEvent::Part(reasoning_part(
+            self.rules.tag,
+            field,
+            &text,
+        )?));
         Ok(())
     }
 

@@ -24,7 +24,7 @@ use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::dialect::Dialect;
 use super::messages::{ChatWire, Reasoning, takes};
-use super::rules::SentReasoning;
+use super::rules::{SentReasoning, UNKNOWN};
 use super::thinking::is_thinking;
 
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
@@ -244,8 +244,8 @@ impl Model for OpenAi {
             max_body: usize::MAX,
             remedy: None,
         };
-        let tag = self.chosen_dialect().rules().tag;
-        let decoder = move |id, secrets| ChatDecoder::new(tag, id, encoded.history, secrets);
+        let rules = self.chosen_dialect().rules();
+        let decoder = move |id, secrets| ChatDecoder::new(rules, id, encoded.history, secrets);
         ask(asking, decoder)
     }
 }
@@ -271,7 +271,7 @@ impl Model for OpenAi {
 /// ```
 pub fn decode(body: impl Stream<Item = Result<Bytes>> + Send + 'static) -> ModelStream {
     recorded(PROVIDER, Framing::Sse, body, |secrets| {
-        ChatDecoder::new(PROVIDER, None, History::default(), secrets)
+        ChatDecoder::new(&UNKNOWN, None, History::default(), secrets)
     })
 }
 

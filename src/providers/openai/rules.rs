@@ -23,6 +23,8 @@ pub(super) struct Rules {
     pub(super) reasoning: SentReasoning,
     pub(super) thinking: ThinkingField,
     pub(super) schemas: SchemaForm,
+    /// True if the tokens of reasoning are part of those of the completion.
+    pub(super) output_has_reasoning: bool,
 }
 
 /// The ids of calls that a server takes.
@@ -85,6 +87,7 @@ const LENIENT: Rules = Rules {
     reasoning: SentReasoning::Own,
     thinking: ThinkingField::OpenAi,
     schemas: SchemaForm::Any,
+    output_has_reasoning: true,
 };
 
 pub(super) static OPENAI: Rules = STRICT;
@@ -156,6 +159,7 @@ pub(super) static XAI: Rules = Rules {
     max_tokens: "max_completion_tokens",
     has_top_k: false,
     has_stop: false,
+    output_has_reasoning: false,
     thinking: ThinkingField::Efforts(&[
         ("grok-4.3", &["none", "low", "medium", "high"]),
         ("grok-4.5", &["low", "medium", "high"]),

@@ -22,8 +22,16 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
     pub(super) usage: Object<Usage>,
+    pub(super) x_groq: Object<Groq>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
+}
+
+/// Groq's own part of a chunk.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Groq {
+    pub(super) usage: Object<Usage>,
 }
 
 /// The choices of a chunk.
@@ -105,7 +113,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) function: Option<Function<'a>>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
     prompt_tokens: Count,
@@ -116,14 +124,14 @@ pub(super) struct Usage {
     prompt_cache_hit_tokens: Count,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PromptDetails {
     cached_tokens: Count,
     cache_write_tokens: Count,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CompletionDetails {
     reasoning_tokens: Count,

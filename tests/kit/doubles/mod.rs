@@ -1,5 +1,6 @@
 //! Servers that refuse what the real ones refuse.
 
 pub mod anthropic;
+pub mod deepseek;
 pub mod gemini;
 pub mod responses;

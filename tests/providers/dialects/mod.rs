@@ -1,5 +1,7 @@
 //! The variants of Chat Completions: what each server is sent, and what is made of its answers.
 
+mod deepseek;
 mod requests;
 #[cfg(feature = "tls")]
 mod resolve;
+mod usage;

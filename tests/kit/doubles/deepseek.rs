@@ -1,0 +1,33 @@
+//! A strict DeepSeek server.
+//!
+//! It refuses requests with the texts of the real one.
+
+use serde_json::Value;
+
+/// The text of the refusal of a body.
+pub fn check(body: &Value) -> Result<(), &'static str> {
+    if body["thinking"]["type"] == "disabled" {
+        return Ok(());
+    }
+
+    let messages = body["messages"].as_array().unwrap();
+    let has_calls = messages
+        .iter()
+        .any(|message| message.get("tool_calls").is_some());
+    let is_complete = messages
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .all(|message| message["reasoning_content"].is_string());
+    if (has_calls || body.get("tools").is_some()) && !is_complete {
+        return Err("The reasoning_content in the thinking mode must be passed back to the API.");
+    }
+
+    let choice = &body["tool_choice"];
+    if !(choice.is_null() || choice == "auto" || choice == "none") {
+        return Err("Thinking mode does not support this tool_choice.");
+    }
+    if body["response_format"]["type"] == "json_schema" {
+        return Err("This response_format type is unavailable now.");
+    }
+    Ok(())
+}
