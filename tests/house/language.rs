@@ -103,13 +103,7 @@ const LOCALS: &[&str] = &[
 ];
 
 /// Places that may differ, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("src/permission/shell/", "its tables are to be replaced"),
-    (
-        "src/providers/openai/",
-        "its servers are to get their variants",
-    ),
-];
+const EXCEPTIONS: &[(&str, &str)] = &[("src/permission/shell/", "its tables are to be replaced")];
 
 /// Places whose texts may have other words, and why.
 const TEXT_EXCEPTIONS: &[(&str, &str)] = &[

@@ -17,7 +17,7 @@ use super::messages::ChatWire;
 use super::rules::{Rules, SchemaForm, ThinkingField};
 use super::thinking::{is_thinking, thinking};
 
-/// What a body depends on besides the request.
+/// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     /// The field of the output limit.
@@ -45,7 +45,7 @@ pub(super) fn body(
     check_rules(request, model, rules)?;
     let thinking = thinking(request, model, rules, family.as_ref())?;
     let (sampling, warning) = sampling(request, model, family.as_ref());
-    let told = told_in_words(request, rules);
+    let words_schema = schema_in_words(request, rules);
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("stream", &true)?;
@@ -75,9 +75,9 @@ pub(super) fn body(
             fields.put("stop", &*request.stop)?;
         }
 
-        fields.option("response_format", format(request, told, rules))?;
+        fields.option("response_format", format(request, words_schema, rules))?;
         let mut opening = Cow::Borrowed(sections.system);
-        if let Some(schema) = told {
+        if let Some(schema) = words_schema {
             let opening = opening.to_mut();
             if !opening.is_empty() {
                 opening.push(b',');
@@ -136,8 +136,8 @@ fn check_rules(request: &ModelRequest, model: &str, rules: &Rules) -> Result<()>
     Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
 }
 
-/// The schema that the model is told in words.
-fn told_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a Value> {
+/// The schema that is sent to the model in words.
+fn schema_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a Value> {
     match (&request.response_format, rules.schemas) {
         (_, SchemaForm::Any) => None,
         (_, SchemaForm::Objects) => told_schema(request),
@@ -146,9 +146,9 @@ fn told_in_words<'a>(request: &'a ModelRequest, rules: &Rules) -> Option<&'a Val
     }
 }
 
-/// The `response_format` of a request whose schema may be `told` in words.
-fn format(request: &ModelRequest, told: Option<&Value>, rules: &Rules) -> Option<Value> {
-    match told {
+/// The `response_format` of a request, whose schema may be sent in words.
+fn format(request: &ModelRequest, words_schema: Option<&Value>, rules: &Rules) -> Option<Value> {
+    match words_schema {
         Some(schema) if rules.schemas == SchemaForm::Words && is_plain_object(schema) => {
             Some(json!({"type": "json_object"}))
         }

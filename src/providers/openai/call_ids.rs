@@ -54,10 +54,13 @@ mod tests {
             "ü",
         ];
         for (index, id) in ids.iter().enumerate() {
-            let sent = of(id);
-            assert!(is_nine(&sent), "{id}: {sent}");
-            assert_eq!(sent, of(id));
-            assert!(ids[..index].iter().all(|other| of(other) != sent), "{id}");
+            let changed_id = of(id);
+            assert!(is_nine(&changed_id), "{id}: {changed_id}");
+            assert_eq!(changed_id, of(id));
+            assert!(
+                ids[..index].iter().all(|other| of(other) != changed_id),
+                "{id}"
+            );
         }
     }
 }

@@ -39,9 +39,9 @@ pub(super) struct ChatDecoder {
     finish: Option<StopReason>,
     usage: Usage,
     done: bool,
-    /// What stands around the choices.
+    /// The text around the choices.
     around_choices: Repeated,
-    /// What stands around a piece of text.
+    /// The text around a piece of text.
     around_text: Repeated,
 }
 
@@ -83,20 +83,20 @@ impl ChatDecoder {
         data: &str,
         out: &mut Events,
     ) -> Result<()> {
-        let mut failed = chunk.error.is_some_and(|error| !says_nothing(error));
+        let mut is_failed = chunk.error.is_some_and(|error| !says_nothing(error));
         if !self.started || choices.is_empty() {
             let head: Head<'_> =
                 serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
-            failed |= head.object.0 == "error";
+            is_failed |= head.object.0 == "error";
 
             // A first chunk may hold nothing but a filter's verdict.
             let says_something = !head.id.is_empty() || !choices.is_empty();
-            if !failed && !self.started && says_something {
+            if !is_failed && !self.started && says_something {
                 self.start(&head.id.0, &head.model.0, out);
             }
         }
 
-        if failed {
+        if is_failed {
             self.report_usage(out);
             return Err(status::from_event(data, &self.secrets));
         }

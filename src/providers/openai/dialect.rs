@@ -48,7 +48,7 @@ constructors! {
     openrouter: OPENROUTER;
     /// The variant of DeepSeek. Models think unless
     /// [`ThinkingMode::Disabled`](crate::model::ThinkingMode::Disabled) is set, and take no forced tool
-    /// while they do; the schema of an answer is told in words.
+    /// while they do; the schema of an answer is sent in words.
     deepseek: DEEPSEEK;
     /// The variant of Mistral. The ids of calls are nine letters or digits.
     mistral: MISTRAL;

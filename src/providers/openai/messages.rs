@@ -18,7 +18,7 @@ use super::super::media::{address, placeholder};
 use super::call_ids::sent_id;
 use super::rules::CallIdForm;
 
-/// How messages are written.
+/// The wire of messages.
 #[derive(Clone, PartialEq)]
 pub(super) struct ChatWire {
     /// The mark of the server's own blocks; no others are sent.

@@ -117,9 +117,9 @@ impl OpenAi {
         self
     }
 
-    /// Whether the model's reasoning is sent back as it came (`reasoning_content`, `reasoning`).
-    /// On by default: models that think between tool calls need it. A few servers refuse it; to
-    /// OpenAI's own, which does and gives none, it is never sent.
+    /// Sets whether the model's reasoning is sent back as it came (`reasoning_content`,
+    /// `reasoning`). Defaults to `true`: models that think between tool calls need it. A few servers
+    /// refuse it; to OpenAI's own, which does and gives none, it is never sent.
     #[must_use]
     pub fn resend_reasoning(mut self, resend: bool) -> Self {
         self.resend_reasoning = resend;
@@ -132,8 +132,8 @@ openai_methods!(OpenAi, "/chat/completions");
 
 impl OpenAi {
     /// Asks the server for the context window that it gives the model, in tokens: llama.cpp
-    /// (`/props`) and vLLM (`/v1/models`) tell. `None` when it does not, as OpenAI's own, which is
-    /// not asked. Takes ten seconds at most for each of the two; changes nothing:
+    /// (`/props`) and vLLM (`/v1/models`) report it. `None` when it does not, as OpenAI's own, which
+    /// is not asked. Takes ten seconds at most for each of the two; changes nothing:
     /// [`context_window`](Self::context_window) sets it.
     ///
     /// # Errors
@@ -294,15 +294,15 @@ mod tests {
         let mut history = Messages::from("Hi");
         history.push(answer);
         let history = history.human("And you?");
-        let sent = |model: OpenAi| {
+        let body_of = |model: OpenAi| {
             let request = ModelRequest::new(history.clone());
             let (encoded, _) = model.encode(&request).unwrap();
             String::from_utf8_lossy(&encoded.body).into_owned()
         };
 
-        let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
+        let compatible = body_of(OpenAi::compatible("http://127.0.0.1/v1", "m"));
         assert!(compatible.contains("let me see"), "{compatible}");
-        let official = sent(OpenAi::new("m", "key"));
+        let official = body_of(OpenAi::new("m", "key"));
         assert!(!official.contains("reasoning"), "{official}");
     }
 
@@ -333,17 +333,17 @@ mod tests {
             schema: json!({"type": "string", "enum": ["good", "bad"]}).into(),
         });
 
-        let sent = |model: OpenAi| {
+        let body_of = |model: OpenAi| {
             let (encoded, _) = model.encode(&request).unwrap();
             serde_json::from_slice::<serde_json::Value>(&encoded.body).unwrap()
         };
 
-        let compatible = sent(OpenAi::compatible("http://127.0.0.1/v1", "m"));
+        let compatible = body_of(OpenAi::compatible("http://127.0.0.1/v1", "m"));
         assert_eq!(compatible["messages"].as_array().unwrap().len(), 1);
         assert!(compatible["response_format"].is_object());
-        let official = sent(OpenAi::new("m", "key"));
+        let official = body_of(OpenAi::new("m", "key"));
         assert!(official.get("response_format").is_none());
-        let told = official["messages"][0]["content"].as_str().unwrap();
-        assert!(told.contains(r#"["good","bad"]"#), "{told}");
+        let instruction = official["messages"][0]["content"].as_str().unwrap();
+        assert!(instruction.contains(r#"["good","bad"]"#), "{instruction}");
     }
 }

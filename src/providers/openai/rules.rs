@@ -65,9 +65,9 @@ pub(super) enum ThinkingField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaForm {
     Any,
-    /// Schemas of one object. The model is told others in words.
+    /// Schemas of one object. Others are sent in words.
     Objects,
-    /// None: the model is told the schema in words, and an object is required as `json_object`.
+    /// None: the schema is sent in words, and an object is required as `json_object`.
     Words,
 }
 

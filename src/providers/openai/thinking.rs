@@ -85,7 +85,7 @@ pub(super) fn is_thinking(request: &ModelRequest) -> bool {
 }
 
 fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Error {
-    let known = efforts.join(", ");
-    let text = format!("{model} has no effort {effort:?}; use one of: {known}");
+    let list = efforts.join(", ");
+    let text = format!("{model} has no effort {effort:?}; use one of: {list}");
     Error::new(ErrorKind::Config, text)
 }

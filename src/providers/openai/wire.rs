@@ -14,7 +14,7 @@ use super::super::lenient::{Count, Few, List, Object, Text};
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "openai";
 
-/// What a chunk says that the others do not repeat.
+/// The fields of a chunk that the others do not repeat.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk<'a> {
@@ -37,7 +37,7 @@ pub(super) struct Groq {
 /// The choices of a chunk.
 pub(super) type Choices<'a> = Few<Choice<'a>>;
 
-/// What every chunk repeats; read only where it matters.
+/// The fields that every chunk repeats, read only where they matter.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Head<'a> {
@@ -94,7 +94,7 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// The text of the first choice, if that is all the choices say and it has no escapes.
+/// The text of the first choice, if the choices have nothing else and it has no escapes.
 pub(super) fn plain_text<'a>(choices: &Choices<'a>) -> Option<&'a str> {
     let choice = choices.only()?;
     if choice.index.get() != 0 || choice.message.is_some() || !choice.finish_reason.is_empty() {
@@ -145,11 +145,12 @@ impl From<Usage> for crate::usage::Usage {
             .get()
             .max(usage.prompt_cache_hit_tokens.get());
         // Cached and written tokens are part of the prompt's here, and beside it in `Usage`.
-        let written = details.cache_write_tokens.get();
+        let write_tokens = details.cache_write_tokens.get();
         let prompt = usage.prompt_tokens.get();
-        let input = prompt.saturating_sub(cached).saturating_sub(written);
+        let input = prompt.saturating_sub(cached).saturating_sub(write_tokens);
         let completion = usage.completion_tokens_details.0.unwrap_or_default();
-        let mut total = Self::new(input, usage.completion_tokens.get()).with_cache(cached, written);
+        let mut total =
+            Self::new(input, usage.completion_tokens.get()).with_cache(cached, write_tokens);
         total.reasoning_tokens = completion.reasoning_tokens.get();
         total
     }
