@@ -1,4 +1,4 @@
-//! The limits of the results of tools: how deep it is nested, and how large it is.
+//! The limits of the results of tools: their nesting and their size.
 
 use crate::message::{
     Content, MAX_JSON_DEPTH, PART_SIZE, Part, ToolCall, ToolResult, dismantle, is_text_too_deep,

@@ -7,6 +7,7 @@ use crate::model::Model;
 
 use super::anthropic::Anthropic;
 use super::env;
+use super::http::is_path_segment;
 use super::openai::{Dialect, OpenAi};
 use super::responses::OpenAiResponses;
 
@@ -174,8 +175,7 @@ fn azure(server: &Server, deployment: &str) -> Result<Arc<dyn Model>> {
         return server.chat(base_url, deployment).map(into_model);
     }
 
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !deployment.chars().all(is_plain) {
+    if !is_path_segment(deployment) {
         return Err(server.mistake(&format!("{deployment:?} is no name of a deployment")));
     }
 

@@ -1,5 +1,6 @@
 //! Short ways to a server with scripted answers.
 
+use agentcore::model::{ModelEvent, ModelResponse, ResponseFold};
 use agentcore::testing::fault_server::{Framing, Received};
 use agentcore::testing::{FaultServer, Reply};
 
@@ -37,4 +38,13 @@ pub fn status(status: u16, headers: &str, body: &str) -> Reply {
         })
         .framing(Framing::ContentLength)
         .send(body.to_owned())
+}
+
+/// The response of these events, or their first error.
+pub fn fold(events: Vec<agentcore::Result<ModelEvent>>) -> agentcore::Result<ModelResponse> {
+    let mut fold = ResponseFold::new();
+    for event in events {
+        fold.push(event?);
+    }
+    fold.finish()
 }

@@ -4,13 +4,15 @@
 //! `llama-*` came from llama.cpp's own server with a small model, `*aimock-*` from a scripted server;
 //! `documented` and the others of `gemini` and `responses` follow the documentation of their API.
 
-use agentcore::model::{ModelEvent, ModelResponse, ModelStream, ResponseFold, StopReason};
+use agentcore::model::{ModelEvent, ModelResponse, ModelStream, StopReason};
 use agentcore::providers::{gemini, ollama, openai, responses};
-use agentcore::{Error, ErrorKind, Part, Result, Usage};
+use agentcore::{ErrorKind, Part, Result, Usage};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::executor::block_on;
 use futures::stream::{self, BoxStream};
+
+use crate::kit::serving::fold;
 
 type Body = BoxStream<'static, Result<Bytes>>;
 type Decode = fn(Body) -> ModelStream;
@@ -190,14 +192,6 @@ fn whole(decode: Decode, bytes: &'static [u8]) -> Vec<ModelEvent> {
         .into_iter()
         .map(Result::unwrap)
         .collect()
-}
-
-fn fold(events: Vec<Result<ModelEvent>>) -> Result<ModelResponse, Error> {
-    let mut fold = ResponseFold::new();
-    for event in events {
-        fold.push(event?);
-    }
-    fold.finish()
 }
 
 fn named(name: &str) -> ModelResponse {

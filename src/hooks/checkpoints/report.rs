@@ -43,8 +43,9 @@ pub struct Rewind {
 }
 
 impl Rewind {
-    /// Returns `true` if every file is now as it was. It is not known of those of other workspaces,
-    /// nor after [`damage`](Self::damage).
+    /// Returns `true` if every recorded change is undone. It is not known of files of other
+    /// workspaces, nor of a record that was lost: [`damage`](Self::damage) is set until the next run
+    /// puts the rest of that record aside.
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
         self.damage.is_none() && changes.all(|change| change.outcome == RewindOutcome::Done)

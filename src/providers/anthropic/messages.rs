@@ -17,6 +17,7 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::Encoded;
 use super::super::env;
+use super::super::http::is_path_segment;
 use super::super::token_count::count_tokens;
 use super::PROVIDER;
 use super::body::body;
@@ -30,7 +31,7 @@ const BASE_URL: &str = "https://api.anthropic.com";
 const PATH: &str = "/v1/messages";
 const VERSION: &str = "2023-06-01";
 
-/// The longest body that the API takes, in bytes.
+/// The maximum length of a body, in bytes.
 const MAX_BODY: usize = 32 * 1024 * 1024;
 
 /// The fields of a body that count its tokens.
@@ -73,7 +74,7 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// The model of this name, asked with this key.
+    /// Creates the model of this name, with this key.
     pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
         let connection = Connection::new(PROVIDER, model.into(), BASE_URL, PATH);
         let mut connection = connection.key("x-api-key", "", &key.into());
@@ -82,7 +83,7 @@ impl Anthropic {
         Self { connection, family }.header("anthropic-version", VERSION)
     }
 
-    /// The model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the address
+    /// Creates the model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the address
     /// in `ANTHROPIC_BASE_URL`.
     ///
     /// # Errors
@@ -103,7 +104,7 @@ impl Anthropic {
         self.connection.endpoint.check()
     }
 
-    /// The same model at another address: what stands before `/v1/messages`. A wrong one is a
+    /// Sets the address in front of `/v1/messages`. A wrong one is a
     /// [`Config`](crate::ErrorKind::Config) error of the first request.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
@@ -117,10 +118,7 @@ impl Anthropic {
     /// its keys in this way.
     #[must_use]
     pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
-        let connection = self
-            .connection
-            .key("authorization", "Bearer ", &token.into());
-        self.connection = connection;
+        self.connection = self.connection.bearer(&token.into());
         self.connection.endpoint = self.connection.endpoint.without_header("x-api-key");
         self
     }
@@ -143,8 +141,8 @@ impl Anthropic {
     /// ```
     pub async fn read_capabilities(mut self) -> Result<Self> {
         let name = &self.connection.model;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:@".contains(c);
-        let family = self.family.take_if(|_| name.chars().all(is_plain));
+        let mut segments = name.split([':', '@']);
+        let family = self.family.take_if(|_| segments.all(is_path_segment));
         let Some(family) = family else {
             return Ok(self);
         };
@@ -179,11 +177,11 @@ impl Anthropic {
     pub fn beta(self, feature: impl AsRef<str>) -> Self {
         const NAME: &str = "anthropic-beta";
         let feature = feature.as_ref();
-        let all = match self.connection.endpoint.header_value(NAME) {
+        let features = match self.connection.endpoint.header_value(NAME) {
             Some(others) => format!("{others},{feature}"),
             None => feature.to_owned(),
         };
-        self.header(NAME, all)
+        self.header(NAME, features)
     }
 }
 
@@ -198,7 +196,7 @@ impl Model for Anthropic {
         &self.connection.profile
     }
 
-    // Written by hand, so that what waits for the answer does not keep the request.
+    // Written by hand, so that the future does not hold the request.
     fn stream<'a: 'b, 'b>(&'a self, request: ModelRequest) -> BoxFuture<'b, Result<ModelStream>>
     where
         Self: 'b,

@@ -17,7 +17,7 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
 use super::super::env;
-use super::super::http::Endpoint;
+use super::super::http::{Endpoint, is_path_segment};
 use super::super::media::check;
 use super::body::{Options, body};
 use super::chunks::PROVIDER;
@@ -90,7 +90,7 @@ impl Gemini {
         let (project, location) = (project.as_ref(), location.as_ref());
         let base_url = vertex_url(project, location);
         let mut connection = connection(VERTEX, &model.into(), &base_url);
-        if !is_plain(location) || !project.split(':').all(is_plain) {
+        if !is_path_segment(location) || !project.split(':').all(is_path_segment) {
             let text = format!("{project:?} and {location:?} are no project and location");
             connection.endpoint = connection.endpoint.with_mistake(text);
         }
@@ -183,7 +183,7 @@ impl Gemini {
         let endpoint = self.endpoint(&name)?;
         let url = format!("{}/models/{name}:countTokens", endpoint.base());
         let body = serde_json::to_vec(&fields)?;
-        let count = endpoint.look_up(&url, Some(body.into())).await?;
+        let count = endpoint.ask_json(&url, body.into()).await?;
         Ok(count.and_then(|count| count.get("totalTokens")?.as_u64()))
     }
 }
@@ -208,18 +208,12 @@ fn connection(provider: &str, model: &str, base_url: &str) -> Connection {
 
 /// The path of requests to the model of this name, or the mistake in it.
 fn path(name: &str) -> Result<String, String> {
-    if is_plain(name) {
+    if is_path_segment(name) {
         return Ok(format!("/models/{name}:streamGenerateContent"));
     }
     Err(format!(
         "{name:?} is no name of a model; it has letters, digits, `.`, `_` and `-`"
     ))
-}
-
-/// True for a text that is one segment of a path as it is.
-fn is_plain(text: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    !text.trim_matches('.').is_empty() && text.chars().all(is_allowed)
 }
 
 /// The address in front of `/models` on Vertex AI.

@@ -380,6 +380,12 @@ fn note_answered(answered: &mut BTreeSet<Arc<str>>, base: &Arc<str>) {
     answered.insert(base.clone());
 }
 
+/// True for a text that is one segment of a path as it is.
+pub(crate) fn is_path_segment(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !text.trim_matches('.').is_empty() && text.chars().all(is_allowed)
+}
+
 fn is_html(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))

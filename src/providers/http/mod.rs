@@ -11,5 +11,5 @@ mod look_up;
 mod secrets;
 
 pub(crate) use body::ByteStream;
-pub(crate) use endpoint::{Endpoint, REQUEST_ID_LIMIT, Reply};
+pub(crate) use endpoint::{Endpoint, REQUEST_ID_LIMIT, Reply, is_path_segment};
 pub(crate) use secrets::Secrets;

@@ -165,7 +165,7 @@ impl Model for Ollama {
         &self.connection.profile
     }
 
-    // Written by hand, so that what waits for the answer does not keep the request.
+    // Written by hand, so that the future does not hold the request.
     fn stream<'a: 'b, 'b>(&'a self, request: ModelRequest) -> BoxFuture<'b, Result<ModelStream>>
     where
         Self: 'b,

@@ -13,6 +13,8 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Map, Value, json};
 
+use super::script::{Script, serve};
+
 /// The fields that a request may have.
 const FIELDS: &[&str] = &[
     "model",
@@ -31,28 +33,24 @@ const FIELDS: &[&str] = &[
 /// The scripted answers, and what the server has given and refused.
 #[derive(Default)]
 pub struct Double {
-    answers: Mutex<Vec<Vec<Value>>>,
+    script: Script,
     /// The prefixes of its thinking, by signature.
     signed: Mutex<BTreeMap<String, u64>>,
-    refusals: Mutex<Vec<String>>,
 }
 
 impl Double {
     /// Starts a server that gives these blocks in order, and a text after them. Blocks of thinking
     /// get their signature from the server.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
-        let double = Arc::new(Self {
-            answers: Mutex::new(answers.into_iter().collect()),
+        let double = Self {
+            script: Script::new(answers),
             ..Self::default()
-        });
-        let server = FaultServer::start().await.unwrap();
-        let responder = double.clone();
-        server.respond(move |request| responder.reply(request));
-        (double, server)
+        };
+        serve(double, Self::reply).await
     }
 
     pub fn refusals(&self) -> Vec<String> {
-        self.refusals.lock().unwrap().clone()
+        self.script.refusals()
     }
 
     /// Makes all thinking that it gave belong to other conversations.
@@ -66,7 +64,7 @@ impl Double {
         match self.answer(&request.json()) {
             Ok(blocks) => stream(&blocks),
             Err(text) => {
-                self.refusals.lock().unwrap().push(text.clone());
+                self.script.refuse(&text);
                 let error = json!({"type": "invalid_request_error", "message": text});
                 Reply::json(400, json!({"type": "error", "error": error}).to_string())
             }
@@ -76,12 +74,8 @@ impl Double {
     /// The blocks that answer this body, or the text of the refusal.
     pub fn answer(&self, body: &Value) -> Result<Vec<Value>, String> {
         self.check(body)?;
-        let mut answers = self.answers.lock().unwrap();
-        let mut blocks = if answers.is_empty() {
-            vec![text("Done.")]
-        } else {
-            answers.remove(0)
-        };
+        let next = self.script.next();
+        let mut blocks = next.unwrap_or_else(|| vec![text("Done.")]);
 
         let messages = body["messages"].as_array().unwrap();
         let mut signed = self.signed.lock().unwrap();

@@ -9,6 +9,8 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Value, json};
 
+use super::script::{Script, serve};
+
 /// The fields that a request may have.
 const FIELDS: &[&str] = &[
     "contents",
@@ -28,31 +30,27 @@ const MISSING: &str = "Function call is missing a thought_signature in functionC
 /// The scripted answers, and what the server has given and refused.
 #[derive(Default)]
 pub struct Double {
-    answers: Mutex<Vec<Vec<Value>>>,
+    script: Script,
     given: Mutex<Vec<Value>>,
-    refusals: Mutex<Vec<String>>,
 }
 
 impl Double {
     /// Starts a server that gives these parts in order, and the text `ok` after them.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
-        let double = Arc::new(Self {
-            answers: Mutex::new(answers.into_iter().collect()),
+        let double = Self {
+            script: Script::new(answers),
             ..Self::default()
-        });
-        let server = FaultServer::start().await.unwrap();
-        let responder = double.clone();
-        server.respond(move |request| responder.reply(request));
-        (double, server)
+        };
+        serve(double, Self::reply).await
     }
 
     /// Adds an answer behind the others.
     pub fn push(&self, answer: Vec<Value>) {
-        self.answers.lock().unwrap().push(answer);
+        self.script.push(answer);
     }
 
     pub fn refusals(&self) -> Vec<String> {
-        self.refusals.lock().unwrap().clone()
+        self.script.refusals()
     }
 
     /// Forgets what it gave: its signatures are then foreign, as after a change of the model.
@@ -63,16 +61,12 @@ impl Double {
     /// The parts that answer this request, or the text of the refusal.
     pub fn answer(&self, path: &str, body: &Value) -> Result<Vec<Value>, String> {
         if let Err(refusal) = self.check(path, body) {
-            self.refusals.lock().unwrap().push(refusal.clone());
+            self.script.refuse(&refusal);
             return Err(refusal);
         }
 
-        let mut answers = self.answers.lock().unwrap();
-        let parts = if answers.is_empty() {
-            vec![json!({"text": "ok"})]
-        } else {
-            answers.remove(0)
-        };
+        let next = self.script.next();
+        let parts = next.unwrap_or_else(|| vec![json!({"text": "ok"})]);
         self.given.lock().unwrap().extend(parts.iter().cloned());
         Ok(parts)
     }

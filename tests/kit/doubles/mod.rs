@@ -4,3 +4,4 @@ pub mod anthropic;
 pub mod deepseek;
 pub mod gemini;
 pub mod responses;
+mod script;

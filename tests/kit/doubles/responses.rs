@@ -9,6 +9,8 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Value, json};
 
+use super::script::{Script, serve};
+
 /// The fields that a request may have.
 const FIELDS: &[&str] = &[
     "model",
@@ -34,31 +36,27 @@ pub type Refusal = (Option<&'static str>, String);
 /// The scripted answers, and what the server has given and refused.
 #[derive(Default)]
 pub struct Double {
-    answers: Mutex<Vec<Vec<Value>>>,
+    script: Script,
     given: Mutex<Vec<Vec<Value>>>,
-    refusals: Mutex<Vec<String>>,
 }
 
 impl Double {
     /// Starts a server that gives these answers in order, and an empty text after them.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
-        let double = Arc::new(Self {
-            answers: Mutex::new(answers.into_iter().collect()),
+        let double = Self {
+            script: Script::new(answers),
             ..Self::default()
-        });
-        let server = FaultServer::start().await.unwrap();
-        let responder = double.clone();
-        server.respond(move |request| responder.reply(request));
-        (double, server)
+        };
+        serve(double, Self::reply).await
     }
 
     /// Adds an answer behind the others.
     pub fn push(&self, answer: Vec<Value>) {
-        self.answers.lock().unwrap().push(answer);
+        self.script.push(answer);
     }
 
     pub fn refusals(&self) -> Vec<String> {
-        self.refusals.lock().unwrap().clone()
+        self.script.refusals()
     }
 
     /// Forgets what it gave: its encrypted content is then foreign, as after a change of account.
@@ -69,16 +67,12 @@ impl Double {
     /// The items that answer this body, or the code and the text of the refusal.
     pub fn answer(&self, body: &Value) -> Result<Vec<Value>, Refusal> {
         if let Err(refusal) = self.check(body) {
-            self.refusals.lock().unwrap().push(refusal.1.clone());
+            self.script.refuse(&refusal.1);
             return Err(refusal);
         }
 
-        let mut answers = self.answers.lock().unwrap();
-        let items = if answers.is_empty() {
-            vec![message("msg_end", "")]
-        } else {
-            answers.remove(0)
-        };
+        let next = self.script.next();
+        let items = next.unwrap_or_else(|| vec![message("msg_end", "")]);
         self.given.lock().unwrap().push(items.clone());
         Ok(items)
     }

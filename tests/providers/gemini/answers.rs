@@ -5,13 +5,15 @@
 use std::time::Duration;
 
 use agentcore::message::{Annotations, Citation, ProviderBlock};
-use agentcore::model::{ModelEvent, ModelResponse, ResponseFold, StopReason};
+use agentcore::model::{ModelEvent, ModelResponse, StopReason};
 use agentcore::providers::gemini;
 use agentcore::{Error, ErrorKind, Part, Result, ToolCall, Usage};
 use bytes::Bytes;
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+
+use crate::kit::serving::fold;
 
 macro_rules! recording {
     ($name:literal) => {
@@ -21,14 +23,6 @@ macro_rules! recording {
 
 fn decode(body: Vec<Result<Bytes>>) -> Vec<Result<ModelEvent>> {
     block_on(gemini::decode(stream::iter(body)).collect())
-}
-
-fn fold(events: Vec<Result<ModelEvent>>) -> Result<ModelResponse> {
-    let mut fold = ResponseFold::new();
-    for event in events {
-        fold.push(event?);
-    }
-    fold.finish()
 }
 
 fn recorded(bytes: &'static [u8]) -> Vec<ModelEvent> {

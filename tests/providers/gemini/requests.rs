@@ -471,6 +471,21 @@ async fn prompt_is_counted_by_the_server() {
 }
 
 #[tokio::test]
+async fn failed_count_is_an_error() {
+    let server = FaultServer::start().await.unwrap();
+    let model = Gemini::new(MODERN, "key").base_url(server.url());
+    for (status, kind) in [
+        (400, ErrorKind::InvalidRequest),
+        (429, ErrorKind::RateLimited),
+        (500, ErrorKind::Server),
+    ] {
+        server.reply(Reply::json(status, "{}"));
+        let error = model.count_tokens(with_tools(&[])).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn gemini_passes_the_model_suite() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(stream(&[text("an answer in words")]));

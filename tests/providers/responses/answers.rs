@@ -1,22 +1,16 @@
 //! Answers of the Responses API, well formed and not.
 
-use agentcore::model::{ModelEvent, ModelResponse, ResponseFold, StopReason};
+use agentcore::model::{ModelEvent, ModelResponse, StopReason};
 use agentcore::providers::responses;
 use agentcore::{Error, ErrorKind, Part, Result};
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
+use crate::kit::serving::fold;
+
 fn events(body: impl Into<bytes::Bytes>) -> Vec<Result<ModelEvent>> {
     block_on(responses::decode(stream::iter([Ok(body.into())])).collect())
-}
-
-fn fold(events: Vec<Result<ModelEvent>>) -> Result<ModelResponse, Error> {
-    let mut fold = ResponseFold::new();
-    for event in events {
-        fold.push(event?);
-    }
-    fold.finish()
 }
 
 /// A stream of these events, behind the one that announces the response.

@@ -1,0 +1,55 @@
+//! The script of a double: the answers that it gives, and the requests that it refused.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use agentcore::testing::fault_server::Received;
+use agentcore::testing::{FaultServer, Reply};
+use serde_json::Value;
+
+#[derive(Default)]
+pub struct Script {
+    answers: Mutex<VecDeque<Vec<Value>>>,
+    refusals: Mutex<Vec<String>>,
+}
+
+impl Script {
+    pub fn new(answers: impl IntoIterator<Item = Vec<Value>>) -> Self {
+        Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds an answer behind the others.
+    pub fn push(&self, answer: Vec<Value>) {
+        self.answers.lock().unwrap().push_back(answer);
+    }
+
+    /// The next answer; `None` when all were given.
+    pub fn next(&self) -> Option<Vec<Value>> {
+        self.answers.lock().unwrap().pop_front()
+    }
+
+    /// Records a refusal.
+    pub fn refuse(&self, text: &str) {
+        self.refusals.lock().unwrap().push(text.to_owned());
+    }
+
+    /// The texts of the refusals.
+    pub fn refusals(&self) -> Vec<String> {
+        self.refusals.lock().unwrap().clone()
+    }
+}
+
+/// Starts a server whose replies are those of `double`.
+pub async fn serve<D: Send + Sync + 'static>(
+    double: D,
+    reply: fn(&D, &Received) -> Reply,
+) -> (Arc<D>, FaultServer) {
+    let double = Arc::new(double);
+    let server = FaultServer::start().await.unwrap();
+    let responder = double.clone();
+    server.respond(move |request| reply(&responder, request));
+    (double, server)
+}
