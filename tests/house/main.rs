@@ -47,7 +47,7 @@ mod agent_workspace;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod approval_cli;
 mod clock;
-#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+#[cfg(all(feature = "tls", feature = "schema", not(feature = "tools")))]
 mod compile_fail;
 mod dependencies;
 #[cfg(all(feature = "http", feature = "tools", unix))]
@@ -60,7 +60,7 @@ mod lexer;
 mod model_names;
 mod paths;
 mod price_table;
-#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
+#[cfg(all(feature = "tls", feature = "schema", not(feature = "tools")))]
 mod public_api;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 #[path = "../kit/serving.rs"]
