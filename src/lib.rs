@@ -31,9 +31,10 @@
 //! [`Agent::run`] returns a [`Run`]: a stream of [`SdkMessage`]s, and, awaited, a [`RunOutput`].
 //! Both are the same loop. Each turn asks the model ([`Model`]), stores its answer, runs the tool
 //! calls in it ([`Tool`]) and stores their results, until there are no more calls or a limit is
-//! reached. The stream begins with `system/init` and ends with exactly one `result` of its own
-//! (those of subagents carry a `parent_tool_use_id`), in every case, and the stored history can
-//! always be sent to a provider next.
+//! reached. The stream begins with `system/init` and ends with exactly one `result`, in every case,
+//! and the stored history can always be sent to a provider next. Messages of subagents carry a
+//! `parent_tool_use_id`; a subagent begins with a `task_started` and ends with a
+//! `task_notification`.
 //!
 //! * [`hook`]: hooks around the run, the request, the model call, its tokens and every tool call.
 //! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,

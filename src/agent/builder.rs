@@ -418,9 +418,18 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum nesting depth of subagents. Defaults to 2, and is at most 8.
+    /// Sets the maximum nesting depth of subagents. Defaults to 2, and is at most 8. Of the agents
+    /// that a subagent runs below, the smallest depth applies.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
+        self
+    }
+
+    /// Sets how many subagents may begin below a run, those of its subagents included. Defaults to
+    /// 100; with 0, none may. A subagent beyond the limit of a run above it fails with
+    /// [`Config`](ErrorKind::Config).
+    pub fn max_subagents(mut self, count: u32) -> Self {
+        self.settings.budget.subagents = count;
         self
     }
 

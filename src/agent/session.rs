@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::run::{Run, RunOutput, RunningCall};
 use crate::session::{AgentState, PendingCall, Record, not_found};
-use crate::tool::ToolContext;
+use crate::tool::{TaskSpec, ToolContext};
 use crate::util::Values;
 
 use super::agent::Agent;
@@ -193,7 +193,9 @@ impl Session {
         self.start(Messages::new(), Some(decisions.into()))
     }
 
-    /// Runs as a child of `cx`'s run to the end, passing every message on.
+    /// Runs as a child of `cx`'s run to the end, passing every message on. In the stream of the
+    /// parent, the child's `init` is a `task_started`, and its `result` a `task_notification`, with
+    /// the id of the child's session.
     ///
     /// The call's timeout does not count while the child runs: the child has limits of its own.
     ///
@@ -205,6 +207,11 @@ impl Session {
         cx: &ToolContext,
         input: impl Into<Messages>,
     ) -> Result<RunOutput> {
+        if let Some(call) = RunningCall::of(cx) {
+            let name = self.agent.name();
+            let task = TaskSpec::new(name).with_subagent_type(name);
+            call.forwarded().describe(self.id.clone(), task);
+        }
         let mut run = self.child_of(cx).run(input);
         let mut timer = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);

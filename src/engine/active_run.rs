@@ -9,8 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
-    ExitReason, MAX_DEPTH, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop,
-    TreeLimits,
+    ExitReason, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop, TreeLimits,
 };
 use crate::tool::{BackgroundTasks, check_name};
 use crate::util::sync::lock;
@@ -48,11 +47,12 @@ pub(crate) struct RunRequest {
 /// Makes the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
+    let limits = &request.config.limits;
     let tree = match &request.parent {
-        Some(call) => call.run().shared().tree.clone(),
-        None => TreeLimits::new(request.config.limits.max_history_bytes),
+        Some(call) => call.run().shared().tree.of_child(limits.max_depth),
+        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth),
     };
-    let outcome_bytes = MIN_RESULT_BYTES..=request.config.limits.max_result_bytes;
+    let outcome_bytes = MIN_RESULT_BYTES..=limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
     let shared = Shared::new(request.session_id.clone(), call, tasks, tree);
     let shared = Arc::new(shared);
@@ -90,7 +90,8 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
 
 /// Opens the session; `None` when the run is stopped meanwhile.
 async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opened>> {
-    check_depth(&request.config, cx)?;
+    check_depth(cx)?;
+    cx.budget().count_subagent()?;
     let format = lock(&cx.shared().control).output.take();
     if let Some(format) = &format {
         check_name(&format.name).map_err(|error| error.context("output schema"))?;
@@ -102,8 +103,8 @@ async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opene
     cx.shared().unless_stopped(opening).await.transpose()
 }
 
-fn check_depth(config: &Config, cx: &RunContext) -> Result<()> {
-    let limit = config.limits.max_depth.min(MAX_DEPTH);
+fn check_depth(cx: &RunContext) -> Result<()> {
+    let limit = cx.shared().tree.max_depth;
     let depth = cx.depth();
     if depth <= limit {
         return Ok(());

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::Message;
 use crate::model::StopReason;
-use crate::run::{CLOSING_TIME, ExitReason, RunContext, RunOutput, RunStats, Stop};
+use crate::run::{CLOSING_TIME, ExitReason, ModelStats, RunContext, RunOutput, Stop};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::session::AgentState;
 use crate::util::panic;
@@ -232,6 +232,11 @@ impl RunOutcome {
 
     fn send_result(&self, cx: &RunContext, output: &RunOutput, reason: &str) {
         let stats = lock(&cx.shared().stats).clone();
+        let mut models = lock(&cx.shared().child_models).clone();
+        for (model, usage) in stats.by_model {
+            usage.add_to(&mut models, &model);
+        }
+
         let mut result = ResultMessage::new(cx.shared().envelope(), output.end.subtype());
         result.duration_ms = millis(cx.started().elapsed());
         result.duration_api_ms = millis(stats.api_time);
@@ -243,7 +248,7 @@ impl RunOutcome {
             .map(|reason| reason.as_str().into());
         result.total_cost_usd = output.cost;
         result.usage = output.usage;
-        result.model_usage = model_usage(&stats);
+        result.model_usage = model_usage(models);
         result.permission_denials = output.permission_denials.clone();
         result.structured_output = output.structured.clone();
         result.terminal_reason = Some(reason.into());
@@ -286,11 +291,11 @@ fn too_slow(hook: &str) -> Error {
     )
 }
 
-fn model_usage(stats: &RunStats) -> BTreeMap<Arc<str>, ModelUsage> {
-    let usage = stats.by_model.iter().map(|(model, stats)| {
+fn model_usage(models: BTreeMap<Arc<str>, ModelStats>) -> BTreeMap<Arc<str>, ModelUsage> {
+    let usage = models.into_iter().map(|(model, stats)| {
         let usage = ModelUsage::new(stats.usage, stats.cost_usd)
             .with_limits(stats.context_window, stats.max_output_tokens);
-        (model.clone(), usage)
+        (model, usage)
     });
     usage.collect()
 }

@@ -142,9 +142,11 @@ impl Execution<'_> {
         let max_bytes = self.limits.max_result_bytes;
         let clock = self.clock.clone();
         let host = RunningCall::new(run, tool, shared_call.clone(), clock, max_bytes);
+        let host = Arc::new(host);
+        let _end = host.end_guard();
         let cancellation = Cancellation::default();
         let _cancel = cancellation.guard();
-        let (context, _live) = ToolContext::new(Arc::new(host), shared_call, cancellation.clone());
+        let (context, _live) = ToolContext::new(host, shared_call, cancellation.clone());
         self.watch(context).await
     }
 

@@ -2,13 +2,13 @@
 
 use crate::message::{AssistantMessage, Message, TokenCounter};
 use crate::model::{Model, ModelCard, ModelRequest, ModelResponse};
-use crate::run::{Reservation, RunContext};
+use crate::run::{ModelStats, Reservation, RunContext};
 use crate::usage::Usage;
 use crate::util::panic;
 use crate::util::sync::lock;
 
 /// Records the tokens of one call of the model `card` names: in the run's budget and those above
-/// it, and in its statistics. Every path records its usage here, also calls that failed or were
+/// it, in its statistics, and in those of the runs above. Every path records its usage here, also calls that failed or were
 /// interrupted.
 pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
@@ -17,18 +17,21 @@ pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let is_amount = |cost: &f64| cost.is_finite() && *cost >= 0.0;
     let cost = profile.cost(&usage).filter(is_amount);
     cx.budget().spend(usage, cost);
+    let call_stats = ModelStats {
+        usage,
+        cost_usd: cost,
+        context_window: profile.context_window,
+        max_output_tokens: u64::from(profile.max_output_tokens),
+    };
+
+    for above in std::iter::successors(cx.parent_run(), |run| run.parent_run()) {
+        let mut models = lock(&above.shared().child_models);
+        call_stats.clone().add_to(&mut models, &card.id);
+    }
+
     let mut stats = lock(&cx.shared().stats);
     stats.usage += usage;
-    let is_listed = stats.by_model.contains_key(&card.id);
-    let entry = stats.by_model.entry(card.id.clone()).or_default();
-    entry.usage += usage;
-    entry.context_window = profile.context_window;
-    entry.max_output_tokens = u64::from(profile.max_output_tokens);
-    entry.cost_usd = match (is_listed, entry.cost_usd, cost) {
-        (false, _, cost) => cost,
-        (true, Some(before), Some(cost)) => Some(before + cost),
-        _ => None,
-    };
+    call_stats.add_to(&mut stats.by_model, &card.id);
 }
 
 /// Records the usage of an answer for the model that gave it: the requested one, unless another one

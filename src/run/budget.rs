@@ -1,4 +1,4 @@
-//! Money, tokens and time, for a run and everything below it.
+//! Money, tokens, time and subagents, for a run and everything below it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use super::poll_clock::PollClock;
 use super::stall::{HolderId, Holders};
 
 /// Limits of a run; `None` is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BudgetLimits {
     /// The maximum cost in USD.
     pub(crate) usd: Option<f64>,
@@ -28,6 +28,20 @@ pub(crate) struct BudgetLimits {
     pub(crate) duration: Option<Duration>,
     /// True if a model whose price is unknown counts as free instead of being refused.
     pub(crate) allow_unpriced: bool,
+    /// The maximum number of runs that begin below the run.
+    pub(crate) subagents: u32,
+}
+
+impl Default for BudgetLimits {
+    fn default() -> Self {
+        Self {
+            usd: None,
+            tokens: None,
+            duration: None,
+            allow_unpriced: false,
+            subagents: 100,
+        }
+    }
 }
 
 impl BudgetLimits {
@@ -83,6 +97,8 @@ pub(super) struct Amounts {
     reserved_tokens: u128,
     /// True if tokens were used whose price is unknown.
     unpriced: bool,
+    /// The number of runs that began below.
+    subagents: u32,
 }
 
 impl Budget {
@@ -191,6 +207,30 @@ impl Budget {
             amounts.tokens = amounts.tokens.saturating_add(usage.total_tokens());
             amounts.unpriced |= cost.is_none();
         }
+    }
+
+    /// Counts the run of this budget as a subagent of every run above.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if a run above may begin no more.
+    pub(crate) fn count_subagent(&self) -> Result<()> {
+        // Budgets are always locked from the leaf to the root.
+        let nodes: Vec<_> = self.chain().skip(1).collect();
+        let mut guards: Vec<_> = nodes.iter().map(|node| lock(&node.amounts)).collect();
+        for (node, amounts) in nodes.iter().zip(&guards) {
+            let limit = node.limits.subagents;
+            if amounts.subagents >= limit {
+                let text =
+                    format!("a run above this one may begin {limit} subagents and has begun them");
+                return Err(Error::new(ErrorKind::Config, text));
+            }
+        }
+
+        for amounts in &mut guards {
+            amounts.subagents += 1;
+        }
+        Ok(())
     }
 
     /// Waits for a permit for a model call of the run with this clock. Does not wait for permits

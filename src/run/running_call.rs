@@ -12,14 +12,17 @@ use tokio::time::Instant;
 
 use crate::backend::{Backend, PathFilter};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
+use crate::model::Model;
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{
-    Answer, BackgroundTasks, LoadTurn, PermissionGate, StateView, Tool, ToolContext, ToolHost,
+    Answer, BackgroundTasks, LoadTurn, PermissionGate, PermissionMode, StateView, Tool,
+    ToolContext, ToolHost, TurnTools,
 };
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
 
 use super::context::RunContext;
+use super::forwarded_runs::ForwardedRuns;
 use super::parent_call::ParentCall;
 use super::poll_clock::PollClock;
 
@@ -84,6 +87,7 @@ pub(crate) struct RunningCall {
     call: Arc<ToolCall>,
     clock: Arc<CallClock>,
     max_result_bytes: usize,
+    forwarded: ForwardedRuns,
 }
 
 impl RunningCall {
@@ -100,6 +104,7 @@ impl RunningCall {
             call,
             clock,
             max_result_bytes,
+            forwarded: ForwardedRuns::default(),
         }
     }
 
@@ -111,6 +116,17 @@ impl RunningCall {
 
     pub(crate) fn run(&self) -> &RunContext {
         &self.run
+    }
+
+    /// The child runs whose messages the call passes on.
+    pub(crate) fn forwarded(&self) -> &ForwardedRuns {
+        &self.forwarded
+    }
+
+    /// Returns a guard that ends the call: when it is dropped, the child runs that have not ended
+    /// are reported as stopped.
+    pub(crate) fn end_guard(self: &Arc<Self>) -> EndGuard {
+        EndGuard(self.clone())
     }
 
     /// The call as its child runs name it.
@@ -132,6 +148,18 @@ impl RunningCall {
             self.run.answer(request).await
         }
         .boxed()
+    }
+}
+
+/// Ends a call when it is dropped.
+pub(crate) struct EndGuard(Arc<RunningCall>);
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        let shared = self.0.run.shared();
+        for message in self.0.forwarded.stop() {
+            shared.push(message);
+        }
     }
 }
 
@@ -164,9 +192,8 @@ impl ToolHost for RunningCall {
         self.run.shared().push(progress.into());
     }
 
-    fn forward(&self, mut message: SdkMessage) {
-        let parent = &mut message.envelope_mut().parent_tool_use_id;
-        parent.get_or_insert_with(|| self.call.id.clone());
+    fn forward(&self, message: SdkMessage) {
+        let message = self.forwarded.forward(&self.call.id, message);
         self.run.shared().push(message);
     }
 
@@ -188,6 +215,26 @@ impl ToolHost for RunningCall {
 
     fn values(&self) -> Values {
         self.run.values()
+    }
+
+    fn user_id(&self) -> Option<Arc<str>> {
+        self.run.state(|state| state.user_id.clone())
+    }
+
+    fn depth(&self) -> u32 {
+        self.run.depth()
+    }
+
+    fn model(&self) -> Option<Arc<dyn Model>> {
+        Some(self.run.model())
+    }
+
+    fn tools(&self) -> TurnTools {
+        self.run.tools()
+    }
+
+    fn permission_mode(&self) -> PermissionMode {
+        self.run.permission_mode()
     }
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {

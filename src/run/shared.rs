@@ -1,6 +1,6 @@
 //! The state shared by the loop, its reader and its handles.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -21,7 +21,7 @@ use super::exit_reason::ExitReason;
 use super::poll_clock::PollClock;
 use super::queue::Queue;
 use super::responder::OpenQuestions;
-use super::stats::RunStats;
+use super::stats::{ModelStats, RunStats};
 use super::stop::{Stop, StopSignal, UnlessStopped};
 use super::tree_limits::TreeLimits;
 
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) control: Mutex<Control>,
     pub(crate) questions: Mutex<Weak<OpenQuestions>>,
     pub(crate) stats: Mutex<RunStats>,
+    /// The usage of the runs within its calls, by model.
+    pub(crate) child_models: Mutex<BTreeMap<Arc<str>, ModelStats>>,
     /// The warnings of models that were emitted.
     pub(crate) model_warnings: Mutex<BTreeSet<String>>,
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
@@ -82,6 +84,7 @@ impl Shared {
             control: Mutex::default(),
             questions: Mutex::default(),
             stats: Mutex::default(),
+            child_models: Mutex::default(),
             model_warnings: Mutex::default(),
             end: Mutex::default(),
             ended: AtomicBool::new(false),

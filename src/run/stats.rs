@@ -39,3 +39,18 @@ pub struct ModelStats {
     /// The model's output limit.
     pub max_output_tokens: u64,
 }
+
+impl ModelStats {
+    /// Adds this usage of a model to those of all models.
+    pub(crate) fn add_to(self, models: &mut BTreeMap<Arc<str>, Self>, model: &Arc<str>) {
+        let Some(entry) = models.get_mut(model) else {
+            models.insert(model.clone(), self);
+            return;
+        };
+        entry.usage += self.usage;
+        entry.context_window = self.context_window;
+        entry.max_output_tokens = self.max_output_tokens;
+        let costs = entry.cost_usd.zip(self.cost_usd);
+        entry.cost_usd = costs.map(|(before, cost)| before + cost);
+    }
+}

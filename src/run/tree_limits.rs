@@ -3,6 +3,8 @@
 use crate::tool::LoadTurns;
 use crate::util::byte_pool::BytePool;
 
+use super::parent_call::MAX_DEPTH;
+
 /// The largest event has 16 MiB; an answer that is one document, 32 MiB.
 const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
 
@@ -13,15 +15,27 @@ pub(crate) struct TreeLimits {
     pub(crate) histories: BytePool,
     /// For the events of models that have not arrived whole.
     pub(crate) event_buffers: BytePool,
+    /// The depth to which runs may nest: the smallest that this run or one above it allows.
+    pub(crate) max_depth: u32,
 }
 
 impl TreeLimits {
     /// The limits of a run that has no parent.
-    pub(crate) fn new(max_history_bytes: usize) -> Self {
+    pub(crate) fn new(max_history_bytes: usize, max_depth: u32) -> Self {
         Self {
             loads: LoadTurns::default(),
             histories: BytePool::new(max_history_bytes),
             event_buffers: BytePool::new(MAX_EVENT_BYTES),
+            max_depth: max_depth.min(MAX_DEPTH),
+        }
+    }
+
+    /// The limits of a run within a call of the run that has these.
+    pub(crate) fn of_child(&self, max_depth: u32) -> Self {
+        let max_depth = self.max_depth.min(max_depth);
+        Self {
+            max_depth,
+            ..self.clone()
         }
     }
 }

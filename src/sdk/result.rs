@@ -62,8 +62,8 @@ pub struct ResultMessage {
     pub total_cost_usd: Option<f64>,
     /// The tokens of this run, without subagents.
     pub usage: Usage,
-    /// Tokens and costs of this run by model, without subagents; from other emitters, those of the
-    /// session so far, with subagents.
+    /// Tokens and costs of this run by model, subagents included; from other emitters, those of the
+    /// session so far.
     pub model_usage: BTreeMap<Arc<str>, ModelUsage>,
     /// The calls that were not allowed.
     pub permission_denials: Vec<PermissionDenial>,

@@ -10,13 +10,15 @@ use serde_json::Value;
 
 use crate::backend::{Backend, PathFilter};
 use crate::message::ToolCall;
+use crate::model::Model;
 use crate::sdk::SdkMessage;
 use crate::util::{Cancellation, Values};
 
 use super::detached::Detached;
-use super::gate::Answer;
+use super::gate::{Answer, PermissionMode};
 use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
+use super::turn_tools::TurnTools;
 use super::view::{StateView, view_once};
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
@@ -34,6 +36,12 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     /// Calls `f` on the state, or on a copy of it that is thrown away when not `live`.
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
+    fn user_id(&self) -> Option<Arc<str>>;
+    /// The number of runs above this one.
+    fn depth(&self) -> u32;
+    fn model(&self) -> Option<Arc<dyn Model>>;
+    fn tools(&self) -> TurnTools;
+    fn permission_mode(&self) -> PermissionMode;
     fn backend(&self) -> Option<Arc<dyn Backend>>;
     fn readable(&self) -> PathFilter;
     fn tasks(&self) -> BackgroundTasks;
@@ -136,7 +144,8 @@ impl ToolContext {
     }
 
     /// Passes on a message of a run inside this call, such as a subagent's, with
-    /// `parent_tool_use_id` set, and waits until the reader has taken it.
+    /// `parent_tool_use_id` set, and waits until the reader has taken it. An `init` becomes a
+    /// `task_started` and a `result` a `task_notification`, because a stream has one of each.
     pub async fn forward(&self, message: SdkMessage) {
         if self.is_live() {
             self.host.restart_timeout();
@@ -169,6 +178,31 @@ impl ToolContext {
     /// The value of type `T` that the caller gave to the run, or a hook put there.
     pub fn value<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.host.values().get()
+    }
+
+    /// The id of the session's user, if it has one.
+    pub fn user_id(&self) -> Option<Arc<str>> {
+        self.host.user_id()
+    }
+
+    /// The nesting depth of the run: 0 if it has no parent, 1 for a child of such a run.
+    pub fn depth(&self) -> u32 {
+        self.host.depth()
+    }
+
+    /// The model in use; `None` outside any run.
+    pub fn model(&self) -> Option<Arc<dyn Model>> {
+        self.host.model()
+    }
+
+    /// The tools of the current turn; none outside any run.
+    pub fn tools(&self) -> TurnTools {
+        self.host.tools()
+    }
+
+    /// The current permission mode; outside any run the default one.
+    pub fn permission_mode(&self) -> PermissionMode {
+        self.host.permission_mode()
     }
 
     /// The backend that stores files and runs commands, if the agent has one.

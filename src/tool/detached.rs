@@ -9,13 +9,15 @@ use serde_json::Value;
 
 use crate::backend::{Backend, PathFilter};
 use crate::message::{Messages, Todo};
+use crate::model::Model;
 use crate::sdk::SdkMessage;
 use crate::util::{Guarded, Values};
 
 use super::context::ToolHost;
-use super::gate::Answer;
+use super::gate::{Answer, PermissionMode};
 use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
+use super::turn_tools::TurnTools;
 use super::view::StateView;
 
 static NO_SESSION: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
@@ -67,6 +69,26 @@ impl ToolHost for Detached {
 
     fn values(&self) -> Values {
         self.0.with(|state| state.values.clone())
+    }
+
+    fn user_id(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    fn depth(&self) -> u32 {
+        0
+    }
+
+    fn model(&self) -> Option<Arc<dyn Model>> {
+        None
+    }
+
+    fn tools(&self) -> TurnTools {
+        TurnTools::default()
+    }
+
+    fn permission_mode(&self) -> PermissionMode {
+        PermissionMode::default()
     }
 
     fn backend(&self) -> Option<Arc<dyn Backend>> {

@@ -63,6 +63,7 @@ mod schema;
 mod session_grants;
 mod source;
 mod suggest;
+mod task_spec;
 mod tasks;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod tool;
@@ -90,6 +91,7 @@ pub(crate) use session_grants::SessionGrants;
 pub use source::ToolSource;
 #[cfg(feature = "time")]
 pub(crate) use suggest::near_names;
+pub use task_spec::TaskSpec;
 pub(crate) use tasks::FinishedTask;
 pub use tasks::{BackgroundTasks, TaskOutcome};
 pub use tool::Tool;

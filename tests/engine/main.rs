@@ -6,8 +6,10 @@ mod kit;
 
 mod background;
 mod call_decisions;
+mod child_limits;
 mod child_permissions;
 mod child_runs;
+mod child_streams;
 mod child_waits;
 mod edited_answers;
 mod exact_counts;

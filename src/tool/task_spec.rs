@@ -1,0 +1,66 @@
+//! The description of a task.
+
+use std::sync::Arc;
+
+/// The description of a task, for the reader of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskSpec {
+    /// The task's id; `None` for one that is given.
+    pub id: Option<Arc<str>>,
+    /// A short name of the work, for people and for the model.
+    pub label: Arc<str>,
+    /// The description of the work; empty if the label is enough.
+    pub description: String,
+    /// The call that began it.
+    pub tool_use_id: Option<Arc<str>>,
+    /// The subagent that does the work.
+    pub subagent_type: Option<Arc<str>>,
+}
+
+impl TaskSpec {
+    /// A task with this label.
+    pub fn new(label: impl Into<Arc<str>>) -> Self {
+        Self {
+            label: label.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the id.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Sets the description.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Sets the call that began it.
+    #[must_use]
+    pub fn with_tool_use_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.tool_use_id = Some(id.into());
+        self
+    }
+
+    /// Sets the subagent that does the work.
+    #[must_use]
+    pub fn with_subagent_type(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.subagent_type = Some(name.into());
+        self
+    }
+
+    /// The description, or else the label.
+    pub(crate) fn text(&self) -> String {
+        if self.description.is_empty() {
+            self.label.to_string()
+        } else {
+            self.description.clone()
+        }
+    }
+}
