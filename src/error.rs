@@ -82,7 +82,8 @@ pub enum ErrorKind {
     EmptyResponse,
     /// The run's budget of money or tokens does not cover the call.
     BudgetExhausted,
-    /// Structured output did not match its schema within the allowed retries.
+    /// A [`TypedRun`](crate::run::TypedRun) ended without a value: no answer matched the schema
+    /// within the allowed retries, or the run ended before there was one.
     StructuredOutput,
     /// Another run holds this session.
     SessionBusy,
@@ -123,10 +124,10 @@ impl ErrorKind {
 
 /// An error: its kind, a text for people, and its source.
 ///
-/// One pointer wide. Every living [`Secret`](crate::Secret) of at least twelve bytes is replaced by
-/// `[redacted]` when it is put in: in the text, the request id and the chain of sources, in the
-/// spellings that are listed there. An error whose source held one has the source's text instead.
-/// The concrete type of [`source`](StdError::source) is not part of the API.
+/// One pointer wide. Each [`Secret`](crate::Secret) that exists and has at least twelve bytes is
+/// replaced by `[redacted]` in the text, the request id and the sources, in the spellings that
+/// `Secret` lists. A source that contains one is replaced by its redacted text. The concrete type
+/// of [`source`](StdError::source) is not part of the API.
 ///
 /// ```
 /// use agentcore::{Error, ErrorKind};

@@ -1,5 +1,5 @@
-//! A library for programs that run LLM agents. A run is a model in a loop with tools: one stream of
-//! messages, driven by the task that polls it and wrapped by hooks.
+//! agentcore is a library for running LLM agents inside a program. An agent is a model with tools,
+//! hooks and limits. A run of it is a stream of messages that advances while it is polled.
 //!
 //! ```
 //! use agentcore::testing::ScriptedModel;
@@ -28,13 +28,14 @@
 //!
 //! # The loop
 //!
-//! [`Agent::run`] returns a [`Run`]: a stream of [`SdkMessage`]s, and, awaited, a [`RunOutput`].
-//! Both are the same loop. Each turn asks the model ([`Model`]), stores its answer, runs the tool
-//! calls in it ([`Tool`]) and stores their results, until there are no more calls or a limit is
-//! reached. The stream begins with `system/init` and ends with exactly one `result`, in every case,
-//! and the stored history can always be sent to a provider next. Messages of subagents carry a
-//! `parent_tool_use_id`; a subagent begins with a `task_started` and ends with a
-//! `task_notification`.
+//! [`Agent::run`] returns a [`Run`]: a stream of [`SdkMessage`]s or, when awaited, a [`RunOutput`].
+//! Both drive the same loop. Each turn calls the model ([`Model`]), stores its answer, runs the
+//! tool calls in it ([`Tool`]) and stores their results, until an answer has no calls or a limit is
+//! reached.
+//!
+//! However a run ends, the stream begins with `system/init` and ends with exactly one `result`, and
+//! the stored history can be sent to any provider. Messages of subagents have a
+//! `parent_tool_use_id`; their runs begin with a `task_started` and end with a `task_notification`.
 //!
 //! * [`hook`]: hooks around the run, the request, the model call, its tokens and every tool call.
 //! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,
@@ -45,23 +46,27 @@
 //!
 //! # Errors
 //!
-//! There is one [`Error`], with a [`kind`](Error::kind) to act on. A run is an `Err` only when it
-//! ends with [`ExitReason::Error`], and [`Error::partial`] has its partial output; a limit, an
-//! interrupt or a refusal is an `Ok` with that [`RunOutput::end`]. A tool that fails, panics or
-//! hangs is a result that the model reads. No key is ever part of an error or a log line.
+//! There is one [`Error`], with a [`kind`](Error::kind) to act on. A run returns an `Err` only if
+//! it ends with [`ExitReason::Error`], and [`Error::partial`] has its partial output; after a
+//! limit, an interrupt or a refusal it returns an `Ok` with that [`RunOutput::end`]. A
+//! [`TypedRun`](run::TypedRun) returns an `Err` whenever there is no value. A tool that fails,
+//! panics or times out does not end the run: the model receives an error result. Secrets
+//! ([`Secret`]) are redacted in errors and log lines.
 //!
 //! # Cancel safety
 //!
-//! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. Everything
-//! stored before stays; calls left open are answered when the session is next loaded. Dropping only
-//! the future of `run.next()` loses nothing. Code in a hook after `next.run(..).await` does not run
-//! when the run is dropped.
+//! Dropping a [`Run`] cancels everything in it: the request, the tools, the subagents. What was
+//! stored before stays, and calls without a result get one when the session is loaded again.
+//! Dropping the future of `run.next()` loses no message. Code in a hook after `next.run(..).await`
+//! does not run if the run is dropped.
 //!
 //! # Runtime
 //!
 //! A run needs a tokio context with its timer, and providers its I/O driver; a current-thread
-//! runtime is enough. The loop spawns nothing: it shares the task that polls it, so a tool that
-//! computes for a long time belongs in `tokio::task::spawn_blocking`.
+//! runtime is enough. The loop spawns no async task: it shares the task that polls it, so a tool
+//! that computes for a long time belongs in `tokio::task::spawn_blocking`. There, the loop itself
+//! processes long histories and results, and stores and backends access files; such work is
+//! completed even if the run is dropped.
 //!
 //! # Features
 //!
@@ -73,8 +78,8 @@
 //! * `search`: finding files by path and by content in any backend.
 //! * `process`: commands in a `LocalBackend`.
 //! * `yaml`: permission rules in YAML, and `hooks::SkillsHook`.
-//! * `sandbox`: `backend::Sandbox`, what the kernel lets the commands of a `LocalBackend` reach
-//!   (Linux; elsewhere commands that ask for one are refused).
+//! * `sandbox`: `backend::Sandbox`, limits that the kernel enforces on the commands of a
+//!   `LocalBackend` (Linux; on other systems, commands with a sandbox are refused).
 //! * `tools`: tools for files, search and the shell, and `hooks::FilesystemHook`; it turns on `fs`,
 //!   `search` and `process`.
 //! * `web`: the tools `web_fetch` and `internet_search`, with what keeps them out of private
@@ -85,7 +90,7 @@
 //! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
 //! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,
 //!   which any machine can continue; over TLS with `tls`.
-//! * `session-log`: `session::LogStore`, a durable store over a storage of your own.
+//! * `session-log`: `session::LogStore`, a durable store on top of your own storage.
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
@@ -93,8 +98,8 @@
 //!
 //! # Stability
 //!
-//! Before 1.0 a minor version may break; `CHANGELOG.md` lists the changes. Enums and structs that
-//! follow a provider or a wire format are `#[non_exhaustive]`. The concrete type behind
+//! Before 1.0 a minor version may contain breaking changes, which `CHANGELOG.md` lists. Enums and
+//! structs that follow a provider or a wire format are `#[non_exhaustive]`. The concrete type behind
 //! [`source`](std::error::Error::source) of an error is not part of the API. The wire form of
 //! [`SdkMessage`] only gains fields and types.
 

@@ -55,9 +55,10 @@ impl Agent {
     /// [`RunOutput::session_id`](crate::RunOutput::session_id) has it.
     ///
     /// The session is discarded when the run ends or is dropped. To continue the conversation
-    /// later, start it with [`session`](Self::session) instead. The session is kept if the agent
-    /// has a store of its own ([`AgentBuilder::store`](crate::AgentBuilder::store)), and if calls
-    /// wait for an answer, which [`Session::resume`](crate::Session::resume) takes.
+    /// later, start it with [`session`](Self::session) instead. There are two exceptions: an agent
+    /// with a store of its own ([`AgentBuilder::store`](crate::AgentBuilder::store)) keeps every
+    /// session, and a session with calls that wait for approval is kept for
+    /// [`Session::resume`](crate::Session::resume).
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -75,8 +76,8 @@ impl Agent {
         self.new_session().unkept().run(input)
     }
 
-    /// Returns the session with this id, to start it or to continue it. An empty id is a new random
-    /// one.
+    /// Returns the session with this id, to start it or to continue it. If the id is empty, the
+    /// session gets a random one.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -119,7 +120,7 @@ impl Agent {
         Session::new(self.clone(), Uuid::now_v7().to_string().into())
     }
 
-    /// All sessions of the agent's store, the one written last first.
+    /// Returns all sessions of the agent's store, the most recently written first.
     ///
     /// # Errors
     ///
@@ -128,8 +129,8 @@ impl Agent {
         self.store().list().await
     }
 
-    /// The session that was written last of those that began in the agent's working directory;
-    /// `None` without such a session or [`cwd`](crate::AgentBuilder::cwd).
+    /// Returns the most recently written session that began in the agent's working directory.
+    /// Returns `None` if there is none, or if no [`cwd`](crate::AgentBuilder::cwd) was set.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl Agent {
         Ok(latest_info.map(|info| self.session(info.id)))
     }
 
-    /// The handle of the run in progress in a session; `None` when there is none.
+    /// Returns the handle of the run in progress in a session, or `None` if there is none.
     pub fn handle(&self, session_id: &str) -> Option<RunHandle> {
         self.config().live.handle(session_id)
     }
@@ -162,12 +163,12 @@ impl Agent {
         &self.config().store
     }
 
-    /// Its own tools; hooks and sources may bring more.
+    /// The tools that were added to the builder. Hooks and tool sources may add more to a run.
     pub fn tools(&self) -> &[Arc<dyn Tool>] {
         &self.config().tools
     }
 
-    /// Its hooks, outermost first.
+    /// The agent's hooks, outermost first.
     pub fn hooks(&self) -> &[Arc<dyn Hook>] {
         &self.config().hooks.all
     }

@@ -190,7 +190,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time within which a parked question can be answered. Defaults to no limit.
+    /// Sets the time within which a question that was parked ([`OnUnanswered::Park`]) can be
+    /// answered. Defaults to no limit.
     pub fn approval_expiry(mut self, expiry: Duration) -> Self {
         self.limits.approval_expiry = Some(expiry);
         self
@@ -202,8 +203,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of model calls of a run; 0 is no limit. Defaults to 100. Repeating a
-    /// call whose answer failed, was empty or did not fit does not count.
+    /// Sets the maximum number of model calls of a run; 0 is no limit. Defaults to 100. A call that
+    /// is repeated after a failure, an empty answer or a compaction does not count again.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.limits.max_turns = turns;
         self
@@ -298,7 +299,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the model is asked to wrap up when the turns run out. Defaults to `false`.
+    /// Sets whether the model is asked to finish in the last two turns before
+    /// [`max_turns`](Self::max_turns). Defaults to `false`.
     pub fn wrap_up(mut self, enabled: bool) -> Self {
         self.request.wrap_up = enabled;
         self
@@ -318,7 +320,8 @@ impl AgentBuilder {
     }
 
     /// Sets the retry policy of failed model calls. Defaults to [`RetryPolicy::default`]: three
-    /// retries, after waits from half a second up to a minute.
+    /// retries, after random waits of at most 0.5, 1 and 2 seconds, or after the server's
+    /// `retry-after` of up to a minute.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.retry = policy;
         self
@@ -345,8 +348,8 @@ impl AgentBuilder {
     /// is cut with a note, media that does not fit is replaced by an error text, and details are
     /// removed, before hooks see the result and again after them.
     ///
-    /// The results of one answer's calls are kept until the last call ends: together they may have
-    /// twice as much, in equal shares.
+    /// The results of one answer's calls are in memory until the last call ends: together they may
+    /// have twice the limit, divided equally among the calls.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
         self
@@ -396,8 +399,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets whether the model is warned, and then stopped, when the same call gives the same result
-    /// three and five times. Defaults to `true`.
+    /// Sets whether calls that repeat without progress are detected. When the same call has given
+    /// the same result three times, the model is warned; after five times, the run ends with
+    /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self
@@ -440,7 +444,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the recorder of the spans of hooks; the loop itself records none. Defaults to none.
+    /// Sets the recorder that hooks such as [`TracingHook`](crate::hooks::TracingHook) send their
+    /// spans to. The loop itself records none. Defaults to none.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.settings.trace = Some(Arc::new(Redacting(recorder)));
         self

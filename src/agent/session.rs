@@ -172,9 +172,11 @@ impl Session {
     /// that waited for approval are answered as not approved: the conversation continues without
     /// them.
     ///
-    /// A run that is dropped, or whose process ends, leaves a session that can be continued:
-    /// everything that was emitted as done is stored. While another run holds the session it ends
-    /// with [`SessionBusy`](crate::ErrorKind::SessionBusy); for its other errors see [`Run`].
+    /// A run that is dropped, or whose process ends, leaves a session that can be continued: every
+    /// input, answer and tool result that was emitted is stored.
+    ///
+    /// The run fails with [`SessionBusy`](crate::ErrorKind::SessionBusy) while another run holds
+    /// the session; for other errors see [`Run::finish`].
     pub fn run(self, input: impl Into<Messages>) -> Run {
         self.start(input.into(), None)
     }
@@ -184,24 +186,29 @@ impl Session {
     ///
     /// A run that a hook stopped ends with `HookStopped` and may leave pending calls too.
     ///
-    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again;
-    /// so do all that are not answered yet when the run is stopped. A decision about a call that is
-    /// not pending, about other arguments, or about a tool that the agent does not have, ends the
-    /// run with an error and runs nothing. So does one about a session that does not exist, with
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound).
+    /// Calls that no decision names stay pending, and the run ends with `AwaitingApproval` again.
+    /// If the run is stopped, the calls that were not answered by then stay pending.
+    ///
+    /// The run fails, and no call is executed, if a decision is about a call that is not pending,
+    /// about other arguments, or about a tool that the agent does not have; and with
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist.
     pub fn resume(self, decisions: impl Into<Decisions>) -> Run {
         self.start(Messages::new(), Some(decisions.into()))
     }
 
-    /// Runs as a child of `cx`'s run to the end, passing every message on. In the stream of the
-    /// parent, the child's `init` is a `task_started`, and its `result` a `task_notification`, with
-    /// the id of the child's session.
+    /// Runs the session to its end as a child of the run of `cx`, and forwards every message to the
+    /// reader of that run. There, a `task_started` with the id of the child's session replaces the
+    /// child's `init`, and a `task_notification` replaces its `result`.
     ///
     /// The call's timeout does not count while the child runs: the child has limits of its own.
     ///
     /// # Errors
     ///
-    /// As awaiting a [`Run`].
+    /// As [`Run::finish`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future cancels the child run, as dropping a [`Run`] does.
     pub async fn run_as_child(
         self,
         cx: &ToolContext,
@@ -257,9 +264,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound),
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, and what the store
-    /// failed with.
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist,
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
         let store = self.agent.store();
         let lease = store.lease(&self.id).await?;
@@ -301,8 +307,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, and what the store
-    /// failed with.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
     pub async fn delete(&self) -> Result<bool> {
         self.agent.store().delete(&self.id).await
     }

@@ -26,14 +26,14 @@ use super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
 ///
 /// # Cancel safety
 ///
-/// A future that is dropped leaves each file as it was or as it was to become, never half
-/// written, and no command running. A change under way may still be completed after the drop.
+/// If a future is dropped, each file has its old or its new content, never a part of it; a change
+/// that has begun may be completed after the drop. A command whose future is dropped is ended.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug + 'static {
     /// The absolute path of the workspace as the agent sees it, such as `/workspace`.
     fn root(&self) -> &str;
 
-    /// The content of a file.
+    /// Reads a whole file.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         }
     }
 
-    /// Writes a file whole, over what was there; missing folders above it are made. A concurrent
-    /// reader sees the old content or the new, also after a crash.
+    /// Writes a whole file in place of the old one, and creates missing folders above it. A
+    /// concurrent reader sees the old content or the new, also after a crash.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ pub trait Backend: Send + Sync + Debug + 'static {
         self.write(path, content).await
     }
 
-    /// Adds to the end of a file, which is made if it is missing, and so are folders above it.
+    /// Appends to a file. Creates it, and folders above it, if they are missing.
     ///
     /// # Errors
     ///
@@ -202,8 +202,8 @@ pub trait Backend: Send + Sync + Debug + 'static {
         Err(no_commands())
     }
 
-    /// Starts a command and returns the id it is known by from now on. It ends with its time
-    /// limit, if it has one, with [`stop`](Self::stop), and with the backend.
+    /// Starts a command in the background and returns its id. The command is ended by its time
+    /// limit, if it has one, by [`stop`](Self::stop), and when the backend is dropped.
     ///
     /// # Errors
     ///

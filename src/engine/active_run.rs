@@ -71,14 +71,14 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
 
     // Cancels background work when the run ends.
     let _cancel = cx.cancellation().guard();
-    let opening = panic::catch_async(begin(&cx, request))
+    let opened = panic::catch_async(begin(&cx, request))
         .await
         .unwrap_or_else(|text| Err(panicked(&text)));
-    match opening {
-        Ok(Some(opening)) => {
-            cx.open();
-            let mut run = opening.run;
-            let end = panic::catch_async(run.work(opening.first_step))
+    match opened {
+        Ok(Some(opened)) => {
+            cx.emit_init();
+            let mut run = opened.run;
+            let end = panic::catch_async(run.work(opened.first_step))
                 .await
                 .unwrap_or_else(|text| Err(panicked(&text)));
             run.close(end).boxed().await
@@ -88,7 +88,8 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
     }
 }
 
-/// Opens the session; `None` when the run is stopped meanwhile.
+/// Checks the request, counts a subagent in the runs above it, starts the time limit and opens the
+/// session. Returns `None` if the run is stopped meanwhile.
 async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opened>> {
     check_depth(cx)?;
     cx.budget().count_subagent()?;
@@ -184,7 +185,7 @@ impl ActiveRun {
                 }
             }
         }
-        self.turns().await
+        self.take_turns().await
     }
 
     /// Returns the exit reason if a caller or a hook has stopped the run, and notes the reason.

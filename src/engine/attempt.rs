@@ -23,8 +23,8 @@ use super::history_size::check_pool;
 use super::sanitize;
 use super::usage::record_partial_usage;
 
-/// The part of an attempt that is kept when the attempt fails or is dropped half-way: an interrupt
-/// must not lose the text the user was reading, and the tokens used are paid for in any case.
+/// An attempt in progress. If it fails or is dropped, its `Drop` keeps the text so far, which the
+/// user may have read already, and records the usage, which is paid for in any case.
 struct AttemptRecord<'a> {
     cx: &'a RunContext,
     model: &'a dyn Model,
@@ -95,9 +95,9 @@ impl AttemptRecord<'_> {
         outcome.map(|()| !is_last)
     }
 
-    /// Counts an event against the limits of the answer, and of what all answers and histories of
-    /// the run's tree take together. Answers to hooks, such as summaries, do not join a history, and
-    /// one may be what makes room.
+    /// Counts an event against the limits of the answer and against the memory that all answers and
+    /// histories of the run's tree share. An answer to a hook is exempt from the second limit: it
+    /// is not added to a history, and a summary may be needed to free memory.
     fn count(&mut self, event: &mut ModelEvent) -> Result<()> {
         self.meter.count(event)?;
         self.share.set(self.meter.memory());

@@ -13,8 +13,11 @@ pub(super) struct AttemptView<'a> {
     cx: &'a RunContext,
     /// `None` when partial messages are off.
     partials: Option<Partials>,
+    /// The number of the attempt in its turn.
     number: u32,
+    /// The messages that are emitted when the attempt succeeds; `None` if each is emitted at once.
     held: Option<Vec<SdkMessage>>,
+    /// The id of the attempt's first message.
     first: Option<Uuid>,
 }
 

@@ -105,6 +105,8 @@ impl ActiveRun {
             self.cx.set_state(state.clone());
             let future = hook.after_agent(&self.cx, state.clone());
             let guarded_future = guard(&self.cx, &**hook, Phases::AFTER_AGENT, future);
+
+            // A hook without a time limit of its own is limited once the run is stopped.
             let outcome = match self.cx.settings().hook_timeout {
                 Some(_) => guarded_future.await,
                 None => match self
@@ -141,7 +143,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
     let end = end.map(|stop| outcome.note_stop(stop));
     let (exit, error) = outcome.note_end(end);
     let close_outcome = panic::catch(|| {
-        cx.open();
+        cx.emit_init();
         for message in take_late_messages(cx) {
             cx.warn(format!(
                 "a message arrived too late and was discarded; send it again in the next run: {}",
@@ -314,7 +316,11 @@ pub(super) fn exit_for_stop_reason(reason: Option<&StopReason>) -> ExitReason {
     }
 }
 
-/// Converts an error that ends a run into its exit reason, if it has one.
+/// Returns the exit reason of a run that ends with this error, and adds its text to `notes`.
+///
+/// # Errors
+///
+/// The error itself, if the run ends with [`ExitReason::Error`].
 pub(super) fn exit_for_error(error: Error, notes: &mut Vec<String>) -> Result<ExitReason> {
     let exit = match error.kind() {
         ErrorKind::BudgetExhausted => ExitReason::MaxBudget,

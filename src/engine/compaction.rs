@@ -51,7 +51,8 @@ impl ActiveRun {
 }
 
 impl Compacting<'_> {
-    /// Compacts when it is asked for or time. A failure changes nothing and is reported.
+    /// Compacts the history if a compaction was requested or is due. A failure changes nothing and
+    /// is reported.
     pub(super) async fn compact_if_due(&mut self) {
         let is_requested = std::mem::take(&mut lock(&self.cx.shared().control).compact);
         if is_requested {
@@ -76,7 +77,7 @@ impl Compacting<'_> {
             self.count_tokens().boxed().await;
         }
 
-        self.is_crowded()
+        self.is_too_long()
     }
 
     /// Returns `true` if a compaction has failed and the context has hardly grown since.
@@ -92,8 +93,8 @@ impl Compacting<'_> {
         self.config.compactor.is_some() && self.history.byte_size.is_crowded()
     }
 
-    /// Returns `true` if the compactor, if there is one, finds the next request too long.
-    pub(super) fn is_crowded(&self) -> bool {
+    /// Returns `true` if there is a compactor and it reports that the next request is too long.
+    pub(super) fn is_too_long(&self) -> bool {
         let [should_compact] = self.should_compact([self.context_tokens()]);
         should_compact.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
@@ -255,11 +256,17 @@ impl Compacting<'_> {
         Ok(compaction)
     }
 
-    async fn apply(&mut self, trigger: CompactionTrigger, made: Compaction, took: Duration) {
+    /// Adds a compaction to the state, stores it and emits its boundary.
+    async fn apply(
+        &mut self,
+        trigger: CompactionTrigger,
+        compaction: Compaction,
+        duration: Duration,
+    ) {
         let old_tokens = self.context_tokens();
-        let end = made.through_message;
+        let end = compaction.through_message;
         let state = self.cx.state(|state| {
-            state.compaction = Some(made);
+            state.compaction = Some(compaction);
             state.clone()
         });
 
@@ -277,7 +284,7 @@ impl Compacting<'_> {
         let envelope = self.cx.shared().envelope();
         let mut boundary = CompactBoundary::new(trigger, old_tokens);
         boundary.post_tokens = Some(self.context_tokens());
-        boundary.duration_ms = u64::try_from(took.as_millis()).ok();
+        boundary.duration_ms = u64::try_from(duration.as_millis()).ok();
         let preserved_ids = self.history.shown.since(end);
         if !preserved_ids.is_empty() {
             boundary.preserved_messages =
@@ -295,7 +302,8 @@ fn panicked(text: &str) -> Error {
     Error::new(ErrorKind::Other, format!("the compactor panicked: {text}"))
 }
 
-/// A summary must cover what the one before covered, and not part a call from its results.
+/// Checks that a summary covers at least the messages of the one before it, and does not separate a
+/// call from its results.
 fn check(messages: &Messages, current: Option<&Compaction>, new: &Compaction) -> Result<()> {
     let refuse = |why: String| Err(Error::new(ErrorKind::InvalidMessages, why));
     let end = new.through_message;

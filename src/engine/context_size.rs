@@ -35,11 +35,12 @@ impl ContextSize {
         messages: &Messages,
         compaction: Option<&Compaction>,
     ) {
-        let summary = compaction.map_or(0, |made| counter.count_text(&made.summary));
-        let covered_count = compaction.map_or(0, |made| made.through_message);
+        let summary_tokens =
+            compaction.map_or(0, |compaction| counter.count_text(&compaction.summary));
+        let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         let tail = messages.iter().skip(covered_count);
-        let tail = tail.map(|message| counter.count_message(message));
-        self.tokens = total(tail.chain([summary]));
+        let tail_tokens = tail.map(|message| counter.count_message(message));
+        self.tokens = total(tail_tokens.chain([summary_tokens]));
         self.reported_tokens = 0;
         self.is_uncountable = false;
         self.failed_at = None;

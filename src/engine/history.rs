@@ -91,7 +91,7 @@ impl History {
         messages: &[Arc<Message>],
         info: Option<Arc<MessageInfo>>,
     ) -> Result<()> {
-        self.writer.append_with(&self.cx, records).await?;
+        self.writer.append_with_state(&self.cx, records).await?;
         // First, so that the state has what is stored even if the token counter panics.
         self.cx.state(|state| {
             state.messages.extend(messages.iter().cloned());
@@ -110,9 +110,9 @@ impl History {
         let compaction = state.compaction.as_ref();
         self.context_size
             .restart(counter, &state.messages, compaction);
-        let covered = compaction.map_or(0, |made| made.through_message);
+        let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         self.byte_size
-            .restart(&state.messages, covered, self.new_from);
+            .restart(&state.messages, covered_count, self.new_from);
     }
 
     /// Sends messages to the model as user input, and emits them.
@@ -141,8 +141,7 @@ impl History {
         Ok(())
     }
 
-    /// Stores an answer, then emits it. `aborted` is `true` for the partial answer of a run that
-    /// was stopped.
+    /// Stores an answer, then emits it.
     ///
     /// If the last message of the history is an answer without calls, the parts of this one are
     /// appended to it. Returns the answer; if it continues one that was paused or aborted, with the
@@ -150,12 +149,28 @@ impl History {
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,
-        aborted: bool,
+    ) -> Result<Arc<ModelResponse>> {
+        self.store(response, false).await
+    }
+
+    /// Stores an incomplete answer, then emits it: that of a run that was stopped, or one that
+    /// exceeded a limit.
+    pub(super) async fn store_partial_answer(
+        &mut self,
+        response: Arc<ModelResponse>,
+    ) -> Result<()> {
+        self.store(response, true).await.map(drop)
+    }
+
+    async fn store(
+        &mut self,
+        response: Arc<ModelResponse>,
+        is_aborted: bool,
     ) -> Result<Arc<ModelResponse>> {
         let envelope = self.cx.shared().envelope();
         let message = Arc::new(Message::Assistant(response.message()));
         let mut info = MessageInfo::of(&response, envelope.uuid);
-        info.aborted = aborted;
+        info.aborted = is_aborted;
         if info.model.is_empty() {
             info.model = self.cx.model().id().into();
         }
@@ -164,12 +179,11 @@ impl History {
             info.id = format!("msg_{}", envelope.uuid.simple()).into();
         }
 
-        let full_answer = match self.answer_to_join() {
-            None => {
-                self.append_answer(message.clone(), info.clone()).await?;
-                response.clone()
-            }
-            Some(known) => self.join(known, &response, info.clone()).boxed().await?,
+        let full_answer = if self.ends_with_answer() {
+            self.join(&response, info.clone()).boxed().await?
+        } else {
+            self.append_answer(message.clone(), info.clone()).await?;
+            response.clone()
         };
 
         self.add_shown(1, envelope.uuid);
@@ -179,24 +193,19 @@ impl History {
         api.stop_sequence = response.stop_sequence.clone();
         let mut event = AssistantEvent::new(envelope, api);
         event.request_id = response.request_id.as_deref().map(str::to_owned);
-        event.aborted = aborted;
+        event.aborted = is_aborted;
         self.cx
             .shared()
             .push(SdkMessage::Assistant(Box::new(event)));
         Ok(full_answer)
     }
 
-    /// Returns `Some` if the last message of the history is an answer without calls, which the next
-    /// answer joins: the metadata of that message, where it is known.
-    fn answer_to_join(&self) -> Option<Option<Arc<MessageInfo>>> {
-        self.cx.state(|state| {
-            let last = state.messages.len().checked_sub(1)?;
-            match state.messages.get(last) {
-                Some(Message::Assistant(answer)) if answer.tool_calls().next().is_none() => {
-                    Some(state.infos.get(last).cloned())
-                }
-                _ => None,
-            }
+    /// Returns `true` if the last message of the history is an answer without calls, which the next
+    /// answer joins.
+    fn ends_with_answer(&self) -> bool {
+        self.cx.state(|state| match state.messages.last() {
+            Some(Message::Assistant(answer)) => answer.tool_calls().next().is_none(),
+            _ => false,
         })
     }
 
@@ -205,14 +214,17 @@ impl History {
     /// the content of both.
     async fn join(
         &mut self,
-        last_info: Option<Arc<MessageInfo>>,
         response: &Arc<ModelResponse>,
         mut info: MessageInfo,
     ) -> Result<Arc<ModelResponse>> {
         self.byte_size.add_parts(response.content.parts());
+        let last_info = self.cx.state(|state| {
+            let last = state.messages.len().checked_sub(1)?;
+            state.infos.get(last).cloned()
+        });
         let was_paused = last_info
             .as_ref()
-            .is_some_and(|last_info| last_info.breaks_off());
+            .is_some_and(|last_info| last_info.is_incomplete());
         if let Some(last_info) = last_info {
             info.usage += last_info.usage;
         }

@@ -62,8 +62,7 @@ impl ActiveRun {
     }
 
     async fn run_again(&self, call: &ToolCall, interrupted: &mut bool) -> Option<ToolResult> {
-        // `init` is sent before the messages of the call.
-        self.cx.open();
+        self.cx.emit_init();
         let is_started = AtomicBool::new(false);
         let runner = self.call_runner(1);
         let outcome = runner.run(call.clone(), &is_started).await;

@@ -26,8 +26,9 @@ pub(crate) fn model_core() -> Core<ModelRequest> {
 }
 
 impl RunContext {
-    /// Calls a model within the budget, the statistics and the retry policy of this run, such as
-    /// for a summary. The events of the call are not emitted, and the history does not change.
+    /// Calls a model outside the conversation, for example to write a summary. The call counts in
+    /// the run's budget and statistics, and is repeated by the run's retry policy. Its events are
+    /// not emitted, and the history does not change.
     ///
     /// To call the run's own model through the inner hooks, use [`Next::run`](crate::Next::run).
     ///

@@ -35,6 +35,7 @@ pub(super) async fn open(
     let input_id = InputId::of(&mut request, &leased_session.stored);
     let stored = leased_session.stored;
     let loaded_state = load_state(&cx, &mut request, stored, input_id.was_sent).await?;
+    check_input(&request.input)?;
     let prepared = prepare(&request.config, &cx, loaded_state.state).await?;
     warn_of_ending_models(&cx);
     let mut run = Box::new(ActiveRun {
@@ -198,7 +199,6 @@ async fn load_state(
     let has_new_origin = complete_origin(&request.config, &mut state, request.user_id.take());
     state.values = std::mem::take(&mut request.values);
     cx.set_state(state.clone());
-    check_input(&request.input)?;
     Ok(LoadedState {
         state,
         must_save: restored.must_save || cut_len.is_some(),
@@ -243,9 +243,9 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let counter = &**cx.token_counter();
     let compaction = state.compaction.as_ref();
     context_size.restart(counter, &state.messages, compaction);
-    let covered = compaction.map_or(0, |made| made.through_message);
+    let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
     let pool = &cx.shared().tree.histories;
-    let byte_size = HistorySize::new(&config.limits, pool, &state.messages, covered);
+    let byte_size = HistorySize::new(&config.limits, pool, &state.messages, covered_count);
     let call_ids = CallIds::of(&state.messages);
     cx.set_state(state);
 

@@ -154,7 +154,8 @@ impl ActiveRun {
         // Stored before the call runs, so that a resume after a crash does not run it again. A
         // question whose approval could not be used up stays open.
         let records = answers.unstored_with(&pending.id);
-        self.history.writer.append_with(&self.cx, records).await?;
+        let writer = &self.history.writer;
+        writer.append_with_state(&self.cx, records).await?;
         answers.ids.insert(pending.id.clone());
         let result = self.run_decided(&tool, &call, context).await;
         if result.is_none() {

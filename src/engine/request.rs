@@ -13,7 +13,8 @@ use crate::session::AgentState;
 
 use super::config::Config;
 
-/// The data a run caches about its requests, so that a turn processes only new messages.
+/// Builds the requests of a run. It remembers which messages it has checked, so that each turn
+/// checks only the new ones.
 #[derive(Default)]
 pub(super) struct RequestBuilder {
     /// One for the history and one for the result of each hook.
@@ -23,8 +24,8 @@ pub(super) struct RequestBuilder {
 }
 
 impl RequestBuilder {
-    /// The request for this turn: the history as it is sent, changed by the hooks, with the
-    /// agent's options.
+    /// Builds the request of this turn: the history, changed by the `modify_request` hooks, with
+    /// the agent's options.
     pub(super) async fn build(
         &mut self,
         config: &Config,
@@ -43,8 +44,9 @@ impl RequestBuilder {
         Ok(request)
     }
 
-    /// The request for this turn, without the changes of hooks: of those, each request has its own.
-    /// The provider's cache is not the run's, in which the sent requests continue each other.
+    /// Builds the request of this turn to count its tokens, not to send it: without the changes of
+    /// `modify_request` hooks, which run once for each request that is sent, and without the run's
+    /// provider cache, which expects each request to continue the one sent before.
     pub(super) fn build_unmodified(
         &mut self,
         config: &Config,
@@ -68,8 +70,8 @@ impl RequestBuilder {
         }
     }
 
-    /// Repairs the history in the middle of a run. Nothing of the loop's own leaves it broken,
-    /// but a session must not die of what did.
+    /// Repairs a history that became invalid during the run. The loop keeps it valid; this is for
+    /// changes by hooks and tools.
     fn repair_history(&mut self, cx: &RunContext, problem: &ValidationError) -> Result<Messages> {
         let repairs = cx.state(AgentState::repair);
         cx.warn(format!("the history was repaired ({problem}): {repairs}"));
@@ -86,23 +88,12 @@ impl RequestBuilder {
         }
     }
 
-    /// The history as the model sees it: a summary in place of what was compacted, leading
-    /// system messages moved to the system prompt.
+    /// The history as it is sent: with a summary in place of the messages that it covers, and
+    /// without leading system messages, which become a section of the system prompt.
     fn view(&mut self, cx: &RunContext) -> Messages {
         let (messages, compaction) =
             cx.state(|state| (state.messages.clone(), state.compaction.clone()));
-        let is_system = |message: &&Arc<Message>| matches!(***message, Message::System(_));
-        let system_count = messages.as_slice().iter().take_while(is_system).count();
-        if system_count > 0 {
-            let texts: Vec<_> = messages
-                .iter()
-                .take(system_count)
-                .map(|message| message.text())
-                .collect();
-            let text = texts.join("\n\n");
-            cx.system().set("history", text, Stability::Stable);
-        }
-
+        let system_count = set_system_section(cx, &messages);
         match compaction {
             Some(compaction) if compaction.through_message > system_count => {
                 self.summarized(&messages, compaction)
@@ -128,7 +119,7 @@ impl RequestBuilder {
         }
 
         let summary = match &self.summary {
-            Some((known, message)) if *known == compaction => message.clone(),
+            Some((cached, message)) if *cached == compaction => message.clone(),
             _ => {
                 let text = format!(
                     "[Summary of the conversation so far]\n\n{}",
@@ -170,6 +161,19 @@ impl RequestBuilder {
 
         Ok(messages)
     }
+}
+
+/// Puts the leading system messages of the history into the system prompt. Returns their number.
+fn set_system_section(cx: &RunContext, messages: &Messages) -> usize {
+    let is_system = |message: &&Arc<Message>| matches!(***message, Message::System(_));
+    let leading = messages.as_slice().iter().take_while(is_system);
+    let texts: Vec<_> = leading.map(|message| message.text()).collect();
+    if !texts.is_empty() {
+        cx.system()
+            .set("history", texts.join("\n\n"), Stability::Stable);
+    }
+
+    texts.len()
 }
 
 /// The request with these messages and the agent's options.

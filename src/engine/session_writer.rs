@@ -9,7 +9,8 @@ use crate::session::{AgentState, Files, Lease, Record, SessionStore, changed_fil
 use crate::util::panic;
 use crate::util::sync::lock;
 
-/// The session's place in the store, held for the run, and what was last written of it.
+/// Writes a session to its store under the run's lease. It remembers the task list and the files
+/// that were last written, to append only their changes.
 pub(super) struct SessionWriter {
     store: Arc<dyn SessionStore>,
     lease: Lease,
@@ -33,7 +34,7 @@ impl SideState {
     }
 
     /// Appends the records that turn this state into `now`.
-    fn until(&self, now: &Self, records: &mut Vec<Record>) {
+    fn push_changes(&self, now: &Self, records: &mut Vec<Record>) {
         if !Arc::ptr_eq(&self.todos, &now.todos) && self.todos != now.todos {
             let todos = now.todos.clone();
             records.push(Record::Todos { todos });
@@ -57,27 +58,28 @@ impl SessionWriter {
         }
     }
 
-    /// Appends records within a call, without a limit of its own: calls run concurrently, each with its
-    /// own waker, and a stop wakes only one of them.
+    /// Appends records while tool calls run. Unlike the other writes it is not limited to the time
+    /// after a stop, because a stop wakes only one of several concurrent calls.
     pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
         panic::catch_async(self.store.append(&self.lease, records))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))
     }
 
-    /// Appends records, and the changes that tools have made to the other state since.
-    pub(super) async fn append_with(
+    /// Appends records, and the changes of the task list and the files since the last write.
+    pub(super) async fn append_with_state(
         &self,
         cx: &RunContext,
         mut records: Vec<Record>,
     ) -> Result<()> {
         let now = cx.state(|state| SideState::of(state));
-        lock(&self.side).until(&now, &mut records);
+        lock(&self.side).push_changes(&now, &mut records);
         bounded(cx, self.store.append(&self.lease, records)).await?;
         *lock(&self.side) = now;
         Ok(())
     }
 
+    /// Replaces the stored state.
     pub(super) async fn save(&self, cx: &RunContext, state: &AgentState) -> Result<()> {
         bounded(cx, self.store.save(&self.lease, &state.stored())).await?;
         *lock(&self.side) = SideState::of(state);
@@ -92,7 +94,7 @@ fn panicked(text: &str) -> Error {
     )
 }
 
-/// The result of a write. A panic of the store is an error, and so is a write that is not done
+/// Awaits a write. Returns an error if the store panics, or if the write takes longer than
 /// [`CLOSING_TIME`] after the run was stopped.
 async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Result<()> {
     let mut grace = None;

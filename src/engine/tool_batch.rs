@@ -33,7 +33,8 @@ struct Slot {
 }
 
 impl ActiveRun {
-    /// Runs the calls of an answer and stores their results; why the run ends, if it does.
+    /// Runs the calls of an answer and stores their results. Returns the exit reason if the run
+    /// ends with them.
     pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
         let cx = self.cx.clone();
 
@@ -261,7 +262,7 @@ impl CallRunner<'_> {
         if records.is_empty() {
             return;
         }
-        if let Err(error) = self.writer.append_with(self.cx, records).await {
+        if let Err(error) = self.writer.append_with_state(self.cx, records).await {
             // These results were not emitted yet. They are stored again with the turn, where an
             // error ends the run.
             self.cx.warn(format!(

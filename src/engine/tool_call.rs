@@ -1,4 +1,4 @@
-//! One tool call, from the model's wish to its result.
+//! One tool call, from its permission to its result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,8 +70,8 @@ impl Halt {
 }
 
 impl CallRunner<'_> {
-    /// Decides about a call and runs it. `started` is set just before the tool may run; `None`
-    /// when the run is to end before that.
+    /// Decides about a call and runs it. Sets `started` just before the tool may run. Returns
+    /// `None` if another call ends the run before that.
     pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Option<CallOutcome> {
         if self.halt.is_set() {
             return None;
@@ -177,18 +177,15 @@ impl CallRunner<'_> {
             repeatable: tool.is_idempotent(),
         };
 
-        let id = call.id.clone();
-        let name = call.name.clone();
-        let call_copy = call.clone();
-        match chain.run(call).await {
+        match chain.run(call.clone()).await {
             Ok(mut result) => {
-                // A hook may return a result with another id; it answers this call.
-                result.tool_call_id = id;
-                result.name = name;
-                limit_result(&mut result, &call_copy, self.max_result_bytes);
+                // A hook may return a result with another id or name; it answers this call.
+                result.tool_call_id = call.id.clone();
+                result.name = call.name.clone();
+                limit_result(&mut result, &call, self.max_result_bytes);
                 result
             }
-            Err(error) => ToolResult::failed(&call_copy, error.to_string()),
+            Err(error) => ToolResult::failed(&call, error.to_string()),
         }
     }
 

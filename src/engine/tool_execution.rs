@@ -36,8 +36,8 @@ enum ExecutionEnd {
 }
 
 impl ExecutionEnd {
-    /// The bytes of text that the tool returned, and about those of its details. Unknown, and 0, for
-    /// an error that is not a [`ToolError`].
+    /// The size of what the tool returned, in bytes: that of texts exactly, that of details as an
+    /// estimate. 0 for an error that is not a [`ToolError`], whose size is unknown.
     fn text_len(&self) -> usize {
         match self {
             Self::Returned(Ok(output)) => {
@@ -85,8 +85,9 @@ impl ExecutionEnd {
     }
 }
 
-/// About the bytes of details, counted no further than [`LARGE_TEXT`].
+/// Estimates the size of details in bytes, up to [`LARGE_TEXT`].
 fn details_len(details: &Value) -> usize {
+    /// The size of a value without its text.
     const VALUE: usize = 32;
     let mut len = 0_usize;
     let mut values = vec![details];
@@ -122,12 +123,12 @@ pub(super) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Executes the call. Any failure is in the result; secrets of this process are not.
+    /// Executes the call. A failure becomes an error result. Secrets are redacted.
     pub(super) async fn run(self) -> ToolResult {
         let end = self.execute().await;
         let call = self.call.clone();
         let limits = self.limits;
-        // The size of a long text and the secrets in it are looked for byte by byte.
+        // Measuring and redacting take time in proportion to the text.
         blocking_if_large(end.text_len(), move || {
             end.into_limited_result(&call, limits)
         })
@@ -150,7 +151,8 @@ impl Execution<'_> {
         self.watch(context).await
     }
 
-    /// Runs the tool until it returns or has been still for too long.
+    /// Runs the tool until it returns, panics, or makes no progress for its timeout. Emits a
+    /// heartbeat meanwhile.
     async fn watch(self, context: ToolContext) -> ExecutionEnd {
         let Self {
             cx,

@@ -57,7 +57,7 @@ pub(super) struct PermissionCheck<'a> {
 impl PermissionCheck<'_> {
     /// Decides about a call of the model.
     pub(super) async fn permit(&self, call: ToolCall) -> Result<Permit, Refusal> {
-        let call = self.check_readable(call)?;
+        let call = self.check_args_shape(call)?;
         let (call, verdict) = self.ask_hooks(call).await?;
         self.permit_seen(call, verdict).await
     }
@@ -74,7 +74,7 @@ impl PermissionCheck<'_> {
 
     /// Decides about a call with the arguments that a person gave it.
     pub(super) async fn permit_edited(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
-        let call = self.check_readable(call)?;
+        let call = self.check_args_shape(call)?;
         let (changed_call, mut verdict) = self.ask_hooks(call.clone()).await?;
         if changed_call.args != call.args {
             let reason = "a hook would run this call with other arguments than were approved";
@@ -83,11 +83,11 @@ impl PermissionCheck<'_> {
         self.permit_answered(call, verdict).await
     }
 
-    /// Decides about a call that the hooks have seen, and asks what has to be asked.
-    async fn permit_seen(&self, call: ToolCall, by_hooks: Verdict) -> Result<Permit, Refusal> {
-        let (call, by_gate) = self.check(call, &by_hooks).await?;
-        let call = self.replace_args(call, by_gate.args)?;
-        match self.open_question(&call, by_hooks, by_gate.verdict) {
+    /// Decides about a call that the hooks have seen, and asks the open question, if there is one.
+    async fn permit_seen(&self, call: ToolCall, hook_verdict: Verdict) -> Result<Permit, Refusal> {
+        let (call, gate_decision) = self.check(call, &hook_verdict).await?;
+        let call = self.replace_args(call, gate_decision.args)?;
+        match self.open_question(&call, hook_verdict, gate_decision.verdict) {
             Some(question) => self.ask(call, question).await,
             None => Ok(Permit::Run(call)),
         }
@@ -97,10 +97,10 @@ impl PermissionCheck<'_> {
     async fn permit_answered(
         &self,
         call: ToolCall,
-        by_hooks: Verdict,
+        hook_verdict: Verdict,
     ) -> Result<ToolCall, Refusal> {
-        let (call, by_gate) = self.check(call, &by_hooks).await?;
-        self.keep_args(&call, by_gate.args)?;
+        let (call, gate_decision) = self.check(call, &hook_verdict).await?;
+        self.keep_args(&call, gate_decision.args)?;
         Ok(call)
     }
 
@@ -109,9 +109,9 @@ impl PermissionCheck<'_> {
     async fn check(
         &self,
         call: ToolCall,
-        by_hooks: &Verdict,
+        hook_verdict: &Verdict,
     ) -> Result<(ToolCall, ToolDecision), Refusal> {
-        if let Verdict::Stop(reason) = by_hooks {
+        if let Verdict::Stop(reason) = hook_verdict {
             self.cx.stop(reason.clone());
             return Err(self
                 .denied(&call, "hook", reason)
@@ -120,7 +120,7 @@ impl PermissionCheck<'_> {
 
         let call = self.check_schema(call)?;
         self.check_mode(&call)?;
-        if let Verdict::Deny(reason) = by_hooks {
+        if let Verdict::Deny(reason) = hook_verdict {
             return Err(self.denied(&call, "hook", reason));
         }
 
@@ -130,10 +130,11 @@ impl PermissionCheck<'_> {
 
     /// Refuses arguments that no hook may receive: those that are not an object or are nested too
     /// deep.
-    fn check_readable(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
+    fn check_args_shape(&self, call: ToolCall) -> Result<ToolCall, Refusal> {
         if call.args.is_object() && !is_too_deep(&call.args) {
             Ok(call)
         } else {
+            // The schema check refuses both, and its error states the reason.
             self.check_schema(call)
         }
     }
@@ -222,21 +223,19 @@ impl PermissionCheck<'_> {
     fn open_question(
         &self,
         call: &ToolCall,
-        by_hooks: Verdict,
-        by_gate: Verdict,
+        hook_verdict: Verdict,
+        gate_verdict: Verdict,
     ) -> Option<String> {
-        let by_hooks = match by_hooks {
+        let mut hook_verdict = match hook_verdict {
             Verdict::Ask { question, .. } if self.is_granted(call, &question) => Verdict::Continue,
             verdict => verdict,
         };
 
-        let by_hooks = if self.cx.is_allowed(&call.name) {
-            by_hooks.combine(Verdict::Allow)
-        } else {
-            by_hooks
-        };
+        if self.cx.is_allowed(&call.name) {
+            hook_verdict = hook_verdict.combine(Verdict::Allow);
+        }
 
-        match (by_hooks, by_gate) {
+        match (hook_verdict, gate_verdict) {
             (
                 Verdict::Allow,
                 Verdict::Ask {
@@ -244,7 +243,7 @@ impl PermissionCheck<'_> {
                     ..
                 },
             ) => None,
-            (by_hooks, by_gate) => match by_hooks.combine(by_gate) {
+            (hook_verdict, gate_verdict) => match hook_verdict.combine(gate_verdict) {
                 Verdict::Ask { question, .. } => Some(question),
                 _ => None,
             },

@@ -1,4 +1,7 @@
-//! The loop: ask the model, run its calls, again.
+//! The loop: call the model, run the tool calls of its answer, and again.
+//!
+//! Futures that do not exist while the run waits for the model are boxed: otherwise the future of
+//! every waiting run would reserve their size.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
@@ -46,7 +49,7 @@ struct Tries {
 
 impl ActiveRun {
     /// Takes turns until there is a reason to end.
-    pub(super) async fn turns(&mut self) -> Result<ExitReason> {
+    pub(super) async fn take_turns(&mut self) -> Result<ExitReason> {
         let tries = Tries::default();
         Turns { run: self, tries }.take_turns().await
     }
@@ -67,13 +70,12 @@ impl Turns<'_> {
             // The reader receives all messages of a turn before the next one, so that it can stop
             // the run.
             self.run.cx.shared().drained().await;
-            self.steer().await?;
+            self.apply_requests().await?;
             if let Some(exit) = self.check_limits() {
                 return Ok(exit);
             }
 
-            let answer = self.ask().await;
-            let flow = match answer {
+            let flow = match self.call_model().await {
                 Ok(Some(response)) => self.handle_answer(response).boxed().await?,
                 Ok(None) => return Ok(self.end_interrupted().boxed().await),
                 Err(error) => self.handle_error(error).boxed().await?,
@@ -117,8 +119,9 @@ impl Turns<'_> {
         Ok(Break(exit))
     }
 
-    /// Applies the requests of handles since the last turn.
-    async fn steer(&mut self) -> Result<()> {
+    /// Applies what handles have requested since the last turn: another model, another permission
+    /// mode, messages to the model.
+    async fn apply_requests(&mut self) -> Result<()> {
         let cx = self.run.cx.clone();
         let (steering, model) = {
             let mut control = lock(&cx.shared().control);
@@ -161,18 +164,16 @@ impl Turns<'_> {
         Some(exit)
     }
 
-    /// Calls the model once, with its hooks and retries. Returns `None` if the run is stopped
-    /// meanwhile.
-    async fn ask(&mut self) -> Result<Option<Arc<ModelResponse>>> {
+    /// Calls the model with its hooks and retries. Returns `None` if the run is stopped meanwhile.
+    async fn call_model(&mut self) -> Result<Option<Arc<ModelResponse>>> {
         let cx = self.run.cx.clone();
-        let response = cx.shared().unless_stopped(self.ask_once()).await;
+        let response = cx.shared().unless_stopped(self.request_answer()).await;
         response.transpose()
     }
 
-    async fn ask_once(&mut self) -> Result<Arc<ModelResponse>> {
+    /// Builds the request and passes it through the `wrap_model_call` hooks to the model.
+    async fn request_answer(&mut self) -> Result<Arc<ModelResponse>> {
         let is_new_turn = !std::mem::take(&mut self.tries.has_dropped_answer);
-
-        // Boxed, so that the future that waits for the model does not reserve its size.
         let request = self.prepare(is_new_turn).boxed().await?;
         self.run.history.byte_size.check()?;
         let config = &*self.run.config;
@@ -183,8 +184,16 @@ impl Turns<'_> {
             repeatable: true,
         };
 
-        let mut response = chain.run(request).await?;
+        let response = chain.run(request).await?;
+        self.accept_answer(response).map(Arc::new)
+    }
 
+    /// Sanitizes an answer and counts it in the history.
+    ///
+    /// # Errors
+    ///
+    /// If it is the second empty answer in a row, or takes the history over its limit.
+    fn accept_answer(&mut self, mut response: ModelResponse) -> Result<ModelResponse> {
         // The partial answer of an attempt that a hook dropped must not be stored by a later
         // interrupt.
         self.run.cx.discard_partial();
@@ -202,7 +211,7 @@ impl Turns<'_> {
             return Err(error);
         }
 
-        Ok(Arc::new(response))
+        Ok(response)
     }
 
     /// Prepares a turn and builds its request. `is_new_turn` is `false` if its answer replaces one
@@ -247,8 +256,10 @@ impl Turns<'_> {
         }
 
         self.tries.has_empty_answer = false;
+
+        // The run's output, should storing the answer fail.
         self.run.outcome.last_answer = Some(response.clone());
-        let response = self.run.history.store_answer(response, false).await?;
+        let response = self.run.history.store_answer(response).await?;
         self.run.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
             let exit = self.run.run_calls(calls).boxed().await?;
@@ -309,7 +320,7 @@ impl Turns<'_> {
         Ok(Some(Continue(())))
     }
 
-    /// Lowers the count of turns by this one, because a repeated model call costs no turn.
+    /// Lowers the count of turns by one, because a repeated model call does not count as a turn.
     fn uncount_turn(&self) {
         self.run.cx.set_turn(self.run.cx.turn().saturating_sub(1));
     }
@@ -327,7 +338,7 @@ impl Turns<'_> {
 
     /// Compacts to make room for a longer answer. Returns `true` on success.
     async fn make_room(&mut self) -> bool {
-        self.run.compacting().is_crowded() && self.compact_once().await
+        self.run.compacting().is_too_long() && self.compact_once().await
     }
 
     /// Ends the run. Removes the refused turn from the history, unless the agent keeps such turns:
@@ -344,10 +355,7 @@ impl Turns<'_> {
             .push(format!("the model refused: {text}"));
         if self.run.config.request.keep_refused {
             if !response.content.is_blank() {
-                self.run
-                    .history
-                    .store_answer(response.clone(), false)
-                    .await?;
+                self.run.history.store_answer(response.clone()).await?;
             }
         } else {
             self.run.history.forget_refused();
@@ -488,7 +496,7 @@ impl Turns<'_> {
         }
 
         let partial = Arc::new(partial);
-        if let Err(error) = self.run.history.store_answer(partial.clone(), true).await {
+        if let Err(error) = self.run.history.store_partial_answer(partial.clone()).await {
             let text = format!("the interrupted answer was not stored: {error}");
             self.run.cx.warn(text);
         }

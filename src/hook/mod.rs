@@ -76,7 +76,8 @@
 //!   called for no hook.
 //! * `pre_tool_use`, `wrap_tool_call`, `post_tool_use`: the call's result is an error that names
 //!   the hook; the run continues.
-//! * `before_stop`, `after_agent`: a warning message; the answer stands.
+//! * `before_stop`, `after_agent`: the error is emitted as a warning; the run ends as it would
+//!   have.
 //!
 //! A panic counts as an error, and so does exceeding the agent's hook timeout; the time inside
 //! [`Next::run`] does not count.
@@ -111,7 +112,7 @@ pub use with_state::{
     pre_tool_use_with, wrap_model_call_with, wrap_tool_call_with,
 };
 
-/// An alias of [`after_agent`].
+/// Another name for [`after_agent`], which some other frameworks use.
 pub use fn_hook::after_agent as post_generation;
-/// An alias of [`before_agent`].
+/// Another name for [`before_agent`], which some other frameworks use.
 pub use fn_hook::before_agent as pre_generation;

@@ -169,7 +169,7 @@ impl<T: Step> Next<T> {
         .await
     }
 
-    /// The run this is part of; usable before and after [`run`](Self::run).
+    /// The context of the run. It stays usable after [`run`](Self::run).
     pub fn context(&self) -> &RunContext {
         &self.chain.context
     }

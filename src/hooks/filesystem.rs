@@ -105,11 +105,12 @@ const SWEEP_INTERVAL: Duration = DAY;
 pub struct FilesystemHook {
     backend: Arc<dyn Backend>,
     policy: EditPolicy,
-    tracked: usize,
+    max_tracked: usize,
     eviction: Option<Eviction>,
-    kept: Duration,
+    /// The time for which moved results are kept.
+    retention: Duration,
     /// The time of the last search for old results.
-    swept: Arc<Mutex<Option<Instant>>>,
+    last_sweep: Arc<Mutex<Option<Instant>>>,
 }
 
 impl FilesystemHook {
@@ -118,56 +119,58 @@ impl FilesystemHook {
         Self {
             backend: Arc::new(backend),
             policy: EditPolicy::First,
-            tracked: MAX_TRACKED,
+            max_tracked: MAX_TRACKED,
             eviction: Some(Eviction::default()),
-            kept: RETENTION,
-            swept: Arc::default(),
+            retention: RETENTION,
+            last_sweep: Arc::default(),
         }
     }
 
-    /// Sets which of several occurrences `edit_file` replaces; the first by default.
+    /// Sets the policy for a text that occurs several times in a file that `edit_file` edits.
+    /// Defaults to replacing the first occurrence.
     #[must_use]
     pub fn edit_policy(mut self, policy: EditPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The largest file that is kept in the state, in bytes; 1 MiB by default.
+    /// Sets the size of the largest file that is kept in the state, in bytes. Defaults to 1 MiB.
     #[must_use]
     pub fn track_up_to(mut self, bytes: usize) -> Self {
-        self.tracked = bytes;
+        self.max_tracked = bytes;
         self
     }
 
-    /// The longest result that is not moved into a file, in characters; 80,000 by default.
+    /// Sets the length of the longest result that is not moved into a file, in characters. Defaults
+    /// to 80,000.
     #[must_use]
     pub fn evict_over(self, characters: usize) -> Self {
         self.evicting(|eviction| eviction.over = characters)
     }
 
-    /// Sets how many characters of the beginning and of the end of a moved result stay. Default:
-    /// half of what [`evict_over`](Self::evict_over) allows less 100, from 200 to 2,000 each. A
-    /// result that this would not make shorter stays whole.
+    /// Sets the number of characters that stay of the beginning and of the end of a moved result.
+    /// Defaults to half of the length that [`evict_over`](Self::evict_over) sets less 100, but at
+    /// least 200 and at most 2,000 each. A result that would not become shorter is not moved.
     #[must_use]
     pub fn keep_ends(self, head: usize, tail: usize) -> Self {
         self.evicting(|eviction| eviction.ends = Some((head, tail)))
     }
 
-    /// The folder that long results are moved to; `.agentcore/tool-results` by default.
+    /// Sets the folder that long results are moved to. Defaults to `.agentcore/tool-results`.
     #[must_use]
     pub fn results_folder(self, path: impl Into<String>) -> Self {
         self.evicting(|eviction| eviction.folder = path.into())
     }
 
-    /// Sets how long moved results are kept; 30 days by default. [`Duration::MAX`] keeps them
-    /// forever, and so does a backend that reports no modification times.
+    /// Sets the time for which moved results are kept. Defaults to 30 days. [`Duration::MAX`] keeps
+    /// them forever, and so does a backend that reports no modification times.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
-        self.kept = time;
+        self.retention = time;
         self
     }
 
-    /// Excludes the results of this tool.
+    /// Excludes the results of this tool from being moved.
     #[must_use]
     pub fn never_evict(self, tool: impl Into<String>) -> Self {
         self.evicting(|eviction| {
@@ -175,7 +178,7 @@ impl FilesystemHook {
         })
     }
 
-    /// Moves no results.
+    /// Leaves all results in the conversation, however long they are.
     #[must_use]
     pub fn without_eviction(mut self) -> Self {
         self.eviction = None;
@@ -203,12 +206,12 @@ impl FilesystemHook {
 
     /// Removes old results, unless that was done within the last day.
     async fn sweep(&self, cx: &RunContext, eviction: &Eviction) {
-        let Some(limit) = SystemTime::now().checked_sub(self.kept) else {
+        let Some(limit) = SystemTime::now().checked_sub(self.retention) else {
             return;
         };
 
         {
-            let mut last_sweep = lock(&self.swept);
+            let mut last_sweep = lock(&self.last_sweep);
             if last_sweep.is_some_and(|at| at.elapsed() < SWEEP_INTERVAL) {
                 return;
             }
@@ -222,7 +225,7 @@ impl FilesystemHook {
         }
     }
 
-    /// Tracks the content that a call wrote.
+    /// Stores the file that a call wrote in the run's state.
     async fn track(&self, cx: &RunContext, call: &ToolCall, result: &ToolResult) {
         if result.is_error || !matches!(&*call.name, "write_file" | "edit_file") {
             return;
@@ -234,12 +237,25 @@ impl FilesystemHook {
         };
 
         let path = workspace_path(&*self.backend, path);
-        let limit = self.tracked;
-        let content = self.backend.read_range(&path, 0, limit.saturating_add(1));
-        let content = match content.await {
+        let content = self.read_tracked(cx, &path).await;
+        let content = content.filter(|content| has_room(cx, &path, content.len()));
+        cx.with_state(|mut view| match content {
+            Some(content) => view.files_mut().insert(path.into(), content.into()),
+            // The stored content is outdated.
+            None if view.files().contains_key(&*path) => view.files_mut().remove(&*path),
+            None => None,
+        });
+    }
+
+    /// Reads a file for the state, with secrets redacted. Returns `None` if it is too large, is not
+    /// UTF-8 or cannot be read.
+    async fn read_tracked(&self, cx: &RunContext, path: &str) -> Option<String> {
+        let limit = self.max_tracked;
+        let content = self.backend.read_range(path, 0, limit.saturating_add(1));
+        match content.await {
             Ok(bytes) if bytes.len() <= limit => {
-                let text = String::from_utf8(bytes.into()).ok();
-                text.map(|text| secret::redacted(&text).into_owned())
+                let text = String::from_utf8(bytes.into()).ok()?;
+                Some(secret::redacted(&text).into_owned())
             }
             Ok(_) => {
                 cx.warn(format!(
@@ -251,29 +267,7 @@ impl FilesystemHook {
                 cx.warn(format!("filesystem: {path} was not read again: {error}"));
                 None
             }
-        };
-
-        let is_over = cx.with_state(|view| {
-            let others = view.files().iter().filter(|(other, _)| ***other != *path);
-            let others: usize = others.map(|(_, text)| text.len()).sum();
-            let len = content.as_ref().map_or(0, String::len);
-            len > 0 && others.saturating_add(len) > MAX_ALL_TRACKED
-        });
-
-        if is_over {
-            cx.warn(format!(
-                "filesystem: {path} is not kept in the state: all files in it would have more \
-                 than {MAX_ALL_TRACKED} bytes"
-            ));
         }
-
-        let content = content.filter(|_| !is_over);
-        cx.with_state(|mut view| match content {
-            Some(content) => view.files_mut().insert(path.into(), content.into()),
-            // The stored content is outdated.
-            None if view.files().contains_key(&*path) => view.files_mut().remove(&*path),
-            None => None,
-        });
     }
 
     /// Moves a result out of the conversation if it is too long.
@@ -367,6 +361,24 @@ impl FilesystemHook {
             Err(error) => ToolResult::failed(call, error.to_string()),
         })
     }
+}
+
+/// Returns `true` if the state has room for a file of `len` bytes at `path`; otherwise emits a
+/// warning.
+fn has_room(cx: &RunContext, path: &str, len: usize) -> bool {
+    let other_bytes: usize = cx.with_state(|view| {
+        let others = view.files().iter().filter(|(other, _)| ***other != *path);
+        others.map(|(_, text)| text.len()).sum()
+    });
+    if len == 0 || other_bytes.saturating_add(len) <= MAX_ALL_TRACKED {
+        return true;
+    }
+
+    cx.warn(format!(
+        "filesystem: {path} is not kept in the state: all files in it would have more than \
+         {MAX_ALL_TRACKED} bytes"
+    ));
+    false
 }
 
 #[async_trait]

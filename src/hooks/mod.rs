@@ -16,7 +16,8 @@
 //! | [`session_hooks`] | loads and saves sessions in a store of its own | |
 //! | [`UsageLogger`] | logs what a run has used | |
 //!
-//! They are ordinary hooks: each of them could be written outside this crate.
+//! They implement [`Hook`](crate::Hook) as hooks of your own do. Some also use parts of this crate
+//! that are not public.
 //!
 //! # Order
 //!

@@ -81,12 +81,13 @@ impl CompactionRequest {
         }
     }
 
-    /// Asks a model, the run's or another. Tokens, cost and time are recorded on the run's account,
-    /// and errors are retried as in the run's own calls.
+    /// Calls a model: the run's or another one. The call counts in the run's budget and statistics,
+    /// and is repeated by the run's retry policy.
     ///
     /// # Errors
     ///
-    /// The model's error, and an exhausted budget.
+    /// The model's error, or [`ErrorKind::BudgetExhausted`](crate::ErrorKind::BudgetExhausted) if
+    /// the budget does not cover the call.
     pub async fn call(
         &self,
         model: &Arc<dyn Model>,
@@ -124,16 +125,16 @@ impl fmt::Debug for CompactionRequest {
 ///
 /// # Exact counts
 ///
-/// The tokens of the next request are what the provider reported for the last one, and an estimate
-/// of what was added since. Near the limit the model is asked for their number
-/// ([`Model::count_tokens`]), which replaces the estimate: before a model call, if more than a tenth
-/// of the tokens is estimated, and [`should_compact`](Self::should_compact) returns `false` with a
-/// fifth of the estimated tokens less and `true` with a quarter more. The request is counted as it
-/// is before the hooks' `modify_request`.
+/// The number of tokens of the next request is what the provider reported for the last one, plus an
+/// estimate of what was added since. The estimated part may be up to a fifth too high or a quarter
+/// too low. If [`should_compact`](Self::should_compact) returns `false` for the lowest number and
+/// `true` for the highest, and more than a tenth of the tokens is estimated, the loop asks the
+/// model for the exact number ([`Model::count_tokens`]) before it calls it. The request is counted
+/// without the changes of the hooks' `modify_request`.
 ///
-/// It is asked at most once in a turn, and the run waits five seconds at most. If a model does not
-/// count, the estimate decides, and the model is not asked again until the history was compacted or
-/// another model takes its place. If it fails or takes too long, the reader gets a warning as well.
+/// The loop asks at most once in a turn, and waits at most five seconds. If the model does not
+/// count, the estimate decides, and the model is not asked again until the history is compacted or
+/// another model is set. If the count fails or takes too long, the reader also receives a warning.
 #[async_trait]
 pub trait Compactor: Send + Sync + 'static {
     /// Returns `true` if the history should be compacted now. `context_tokens` is what the provider
@@ -151,8 +152,13 @@ pub trait Compactor: Send + Sync + 'static {
 
     /// Summarises the beginning of the history. `Ok(None)` means that nothing can be gained.
     ///
-    /// The loop checks the answer: a cut that would part a call from its results is refused. A
-    /// failure changes nothing and is reported to the reader.
+    /// The loop checks the result: a cut between a call and its results is refused. A failure
+    /// changes nothing and is reported to the reader.
+    ///
+    /// # Errors
+    ///
+    /// An error becomes a warning, and so does a panic. The compactor is called again when the
+    /// context has grown by a twentieth.
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>>;
 }
 

@@ -79,12 +79,13 @@ pub trait Model: Send + Sync + 'static {
     /// Limits, prices and abilities.
     fn profile(&self) -> &ModelProfile;
 
-    /// The model that `request` is for, and so whose prices count: this one, unless
-    /// [`ModelRequest::model`] names another of its provider, which is looked up in
+    /// Returns the id and the profile of the model that answers `request`, whose prices apply: this
+    /// model, or the one that [`ModelRequest::model`] names, which is looked up in
     /// [`Catalog::builtin`](super::Catalog::builtin).
     ///
-    /// A model that lets another one answer names it in [`cards`](Self::cards), and in
-    /// [`ResponseHead::answered_by`](super::ResponseHead::answered_by) when it has.
+    /// A model that may pass a request to other models returns all of them from
+    /// [`cards`](Self::cards), and names the one that answered in
+    /// [`ResponseHead::answered_by`](super::ResponseHead::answered_by).
     fn card(&self, request: &ModelRequest) -> ModelCard {
         ModelCard::of(self.id(), self.profile(), request.model.as_deref())
     }
@@ -94,10 +95,18 @@ pub trait Model: Send + Sync + 'static {
         vec![self.card(request)]
     }
 
-    /// Sends `request` and returns the answer's events as they arrive.
+    /// Sends `request` and returns the answer's events as they arrive. The stream ends with
+    /// [`ModelEvent::Stop`] or an error.
     ///
-    /// The stream ends with [`ModelEvent::Stop`] or an error. Cancel safe: dropping the future or
-    /// the stream closes the connection.
+    /// # Errors
+    ///
+    /// If the request is invalid or refused, or the connection fails before the first event. Later
+    /// failures are errors of the stream. The loop repeats the request if
+    /// [`Error::is_retryable`](crate::Error::is_retryable) returns `true`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future or the stream cancels the request.
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream>;
 
     /// Sends `request` and waits for the whole answer: [`stream`](Model::stream), folded.

@@ -169,14 +169,15 @@ impl ModelRequest {
         self
     }
 
-    /// Returns `true` if single events are observed. When not, a provider may join neighbouring
-    /// text events that arrived together.
-    pub fn wants_events(&self) -> bool {
+    /// Returns `true` if the reader or a hook receives single events. Otherwise a provider may join
+    /// consecutive text events that arrived together.
+    pub fn has_event_observers(&self) -> bool {
         (self.is_visible && !self.has_no_partials) || !self.taps.is_empty()
     }
 
-    /// The limits on the size of the answer. The loop and [`Model::call`](super::Model::call) obey
-    /// them for every model; a provider that collects what is in no event yet obeys them, too.
+    /// The limits on the size of the answer. The loop and [`Model::call`](super::Model::call)
+    /// enforce them for every model. A provider that buffers data before it emits an event must
+    /// enforce them on that data.
     pub fn response_limits(&self) -> ResponseLimits {
         self.limits.unwrap_or_default()
     }

@@ -30,7 +30,8 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// Three retries, from half a second up to a minute.
+    /// Three retries, after random waits of at most 0.5, 1 and 2 seconds. A `retry-after` of up to
+    /// a minute is obeyed.
     fn default() -> Self {
         Self {
             max_retries: 3,
@@ -56,7 +57,8 @@ impl RetryPolicy {
         self
     }
 
-    /// Sets the wait before the first retry. Each further retry waits twice as long.
+    /// Sets the longest wait before the first retry. It doubles with each further retry; the wait
+    /// itself is random.
     #[must_use]
     pub fn with_base(mut self, wait: Duration) -> Self {
         self.base = wait;

@@ -160,12 +160,12 @@ impl AddressPolicy {
 
     /// The URL in its normal form, if nothing about it is refused.
     pub(crate) fn parse(&self, url: &str) -> Result<Url, AddressRefused> {
-        let url = spelled(url)?;
+        let url = parse_url(url)?;
         self.check_host(&url)?;
         Ok(url)
     }
 
-    /// Checks a URL that was parsed. The error does not show it, for it may hold a secret.
+    /// Checks a URL that was parsed. The error does not quote it, because it may contain a secret.
     pub(crate) fn check_parsed(&self, url: &Url) -> Result<(), AddressRefused> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(AddressRefused(WITH_USER.to_owned()));
@@ -260,8 +260,8 @@ impl Default for AddressPolicy {
 #[error("{0}")]
 pub struct AddressRefused(pub(crate) String);
 
-/// The URL, if its spelling alone is not refused. The result has no fragment.
-fn spelled(text: &str) -> Result<Url, AddressRefused> {
+/// Parses a URL and removes its fragment. Refuses URLs that other parsers may read differently.
+fn parse_url(text: &str) -> Result<Url, AddressRefused> {
     let reject = |why: &str| {
         let (excerpt, _) = text::head(text, 100);
         Err(AddressRefused(format!("{excerpt:?} {why}")))

@@ -110,7 +110,7 @@ impl Wanted {
 
     pub(crate) fn of(request: &ModelRequest) -> Self {
         Self {
-            join: !request.wants_events(),
+            join: !request.has_event_observers(),
             limits: request.response_limits(),
             buffers: request.event_buffers().cloned(),
         }

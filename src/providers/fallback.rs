@@ -15,20 +15,21 @@ use crate::model::{
     ResponseHead, StopReason, erase,
 };
 
-/// Asks the next model when one cannot answer.
+/// A model that passes a request to the next of several models when one cannot answer.
 ///
-/// It moves on when a model is unreachable (`Connect`, `Dns`, `Tls`, `Proxy`, `Timeout`), will not
-/// serve us (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`, `QuotaExhausted`), is in
-/// trouble (`Overloaded`, `Server`, `StreamTruncated`), or refuses (`Refused`, or a stop for
-/// [`Refusal`](StopReason::Refusal)). Any other failure would be the next model's too and is
-/// returned. If part of an answer was emitted already, [`ModelEvent::Restart`] discards it first.
+/// The next model is called if a model is unreachable (`Connect`, `Dns`, `Tls`, `Proxy`,
+/// `Timeout`), rejects the caller (`Auth`, `PermissionDenied`, `NotFound`, `RateLimited`,
+/// `QuotaExhausted`), fails (`Overloaded`, `Server`, `StreamTruncated`), or refuses to answer
+/// (`Refused`, or a stop for [`Refusal`](StopReason::Refusal)). Other errors are returned, because
+/// the next model would return them as well. If a part of an answer was emitted,
+/// [`ModelEvent::Restart`] discards it first.
 ///
-/// Every request begins with the first model again. When all have failed the last error is
-/// returned, or the first one if only that is worth a retry. Id and profile are the first model's;
-/// [`ModelRequest::model`] is meant for that one and the others do not see it. The usage of another
-/// model is recorded under that model, at its price; a budget reserves the worst case of the most
-/// expensive one, so under a money budget the price of each must be known. After a model that was
-/// interrupted, the next one is asked only when the budget covers both.
+/// Every request begins with the first model. When all have failed, the last error is returned, or
+/// the first error if only that one is retryable. The id and the profile are those of the first
+/// model; [`ModelRequest::model`] applies to it alone. The usage of another model is recorded under
+/// that model, at its price. A budget reserves the cost of the most expensive model, so with a
+/// budget in USD the price of each must be known. If a model has failed in the middle of an answer,
+/// the next one is called only if the budget covers both.
 ///
 /// ```no_run
 /// use agentcore::providers::{Anthropic, FallbackModel};
@@ -48,9 +49,9 @@ pub struct FallbackModel {
 }
 
 impl FallbackModel {
-    /// These models, in this order. Models of different types are added with
-    /// [`then`](Self::then); without any model every request is a
-    /// [`Config`](ErrorKind::Config) error.
+    /// Creates a model from these models, called in this order. Models of different types are added
+    /// with [`then`](Self::then). Without any model, every request fails with
+    /// [`Config`](ErrorKind::Config).
     pub fn new<M: Model>(models: impl IntoIterator<Item = M>) -> Self {
         let models: Vec<_> = models.into_iter().map(erase).collect();
         let profile = models
@@ -60,7 +61,7 @@ impl FallbackModel {
         Self { models, profile }
     }
 
-    /// The same with one more model at the end.
+    /// Adds a model at the end.
     #[must_use]
     pub fn then(mut self, model: impl Model) -> Self {
         if self.models.is_empty() {
@@ -119,28 +120,29 @@ impl Model for FallbackModel {
 
     async fn stream(&self, request: ModelRequest) -> Result<ModelStream> {
         let attempts = Attempts::new(self.models.clone(), request);
-        let mut falling = Falling {
+        let mut answer = FallbackStream {
             attempts,
-            state: State::Over,
-            emitted: false,
+            state: State::Done,
+            has_emitted: false,
         };
 
-        falling.state = falling.attempts.next()?;
+        answer.state = answer.attempts.next()?;
 
-        // The first answer is awaited here, so that a failure of all models is this call's.
-        while let State::Opening(opening) = &mut falling.state {
-            falling.state = match opening.await {
+        // The first stream is awaited here, so that the failure of all models is an error of this
+        // call.
+        while let State::Opening(opening) = &mut answer.state {
+            answer.state = match opening.await {
                 Ok(stream) => State::Open(stream),
-                Err(error) => falling.attempts.after(error)?,
+                Err(error) => answer.attempts.after(error)?,
             };
         }
 
-        Ok(Box::pin(falling))
+        Ok(Box::pin(answer))
     }
 }
 
-/// True if the next model may succeed.
-fn moves_on(kind: ErrorKind) -> bool {
+/// Returns `true` if the next model may succeed after an error of this kind.
+fn allows_fallback(kind: ErrorKind) -> bool {
     use ErrorKind::*;
     matches!(
         kind,
@@ -199,7 +201,7 @@ impl Attempts {
         else {
             return Err(Error::new(
                 ErrorKind::Config,
-                "a fallback model without any model",
+                "the fallback model has no models; give it at least one",
             ));
         };
 
@@ -215,7 +217,7 @@ impl Attempts {
         Ok(State::Opening(Box::pin(async move {
             let stream = model.stream(request).await?;
             Ok(match card {
-                Some(card) => signed(stream, card),
+                Some(card) => with_answering_model(stream, card),
                 None => stream,
             })
         })))
@@ -223,13 +225,14 @@ impl Attempts {
 
     /// The state after a failure: the next attempt, or the error to return.
     fn after(&mut self, error: Error) -> Result<State> {
-        if moves_on(error.kind()) && self.has_next() {
-            tracing::warn!(kind = ?error.kind(), "a model failed, the next one is asked");
+        if allows_fallback(error.kind()) && self.has_next() {
+            tracing::warn!(kind = ?error.kind(), "a model failed; the next one is called");
             self.first_error.get_or_insert(error);
             return self.next();
         }
         match self.first_error.take() {
-            // An answer that was too large is one: the models are not all asked again.
+            // A model has answered, so the loop must not repeat the request because of an earlier
+            // error.
             _ if error.kind() == ErrorKind::ResponseTooLarge => Err(error),
             Some(first) if first.is_retryable() && !error.is_retryable() => Err(first),
             _ => Err(error),
@@ -237,10 +240,10 @@ impl Attempts {
     }
 }
 
-/// The stream with the name of the model that answers in its head.
-fn signed(stream: ModelStream, card: ModelCard) -> ModelStream {
+/// Adds the model that answers to the head of the stream.
+fn with_answering_model(stream: ModelStream, card: ModelCard) -> ModelStream {
     let mut card = Some(Box::new(card));
-    let sign = move |event: Result<ModelEvent>| {
+    let add_card = move |event: Result<ModelEvent>| {
         let mut head = None;
         let event = match (event, card.take()) {
             (Ok(ModelEvent::Start(mut own)), Some(card)) => {
@@ -262,42 +265,46 @@ fn signed(stream: ModelStream, card: ModelCard) -> ModelStream {
         stream::iter(head.into_iter().chain([event]))
     };
 
-    stream.flat_map(sign).boxed()
+    stream.flat_map(add_card).boxed()
 }
 
-struct Falling {
+/// The stream of the first model that answers.
+struct FallbackStream {
     attempts: Attempts,
     state: State,
     /// True if part of an answer was emitted that a further attempt must discard.
-    emitted: bool,
+    has_emitted: bool,
 }
 
 enum State {
+    /// A request was sent.
     Opening(BoxFuture<'static, Result<ModelStream>>),
+    /// A model answers.
     Open(ModelStream),
-    Over,
+    /// The stream has ended.
+    Done,
 }
 
-impl Stream for Falling {
+impl Stream for FallbackStream {
     type Item = Result<ModelEvent>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
             let step = match &mut this.state {
-                State::Over => return Poll::Ready(None),
+                State::Done => return Poll::Ready(None),
                 State::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
                     Ok(stream) => Ok(State::Open(stream)),
                     Err(error) => this.attempts.after(error),
                 },
                 State::Open(stream) => match ready!(stream.as_mut().poll_next(cx)) {
                     Some(Ok(event)) if !is_refusal(&event) || !this.attempts.has_next() => {
-                        this.emitted |= !matches!(event, ModelEvent::Warning(_));
+                        this.has_emitted |= !matches!(event, ModelEvent::Warning(_));
                         return Poll::Ready(Some(Ok(event)));
                     }
                     Some(Ok(_)) => this.attempts.next(),
                     Some(Err(error)) => this.attempts.after(error),
-                    None => Ok(State::Over),
+                    None => Ok(State::Done),
                 },
             };
 
@@ -305,12 +312,12 @@ impl Stream for Falling {
             match step {
                 Ok(state) => this.state = state,
                 Err(error) => {
-                    this.state = State::Over;
+                    this.state = State::Done;
                     return Poll::Ready(Some(Err(error)));
                 }
             }
 
-            if restarts && std::mem::take(&mut this.emitted) {
+            if restarts && std::mem::take(&mut this.has_emitted) {
                 return Poll::Ready(Some(Ok(ModelEvent::Restart)));
             }
         }

@@ -129,8 +129,8 @@ impl RunContext {
         SdkMessage::System(SystemEvent::new(self.shared().envelope(), kind))
     }
 
-    /// Sends `init`, before all messages emitted so far. Does nothing the second time.
-    pub(crate) fn open(&self) {
+    /// Emits `system/init` before all messages emitted so far. Does nothing the second time.
+    pub(crate) fn emit_init(&self) {
         self.shared().open(|envelope: Envelope| {
             // A panic here would keep all messages from the reader, because `init` is sent first.
             let model = self.model();

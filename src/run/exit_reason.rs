@@ -67,7 +67,9 @@ impl ExitReason {
         }
     }
 
-    /// Returns `true` if the run ended as intended.
+    /// Returns `true` for [`EndTurn`](Self::EndTurn), [`StopSequence`](Self::StopSequence),
+    /// [`MaxTokens`](Self::MaxTokens), [`AwaitingApproval`](Self::AwaitingApproval) and
+    /// [`HookStopped`](Self::HookStopped), whose result message has the subtype `success`.
     pub fn is_success(self) -> bool {
         self.subtype().is_success()
     }

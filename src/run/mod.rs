@@ -1,6 +1,6 @@
 //! One run: its stream of messages, and the handles that control it.
 //!
-//! [`Run`] is a stream of messages and, awaited, the final output. It spawns no task: the run
+//! [`Run`] is a stream of messages and, awaited, the final output. It spawns no async task: the run
 //! advances only while it is polled.
 //!
 //! * [`RunHandle`] interrupts and steers a run from any thread.

@@ -17,7 +17,7 @@ use super::responder::QuestionGuard;
 impl RunContext {
     /// Asks a question: the confirmer first, then the holder of a responder.
     pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
-        self.open();
+        self.emit_init();
         let number = self.0.question_count.fetch_add(1, Ordering::Relaxed);
         let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
         let args: Arc<Value> = call.args.clone();

@@ -21,15 +21,15 @@ use super::output::RunOutput;
 use super::responder::Responder;
 use super::shared::{OutputFormat, Shared};
 
-/// The number of messages that are yielded before other tasks of the reader have their turn. The
-/// loop yields on its own, but not past a message that waits.
+/// The number of messages after which the stream returns `Pending` once, with the task woken, so
+/// that other tasks can run. The loop yields too, but it is not polled while messages wait.
 const MESSAGES_AT_ONCE: usize = 64;
 
 /// The maximum number of finished background tasks that are announced before the run continues.
 const TASKS_AT_ONCE: usize = 64;
 
-/// The bytes in the outcomes of background tasks after which other tasks of the reader have their
-/// turn.
+/// The bytes in the outcomes of background tasks after which the stream returns `Pending` once,
+/// with the task woken.
 const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 
 /// A run: a stream of messages, or, awaited, its output.
@@ -37,9 +37,9 @@ const OUTCOME_BYTES_AT_ONCE: usize = 256 * 1024;
 /// Lazy: nothing happens until it is polled, and it advances only while it is. The stream begins
 /// with `system/init`, ends with exactly one `result`, and then yields `None`.
 ///
-/// It can be awaited, but is no `Future` itself: pass [`finish`](Self::finish) to `tokio::spawn`,
-/// `futures::join!` and others that require one. [`next`](Self::next) needs no import; the other
-/// combinators are those of `futures::StreamExt`.
+/// A `Run` can be awaited but is not a `Future`: pass [`finish`](Self::finish) to functions that
+/// require one, such as `tokio::spawn` and `futures::join!`. [`next`](Self::next) needs no import;
+/// the other combinators are those of `futures::StreamExt`.
 ///
 /// # Cancel safety
 ///
@@ -205,8 +205,8 @@ impl Run {
         Box::pin(self.finish())
     }
 
-    /// Announces finished background tasks. Pending if further ones are announced before the run
-    /// continues, but after a pause.
+    /// Announces finished background tasks. Returns `Ready` when the run may continue, and
+    /// `Pending`, with the task woken, when it has to yield before it announces more of them.
     fn poll_tasks(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut bytes = 0;
         while self.announced < TASKS_AT_ONCE {

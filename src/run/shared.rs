@@ -172,8 +172,8 @@ impl Shared {
         self.stop_signal.unless_stopped(future)
     }
 
-    /// Awaits `future`, one of the steps after a run's end and so also after a stop. Once the run
-    /// is stopped it has until the end of `grace`, which begins then: `None` when it takes longer.
+    /// Awaits `future`, a step of closing the run, also after a stop. Returns `None` if it takes
+    /// longer than `grace`, a timer that the steps share and that starts when the run is stopped.
     pub(crate) fn within_grace<F: Future>(
         &self,
         grace: &mut Option<Pin<Box<Sleep>>>,
@@ -182,6 +182,7 @@ impl Shared {
         self.stop_signal.within_grace(grace, future)
     }
 
+    /// Records the end of the run, and wakes those that wait for it.
     pub(crate) fn finish(&self, exit: ExitReason, state: AgentState) {
         *lock(&self.end) = Some(Box::new((exit, state)));
         self.mark_ended();

@@ -61,7 +61,8 @@ pub struct AssistantEvent {
     pub request_id: Option<String>,
     /// The superseded messages, which this one replaces.
     pub supersedes: Vec<Uuid>,
-    /// True if the answer was cut short by an interrupt.
+    /// True if the answer is incomplete because its run was stopped or because it exceeded a limit
+    /// on its size.
     pub aborted: bool,
 }
 

@@ -22,7 +22,8 @@ pub struct Envelope {
     /// The id of its session. Empty when a client did not set it.
     #[serde(default, deserialize_with = "lenient_text")]
     pub session_id: Arc<str>,
-    /// Its number in the run, from 0. This is an extension: other emitters number nothing.
+    /// The message's number in the run, from 0. An extension of the format: other emitters do not
+    /// set it.
     #[serde(default, deserialize_with = "lenient_number")]
     pub seq: u64,
     /// The tool call it happened in, for messages of a subagent.

@@ -75,28 +75,28 @@ impl SdkMessage {
     /// The common fields.
     pub fn envelope(&self) -> &Envelope {
         match self {
-            Self::System(one) => &one.envelope,
-            Self::Assistant(one) => &one.envelope,
-            Self::User(one) => &one.envelope,
-            Self::Result(one) => &one.envelope,
-            Self::Partial(one) => &one.envelope,
-            Self::ToolProgress(one) => &one.envelope,
-            Self::PermissionRequest(one) => &one.envelope,
-            Self::Unknown(one) => &one.envelope,
+            Self::System(event) => &event.envelope,
+            Self::Assistant(event) => &event.envelope,
+            Self::User(event) => &event.envelope,
+            Self::Result(message) => &message.envelope,
+            Self::Partial(event) => &event.envelope,
+            Self::ToolProgress(progress) => &progress.envelope,
+            Self::PermissionRequest(request) => &request.envelope,
+            Self::Unknown(message) => &message.envelope,
         }
     }
 
     /// The common fields, to change.
     pub(crate) fn envelope_mut(&mut self) -> &mut Envelope {
         match self {
-            Self::System(one) => &mut one.envelope,
-            Self::Assistant(one) => &mut one.envelope,
-            Self::User(one) => &mut one.envelope,
-            Self::Result(one) => &mut one.envelope,
-            Self::Partial(one) => &mut one.envelope,
-            Self::ToolProgress(one) => &mut one.envelope,
-            Self::PermissionRequest(one) => &mut one.envelope,
-            Self::Unknown(one) => &mut one.envelope,
+            Self::System(event) => &mut event.envelope,
+            Self::Assistant(event) => &mut event.envelope,
+            Self::User(event) => &mut event.envelope,
+            Self::Result(message) => &mut message.envelope,
+            Self::Partial(event) => &mut event.envelope,
+            Self::ToolProgress(progress) => &mut progress.envelope,
+            Self::PermissionRequest(request) => &mut request.envelope,
+            Self::Unknown(message) => &mut message.envelope,
         }
     }
 
@@ -120,7 +120,7 @@ impl SdkMessage {
         self.envelope().parent_tool_use_id.as_deref()
     }
 
-    /// The text that was just written, when this is such a piece.
+    /// The text of a [`Partial`](Self::Partial) message that is a piece of text.
     pub fn text_delta(&self) -> Option<&str> {
         match self {
             Self::Partial(PartialEvent {

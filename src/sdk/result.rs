@@ -14,7 +14,8 @@ use crate::usage::{Usage, count, maybe_count};
 words! {
     /// The outcome of a run, in the classes of the wire.
     ResultSubtype {
-        /// The run completed.
+        /// The run ended without an error, also with calls that wait for approval, an answer that
+        /// was cut off, or the stop of a hook.
         Success = "success",
         /// The run failed, was interrupted, or was stopped.
         ErrorDuringExecution = "error_during_execution",
@@ -28,7 +29,7 @@ words! {
 }
 
 impl ResultSubtype {
-    /// Returns `true` if the run completed.
+    /// Returns `true` for [`Success`](Self::Success).
     pub(crate) fn is_success(&self) -> bool {
         *self == Self::Success
     }

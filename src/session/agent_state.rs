@@ -206,7 +206,7 @@ impl AgentState {
     pub(crate) fn settle_inputs(&mut self) {
         let last = self.messages.len().checked_sub(1);
         let info = last.and_then(|last| self.infos.get(last));
-        if !info.is_some_and(|info| info.breaks_off()) {
+        if !info.is_some_and(|info| info.is_incomplete()) {
             self.inputs.settle(&self.messages);
         }
     }
@@ -229,7 +229,7 @@ impl AgentState {
         let covered_count = self
             .compaction
             .as_ref()
-            .map_or(0, |made| made.through_message);
+            .map_or(0, |compaction| compaction.through_message);
         let is_stale = self.messages.shared_prefix(before) < covered_count.min(before.len());
         if is_stale {
             self.compaction = None;

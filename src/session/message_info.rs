@@ -38,7 +38,8 @@ pub struct MessageInfo {
         deserialize_with = "read_reason"
     )]
     pub stop_reason: Option<StopReason>,
-    /// True if the answer is incomplete because its run was stopped.
+    /// True if the answer is incomplete because its run was stopped or because it exceeded a limit
+    /// on its size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
 }
@@ -69,8 +70,8 @@ impl MessageInfo {
         }
     }
 
-    /// Returns `true` if the message is less than the model's whole answer.
-    pub(crate) fn breaks_off(&self) -> bool {
+    /// Returns `true` if the message is only a part of the model's answer.
+    pub(crate) fn is_incomplete(&self) -> bool {
         self.aborted || self.stop_reason == Some(StopReason::PauseTurn)
     }
 }

@@ -16,7 +16,8 @@ use super::agent_state::{AgentState, PendingCall};
 use super::inputs::InputsChange;
 use super::message_info::MessageInfo;
 
-/// A change of a stored session. [`StoredSession::apply`](super::StoredSession::apply) makes it.
+/// A change of a stored session, which [`StoredSession::apply`](super::StoredSession::apply)
+/// applies.
 ///
 /// JSON: `{"kind": .., "data": ..}`, which a store may keep as it is.
 ///
@@ -45,13 +46,13 @@ pub enum Record {
         /// The metadata.
         info: Arc<MessageInfo>,
     },
-    /// Cuts the history to its first messages. Kind `keep`. To no message, when there is none any
-    /// more, it also drops the first input as the title.
+    /// Cuts the history to its first messages. Kind `keep`. If the history is empty already, a cut
+    /// to 0 messages removes the title that was taken from the first input.
     Truncated {
         /// The number of messages that stay.
         messages: usize,
     },
-    /// A tool call is about to run that may change the world. Kind `started`.
+    /// A call of a tool that is not read-only is about to run. Kind `started`.
     ToolStarted {
         /// The call's id.
         call_id: Arc<str>,
@@ -217,8 +218,8 @@ impl Serialize for Data<'_> {
 }
 
 impl Serialize for Record {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut record = to.serialize_struct("Record", 2)?;
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut record = serializer.serialize_struct("Record", 2)?;
         record.serialize_field("kind", self.kind())?;
         record.serialize_field("data", &Data(self))?;
         record.end()
@@ -299,8 +300,8 @@ impl<'de> DeserializeSeed<'de> for OfKind<'_> {
 }
 
 impl<'de> Deserialize<'de> for Record {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(Fields)
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields)
     }
 }
 

@@ -114,7 +114,7 @@ use super::stored::StoredSession;
 ///         if text.is_leased {
 ///             return Err(Error::new(ErrorKind::SessionBusy, "it is in use"));
 ///         }
-///         // The entry stays, for tokens grow.
+///         // The entry stays, because tokens must grow.
 ///         Ok(!std::mem::take(&mut text.lines).is_empty())
 ///     }
 ///
@@ -249,7 +249,12 @@ pub trait SessionStore: Send + Sync + 'static {
         self.create(to, cut(from, session, messages)?).await
     }
 
-    /// The session of this working directory that was written last.
+    /// Returns the most recently written session of this working directory. Sessions that cannot be
+    /// read are skipped.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](SessionStore::list).
     async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
         let mut list = self.list().await?.into_iter();
         Ok(list.find(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none()))
@@ -282,8 +287,8 @@ pub trait SessionStore: Send + Sync + 'static {
         first_error.map(|()| removed)
     }
 
-    /// The session as JSON: its [`AgentState`], the calls that had started, the ids of inputs, and
-    /// in `v` the version of the format.
+    /// Returns the session as JSON: its [`AgentState`], the calls that had started, the ids of
+    /// inputs, and in `v` the version of the format.
     ///
     /// # Errors
     ///
@@ -295,9 +300,9 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Stores a session that [`export`](SessionStore::export) wrote under a new id.
     ///
-    /// Also read are the JSON of an [`AgentState`], an object with `messages` and, for what went
-    /// before them, a `summary`, and a bare list of messages. A history that no model would take
-    /// is taken here, and repaired when it is run.
+    /// Three other forms are accepted: the JSON of an [`AgentState`], an object with `messages` and
+    /// an optional `summary` of the conversation before them, and a list of messages. An invalid
+    /// history is stored as it is, and repaired when the session is run.
     ///
     /// # Errors
     ///

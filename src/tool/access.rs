@@ -3,24 +3,26 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The kind of effect a tool has on the world.
+/// The kind of effect a tool has on the world. Only [`None`](Self::None) and
+/// [`ReadOnly`](Self::ReadOnly) are allowed in plan mode; calls of the others are stored when they
+/// begin, because they may have had an effect if their run ends before their result is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SideEffect {
     /// None: a pure computation.
     None,
-    /// The tool reads.
+    /// The tool reads files or other local data.
     ReadOnly,
     /// The tool modifies state.
     Mutating,
-    /// The tool uses the network.
+    /// The tool uses the network. It counts as a change, even if it only downloads.
     Network,
-    /// The tool waits for a person, such as the user.
+    /// The tool waits for a person, such as the user. It counts as a change.
     Blocking,
 }
 
 impl SideEffect {
-    /// Returns `true` if it changes nothing, as plan mode requires.
+    /// Returns `true` for [`None`](Self::None) and [`ReadOnly`](Self::ReadOnly).
     pub fn is_read_only(self) -> bool {
         matches!(self, Self::None | Self::ReadOnly)
     }

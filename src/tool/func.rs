@@ -83,7 +83,11 @@ pub struct FuncTool {
 }
 
 impl FuncTool {
-    /// A tool whose arguments arrive as JSON, with the schema that describes them.
+    /// Creates a tool from a closure that receives its arguments as JSON.
+    ///
+    /// `parameters` is the JSON Schema of the arguments, an object schema. The loop checks
+    /// arguments against it before it calls `f`. A name or a schema that is invalid is an error of
+    /// [`AgentBuilder::build`](crate::AgentBuilder::build).
     pub fn new<F, Fut>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -127,28 +131,29 @@ impl FuncTool {
         self
     }
 
-    /// Its calls never run in parallel with other calls of the turn.
+    /// Makes each call run alone, not in parallel with other calls of the turn.
     #[must_use]
     pub fn exclusive(self) -> Self {
         self.concurrency(Concurrency::Exclusive)
     }
 
-    /// Sets how long a call may go without progress.
+    /// Sets the time a call may run without progress. Defaults to
+    /// [`AgentBuilder::tool_timeout`](crate::AgentBuilder::tool_timeout).
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Marks the tool's calls as safe to repeat: one whose result was lost in a crash runs again,
-    /// by itself, when its session continues.
+    /// Marks the tool's calls as safe to execute twice; see [`Tool::is_idempotent`].
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
 
-    /// Sets what a call would do, for permission rules.
+    /// Sets the function that returns the accesses of a call from its arguments, for permission
+    /// rules. Defaults to none.
     ///
     /// ```
     /// use agentcore::FuncTool;

@@ -137,8 +137,12 @@ impl fmt::Debug for GateRequest {
 /// ```
 #[async_trait]
 pub trait PermissionGate: Send + Sync + 'static {
-    /// Decides about a call. An error denies it. A call whose arguments the decision changes is
-    /// checked against its schema again, and shown to the other gates.
+    /// Decides about a call. A call whose arguments the decision changes is checked against its
+    /// schema again, and shown to the other gates.
+    ///
+    /// # Errors
+    ///
+    /// An error denies the call, with its text as the reason. So does a panic.
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision>;
 
     /// The filter for files that a permitted call may show in searches and listings: not those
@@ -156,6 +160,10 @@ pub trait PermissionGate: Send + Sync + 'static {
     }
 
     /// Remembers the answer [`Answer::AllowForSession`] to a question about this call.
+    ///
+    /// # Errors
+    ///
+    /// An error becomes a warning, and the call still runs.
     async fn grant(&self, _request: &GateRequest) -> Result<()> {
         Ok(())
     }
@@ -194,6 +202,10 @@ pub enum Answer {
 }
 
 /// Answers questions by a callback: a dialog, a chat, a policy service.
+///
+/// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout) limits the time of an answer.
+/// The future is dropped when that time is up and when the run is stopped or dropped. A panic
+/// denies the call.
 ///
 /// ```
 /// use agentcore::tool::Confirmer;

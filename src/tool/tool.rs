@@ -89,10 +89,12 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Returns `true` if running the same call twice does no harm: only then may a hook repeat it,
-    /// and a call that was in progress when its run was dropped runs again when the session
-    /// continues. So does a call of a read-only tool that had not begun: the difference is not
-    /// stored.
+    /// Returns `true` if a call may be executed twice without harm. Defaults to `false`.
+    ///
+    /// Only a call of an idempotent tool may be repeated by a hook, and only such a call is
+    /// executed again when its session continues after a run that ended before the call's result
+    /// was stored. A call that had not begun is not executed then, except that of a read-only tool,
+    /// whose start is not stored.
     fn is_idempotent(&self) -> bool {
         false
     }
@@ -106,7 +108,11 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error becomes an error result that the model reads; it never ends the run.
+    /// An error becomes an error result that the model reads; it never ends the run.
+    ///
+    /// # Panics
+    ///
+    /// A panic is caught and becomes an error result as well.
     async fn execute(&self, cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError>;
 }
 

@@ -11,8 +11,9 @@ use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
 use super::args::{Args, PATH, edits, over, reader, runs, writes};
 use super::edit::{self, EditPolicy};
+use super::read::read_numbered;
 use super::run::{self, Stderr, Style};
-use super::{files, find, read as reading, schema};
+use super::{files, find, schema};
 
 /// The time limit of a command unless the call or the backend sets another.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -142,7 +143,7 @@ pub fn read(backend: impl Backend) -> FuncTool {
         "required": ["file_path"]
     });
 
-    let body = over(backend, reading::numbered);
+    let body = over(backend, read_numbered);
     reader(FuncTool::new("Read", description, parameters, body))
 }
 

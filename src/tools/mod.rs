@@ -1,7 +1,9 @@
 //! The tools that ship.
 //!
-//! Those for files, search and the shell, over a [`Backend`](crate::backend::Backend), are the
-//! same work under three sets of names (feature `tools`):
+//! The tools for files, search and the shell work on a [`Backend`](crate::backend::Backend). They
+//! come in three sets, which differ in their names and in details of arguments and output (feature
+//! `tools`): `coding` has the names of Claude Code, `wick` and `picoclaw` the names that the agents
+//! `wick` and `picoclaw` use, for prompts written for those.
 //!
 //! | work | `coding` | `wick` | `picoclaw` |
 //! |---|---|---|---|
@@ -19,7 +21,7 @@
 //! | work | tool | feature | part of |
 //! |---|---|---|---|
 //! | fetch a page | `web_fetch` | `web` | `picoclaw` |
-//! | search the internet | `internet_search` | `web` | none, for it takes a provider |
+//! | search the internet | `internet_search` | `web` | none, because it needs a provider |
 //! | calculate | `calculate` | `calc` | `wick` |
 //! | return the time | `current_datetime` | `time` | `wick` |
 //!

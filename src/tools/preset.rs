@@ -8,7 +8,7 @@ use crate::tool::{FuncTool, Tool, ToolRegistry};
 use super::edit::EditPolicy;
 use super::{coding, picoclaw, wick};
 
-/// `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
+/// Creates the set `coding`: `Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep`.
 ///
 /// ```
 /// use agentcore::backend::{Backend, MemoryBackend};
@@ -40,8 +40,9 @@ pub fn coding(backend: impl Backend) -> ToolRegistry {
     ])
 }
 
-/// `ls`, `read_file`, `write_file`, `edit_file` (of the first occurrence), `glob`, `grep` and
-/// `execute`. With the features `calc` and `time` also `calculate` and `current_datetime`.
+/// Creates the set `wick`: `ls`, `read_file`, `write_file`, `edit_file` (of the first occurrence),
+/// `glob`, `grep` and `execute`. With the features `calc` and `time` also `calculate` and
+/// `current_datetime`.
 pub fn wick(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let computing: Vec<FuncTool> = Vec::from([
@@ -74,8 +75,9 @@ pub(crate) fn workspace(
     ]
 }
 
-/// `read_file`, `write_file`, `list_dir`, `edit_file` (of the only occurrence), `append_file` and
-/// `exec`. With the feature `web` also `web_fetch`, for the public internet alone.
+/// Creates the set `picoclaw`: `read_file`, `write_file`, `list_dir`, `edit_file` (of the only
+/// occurrence), `append_file` and `exec`. With the feature `web` also `web_fetch`, for the public
+/// internet alone.
 pub fn picoclaw(backend: impl Backend) -> ToolRegistry {
     let backend: Arc<dyn Backend> = Arc::new(backend);
     let clone_backend = || backend.clone();

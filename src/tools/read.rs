@@ -32,11 +32,11 @@ const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// The body of a tool that shows lines of a file with their numbers, as `cat -n` does.
-pub(super) async fn numbered(
+pub(super) async fn read_numbered(
     backend: Arc<dyn Backend>,
     args: Args,
 ) -> Result<ToolOutput, BoxError> {
-    let page = Page::asked_for(&*backend, &args).await?;
+    let page = Page::load(&*backend, &args).await?;
     let mut text = String::new();
     if page.is_lossy {
         text.push_str("[not UTF-8: invalid bytes are shown as \u{FFFD}]\n");
@@ -55,9 +55,12 @@ pub(super) async fn numbered(
 
 /// The body of a tool that shows a file as it is, or some lines of it. A file that is not UTF-8 is
 /// returned as `base64:` and its bytes.
-pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
+pub(super) async fn read_raw(
+    backend: Arc<dyn Backend>,
+    args: Args,
+) -> Result<ToolOutput, BoxError> {
     if args.number("offset").is_some() || args.count("limit").is_some() {
-        let page = Page::asked_for(&*backend, &args).await?;
+        let page = Page::load(&*backend, &args).await?;
         let mut page_text = page.lines.join("\n");
         if let Some(note) = page.note() {
             page_text.push('\n');
@@ -72,25 +75,24 @@ pub(super) async fn raw(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOut
     let start = backend.read_range(path, 0, PIECE).await?;
     if start.len() < PIECE {
         let size = start.len() as u64;
-        return Ok(whole(&start, size, max_bytes));
+        return Ok(render_file(&start, size, max_bytes));
     }
 
     let size = backend.stat(path).await?.size;
     if size <= max_bytes as u64 {
-        return Ok(whole(&backend.read(path).await?, size, max_bytes));
+        return Ok(render_file(&backend.read(path).await?, size, max_bytes));
     }
 
-    // The rest would be cut off. The last character of these bytes may be incomplete.
+    // What follows would be cut off. The last character of these bytes may be incomplete.
     let start = backend.read_range(path, 0, max_bytes + 4).await?;
-    Ok(whole(&start, size, max_bytes))
+    Ok(render_file(&start, size, max_bytes))
 }
 
-/// A file as it is, in a copy that is no longer than a result. `start` is all of it, or its
-/// beginning.
-fn whole(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
+/// The output for a file of `size` bytes that begins with `start`, cut to `max_bytes`.
+fn render_file(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
 
-    // A backend may give less than was asked for, which is then what is cut.
+    // A backend may return fewer bytes than requested; then the output ends where they end.
     let max_bytes = match start.len() {
         len if len < size => max_bytes.min(len.saturating_sub(4)),
         _ => max_bytes,
@@ -130,8 +132,8 @@ struct Page {
 }
 
 impl Page {
-    /// The lines that a call asks for.
-    async fn asked_for(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
+    /// Reads the lines that a call requests.
+    async fn load(backend: &dyn Backend, args: &Args) -> Result<Self, BoxError> {
         let page = Self {
             first: args.number("offset").unwrap_or(1).max(1),
             lines: Vec::new(),

@@ -13,8 +13,9 @@ use crate::tool::{FuncTool, ToolOutput};
 
 use super::args::{Args, PATH, edits, over, reader, runs, writes};
 use super::edit::{self, EditPolicy};
+use super::read::read_raw;
 use super::run::{self, Stderr, Style};
-use super::{files, find, read as reading, schema};
+use super::{files, find, schema};
 
 /// The time limit of a command unless another was set on the backend.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -45,7 +46,7 @@ pub fn read_file(backend: impl Backend) -> FuncTool {
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "description": "How many lines"}
     }));
-    let body = over(backend, reading::raw);
+    let body = over(backend, read_raw);
     reader(FuncTool::new("read_file", description, parameters, body))
 }
 

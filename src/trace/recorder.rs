@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Names a span of one recorder.
+/// The id of a span, unique within one recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpanId(u64);
 
@@ -50,9 +50,9 @@ impl<R: TraceRecorder + ?Sized> TraceRecorder for Arc<R> {
     }
 }
 
-/// A span that is going on.
+/// A span in progress.
 pub trait SpanHandle: Send + Sync {
-    /// The id that names it as the parent of others; `None` from a recorder that keeps no tree.
+    /// The span's id, to begin children of it; `None` if the recorder has no tree of spans.
     fn id(&self) -> Option<SpanId> {
         None
     }

@@ -10,12 +10,12 @@ use crate::util::text::truncate;
 use super::memory::SpanRecord;
 use super::recorder::SpanId;
 
-/// The longest an attribute is printed, in characters.
+/// The length to which an attribute's value is cut, in characters.
 const MAX_VALUE: usize = 60;
 
-/// One line a span: when it began, how long it took, its name indented below its parent's, its
-/// attributes but those whose text its parent has, too. A span whose parent is not among them
-/// stands at the edge.
+/// Writes one line for each span: its start, its duration, its name, indented below that of its
+/// parent, and its attributes, without texts that are equal to those of its parent. A span without
+/// a parent in `spans` is not indented.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
     let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
     let mut child_spans: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();

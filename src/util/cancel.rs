@@ -1,4 +1,4 @@
-//! The signal that detached work is no longer awaited.
+//! The signal that the call or the run that started background work has ended.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Signals the end of the call or run it belongs to: finished, timed out, interrupted or dropped.
+/// A signal that the call or the run it belongs to has ended: it finished, timed out, was
+/// interrupted or was dropped.
 ///
-/// Work inside the future needs none of this, for dropping the future ends it. It is for background
-/// threads and tasks that a tool started. Clones share the signal.
+/// It is for threads and tasks that a tool or a hook has started. The future of the tool or hook
+/// itself does not need it, because it is dropped. Clones share the signal.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<Inner>);
 
@@ -20,12 +21,16 @@ struct Inner {
 }
 
 impl Cancellation {
-    /// Returns `true` after the end.
+    /// Returns `true` once the call or the run has ended.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits for the end. Cancel safe.
+    /// Completes when the call or the run has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped, and `cancelled` called again.
     pub async fn cancelled(&self) {
         let mut notification = std::pin::pin!(self.0.notify.notified());
         // Registered before the flag is read, so that a cancel in between is not missed.

@@ -87,7 +87,7 @@ impl Search {
             return;
         }
 
-        // `left` is a stack, so the first entry is pushed last.
+        // The first entry is pushed last, so that it is visited first.
         for entry in entries.iter().rev() {
             let is_link = entry.kind == EntryKind::Symlink;
             let is_folder = is_link || entry.kind == EntryKind::Dir;

@@ -178,7 +178,7 @@ impl ThreadStore {
         check_id(id)?;
         let (key, token) = self
             .begin(id)
-            .hold(id)
+            .lease(id)
             .ok_or_else(|| Error::session_busy(id))?;
         let store = Arc::downgrade(&self.0);
         Ok(Lease::new(key.clone(), token, move || {

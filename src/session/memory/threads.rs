@@ -28,7 +28,7 @@ pub(super) struct Bounds {
 pub(super) struct Threads {
     pub(super) ttl: Duration,
     pub(super) bounds: Bounds,
-    /// Boxed, for a map has room for more than it holds.
+    /// Boxed, because a map allocates room for more entries than it has.
     entries: HashMap<Arc<str>, Box<Entry>>,
     /// The sessions that may be dropped to stay within the limits, by their last use.
     idle: BTreeMap<u64, Arc<str>>,
@@ -119,8 +119,8 @@ impl Threads {
         }
     }
 
-    /// Changes the entry of `id`, which is made if need be, and counts that as its use. Drops
-    /// others when there is no room any more.
+    /// Calls `f` on the entry of `id`, which is created if it does not exist, and counts that as a
+    /// use of it. Then drops other entries if the store is over a limit.
     pub(super) fn with<R>(&mut self, id: &str, f: impl FnOnce(&mut Entry) -> R) -> R {
         let (id, existed, bytes) = match self.entries.get_key_value(id) {
             Some((known, entry)) => (known.clone(), entry.exists, entry.bytes),
@@ -136,7 +136,7 @@ impl Threads {
         let result = f(entry);
         self.bytes = (self.bytes - bytes).saturating_add(entry.bytes);
         self.count = self.count + usize::from(entry.exists) - usize::from(existed);
-        if entry.may_go() {
+        if entry.is_evictable() {
             self.idle.insert(self.clock, id);
         }
 
@@ -156,8 +156,9 @@ impl Threads {
         });
     }
 
-    /// Holds the session for a run, unless another does; the token of the lease.
-    pub(super) fn hold(&mut self, id: &str) -> Option<(Arc<str>, u64)> {
+    /// Leases the session for a run. Returns its id and the token of the lease, or `None` while
+    /// another run holds it.
+    pub(super) fn lease(&mut self, id: &str) -> Option<(Arc<str>, u64)> {
         if self.get(id).is_some_and(|entry| entry.held) {
             return None;
         }
@@ -169,30 +170,31 @@ impl Threads {
         }))
     }
 
-    /// Releases the session. One that is not to be kept is dropped, unless calls of it wait.
+    /// Releases the session. If it is not kept, it is removed, unless calls of it wait for
+    /// approval.
     pub(super) fn release(&mut self, id: &str, token: u64, is_kept: bool) {
         if self.get(id).is_none() {
             return;
         }
 
-        let goes = self.with(id, |entry| {
+        let is_discarded = self.with(id, |entry| {
             let is_newest = entry.token == token;
             if is_newest {
                 (entry.held, entry.deleted) = (false, false);
             }
 
-            let is_left = is_newest && !is_kept && !entry.waits();
-            !entry.held && (!entry.exists || is_left)
+            let is_unkept = is_newest && !is_kept && !entry.has_pending_calls();
+            !entry.held && (!entry.exists || is_unkept)
         });
 
-        if goes {
+        if is_discarded {
             self.remove(id);
         }
 
         self.sweep_if_due();
     }
 
-    /// Removes the session; whether there was one.
+    /// Removes the session. Returns `false` if it did not exist.
     pub(super) fn remove(&mut self, id: &str) -> bool {
         let Some(entry) = self.entries.remove(id) else {
             return false;
@@ -203,18 +205,19 @@ impl Threads {
         entry.exists
     }
 
-    /// Removes the sessions that are not to stay, and returns how many.
-    pub(super) fn retain(&mut self, stays: impl Fn(&Entry) -> bool) -> usize {
+    /// Keeps the sessions for which `is_kept` returns `true`. Returns the number of the others,
+    /// which are removed.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&Entry) -> bool) -> usize {
         let entries = self.entries.iter();
-        let expired = entries.filter(|(_, entry)| !stays(entry));
-        let expired: Vec<_> = expired.map(|(id, _)| id.clone()).collect();
-        for id in &expired {
+        let removed = entries.filter(|(_, entry)| !is_kept(entry));
+        let removed_ids: Vec<_> = removed.map(|(id, _)| id.clone()).collect();
+        for id in &removed_ids {
             self.remove(id);
         }
-        expired.len()
+        removed_ids.len()
     }
 
-    /// Removes what has expired, and returns how many sessions that were.
+    /// Removes the expired sessions and returns their number.
     pub(super) fn sweep(&mut self) -> usize {
         let ttl = self.ttl;
         self.swept_at = Instant::now();
@@ -288,17 +291,17 @@ impl Entry {
         !self.held && self.last_access.elapsed() >= ttl
     }
 
-    /// Returns `true` if calls of this session wait for an answer. Those that a fork was copied
-    /// with wait elsewhere.
-    fn waits(&self) -> bool {
+    /// Returns `true` if calls of this session wait for approval. Those that a fork was copied with
+    /// wait in the session it was copied from.
+    fn has_pending_calls(&self) -> bool {
         let state = &self.session.state;
         let mut pending = state.pending.iter();
         pending.any(|call| call.session_id == state.thread_id)
     }
 
-    /// Returns `true` if it may be dropped to stay within the limits.
-    fn may_go(&self) -> bool {
-        self.exists && !self.held && !self.waits()
+    /// Returns `true` if the session may be dropped to stay within the limits.
+    fn is_evictable(&self) -> bool {
+        self.exists && !self.held && !self.has_pending_calls()
     }
 
     /// Replaces the session, but for its id.
@@ -370,8 +373,8 @@ impl Entry {
         self.bytes = (self.bytes + added_size).saturating_sub(freed);
     }
 
-    /// Empties it while a run holds it: the lease outlives the data, and is given back to the entry
-    /// it was taken of. Returns `true` if there was data.
+    /// Deletes the data of a session that a run holds. The entry stays until the lease is released.
+    /// Returns `false` if there was no data.
     pub(super) fn empty(&mut self) -> bool {
         let id = self.session.state.thread_id.clone();
         self.session = StoredSession::new(AgentState::new(id));

@@ -68,9 +68,11 @@ pub(super) async fn fetch(guard: &Guard, mut url: Url, limits: Limits) -> Result
 
         let make_error = |why| format!("{url} redirects to a URL that is refused: {why}");
         let target = guard.policy.parse(target.as_str()).map_err(make_error)?;
-        if http_client::is_same_origin_or_upgrade(&url, &target) && followed < limits.redirects {
+        let is_same_origin = http_client::is_same_origin_or_upgrade(&url, &target);
+        if is_same_origin && followed < limits.redirects {
             url = target;
-        } else if http_client::is_same_origin_or_upgrade(&url, &target) && limits.redirects > 0 {
+        } else if is_same_origin && limits.redirects > 0 {
+            // One redirect too many: the error is returned behind the loop.
             break;
         } else if url.host() == target.host()
             && (url.scheme(), target.scheme()) == ("https", "http")
