@@ -473,8 +473,9 @@ impl AgentBuilder {
     /// # Errors
     ///
     /// * [`ErrorKind::Config`] if two tools have the same name, if the budget in USD or the
-    ///   temperature is negative or not a number, or if there is a budget in USD and the price of
-    ///   the model is unknown.
+    ///   temperature is negative or not a number, if there is a budget in USD and the price of
+    ///   the model is unknown, or if a permission rule to deny or to ask names a tool that the agent
+    ///   does not have ([`PermissionGate::check_tools`]).
     /// * [`ErrorKind::Tool`] if a tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are
     ///   not an object schema.
     pub fn build(self) -> Result<Agent> {
@@ -512,6 +513,7 @@ impl AgentBuilder {
             }
         }
 
+        self.check_permissions(names)?;
         self.request.check()?;
         self.settings.budget.check()?;
         if !self.settings.budget.needs_prices() {
@@ -519,6 +521,20 @@ impl AgentBuilder {
         }
 
         check_prices(&self.settings.model.cards(&ModelRequest::default()))
+    }
+
+    /// Compares the gate and the hooks with the names of all tools.
+    fn check_permissions(&self, names: BTreeSet<&str>) -> Result<()> {
+        let announced_names: Vec<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
+        let names = names
+            .into_iter()
+            .chain(announced_names.iter().map(String::as_str));
+        let names: Vec<_> = names.collect();
+        let has_sources = !self.sources.is_empty();
+        self.settings.gates.check_tools(&names, has_sources)?;
+        self.hooks
+            .iter()
+            .try_for_each(|hook| hook.check_tools(&names, has_sources))
     }
 }
 

@@ -40,6 +40,10 @@ macro_rules! forward {
                 (**self).compactor()
             }
 
+            fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
+                (**self).check_tools(names, has_sources)
+            }
+
             async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
                 (**self).before_agent(cx, state).await
             }

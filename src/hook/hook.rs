@@ -84,6 +84,18 @@ pub trait Hook: Send + Sync + 'static {
         None
     }
 
+    /// Compares the hook with the tools of the agent, when the agent is built; see
+    /// [`PermissionGate::check_tools`](crate::tool::PermissionGate::check_tools), which is what a
+    /// hook with a gate calls.
+    ///
+    /// # Errors
+    ///
+    /// A [`Config`](crate::ErrorKind::Config) error if the hook refuses a tool that the agent does
+    /// not have. Never unless a hook implements it.
+    fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
+        Ok(())
+    }
+
     /// Runs once, before the loop: to set up, register tools with [`AgentState::register_tool`], or
     /// load data.
     async fn before_agent(&self, _cx: &RunContext, state: AgentState) -> Result<AgentState> {

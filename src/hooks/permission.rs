@@ -7,7 +7,7 @@ use crate::hook::{Hook, Phases};
 use crate::permission::{PermissionConfig, PermissionRules};
 use crate::run::RunContext;
 use crate::session::AgentState;
-use crate::tool::PermissionMode;
+use crate::tool::{PermissionGate, PermissionMode};
 
 /// Holds every run to permission rules: before the loop starts, it adds their gate to those of the
 /// run.
@@ -90,6 +90,10 @@ impl Hook for PermissionHook {
 
     fn phases(&self) -> Phases {
         Phases::BEFORE_AGENT
+    }
+
+    fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
+        self.permissions.check_tools(names, has_sources)
     }
 
     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {

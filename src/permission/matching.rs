@@ -277,7 +277,7 @@ fn governs_writes(rule: &Rule) -> bool {
 }
 
 /// `mcp__server` is every tool of the server.
-fn is_server_of(rule: &str, tool: &str) -> bool {
+pub(super) fn is_server_of(rule: &str, tool: &str) -> bool {
     rule.strip_prefix("mcp__")
         .is_some_and(|server| !server.is_empty() && !server.contains("__"))
         && tool

@@ -21,6 +21,9 @@
 //! The rules of a run also apply in the [child runs](crate::Session::child_of) of its tools, in
 //! addition to theirs: a rule to allow must be in both.
 //!
+//! A rule to deny or to ask whose tool an agent does not have is an error when the agent is built,
+//! because it would protect nothing: [`PermissionRules::unmatched`] lists such rules.
+//!
 //! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
 //! or a program's own configuration can do anything once it runs.
 //!
@@ -60,6 +63,7 @@ mod rule;
 mod rules_gate;
 pub(crate) mod shell;
 mod suggest;
+mod unmatched;
 mod url;
 #[cfg(feature = "yaml")]
 mod yaml;

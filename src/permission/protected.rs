@@ -1,50 +1,50 @@
 //! Paths that decide what runs later: writing them always needs an answer.
 
+use std::sync::LazyLock;
+
+use super::expansions::expansions;
 use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
 
-/// Protected whether they exist or not, in any case of letters.
-const PROTECTED: [&str; 6] = [
-    "/**/.git/hooks/**",
+/// Protected whether they exist or not, in any case of letters, with all beneath them.
+const PROTECTED: [&str; 28] = [
+    // Settings of git, and what it runs.
+    "/**/.git/hooks",
     "/**/.git/config",
-    "/**/.git/modules/**/{hooks,config}",
-    "/**/.agentcore/**",
-    "/**/.mcp.json",
+    "/**/.git/HEAD",
     "/**/.git/info/attributes",
+    "/**/.git/modules/**/hooks",
+    "/**/.git/modules/**/config",
+    "/**/.git/modules/**/HEAD",
+    "/**/.husky",
+    // Settings of shells, package managers and editors, which run programs that they name.
+    "/**/.envrc",
+    "/**/.bashrc",
+    "/**/.bash_profile",
+    "/**/.profile",
+    "/**/.zshrc",
+    "/**/.zprofile",
+    "/**/.npmrc",
+    "/**/.cargo/config",
+    "/**/.cargo/config.toml",
+    "/**/.vscode",
+    "/**/.idea",
+    // Settings and instructions of agents.
+    "/**/.agentcore/**",
+    "/**/.claude",
+    "/**/.mcp.json",
+    "/**/AGENTS.md",
+    "/**/CLAUDE.md",
+    "/**/SKILL.md",
+    "./skills/*",
+    // Replaced as a whole: another repository with its own hooks, and other skills.
+    REPOSITORY,
+    SKILLS,
 ];
 
-/// The protected path that writing `path` may change.
-pub(super) fn is_protected(
-    path: &PathOf,
-    context: &PathContext,
-    protected_paths: &[String],
-) -> bool {
-    let context = in_any_case(context);
-    let is_listed = PROTECTED
-        .iter()
-        .flat_map(|text| match text.split_once('{') {
-            None => vec![(*text).to_owned()],
-            Some((head, tail)) => tail
-                .trim_end_matches('}')
-                .split(',')
-                .map(|name| format!("{head}{name}/**"))
-                .collect(),
-        });
-    is_listed
-        .chain(protected_paths.iter().cloned())
-        .filter_map(|text| PathPattern::new(&text).ok())
-        .any(|pattern| pattern.catches(path, &context) >= Match::Maybe)
-}
+/// The last entries of [`PROTECTED`], which are protected from being replaced: a word of a command
+/// that names them says nothing about what lies beneath.
+const REPOSITORY: &str = "/**/.git";
+const SKILLS: &str = "./skills";
 
-/// Returns `true` if writing `path` puts another repository in place, including its hooks.
-pub(super) fn is_repository(path: &PathOf, context: &PathContext) -> bool {
-    PathPattern::new("/**/.git")
-        .is_ok_and(|pattern| pattern.is(path, &in_any_case(context)) >= Match::Maybe)
-}
-
-fn in_any_case(context: &PathContext) -> PathContext {
-    PathContext {
-        folds_case: true,
-        ..context.clone()
-    }
-}
+static PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&PROTECTED));

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use crate::agent::Agent;
 use crate::backend::PathFilter;
 use crate::error::Result;
 use crate::message::ToolCall;
@@ -21,6 +22,7 @@ use super::readable::Readable;
 use super::rule::{Behavior, Rule};
 use super::shell::printable;
 use super::suggest::suggest;
+use super::unmatched::KnownTools;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
 ///
@@ -45,6 +47,7 @@ pub struct PermissionRules {
     context: PathContext,
     protected_paths: Vec<String>,
     mode: Option<PermissionMode>,
+    later_tools: Vec<String>,
     grants: Arc<Mutex<Grants>>,
 }
 
@@ -64,6 +67,7 @@ impl PermissionRules {
             },
             protected_paths: Vec::new(),
             mode: None,
+            later_tools: Vec::new(),
             grants: Arc::default(),
         }
     }
@@ -162,9 +166,53 @@ impl PermissionRules {
         self
     }
 
+    /// Adds names of tools that the agent does not have when it is built, such as those of its
+    /// subagents, to which these rules apply as well. A rule to deny or to ask that names neither
+    /// them nor a tool of the agent is an error of
+    /// [`AgentBuilder::build`](crate::AgentBuilder::build).
+    pub fn later_tools<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.later_tools.extend(names.into_iter().map(Into::into));
+        self
+    }
+
     /// The rules, in the order they were added.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
+    }
+
+    /// The rules that match no tool of the agent, neither its own, nor those that its hooks announce
+    /// ([`Hook::tools`](crate::Hook::tools)), nor [`later_tools`](Self::later_tools), in the order they were added. Rules about what any tool
+    /// may do, such as `Bash(..)`, `Read(..)` and `WebFetch(..)`, are never among them.
+    ///
+    /// [`AgentBuilder::build`](crate::AgentBuilder::build) refuses such rules if they deny or ask.
+    /// Rules with wildcards, and all rules if the agent has
+    /// [sources](crate::tool::ToolSource) of tools, it refuses only if a tool's name differs in the
+    /// case of letters: compare the others with the tools that come later.
+    ///
+    /// ```
+    /// use agentcore::permission::PermissionRules;
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::{AgentBuilder, FuncTool};
+    /// use serde_json::json;
+    ///
+    /// let pay = FuncTool::new("pay", "Pays", json!({"type": "object"}), |_, _| async { "paid" });
+    /// let rules = PermissionRules::new().allow("Pay")?.deny("Read(.env)")?;
+    /// let agent = AgentBuilder::new(ScriptedModel::new()).tool(pay).build()?;
+    /// let unmatched: Vec<_> = rules.unmatched(&agent).into_iter().map(|rule| rule.tool()).collect();
+    /// assert_eq!(unmatched, ["Pay"]);
+    ///
+    /// let rules = PermissionRules::new().deny("Pay")?;
+    /// let error = AgentBuilder::new(ScriptedModel::new()).permissions(rules).build().unwrap_err();
+    /// assert!(error.to_string().contains("\"deny:Pay\" matches no tool"));
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    pub fn unmatched(&self, agent: &Agent) -> Vec<&Rule> {
+        let announced_names: Vec<_> = agent.hooks().iter().flat_map(|hook| hook.tools()).collect();
+        let own_names = agent.tools().iter().map(|tool| tool.name());
+        let names = own_names.chain(announced_names.iter().map(String::as_str));
+        let tools = KnownTools::new(names.chain(self.later_names()), true);
+        let is_unmatched = |rule: &&Rule| tools.unmatched_name(rule).is_some();
+        self.rules.iter().filter(is_unmatched).collect()
     }
 
     /// The decision about a call in the configured mode, with its reason, without the grants of any
@@ -184,6 +232,10 @@ impl PermissionRules {
     /// there are none for a command that is not fully understood.
     pub fn suggest(&self, call: &ToolCall, tool: &dyn Tool) -> Vec<Rule> {
         suggest(&CallAccesses::of(call, tool, &self.context))
+    }
+
+    fn later_names(&self) -> impl Iterator<Item = &str> {
+        self.later_tools.iter().map(String::as_str)
     }
 
     fn decide(
@@ -243,6 +295,15 @@ impl PermissionGate for PermissionRules {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
         Readable::of(&self.rules, &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
+    }
+
+    fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
+        let names = names.iter().copied().chain(self.later_names());
+        let tools = KnownTools::new(names, has_sources);
+        self.rules
+            .iter()
+            .filter(|rule| rule.behavior() != Behavior::Allow)
+            .try_for_each(|rule| tools.check(rule))
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {

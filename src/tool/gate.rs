@@ -159,6 +159,18 @@ pub trait PermissionGate: Send + Sync + 'static {
         None
     }
 
+    /// Compares the gate with the tools of an agent, when the agent is built. `names` are those of
+    /// its own tools and of the tools its hooks announce. `has_sources` is `true` if the agent has
+    /// [sources](super::ToolSource), whose tools are not known at that time.
+    ///
+    /// # Errors
+    ///
+    /// A [`Config`](ErrorKind::Config) error if the gate refuses a tool that the agent does not
+    /// have, which is most often a misspelled name. Never unless a gate implements it.
+    fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
+        Ok(())
+    }
+
     /// Remembers the answer [`Answer::AllowForSession`] to a question about this call.
     ///
     /// # Errors

@@ -78,6 +78,12 @@ impl PermissionGate for Gates {
         Err(Error::new(ErrorKind::Other, text))
     }
 
+    fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
+        self.0
+            .iter()
+            .try_for_each(|gate| gate.check_tools(names, has_sources))
+    }
+
     async fn grant(&self, request: &GateRequest) -> Result<()> {
         for gate in &*self.0 {
             gate.grant(request).await?;

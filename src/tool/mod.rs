@@ -89,7 +89,6 @@ pub(crate) use schema::parse_arguments;
 pub use schema::{ArgumentError, check_arguments};
 pub(crate) use session_grants::SessionGrants;
 pub use source::ToolSource;
-#[cfg(feature = "time")]
 pub(crate) use suggest::near_names;
 pub use task_spec::TaskSpec;
 pub(crate) use tasks::FinishedTask;

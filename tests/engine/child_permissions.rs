@@ -1,7 +1,7 @@
 //! What a child run may do: no more than the run above it.
 
 use agentcore::hooks::PermissionHook;
-use agentcore::permission::{PermissionConfig, PermissionRules};
+use agentcore::permission::PermissionRules;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionMode, SideEffect, ToolRegistry};
 use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, ToolDecision, hook};
@@ -57,11 +57,13 @@ async fn parent_denial_applies_to_children_and_grandchildren() {
     assert_eq!(said, "Error: not here");
     let two = delegating(delegating(bypassing())).permissions(denying("act"));
     assert_eq!(came_to(two).await, "Error: not here");
-    let mut rules = PermissionConfig::default();
-    rules.deny.push("act".into());
+    let rules = PermissionRules::new()
+        .deny("act")
+        .unwrap()
+        .later_tools(["act"]);
     let hooked = delegating(bypassing())
         .permission_mode(PermissionMode::BypassPermissions)
-        .hook(PermissionHook::new(rules).unwrap());
+        .hook(PermissionHook::with(rules));
     assert!(came_to(hooked).await.starts_with("Error: "));
     assert_eq!(log.len(), 0);
 }

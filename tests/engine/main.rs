@@ -67,4 +67,5 @@ mod state_views;
 mod store_hangs;
 mod suppressed_results;
 mod tools_in_runs;
+mod unmatched_rules;
 mod unpolled_time;
