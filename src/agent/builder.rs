@@ -478,8 +478,10 @@ impl AgentBuilder {
     ///   does not have ([`PermissionGate::check_tools`]).
     /// * [`ErrorKind::Tool`] if a tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are
     ///   not an object schema.
-    pub fn build(self) -> Result<Agent> {
+    pub fn build(mut self) -> Result<Agent> {
         self.check()?;
+        let memory_paths = self.hooks.iter().flat_map(|hook| hook.memory_paths());
+        self.settings.memory_paths = memory_paths.collect();
         let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(find_in_hooks);
         let (store, default_store) = store_or_default(self.store);

@@ -14,9 +14,12 @@ use super::tool_permission::{NOT_PLANNED, mode_permits, not_asked};
 pub(super) struct ParentGate(pub(super) RunContext);
 
 impl ParentGate {
-    /// The same call as one of the run above.
+    /// The same call as one of the run above, with the memory of the child.
     fn lift(&self, request: &GateRequest) -> GateRequest {
-        self.0.gate_request(&request.tool, &request.call)
+        GateRequest {
+            memory_paths: request.memory_paths.clone(),
+            ..self.0.gate_request(&request.tool, &request.call)
+        }
     }
 }
 

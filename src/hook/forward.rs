@@ -40,6 +40,10 @@ macro_rules! forward {
                 (**self).compactor()
             }
 
+            fn memory_paths(&self) -> Vec<String> {
+                (**self).memory_paths()
+            }
+
             fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
                 (**self).check_tools(names, has_sources)
             }

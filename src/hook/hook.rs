@@ -84,6 +84,13 @@ pub trait Hook: Send + Sync + 'static {
         None
     }
 
+    /// The absolute paths of files that the program made the agent's memory. Writing them needs no
+    /// question, even if permission rules protect files of their names. Asked once, when the agent
+    /// is built.
+    fn memory_paths(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Compares the hook with the tools of the agent, when the agent is built; see
     /// [`PermissionGate::check_tools`](crate::tool::PermissionGate::check_tools), which is what a
     /// hook with a gate calls.

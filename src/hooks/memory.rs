@@ -59,6 +59,8 @@ pub struct MemoryHook {
     name: Arc<str>,
     backend: Arc<dyn Backend>,
     paths: Vec<String>,
+    /// True if the program named the paths.
+    is_named: bool,
     initial: Option<String>,
     edit_tool: Arc<str>,
 }
@@ -70,15 +72,19 @@ impl MemoryHook {
             name: "memory".into(),
             backend: Arc::new(backend),
             paths: vec![DEFAULT_PATH.to_owned()],
+            is_named: false,
             initial: None,
             edit_tool: EDIT_TOOL.into(),
         }
     }
 
-    /// Reads these files instead, in this order.
+    /// Reads these files instead, in this order. Unlike the default file, which may have come with
+    /// the workspace, they are the agent's own: [permission rules](crate::permission) do not protect
+    /// them from being written.
     #[must_use]
     pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.paths = paths.into_iter().map(Into::into).collect();
+        self.is_named = true;
         self
     }
 
@@ -178,6 +184,11 @@ impl Hook for MemoryHook {
 
     fn phases(&self) -> Phases {
         Phases::BEFORE_AGENT | Phases::MODIFY_REQUEST
+    }
+
+    fn memory_paths(&self) -> Vec<String> {
+        let paths = self.paths.iter().filter(|_| self.is_named);
+        paths.map(|path| self.displayed_path(path)).collect()
     }
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {

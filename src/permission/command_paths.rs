@@ -41,6 +41,8 @@ pub(super) struct CommandWord {
     pub(super) path_word: PathWord,
     /// True if the program only reads the files.
     pub(super) only_reads: bool,
+    /// True if the program may change the file.
+    pub(super) is_changed: bool,
     /// True if the program does not open the files.
     pub(super) ignores_files: bool,
 }
@@ -84,6 +86,7 @@ impl CommandPaths {
                 .map(|candidate| CommandWord {
                     path_word: make_path_word(&candidate.word),
                     only_reads: candidate.only_reads,
+                    is_changed: candidate.is_changed,
                     ignores_files: candidate.ignores_files,
                 })
                 .collect(),

@@ -9,7 +9,7 @@ use super::glob::Match;
 use super::matching::Matcher;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
-use super::protected::{is_protected, is_repository};
+use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, SimpleCommand, Weight};
 
@@ -17,7 +17,7 @@ use super::shell::{Analysis, SimpleCommand, Weight};
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
     pub(super) context: &'a PathContext,
-    pub(super) protected_paths: &'a [String],
+    pub(super) protected_paths: ProtectedPaths<'a>,
     pub(super) mode: PermissionMode,
 }
 
@@ -157,7 +157,9 @@ impl Policy<'_> {
     fn protected(&self, call: &CallAccesses<'_>) -> Option<String> {
         call.accesses.iter().find_map(|access| match access {
             CallAccess::Write(path) => {
-                let is_protected = self.is_write_protected(&PathOf::of_text(path, self.context));
+                let is_protected = self
+                    .protected_paths
+                    .contain_or_are(&PathOf::of_text(path, self.context));
                 is_protected.then(|| path.clone())
             }
             CallAccess::Command(command) => self.protected_word(&command.paths),
@@ -169,35 +171,27 @@ impl Policy<'_> {
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
         for word in &paths.written {
             let mut candidates = paths.paths_of(word, self.context);
-            if candidates.any(|path| self.is_write_protected(&path)) {
+            if candidates.any(|path| self.protected_paths.contain_or_are(&path)) {
                 return Some(word.word.to_string());
             }
         }
 
         for word in &paths.targets {
             let mut candidates = paths.paths_of(word, self.context);
-            if candidates.any(|path| path.is_known() && self.is_write_protected(&path)) {
+            if candidates.any(|path| path.is_known() && self.protected_paths.contain_or_are(&path))
+            {
                 return Some(word.word.to_string());
             }
         }
 
-        for word in paths.words.iter().filter(|word| !word.only_reads) {
+        for word in paths.words.iter().filter(|word| word.is_changed) {
             let mut candidates = paths.paths_of(&word.path_word, self.context);
-            if candidates.any(|path| path.is_known() && self.is_protected(&path)) {
+            if candidates.any(|path| path.is_known() && self.protected_paths.contain(&path)) {
                 return Some(word.path_word.word.to_string());
             }
         }
 
         None
-    }
-
-    fn is_protected(&self, path: &PathOf) -> bool {
-        is_protected(path, self.context, self.protected_paths)
-    }
-
-    /// Returns `true` if writing to the path is protected: also inside a repository's own folder.
-    fn is_write_protected(&self, path: &PathOf) -> bool {
-        self.is_protected(path) || is_repository(path, self.context)
     }
 
     /// The decision of the rules that cover everything the call does, or what they leave

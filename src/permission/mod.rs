@@ -45,6 +45,7 @@ mod call_accesses;
 mod command_paths;
 mod config;
 mod decide;
+mod expansions;
 mod explanation;
 mod glob;
 mod grants;

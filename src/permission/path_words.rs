@@ -69,6 +69,8 @@ pub(super) struct CandidateWord {
     pub(super) word: Word,
     /// True if the program only reads the files that its words name.
     pub(super) only_reads: bool,
+    /// True if the program may change the file that the word names.
+    pub(super) is_changed: bool,
     /// True if the program does not open files at all.
     pub(super) ignores_files: bool,
 }
@@ -79,6 +81,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
         let program = command.program().unwrap_or_default();
         let only_reads =
             READERS.contains(&program.as_str()) && !has_changing_option(&program, command);
+        let keeps_operands = only_reads || keeps_operands(&program, command);
         let ignores_files = matches!(
             program.as_str(),
             "echo" | "printf" | "true" | ":" | "test" | "["
@@ -86,10 +89,15 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
         command
             .argv
             .iter()
-            .flat_map(candidates)
-            .map(move |word| CandidateWord {
+            .flat_map(|word| {
+                let is_option = word.starts_with_dash();
+                let candidates = candidates(word).into_iter();
+                candidates.map(move |candidate| (candidate, is_option))
+            })
+            .map(move |(word, is_option)| CandidateWord {
                 word,
                 only_reads,
+                is_changed: !only_reads && (is_option || !keeps_operands),
                 ignores_files,
             })
     })
@@ -158,6 +166,29 @@ fn has_changing_option(program: &str, command: &SimpleCommand) -> bool {
             pair[1].literal_prefix() == "-delete"
                 || (runs && !pair[1].basename().is_some_and(is_reader))
         }),
+        _ => false,
+    }
+}
+
+/// Returns `true` if a program that may write files leaves those that its operands name as they are,
+/// except for its [`targets`].
+fn keeps_operands(program: &str, command: &SimpleCommand) -> bool {
+    let argv = &command.argv;
+    if argv.iter().any(Word::is_dynamic) {
+        return false;
+    }
+    let has_glob = argv.iter().any(Word::is_glob);
+    match program {
+        "source" | "." => true,
+        "cp" => !has_glob && !argv.last().is_some_and(Word::starts_with_dash),
+        "git" => match argv.get(1).and_then(Word::literal).as_deref() {
+            Some("add" | "blame" | "commit" | "status") => true,
+            Some("diff" | "log" | "show") => {
+                let is_output = |word: &Word| word.literal_prefix().starts_with("--o");
+                !has_glob && !argv.iter().any(is_output)
+            }
+            _ => false,
+        },
         _ => false,
     }
 }

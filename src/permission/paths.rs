@@ -265,6 +265,21 @@ impl PathOf {
         )
     }
 
+    pub(super) fn of_segments(path: Vec<Segment>) -> Self {
+        Self(vec![path])
+    }
+
+    /// The paths that it may be.
+    pub(super) fn alternatives(&self) -> &[Vec<Segment>] {
+        &self.0
+    }
+
+    /// Returns `true` if it is certainly the same path, which is one without wildcards.
+    pub(super) fn is_exactly(&self, path: &Self) -> bool {
+        let mut segments = self.0.iter().flatten();
+        segments.all(is_literal) && self.0.iter().all(|own| path.0.contains(own))
+    }
+
     /// Returns `true` if it is known except for wildcards.
     pub(crate) fn is_known(&self) -> bool {
         !self.0.iter().flatten().any(|s| *s == Segment::Unknown)

@@ -1,14 +1,15 @@
-//! Paths that decide what runs later: writing them always needs an answer.
+//! Paths that decide what runs later, or what agents do: writing them always needs an answer.
 
+use std::fs;
 use std::sync::LazyLock;
 
 use super::expansions::expansions;
 use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
 
-/// Protected whether they exist or not, in any case of letters, with all beneath them.
-const PROTECTED: [&str; 28] = [
-    // Settings of git, and what it runs.
+/// Protected whether they exist or not, with all beneath them, in any case of letters.
+const PROTECTED: [&str; 26] = [
+    // Git runs them, or what they name.
     "/**/.git/hooks",
     "/**/.git/config",
     "/**/.git/HEAD",
@@ -17,7 +18,7 @@ const PROTECTED: [&str; 28] = [
     "/**/.git/modules/**/config",
     "/**/.git/modules/**/HEAD",
     "/**/.husky",
-    // Settings of shells, package managers and editors, which run programs that they name.
+    // Shells, package managers and editors run what they name.
     "/**/.envrc",
     "/**/.bashrc",
     "/**/.bash_profile",
@@ -29,7 +30,7 @@ const PROTECTED: [&str; 28] = [
     "/**/.cargo/config.toml",
     "/**/.vscode",
     "/**/.idea",
-    // Settings and instructions of agents.
+    // Agents follow them.
     "/**/.agentcore/**",
     "/**/.claude",
     "/**/.mcp.json",
@@ -37,14 +38,84 @@ const PROTECTED: [&str; 28] = [
     "/**/CLAUDE.md",
     "/**/SKILL.md",
     "./skills/*",
-    // Replaced as a whole: another repository with its own hooks, and other skills.
-    REPOSITORY,
-    SKILLS,
 ];
 
-/// The last entries of [`PROTECTED`], which are protected from being replaced: a word of a command
-/// that names them says nothing about what lies beneath.
-const REPOSITORY: &str = "/**/.git";
-const SKILLS: &str = "./skills";
+/// Protected from being replaced as a whole. Words of commands that name them are mostly not paths
+/// to write.
+const REPLACED: [&str; 2] = ["/**/.git", "./skills"];
 
-static PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&PROTECTED));
+static PROTECTED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&PROTECTED));
+static REPLACED_PATTERNS: LazyLock<Vec<PathPattern>> = LazyLock::new(|| patterns(&REPLACED));
+
+fn patterns(texts: &[&str]) -> Vec<PathPattern> {
+    let patterns = texts.iter().map(|text| PathPattern::new(text));
+    patterns
+        .map(|pattern| pattern.expect("the lists hold patterns"))
+        .collect()
+}
+
+/// The paths that need an answer before they are written.
+#[derive(Clone, Copy)]
+pub(super) struct ProtectedPaths<'a> {
+    /// Paths that the program protects.
+    pub(super) own: &'a [PathPattern],
+    /// Paths that agents may write, because the program made them their memory.
+    pub(super) memory: &'a [String],
+    pub(super) context: &'a PathContext,
+}
+
+impl ProtectedPaths<'_> {
+    /// Returns `true` if writing `path` may change a protected path.
+    pub(super) fn contain(&self, path: &PathOf) -> bool {
+        self.is_any(path, |path, context| self.is_listed(path, context))
+    }
+
+    /// Returns `true` if writing `path` may change or replace a protected path.
+    pub(super) fn contain_or_are(&self, path: &PathOf) -> bool {
+        self.is_any(path, |path, context| {
+            let is_replaced = |pattern: &PathPattern| pattern.is(path, context) >= Match::Maybe;
+            self.is_listed(path, context) || REPLACED_PATTERNS.iter().any(is_replaced)
+        })
+    }
+
+    fn is_listed(&self, path: &PathOf, context: &PathContext) -> bool {
+        let mut patterns = PROTECTED_PATTERNS.iter().chain(self.own);
+        patterns.any(|pattern| pattern.catches(path, context) >= Match::Maybe)
+    }
+
+    /// Returns `true` if the predicate is true for a path that `path` may be, other than the memory.
+    fn is_any(&self, path: &PathOf, predicate: impl Fn(&PathOf, &PathContext) -> bool) -> bool {
+        let context = PathContext {
+            folds_case: true,
+            ..self.context.clone()
+        };
+        let is_protected = |path: &PathOf| predicate(path, &context) && !self.is_memory(path);
+        is_protected(path)
+            && expansions(path, self.context).is_none_or(|paths| paths.iter().any(is_protected))
+    }
+
+    /// Returns `true` if the path is certainly one of the memory. Links are not followed, for a link
+    /// may replace the memory.
+    fn is_memory(&self, path: &PathOf) -> bool {
+        self.memory.iter().any(|memory_path| {
+            let memory_path = in_workspace(memory_path, self.context);
+            path.is_exactly(&PathOf::of_text(&memory_path, self.context))
+        })
+    }
+}
+
+/// The path with the workspace as the context writes it, where it is written without links.
+fn in_workspace(path: &str, context: &PathContext) -> String {
+    let real_suffix = || {
+        let workspace = context
+            .workspace
+            .as_ref()
+            .filter(|_| context.follows_links)?;
+        let real_workspace = fs::canonicalize(workspace).ok()?;
+        let suffix = path.strip_prefix(real_workspace.to_str()?)?;
+        suffix
+            .starts_with('/')
+            .then(|| format!("{workspace}{suffix}"))
+    };
+    real_suffix().unwrap_or_else(|| path.to_owned())
+}

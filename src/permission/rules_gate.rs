@@ -17,7 +17,8 @@ use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::grants::Grants;
-use super::paths::PathContext;
+use super::paths::{PathContext, PathPattern};
+use super::protected::ProtectedPaths;
 use super::readable::Readable;
 use super::rule::{Behavior, Rule};
 use super::shell::printable;
@@ -45,7 +46,7 @@ use super::unmatched::KnownTools;
 pub struct PermissionRules {
     rules: Vec<Rule>,
     context: PathContext,
-    protected_paths: Vec<String>,
+    protected_paths: Vec<PathPattern>,
     mode: Option<PermissionMode>,
     later_tools: Vec<String>,
     grants: Arc<Mutex<Grants>>,
@@ -160,9 +161,18 @@ impl PermissionRules {
     }
 
     /// Protects a file or directory of the program's own settings: writing it always needs an
-    /// answer, as it does for `.git/hooks`, `.git/config`, `.mcp.json` and `.agentcore`.
+    /// answer, in every mode, as it does for
+    ///
+    /// * what git runs: `.git/hooks`, `.git/config`, `.git/HEAD`, `.husky`,
+    /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`, `.profile`,
+    ///   `.zshrc`, `.zprofile`, `.envrc`, `.npmrc`, `.cargo/config.toml`, `.vscode`, `.idea`,
+    /// * what agents follow: `AGENTS.md`, `CLAUDE.md`, `SKILL.md`, `skills` in the workspace,
+    ///   `.agentcore`, `.claude`, `.mcp.json`.
+    ///
+    /// The files that [`MemoryHook::paths`](crate::hooks::MemoryHook::paths) names are not
+    /// protected: the agent keeps them.
     pub fn protect(mut self, path: impl Into<String>) -> Self {
-        self.protected_paths.push(path.into());
+        self.protected_paths.extend(PathPattern::new(&path.into()));
         self
     }
 
@@ -219,13 +229,13 @@ impl PermissionRules {
     /// session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
         let call = CallAccesses::of(call, tool, &self.context);
-        self.decide(&call, PermissionMode::Default, None)
+        self.decide(&call, PermissionMode::Default, None, &[])
     }
 
     /// The decision about a shell command, with its reason.
     pub fn explain_command(&self, command: &str) -> Explanation {
         let call = CallAccesses::of_command(command, &self.context);
-        self.decide(&call, PermissionMode::Default, None)
+        self.decide(&call, PermissionMode::Default, None, &[])
     }
 
     /// Rules to allow that can be offered for a call. None is broader than what the call shows, and
@@ -238,17 +248,27 @@ impl PermissionRules {
         self.later_tools.iter().map(String::as_str)
     }
 
+    fn decide_request(&self, call: &CallAccesses<'_>, request: &GateRequest) -> Explanation {
+        let session = Some(&*request.session_id);
+        self.decide(call, request.mode, session, &request.memory_paths)
+    }
+
     fn decide(
         &self,
         call: &CallAccesses<'_>,
         mode: PermissionMode,
         session: Option<&str>,
+        memory: &[String],
     ) -> Explanation {
         let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, call));
         let policy = Policy {
             rules: &self.rules,
             context: &self.context,
-            protected_paths: &self.protected_paths,
+            protected_paths: ProtectedPaths {
+                own: &self.protected_paths,
+                memory,
+                context: &self.context,
+            },
             mode: self.mode.unwrap_or(mode),
         };
         policy.decide(call, is_granted)
@@ -274,7 +294,7 @@ impl fmt::Debug for PermissionRules {
 impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        let explanation = self.decide(&call, request.mode, Some(&request.session_id));
+        let explanation = self.decide_request(&call, request);
         Ok(match explanation.decision {
             Behavior::Allow => ToolDecision::allow(),
             Behavior::Deny => ToolDecision::deny(explanation.why),
@@ -287,7 +307,7 @@ impl PermissionGate for PermissionRules {
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        let explanation = self.decide(&call, request.mode, Some(&request.session_id));
+        let explanation = self.decide_request(&call, request);
         (explanation.decision != Behavior::Allow).then(|| explanation.to_string())
     }
 

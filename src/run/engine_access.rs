@@ -54,7 +54,8 @@ impl RunContext {
         self.apply_requested_mode();
         let mode = self.permission_mode();
         let session_id = self.session_id().clone();
-        GateRequest::new(call.clone(), tool.clone(), mode, session_id)
+        let memory_paths = self.settings().memory_paths.clone();
+        GateRequest::new(call.clone(), tool.clone(), mode, session_id, memory_paths)
     }
 
     /// The gates that calls of this run have to pass.

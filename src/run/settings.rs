@@ -30,6 +30,8 @@ pub(crate) struct RunSettings {
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
     /// The gates that calls of a run have to pass at its beginning.
     pub(crate) gates: Gates,
+    /// The files that hooks keep as the agent's memory.
+    pub(crate) memory_paths: Arc<[String]>,
     pub(crate) confirmer: Option<Arc<dyn Confirmer>>,
     pub(crate) ask_timeout: Option<Duration>,
     /// For failed model calls.
@@ -57,6 +59,7 @@ impl RunSettings {
             backend: None,
             trace: None,
             gates: Gates::one(Arc::new(AllowAll)),
+            memory_paths: Arc::default(),
             confirmer: None,
             ask_timeout: None,
             retry: RetryPolicy::default(),

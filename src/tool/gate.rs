@@ -88,6 +88,9 @@ pub struct GateRequest {
     pub mode: PermissionMode,
     /// The session, for grants that last as long as it.
     pub session_id: Arc<str>,
+    /// The absolute paths of files that the agent may write although such files are protected,
+    /// because the program made them its memory ([`Hook::memory_paths`](crate::Hook::memory_paths)).
+    pub memory_paths: Arc<[String]>,
 }
 
 impl GateRequest {
@@ -96,12 +99,14 @@ impl GateRequest {
         tool: Arc<dyn Tool>,
         mode: PermissionMode,
         session_id: Arc<str>,
+        memory_paths: Arc<[String]>,
     ) -> Self {
         Self {
             call,
             tool,
             mode,
             session_id,
+            memory_paths,
         }
     }
 }

@@ -2,15 +2,16 @@
 //! there or not.
 
 use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::hooks::MemoryHook;
 use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::preset;
 use agentcore::{OnUnanswered, PermissionMode, ToolCall};
 use serde_json::{Value, json};
 
-use crate::kit::{agent, texts};
+use crate::kit::{Log, agent, logged, texts};
 
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 41] = [
     ".git/hooks/pre-commit",
     ".git/config",
     ".mcp.json",
@@ -27,6 +28,33 @@ const PATHS: [&str; 14] = [
     // A file of this name leads git to another repository.
     ".git",
     "own/settings.toml",
+    ".git/HEAD",
+    ".git/modules/lib/HEAD",
+    ".claude/settings.json",
+    "sub/.claude/commands/x.md",
+    ".vscode/tasks.json",
+    ".vscode",
+    ".idea/workspace.xml",
+    ".envrc",
+    "sub/.envrc",
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+    ".zshrc",
+    ".zprofile",
+    ".npmrc",
+    "packages/a/.npmrc",
+    ".husky/pre-commit",
+    ".cargo/config.toml",
+    ".cargo/config",
+    "AGENTS.md",
+    "agents.MD",
+    "sub/AGENTS.md",
+    "CLAUDE.md",
+    "skills/greet/SKILL.md",
+    "skills/greet/scripts/run.sh",
+    "tools/SKILL.md",
+    "src/../.Claude/x",
 ];
 
 const MODES: [PermissionMode; 4] = [
@@ -142,6 +170,13 @@ fn similar_paths_and_reads_are_allowed() {
         "mcp.json",
         "src/.git.rs",
         "own.toml",
+        ".claudeignore",
+        ".bashrc.d/x",
+        "docs/AGENTS.txt",
+        "AGENTS.md.orig",
+        ".cargo/credentials.toml",
+        "src/skills/x.rs",
+        "idea/x",
     ] {
         let args = json!({"file_path": path, "content": "x"});
         assert_eq!(decide("Write", args), Behavior::Allow, "{path}");
@@ -165,11 +200,146 @@ fn similar_paths_and_reads_are_allowed() {
         "cp -r src build",
         "mv a.git b",
         "rsync -a --exclude .git src/ build/",
+        "cat AGENTS.md .npmrc",
+        "grep -rn x .claude skills",
+        "git add AGENTS.md CLAUDE.md .vscode",
+        "git diff -- AGENTS.md",
+        "git commit -m 'skills' CLAUDE.md",
+        "cp AGENTS.md docs/agents.txt",
+        "cp -r .vscode build",
+        "source ~/.bashrc && npm test",
+        ". .envrc; make",
+        "cargo test skills",
+        "git switch skills",
+        "rm -rf build/*",
+        "chmod 644 docs/*.md",
     ] {
         assert_eq!(
             decide("Bash", json!({"command": command})),
             Behavior::Allow,
             "{command}"
+        );
+    }
+}
+
+#[test]
+fn command_that_may_write_a_protected_file_is_asked_about() {
+    for command in [
+        "mkdir .vscode",
+        "rm -f CLAUDE.md",
+        "mv AGENTS.md old.md",
+        "mv other skills",
+        "cp -r x skills",
+        "cp x AGENTS.md -v",
+        "cp x AGENTS.md $v",
+        "git checkout -- AGENTS.md",
+        "git diff --output AGENTS.md",
+        "git diff --output=.npmrc HEAD",
+        "git log $x AGENTS.md",
+        "touch ~/.bashrc",
+        "echo x >> $HOME/.profile",
+        "sed -i s/x/y/ .husky/pre-push",
+        "tee -a .envrc < x",
+        "tee skills/a/SKILL.md",
+    ] {
+        let explanation = generous().explain_command(command);
+        assert_eq!(
+            explanation.decision,
+            Behavior::Ask,
+            "{command}: {explanation}"
+        );
+        assert!(
+            explanation.why.ends_with("decides what runs later"),
+            "{explanation}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn wildcard_is_compared_with_the_files_of_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let rules = generous().workspace(folder.path().to_str().unwrap());
+    let decide = |command: &str| rules.explain_command(command).decision;
+    for name in ["a.md", "docs/a.md", "docs/b.txt"] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+
+    let commands = ["sed -i s/x/y/ *.md", "rm docs/*", "cd docs && rm [Aa]*"];
+    for command in commands {
+        assert_eq!(decide(command), Behavior::Allow, "{command}");
+    }
+    std::fs::write(folder.path().join("docs/AGENTS.md"), "x").unwrap();
+    std::fs::write(folder.path().join("CLAUDE.md"), "x").unwrap();
+    for command in commands {
+        assert_eq!(decide(command), Behavior::Ask, "{command}");
+    }
+    let elsewhere = rules.clone().follow_links(false);
+    assert_eq!(
+        elsewhere.explain_command("rm src/*.md").decision,
+        Behavior::Ask
+    );
+}
+
+/// The outcome of a call by an agent with these hooks, in a mode that accepts edits.
+async fn outcome(hook: MemoryHook, tool: &str, args: Value) -> String {
+    let log = Log::default();
+    let agent = agent(ScriptedModel::new().call(tool, args).say("done"))
+        .tools([logged("Bash", &log), logged("Write", &log)])
+        .hook(hook)
+        .permissions(generous())
+        .permission_mode(PermissionMode::AcceptEdits)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    texts(&output.messages).remove(0)
+}
+
+#[tokio::test]
+async fn memory_file_that_the_program_named_is_written_without_a_question() {
+    let named = |path: &str| MemoryHook::new(MemoryBackend::new()).paths([path]);
+    let write = |path: &str| json!({"file_path": path, "content": "x"});
+    let append = |path: &str| json!({"command": format!("echo x >> {path}")});
+    for (hook, tool, args, is_asked) in [
+        (named("AGENTS.md"), "Write", write("AGENTS.md"), false),
+        (
+            named("/workspace/AGENTS.md"),
+            "Write",
+            write("./AGENTS.md"),
+            false,
+        ),
+        (named("AGENTS.md"), "Bash", append("AGENTS.md"), false),
+        (
+            named("notes/CLAUDE.md"),
+            "Bash",
+            append("/workspace/notes/CLAUDE.md"),
+            false,
+        ),
+        (named("AGENTS.md"), "Write", write("CLAUDE.md"), true),
+        (named("AGENTS.md"), "Write", write("sub/AGENTS.md"), true),
+        (named("AGENTS.md"), "Bash", append("agents.md"), true),
+        (named("AGENTS.md"), "Bash", append("$x"), true),
+        (
+            named("/elsewhere/AGENTS.md"),
+            "Write",
+            write("AGENTS.md"),
+            true,
+        ),
+        (
+            MemoryHook::new(MemoryBackend::new()),
+            "Write",
+            write("AGENTS.md"),
+            true,
+        ),
+    ] {
+        let row = format!("{hook:?} {tool} {args}");
+        let text = outcome(hook, tool, args).await;
+        assert_eq!(
+            text.contains("decides what runs later"),
+            is_asked,
+            "{row}: {text}"
         );
     }
 }
