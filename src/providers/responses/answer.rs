@@ -168,8 +168,8 @@ fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {
     serde_json::from_str(block.raw.get()).ok()
 }
 
-/// True if every reasoning item of the answer can be verified: it has its encrypted content, and an
-/// item of the answer stands directly behind it.
+/// True if every reasoning item of the answer can be verified: it has its encrypted content, an item of
+/// the answer stands directly behind it, and every call is one of the answer's items.
 fn is_verifiable(parts: &[Part], tag: &str) -> bool {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let reasoning = parts
@@ -193,6 +193,10 @@ fn is_verifiable(parts: &[Part], tag: &str) -> bool {
         let content = fields.get("encrypted_content").and_then(Value::as_str);
         content.is_some_and(|content| !content.is_empty())
     };
+    let has_own_calls = parts.iter().all(|part| match part {
+        Part::ToolCall(call) => call.extra.as_deref().is_some_and(is_own),
+        _ => true,
+    });
     let mut reasoning = reasoning;
-    reasoning.all(|(index, block)| is_encrypted(block) && is_next_own(index))
+    reasoning.all(|(index, block)| has_own_calls && is_encrypted(block) && is_next_own(index))
 }

@@ -156,7 +156,9 @@ impl OpenItem {
                     });
                 }
                 let mut call = ToolCall::from_raw(id.clone(), name.clone(), args);
-                if let Some(fields) = call_fields(raw)? {
+                // Under another id the call is no longer the server's item.
+                let is_same = *item.call_id.0 == **id;
+                if let Some(fields) = call_fields(raw)?.filter(|_| is_same) {
                     call = call.with_extra(block(fields));
                 }
                 events.push(ModelEvent::ToolCall(call));

@@ -154,6 +154,43 @@ async fn later_turns_of_a_run_are_sent_without_the_refused_reasoning() {
 }
 
 #[tokio::test]
+async fn renamed_call_goes_back_without_its_item() {
+    // The history of another provider has calls of these ids.
+    let ids = ["call_1", "call_2"];
+    let calls = ids.map(|id| ToolCall::new(id, "echo", json!({})));
+    let history = Messages::from("Hi")
+        .ai_calling("", calls)
+        .tool("call_1", "echo", "1")
+        .tool("call_2", "echo", "2")
+        .with(Message::ai("Yes."))
+        .human("Go");
+    for new_ids in [["call_1", "call_9"], ["call_9", "call_2"]] {
+        let calls = new_ids.map(|id| call(id, "echo", "{}"));
+        let mut items = vec![reasoning("rs_1")];
+        items.extend(calls);
+        items.push(message("msg_1", "One moment."));
+        let (double, server) = Double::start([items, rounds().remove(3)]).await;
+        let agent = AgentBuilder::new(model(server.url()))
+            .tool(echo())
+            .build()
+            .unwrap();
+        agent.run(history.clone()).await.unwrap();
+        assert!(
+            double.refusals().is_empty(),
+            "{new_ids:?}: {:?}",
+            double.refusals()
+        );
+        let body = server.requests().pop().unwrap().json();
+        let input = body["input"].as_array().unwrap();
+        assert!(input.iter().all(|item| item.get("id").is_none()), "{body}");
+        assert!(
+            input.iter().all(|item| item["type"] != "reasoning"),
+            "{body}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn edited_text_drops_the_reasoning_before_it() {
     let (double, server) = Double::start(rounds().split_off(2)).await;
     let model = model(server.url());
