@@ -64,7 +64,7 @@ macro_rules! bearer_methods {
             /// Sets the key, which is sent as a bearer token.
             #[must_use]
             pub fn key(mut self, key: impl Into<Secret>) -> Self {
-                self.connection = self.connection.bearer(&key.into());
+                self.connection = self.connection.with_key(&key.into());
                 self
             }
         }
@@ -76,9 +76,22 @@ macro_rules! bearer_methods {
 /// `with_connection(Connection) -> Self`.
 macro_rules! openai_methods {
     ($model:ident, $path:literal) => {
-        $crate::providers::builder::bearer_methods!($model);
-
         impl $model {
+            /// Sets the key. It is sent as a bearer token, and to Azure in the header `api-key`.
+            #[must_use]
+            pub fn key(mut self, key: impl Into<Secret>) -> Self {
+                self.connection = self.connection.with_key(&key.into());
+                self
+            }
+
+            /// Sets the key, which is sent as a bearer token to every server: Azure takes the tokens of
+            /// Microsoft Entra ID in this way.
+            #[must_use]
+            pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
+                self.connection = self.connection.bearer(&token.into());
+                self
+            }
+
             /// Returns the first mistake in the address and the headers.
             pub(in crate::providers) fn check(&self) -> Result<()> {
                 self.connection.endpoint.check()
@@ -112,7 +125,10 @@ macro_rules! openai_methods {
             /// [`Config`](crate::ErrorKind::Config) error of the first request.
             #[must_use]
             pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-                self.connection = self.connection.base_url(url.as_ref());
+                self.connection = self
+                    .connection
+                    .base_url(url.as_ref())
+                    .with_key_form_of_address();
                 self.connection.limits_output |= self.connection.is_openai();
                 self
             }

@@ -8,6 +8,7 @@ use crate::util::Secret;
 
 use super::env;
 use super::http::Endpoint;
+use super::openai::key_header_of;
 
 /// The host of OpenAI's own server.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -15,6 +16,39 @@ const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 const AUTHORIZATION: &str = "authorization";
 const BEARER: &str = "Bearer ";
+
+/// The form in which a key is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum KeyForm {
+    Bearer,
+    /// The key alone, in this header.
+    Header(Arc<str>),
+}
+
+impl KeyForm {
+    fn header(&self) -> &str {
+        match self {
+            Self::Bearer => AUTHORIZATION,
+            Self::Header(name) => name,
+        }
+    }
+
+    /// The text in front of the key.
+    fn prefix(&self) -> &'static str {
+        match self {
+            Self::Bearer => BEARER,
+            Self::Header(_) => "",
+        }
+    }
+}
+
+/// The origin of the form of a key. A later one replaces those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum KeyFormOrigin {
+    Address,
+    Dialect,
+    Caller,
+}
 
 /// A model's name, profile and server.
 #[derive(Clone, Debug)]
@@ -26,8 +60,8 @@ pub(super) struct Connection {
     /// True if the profile's output limit is sent with requests that set none.
     pub(super) limits_output: bool,
     pub(super) endpoint: Endpoint,
-    /// The header of the key; `None` for a bearer token.
-    key_header: Option<Arc<str>>,
+    key_form: KeyForm,
+    key_form_origin: KeyFormOrigin,
 }
 
 impl Connection {
@@ -40,7 +74,8 @@ impl Connection {
             model,
             limits_output: false,
             endpoint: Endpoint::new(provider, base_url, path),
-            key_header: None,
+            key_form: KeyForm::Bearer,
+            key_form_origin: KeyFormOrigin::Address,
         }
     }
 
@@ -49,7 +84,7 @@ impl Connection {
     pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
         let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
         connection.limits_output = connection.is_openai();
-        connection
+        connection.with_key_form_of_address()
     }
 
     /// Creates the connection with the key and the address in the environment. Only OpenAI's own
@@ -58,7 +93,7 @@ impl Connection {
         let base_url = env::var("OPENAI_BASE_URL");
         let mut connection = Self::to_openai(base_url.as_deref(), model, path);
         if connection.is_openai() || env::var("OPENAI_API_KEY").is_some() {
-            connection = connection.bearer(&env::key("openai", "OPENAI_API_KEY")?);
+            connection = connection.with_key(&env::key("openai", "OPENAI_API_KEY")?);
         }
 
         connection.endpoint.check()?;
@@ -94,31 +129,49 @@ impl Connection {
         self
     }
 
-    /// Sends `key` as a bearer token, or in the header that was set for it.
+    /// Sends `key` as a bearer token.
     pub(super) fn bearer(self, key: &Secret) -> Self {
-        match self.key_header.clone() {
-            Some(header) => self.key(&header, "", key),
-            None => self.key(AUTHORIZATION, BEARER, key),
-        }
+        self.with_key_form(KeyForm::Bearer, KeyFormOrigin::Caller)
+            .with_key(key)
     }
 
-    /// Sets the header of the key, in place of a bearer token. A key that was set before moves there.
-    pub(super) fn key_header(mut self, name: &str) -> Self {
-        let old = self.key_header.replace(name.into());
-        let value = match &old {
-            Some(header) => self.endpoint.header_value(header),
-            None => self
-                .endpoint
-                .header_value(AUTHORIZATION)
-                .and_then(|value| value.strip_prefix(BEARER)),
-        };
-        let Some(key) = value.map(Secret::from) else {
+    /// Sends `key` in the form that was set: as a bearer token unless that is another.
+    pub(super) fn with_key(self, key: &Secret) -> Self {
+        let form = self.key_form.clone();
+        self.key(form.header(), form.prefix(), key)
+    }
+
+    /// Sets the header of the key; `None` for a bearer token. A key that was set before moves there.
+    pub(super) fn with_key_header(self, name: Option<&str>, origin: KeyFormOrigin) -> Self {
+        let form = name.map_or(KeyForm::Bearer, |name| KeyForm::Header(name.into()));
+        self.with_key_form(form, origin)
+    }
+
+    /// Sets the header of the key to that of the server at the address of one of OpenAI's APIs.
+    pub(super) fn with_key_form_of_address(self) -> Self {
+        let header = key_header_of(self.endpoint.base());
+        self.with_key_header(header, KeyFormOrigin::Address)
+    }
+
+    fn with_key_form(mut self, form: KeyForm, origin: KeyFormOrigin) -> Self {
+        if origin < self.key_form_origin {
+            return self;
+        }
+
+        self.key_form_origin = origin;
+        let former = std::mem::replace(&mut self.key_form, form);
+        if former == self.key_form {
+            return self;
+        }
+
+        let value = self.endpoint.header_value(former.header());
+        let Some(key) = value.and_then(|value| value.strip_prefix(former.prefix())) else {
             return self;
         };
 
-        let endpoint = self.endpoint;
-        self.endpoint = endpoint.without_header(old.as_deref().unwrap_or(AUTHORIZATION));
-        self.bearer(&key)
+        let key = Secret::from(key);
+        self.endpoint = self.endpoint.without_header(former.header());
+        self.with_key(&key)
     }
 
     /// The output limit of a request: its own, or the profile's if that is sent.

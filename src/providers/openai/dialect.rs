@@ -42,7 +42,9 @@ constructors! {
     openai: OPENAI;
     /// The variant of servers of which nothing is known.
     compatible: UNKNOWN;
-    /// The variant of Azure. The key is sent in the header `api-key`.
+    /// The variant of Azure. The key is sent in the header `api-key`, a token of
+    /// [`OpenAi::bearer`](super::OpenAi::bearer) as a bearer token. The address ends in `/openai/v1`, or
+    /// in `/openai/deployments/NAME`, which needs the query parameter `api-version`.
     azure: AZURE;
     /// The variant of OpenRouter. Thinking is switched by `reasoning`.
     openrouter: OPENROUTER;
@@ -92,6 +94,11 @@ impl Dialect {
     }
 }
 
+/// The header of keys for the server at this address; `None` for a bearer token.
+pub(in crate::providers) fn key_header_of(base_url: &str) -> Option<&'static str> {
+    Dialect::of(base_url).rules().key_header
+}
+
 impl fmt::Debug for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dialect").field(&self.0.tag).finish()
@@ -109,6 +116,10 @@ mod tests {
             ("https://me:pw@api.openai.com:443/v1", Dialect::openai()),
             ("https://API.Mistral.ai/v1", Dialect::mistral()),
             ("https://res.openai.azure.com/openai/v1", Dialect::azure()),
+            (
+                "https://res.services.ai.azure.com/openai/v1",
+                Dialect::azure(),
+            ),
             ("https://openrouter.ai/api/v1", Dialect::openrouter()),
             (
                 "https://bedrock-mantle.eu-west-1.api.aws/v1",

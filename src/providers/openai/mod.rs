@@ -14,5 +14,6 @@ mod wire;
 
 pub use auto::OpenAiAuto;
 pub use dialect::Dialect;
+pub(in crate::providers) use dialect::key_header_of;
 pub use model::{OpenAi, decode};
 use wire::PROVIDER;

@@ -13,7 +13,7 @@ use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
 use super::super::builder::{connection_methods, openai_methods};
-use super::super::connection::Connection;
+use super::super::connection::{Connection, KeyFormOrigin};
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
 use super::super::hosted::left_out;
@@ -61,12 +61,7 @@ impl OpenAi {
         &self.connection.model
     }
 
-    fn with_connection(mut connection: Connection) -> Self {
-        let dialect = Dialect::of(connection.endpoint.base());
-        if let Some(header) = dialect.rules().key_header {
-            connection = connection.key_header(header);
-        }
-
+    fn with_connection(connection: Connection) -> Self {
         Self {
             connection,
             dialect: None,
@@ -88,9 +83,10 @@ impl OpenAi {
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
-        if let Some(header) = dialect.rules().key_header {
-            self.connection = self.connection.key_header(header);
-        }
+        let header = dialect.rules().key_header;
+        self.connection = self
+            .connection
+            .with_key_header(header, KeyFormOrigin::Dialect);
         self
     }
 
@@ -105,7 +101,8 @@ impl OpenAi {
     /// Sets the header in which the key is sent, in place of a bearer token.
     #[must_use]
     pub fn key_header(mut self, name: impl AsRef<str>) -> Self {
-        self.connection = self.connection.key_header(name.as_ref());
+        let name = Some(name.as_ref());
+        self.connection = self.connection.with_key_header(name, KeyFormOrigin::Caller);
         self
     }
 

@@ -105,7 +105,11 @@ const STRICT: Rules = Rules {
 
 pub(super) static AZURE: Rules = Rules {
     tag: "azure",
-    hosts: &["openai.azure.com"],
+    hosts: &[
+        "openai.azure.com",
+        "cognitiveservices.azure.com",
+        "services.ai.azure.com",
+    ],
     key_header: Some("api-key"),
     ..STRICT
 };

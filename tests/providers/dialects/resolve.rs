@@ -3,6 +3,13 @@
 use std::process::Command;
 
 use agentcore::providers::resolve;
+use agentcore::{Model, ModelRequest};
+
+use crate::kit::doubles::azure::{KEY, check};
+use crate::kit::doubles::chat::Double;
+
+/// Set in the process that also sends a request.
+const CALL: &str = "AGENTCORE_TEST_RESOLVE_CALL";
 
 /// Set in the process that resolves a name and prints the result.
 const CHILD: &str = "AGENTCORE_TEST_RESOLVE";
@@ -29,6 +36,11 @@ fn resolved(name: &str, variables: &[(&str, &str)]) -> String {
 fn prefix_without_its_variable_names_it() {
     if let Ok(name) = std::env::var(CHILD) {
         match resolve(&name) {
+            Ok(model) if std::env::var_os(CALL).is_some() => {
+                let runtime = tokio::runtime::Runtime::new().unwrap();
+                let answer = runtime.block_on(model.call(ModelRequest::new("Hi")));
+                println!("@{}", answer.unwrap().text());
+            }
             Ok(model) => println!("@{}", model.id()),
             Err(error) => println!("@{:?}: {error}", error.kind()),
         }
@@ -122,4 +134,27 @@ fn prefix_without_its_variable_names_it() {
             "{name} {variables:?}: {printed}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn azure_prefix_reaches_both_apis() {
+    let (double, server) = Double::start(check, []).await;
+    for path in ["", "/openai/v1", "/openai/v1/", "/openai/deployments/dep"] {
+        let base_url = format!("{}{path}", server.url());
+        let variables = [
+            ("AZURE_BASE_URL", &*base_url),
+            ("AZURE_API_KEY", KEY),
+            (CALL, "1"),
+        ];
+        let printed = tokio::task::block_in_place(|| resolved("azure:dep", &variables));
+        assert_eq!(printed, "ok", "{path}: {:?}", double.refusals());
+    }
+    let paths: Vec<_> = server
+        .requests()
+        .into_iter()
+        .map(|request| request.path)
+        .collect();
+    let current = "/openai/v1/chat/completions";
+    let classic = "/openai/deployments/dep/chat/completions?api-version=2024-10-21";
+    assert_eq!(paths, [classic, current, current, classic]);
 }
