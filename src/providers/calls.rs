@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::ToolCall;
+use crate::message::{ProviderBlock, ToolCall};
 use crate::model::{ModelEvent, check_call};
 use crate::util::numbered::Numbered;
 
@@ -88,6 +88,7 @@ struct Slot {
     name: String,
     args: String,
     wholeness: Wholeness,
+    fields: Option<ProviderBlock>,
     /// The id given out with `ToolCallStart`.
     id: Option<Arc<str>>,
 }
@@ -105,6 +106,8 @@ pub(super) struct Piece<'a> {
     pub(super) name: &'a str,
     /// The next piece of JSON text.
     pub(super) args: &'a str,
+    /// Further fields of the call that its server requires back.
+    pub(super) fields: Option<ProviderBlock>,
 }
 
 impl Calls {
@@ -115,7 +118,7 @@ impl Calls {
     /// [`ErrorKind::ResponseTooLarge`] when there are too many calls, or too much of them.
     pub(super) fn push(
         &mut self,
-        piece: &Piece<'_>,
+        piece: Piece<'_>,
         ids: &mut CallIds,
         out: &mut Events,
     ) -> Result<()> {
@@ -124,26 +127,27 @@ impl Calls {
             id,
             name,
             args,
-        } = *piece;
+            ..
+        } = piece;
 
         // Either may come later than the call begins.
         check_call(id, name)?;
-        let at = match self.find(piece, out.max_values()) {
+        let at = match self.find(&piece, out.max_values()) {
             Some(at) => at,
             None => {
                 out.collect_call(id, name)?;
-                let at = self.slots.len();
-                self.slots.push(Slot::default());
-                if let Some(index) = index {
-                    self.of_index.insert(index, at);
-                }
-
-                at
+                self.begin(index)
             }
         };
 
         out.collect_bytes(args.len())?;
+        if let Some(fields) = &piece.fields {
+            out.collect_bytes(fields.raw.get().len())?;
+            out.collect_values(fields.raw.get())?;
+        }
+
         let slot = &mut self.slots[at];
+        slot.fields = piece.fields.or(slot.fields.take());
         if slot.own.is_empty() && !id.is_empty() {
             slot.own.push_str(id);
             let last = self.of_id.entry(id.to_owned()).or_insert(at);
@@ -181,6 +185,17 @@ impl Calls {
 
         out.push(delta(position, &slot.args));
         Ok(())
+    }
+
+    /// Begins a call and returns its position.
+    fn begin(&mut self, index: Option<u64>) -> usize {
+        let at = self.slots.len();
+        self.slots.push(Slot::default());
+        if let Some(index) = index {
+            self.of_index.insert(index, at);
+        }
+
+        at
     }
 
     /// The call that a piece belongs to; `None` begins a new one.
@@ -254,9 +269,9 @@ impl Calls {
                 }
             };
 
-            out.push(ModelEvent::ToolCall(ToolCall::from_raw(
-                id, slot.name, slot.args,
-            )));
+            let mut call = ToolCall::from_raw(id, slot.name, slot.args);
+            call.extra = slot.fields.map(Arc::new);
+            out.push(ModelEvent::ToolCall(call));
         }
 
         Ok(())

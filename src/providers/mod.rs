@@ -12,7 +12,7 @@
 //! |---|---|---|---|
 //! | Claude 3.5 to 5.5, at Anthropic and compatible addresses | [`Anthropic`] | thinking in the form that each model takes, kept valid where a model binds it to its conversation; citations; web search, web pages and code execution by the server; PDF; prompt cache of 5 minutes or 1 hour; token counts | audio, batches |
 //! | OpenAI's models from GPT-5 on | [`OpenAiResponses`], [`OpenAiAuto`] | encrypted reasoning, sent back unchanged; summaries as thinking; web search, code interpreter and file search by the server; PDF; token counts | audio, stop sequences, `seed`, `top_k`, answers stored by the server |
-//! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF | token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
+//! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF and recordings (WAV, MP3) where the server takes them | token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
 //! | Gemini 2.5 and later, by API key or on Vertex AI | [`Gemini`] | thought signatures; levels and budgets of thinking; search, pages and code execution by the server; PDF and audio; token counts | cached contents; pages as media by the API, which takes uploaded files only |
 //! | open models behind Ollama | [`Ollama`] | thinking, the context window | forced tools, PDF, audio, token counts |
 //!
@@ -21,6 +21,31 @@
 //! refuse: thinking behind another conversation, reasoning without its item, missing signatures. The
 //! requests to Gemini are compared with those of Google's own SDK. A history written by any of these
 //! models is valid for any other. No test asks the providers' own servers unless a key is set.
+//!
+//! # Servers that speak Chat Completions
+//!
+//! [`OpenAi`] sends each server the fields that it takes: the prefix in [`resolve`] or the address
+//! chooses its [`Dialect`](openai::Dialect). An answer's reasoning and signatures go back to the
+//! server that gave them, and to no other.
+//!
+//! | server | sent back | adapted | an error before sending | checked by |
+//! |---|---|---|---|---|
+//! | OpenAI | | schemas that are no objects, in words | tools while newer models reason, stop sequences where a model takes none | requests and streams |
+//! | Azure | | key in `api-key`, or a bearer token; address and version of both APIs | | strict server |
+//! | OpenRouter | `reasoning_details`, each entry whole | efforts and budgets in `reasoning` | | strict server |
+//! | DeepSeek | `reasoning_content`, in every answer of a conversation with tools | efforts; schemas in words | forced tools while a model thinks; PDF, recordings | strict server |
+//! | Mistral | thinking in the content | ids of calls; order of roles; later system messages | PDF, recordings | strict server |
+//! | Groq | `reasoning` | broken calls are errors that are retried | efforts that a model lacks; PDF, recordings | strict server |
+//! | xAI | `reasoning_content` | repeated pieces of reasoning; tokens of reasoning in the output | stop sequences, efforts that a model lacks; PDF, recordings | strict server |
+//! | Gemini, at `/v1beta/openai` | signatures in `extra_content` | a placeholder for calls of other models; names of results | PDF | strict server |
+//! | Bedrock | `reasoning_content`, `reasoning` | | PDF, recordings | requests |
+//! | vLLM, llama.cpp | `reasoning_content`, `reasoning` | switch of the template for thinking; later system messages | PDF | strict template |
+//! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
+//! | others | all of these | later system messages | | streams |
+//!
+//! Strict servers are test servers that refuse what the real one refuses, according to its
+//! documentation or to reports of its users. Later system messages, those inside a history, become
+//! text of the user where templates of models take none.
 //!
 //! # Requests
 //!

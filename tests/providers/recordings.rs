@@ -2,7 +2,7 @@
 //! torn.
 //!
 //! `llama-*` came from llama.cpp's own server with a small model, `*aimock-*` from a scripted server;
-//! `documented` and the others of `gemini` and `responses` follow the documentation of their API.
+//! `*documented` and the others of `gemini` and `responses` follow the documentation of their API.
 
 use agentcore::model::{ModelEvent, ModelResponse, ModelStream, StopReason};
 use agentcore::providers::{gemini, ollama, openai, responses};
@@ -47,6 +47,21 @@ const RECORDINGS: &[(&str, Decode, &[u8])] = &[
         "aimock-call",
         OPENAI,
         include_bytes!("../data/openai/aimock-call.sse"),
+    ),
+    (
+        "openrouter-documented",
+        OPENAI,
+        include_bytes!("../data/openai/openrouter.sse"),
+    ),
+    (
+        "mistral-documented",
+        OPENAI,
+        include_bytes!("../data/openai/mistral.sse"),
+    ),
+    (
+        "gemini-chat-documented",
+        OPENAI,
+        include_bytes!("../data/openai/gemini.sse"),
     ),
     (
         "documented",
@@ -228,6 +243,35 @@ fn recorded_call_is_read_with_its_cached_tokens() {
     assert_eq!(response.stop_reason, Some(StopReason::ToolUse));
     assert_eq!(response.usage, Usage::new(406, 37).with_cache(1, 0));
     assert_eq!(response.usage.context_tokens(), 407);
+}
+
+#[test]
+fn reasoning_and_signatures_of_compatible_servers_are_kept() {
+    let details = r#"{"reasoning_details":[{"format":"anthropic-claude-v1","index":0,"signature":"c2ln","text":"Let me see.","type":"reasoning.text"}]}"#;
+    let chunk = r#"{"content":[{"closed":true,"thinking":[{"text":"Let me sée.","type":"text"}],"type":"thinking"}]}"#;
+    let signature = r#"{"extra_content":{"google":{"thought_signature":"dGV4dA=="}}}"#;
+    for (name, expected) in [
+        ("openrouter-documented", details),
+        ("mistral-documented", chunk),
+        ("gemini-chat-documented", signature),
+    ] {
+        let response = named(name);
+        assert_eq!(response.text(), "One moment.", "{name}");
+        let parts = response.content.parts().iter();
+        let blocks: Vec<_> = parts
+            .filter_map(|part| match part {
+                Part::Thinking(block) => Some(block.raw.get()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(blocks, [expected], "{name}");
+        let call = response.tool_calls().next().unwrap();
+        assert_eq!(call.args["city"], "Oslo", "{name}");
+        let fields = call.extra.as_deref().map(|fields| fields.raw.get());
+        let signed = r#"{"extra_content":{"google":{"thought_signature":"c2ln"}}}"#;
+        let is_gemini = name.starts_with("gemini");
+        assert_eq!(fields, is_gemini.then_some(signed), "{name}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentcore::message::Media;
+use agentcore::providers::openai;
 use agentcore::providers::{Anthropic, FallbackModel, Gemini, Ollama, OpenAi, OpenAiResponses};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{
@@ -14,7 +15,7 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use crate::faults_kit::{Api, assert_accepted, blocks, list};
-use crate::kit::doubles::{gemini, responses};
+use crate::kit::doubles::{chat, gemini, gemini_chat, groq, mistral, openrouter, responses};
 use crate::kit::{agent, any_object};
 
 /// Part of all that only the writer of an answer may receive again.
@@ -28,11 +29,16 @@ enum Dialect {
     Responses,
     Gemini,
     Vertex,
+    OpenRouter,
+    Mistral,
+    Groq,
+    GeminiChat,
 }
 
 use Dialect::{Anthropic as A, Gemini as G, Ollama as L, OpenAi as O, Responses as R, Vertex as V};
+use Dialect::{GeminiChat, Groq, Mistral, OpenRouter};
 
-const ALL: [Dialect; 6] = [A, O, L, R, G, V];
+const ALL: [Dialect; 10] = [A, O, L, R, G, V, OpenRouter, Mistral, Groq, GeminiChat];
 
 /// A server that checks what it receives.
 struct Server {
@@ -44,6 +50,7 @@ struct Server {
 enum Strict {
     Responses(Arc<responses::Double>),
     Gemini(Arc<gemini::Double>),
+    Chat(Arc<chat::Double>),
     /// Its bodies are checked by [`Dialect::assert_accepted`].
     Scripted,
 }
@@ -59,6 +66,10 @@ impl Dialect {
                 let (double, server) = gemini::Double::start([]).await;
                 (server, Strict::Gemini(double))
             }
+            OpenRouter | Mistral | Groq | GeminiChat => {
+                let (double, server) = chat::Double::start(self.chat_rules(), []).await;
+                (server, Strict::Chat(double))
+            }
             A | O | L => (FaultServer::start().await.unwrap(), Strict::Scripted),
         };
         Server {
@@ -68,8 +79,22 @@ impl Dialect {
         }
     }
 
-    fn model(self, url: &str) -> Arc<dyn Model> {
+    fn chat_rules(self) -> chat::Check {
         match self {
+            OpenRouter => openrouter::check,
+            Mistral => mistral::check,
+            Groq => groq::check,
+            _ => gemini_chat::check,
+        }
+    }
+
+    fn model(self, url: &str) -> Arc<dyn Model> {
+        let chat = |dialect| Arc::new(OpenAi::compatible(url, "gemini-3.8-flash").dialect(dialect));
+        match self {
+            OpenRouter => chat(openai::Dialect::openrouter()),
+            Mistral => chat(openai::Dialect::mistral()),
+            Groq => chat(openai::Dialect::groq()),
+            GeminiChat => chat(openai::Dialect::gemini()),
             A => Arc::new(Anthropic::new("m", "key").base_url(url)),
             O => Arc::new(OpenAi::compatible(url, "m")),
             L => Arc::new(Ollama::new("m").base_url(url)),
@@ -99,7 +124,44 @@ impl Dialect {
             L => ollama_round(),
             R => responses::stream(&responses_round(number)),
             G | V => gemini::stream(&gemini_round(number)),
+            OpenRouter | Mistral | Groq | GeminiChat => chat::stream(&self.chat_round(number)),
         }
+    }
+
+    /// The deltas of a round of the servers with dialects of Chat Completions.
+    fn chat_round(self, number: usize) -> Vec<Value> {
+        let mut ids = ids(number);
+        if self == Mistral {
+            ids = ["echo", "fail"].map(|name| format!("{name}{number:05}"));
+        }
+
+        let text = json!({"content": "Hello."});
+        let signed = || gemini_chat::signed("c2lnLWNhbmFyeQ==");
+        let mut deltas = match self {
+            OpenRouter => vec![
+                openrouter::thought(0, "canary-thought"),
+                openrouter::signature(0, "canary-signature"),
+                text,
+            ],
+            Mistral => vec![
+                json!({"content": [mistral::thinking("canary-thought")]}),
+                text,
+            ],
+            Groq => vec![json!({"reasoning": "canary-thought"}), text],
+            _ => vec![json!({"content": "Hello.", "extra_content": signed()})],
+        };
+
+        let names = ["echo", "broken"].into_iter().zip(args());
+        let calls = ids.iter().zip(names).enumerate();
+        deltas.extend(calls.map(|(index, (id, (name, args)))| {
+            let function = json!({"name": name, "arguments": args.to_string()});
+            let mut call = json!({"index": index, "id": id, "function": function});
+            if self == GeminiChat && index == 0 {
+                call["extra_content"] = signed();
+            }
+            json!({"tool_calls": [call]})
+        }));
+        deltas
     }
 
     /// Fails for a body that the server would not accept.
@@ -120,7 +182,9 @@ impl Dialect {
     fn own_texts(self) -> &'static [&'static str] {
         match self {
             A => &["canary-thought", "canary-signature", "canary-search"],
-            O | L => &["canary-thought"],
+            O | L | Mistral | Groq => &["canary-thought"],
+            OpenRouter => &["canary-thought", "canary-signature"],
+            GeminiChat => &["c2lnLWNhbmFyeQ=="],
             R => &["rs_canary", "ws_canary"],
             G | V => &[
                 "canary-thought",
@@ -266,6 +330,13 @@ impl Server {
                     double.push(answer);
                 }
             }
+            Strict::Chat(double) => {
+                let round = round.map(|number| self.dialect.chat_round(number));
+                let text = vec![json!({"content": text})];
+                for answer in round.into_iter().chain([text]) {
+                    double.push(answer);
+                }
+            }
             Strict::Scripted => {
                 let round = round.map(|number| self.dialect.round(number));
                 for reply in round.into_iter().chain([self.dialect.text(text)]) {
@@ -284,6 +355,7 @@ impl Server {
         let refusals = match &self.strict {
             Strict::Responses(double) => double.refusals(),
             Strict::Gemini(double) => double.refusals(),
+            Strict::Chat(double) => double.refusals(),
             Strict::Scripted => {
                 for request in self.server.requests() {
                     self.dialect.assert_accepted(&request.json());

@@ -4,7 +4,7 @@
 
 /// The control of a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thinking {
+pub(in crate::providers) enum Thinking {
     /// The model does not think, and refuses every setting.
     None,
     /// A budget of tokens.
@@ -18,11 +18,11 @@ pub(super) enum Thinking {
 
 /// The requests that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Family {
-    pub(super) thinking: Thinking,
+pub(in crate::providers) struct Family {
+    pub(in crate::providers) thinking: Thinking,
     /// True from Gemini 3 on: signatures are checked, results may have media, and functions can be
     /// combined with the provider's own tools and with structured output.
-    pub(super) is_modern: bool,
+    pub(in crate::providers) is_modern: bool,
 }
 
 const FULL: &[&str] = &["minimal", "low", "medium", "high"];
@@ -42,7 +42,7 @@ const LEVELS: &[(&str, &[&str])] = &[
 
 /// The family of the model of this name. Models that are newer than the table have the levels that
 /// the newest known ones have.
-pub(super) fn family(model: &str) -> Family {
+pub(in crate::providers) fn family(model: &str) -> Family {
     let is_2_5 = model.contains("gemini-2.5");
     let is_older = model.contains("gemini-1")
         || model.contains("gemini-2.") && !is_2_5

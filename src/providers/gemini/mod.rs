@@ -5,14 +5,14 @@ mod body;
 mod chunks;
 mod contents;
 mod decode;
-mod family;
+pub(in crate::providers) mod family;
 mod grounding;
 mod hosted;
 mod model;
 mod parts;
 mod pieces;
 mod remedy;
-mod signatures;
+pub(in crate::providers) mod signatures;
 mod thinking;
 mod usage;
 

@@ -12,7 +12,7 @@ pub(super) const SIGNATURE: &str = "thoughtSignature";
 
 /// The signature of calls that the server did not make: `skip_thought_signature_validator` in
 /// base64, as the SDK of the API sends it.
-pub(super) const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
+pub(in crate::providers) const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 /// The fields of a block; `None` if it is no object.
 pub(super) fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {

@@ -66,7 +66,10 @@ pub(super) fn body(
             fields.option("top_k", request.settings.top_k)?;
         }
 
-        fields.option(rules.seed, request.settings.seed)?;
+        if let Some(name) = rules.seed {
+            fields.option(name, request.settings.seed)?;
+        }
+
         if let Some((name, value)) = &thinking {
             fields.put(name, value)?;
         }

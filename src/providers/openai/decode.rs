@@ -10,17 +10,18 @@ use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
 use super::super::calls::{CallIds, Calls, Piece};
-use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
-use super::super::json::{Str, unquoted};
-use super::super::lenient::says_nothing;
+use super::super::json::{Str, acceptable, unquoted};
+use super::super::lenient::{Text, says_nothing};
 use super::super::repeated::Repeated;
 use super::super::status;
+use super::extra_content::{self, ExtraContent};
+use super::reasoning::Reasoning;
 use super::rules::Rules;
-use super::wire::{CallDelta, Choices, Chunk, Delta, Head, plain_text};
+use super::wire::{CallDelta, Choices, Chunk, Delta, DeltaContent, Head, plain_text};
 
 /// Decodes one answer.
 ///
@@ -34,7 +35,10 @@ pub(super) struct ChatDecoder {
     ids: CallIds,
     calls: Calls,
     started: bool,
-    reasoning: Option<Reasoning>,
+    reasoning: Reasoning,
+    /// The last piece of reasoning, which some servers repeat.
+    last_thought: String,
+    extra_content: ExtraContent,
     refused: bool,
     finish: Option<StopReason>,
     usage: Usage,
@@ -43,12 +47,6 @@ pub(super) struct ChatDecoder {
     around_choices: Repeated,
     /// The text around a piece of text.
     around_text: Repeated,
-}
-
-/// Reasoning that is still coming, under the name its server gives it.
-struct Reasoning {
-    field: &'static str,
-    text: String,
 }
 
 impl ChatDecoder {
@@ -66,7 +64,9 @@ impl ChatDecoder {
             ids: CallIds::new(history),
             calls: Calls::default(),
             started: false,
-            reasoning: None,
+            reasoning: Reasoning::default(),
+            last_thought: String::new(),
+            extra_content: ExtraContent::default(),
             refused: false,
             finish: None,
             usage: Usage::default(),
@@ -102,11 +102,8 @@ impl ChatDecoder {
         }
 
         let of_groq = chunk.x_groq.0.and_then(|groq| groq.usage.0);
-        if let Some(mut usage) = chunk.usage.0.or(of_groq).map(Usage::from) {
-            if !self.rules.output_has_reasoning {
-                usage.output_tokens = usage.output_tokens.saturating_add(usage.reasoning_tokens);
-            }
-
+        if let Some(report) = chunk.usage.0.or(of_groq) {
+            let usage = report.count(self.rules.output);
             // Some servers put an empty report into every chunk.
             if !usage.is_zero() {
                 self.usage = usage;
@@ -136,11 +133,11 @@ impl ChatDecoder {
             }
 
             if let Some(delta) = choice.delta {
-                self.delta(delta, out)?;
+                self.delta(delta, false, out)?;
             }
 
             if let Some(message) = choice.message {
-                self.delta(*message, out)?;
+                self.delta(*message, true, out)?;
             }
 
             match &*choice.finish_reason.0 {
@@ -166,25 +163,50 @@ impl ChatDecoder {
         out.push(ModelEvent::Start(Box::new(head)));
     }
 
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Events) -> Result<()> {
-        self.reason("reasoning_content", &delta.reasoning_content.0, out)?;
-
-        // Servers that send both send the same twice.
-        if delta.reasoning_content.is_empty() {
-            self.reason("reasoning", &delta.reasoning.0, out)?;
+    /// Reads a delta, or the whole answer.
+    fn delta(&mut self, delta: Delta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
+        self.reason(&delta, is_whole, out)?;
+        let is_thought = delta.extra_content.is_some_and(extra_content::is_thought);
+        if let Some(raw) = delta.extra_content.filter(|_| !is_thought) {
+            self.extra_content.set(raw, out)?;
         }
 
         self.refused |= !delta.refusal.is_empty();
-        for text in [delta.content.0, delta.refusal.0] {
-            self.text(text, out)?;
+        match delta.content {
+            DeltaContent::Text(text) if is_thought => think(&text.0, out),
+            DeltaContent::Text(text) => self.text(text.0, out)?,
+            DeltaContent::Chunks(chunks) => {
+                for chunk in chunks {
+                    self.content_chunk(chunk, is_whole, out)?;
+                }
+            }
         }
 
+        self.text(delta.refusal.0, out)?;
         for call in delta.tool_calls.0 {
             self.end_reasoning(out)?;
             self.call(&call, out)?;
         }
 
         Ok(())
+    }
+
+    /// Reads a chunk of a list of content. Chunks of thinking in a row become one, unless the answer
+    /// is whole.
+    fn content_chunk(&mut self, raw: &RawValue, is_whole: bool, out: &mut Events) -> Result<()> {
+        if let Some(text) = self.reasoning.push_chunk(raw, out)? {
+            think(&text, out);
+            return if is_whole {
+                self.end_reasoning(out)
+            } else {
+                Ok(())
+            };
+        }
+
+        let json = acceptable(raw.get());
+        let text = serde_json::from_str::<Text<'_>>(&json);
+        let text = text.map_err(|error| self.unreadable(raw.get(), error))?;
+        self.text(text.0, out)
     }
 
     fn text(&mut self, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
@@ -212,35 +234,49 @@ impl ChatDecoder {
             id: &call.id.0,
             name: function.map_or("", |function| &function.name.0),
             args: &args,
+            fields: match call.extra_content {
+                Some(raw) => Some(extra_content::block(self.rules.tag, raw)?),
+                None => None,
+            },
         };
 
-        self.calls.push(&piece, &mut self.ids, out)
+        self.calls.push(piece, &mut self.ids, out)
     }
 
-    fn reason(&mut self, field: &'static str, text: &str, out: &mut Events) -> Result<()> {
-        if text.is_empty() {
+    /// Reads the reasoning of a delta. Servers that send a text in several fields send the same.
+    fn reason(&mut self, delta: &Delta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
+        let (field, text) = match &*delta.reasoning_content.0 {
+            "" => ("reasoning", &*delta.reasoning.0),
+            text => ("reasoning_content", text),
+        };
+        if let Some(list) = delta.reasoning_details {
+            let detail_text = self.reasoning.push_details(list, is_whole, out)?;
+            if !detail_text.is_empty() {
+                think(if text.is_empty() { &detail_text } else { text }, out);
+                return Ok(());
+            }
+        }
+
+        let is_repeated = self.rules.repeats_reasoning && text == self.last_thought;
+        if text.is_empty() || is_repeated {
             return Ok(());
         }
-        out.collect_bytes(text.len())?;
-        let reasoning = self.reasoning.get_or_insert(Reasoning {
-            field,
-            text: String::new(),
-        });
-        reasoning.text.push_str(text);
-        out.push(ModelEvent::Thinking(text.to_owned()));
+
+        if self.rules.repeats_reasoning {
+            text.clone_into(&mut self.last_thought);
+        }
+
+        self.reasoning.push_text(field, text, out)?;
+        think(text, out);
         Ok(())
     }
 
     /// Keeps the reasoning as the fields it came in, so that it can be sent back.
     fn end_reasoning(&mut self, out: &mut Events) -> Result<()> {
-        let Some(Reasoning { field, text }) = self.reasoning.take() else {
-            return Ok(());
-        };
-        out.push(ModelEvent::Part(reasoning_part(
-            self.rules.tag,
-            field,
-            &text,
-        )?));
+        let part = self.reasoning.take(self.rules.tag)?;
+        if let Some(part) = part {
+            out.push(ModelEvent::Part(part));
+        }
         Ok(())
     }
 
@@ -250,6 +286,10 @@ impl ChatDecoder {
         }
 
         self.end_reasoning(out)?;
+        if let Some(part) = self.extra_content.take(self.rules.tag)? {
+            out.push(ModelEvent::Part(part));
+        }
+
         let cut_off = self.finish == Some(StopReason::MaxTokens);
         self.calls.finish(cut_off, &mut self.ids, out)?;
         self.report_usage(out);
@@ -275,6 +315,13 @@ impl ChatDecoder {
 
     fn unreadable(&self, data: &str, error: serde_json::Error) -> Error {
         unreadable("a chunk cannot be read", data, &self.secrets).with_source(error)
+    }
+}
+
+/// Emits reasoning to show.
+fn think(text: &str, out: &mut Events) {
+    if !text.is_empty() {
+        out.push(ModelEvent::Thinking(text.to_owned()));
     }
 }
 

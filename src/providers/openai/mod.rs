@@ -4,12 +4,17 @@ mod auto;
 mod body;
 mod call_ids;
 mod decode;
+mod details;
 mod dialect;
+mod extra_content;
 pub(in crate::providers) mod family;
 mod messages;
 mod model;
+mod own_fields;
+mod reasoning;
 mod rules;
 mod thinking;
+mod user;
 mod wire;
 
 pub use auto::OpenAiAuto;

@@ -16,6 +16,7 @@ use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin};
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
+use super::super::gemini;
 use super::super::hosted::left_out;
 use super::super::media::check;
 use super::super::window;
@@ -23,16 +24,18 @@ use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::dialect::Dialect;
-use super::messages::{ChatWire, Reasoning, takes};
+use super::messages::{ChatWire, Reasoning};
 use super::rules::{SentReasoning, UNKNOWN};
 use super::thinking::is_thinking;
+use super::user::takes;
 
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
 /// OpenAI's own, or one of the many servers that speak it.
 ///
 /// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`, and for
 /// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the lowest
-/// that the model has; the API has nothing for the other modes. What OpenAI's own server is known to
+/// that the model has; the API has nothing for the other modes, except at the servers whose
+/// [`Dialect`] has. What OpenAI's own server is known to
 /// refuse is a [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop
 /// sequences, and models that are on the Responses API alone. A field of the request's `extra`
 /// replaces that of the body, and `null` there removes it, for servers that refuse one. A clone is
@@ -114,9 +117,10 @@ impl OpenAi {
         self
     }
 
-    /// Sets whether the model's reasoning is sent back as it came (`reasoning_content`,
-    /// `reasoning`). Defaults to `true`: models that think between tool calls need it. A few servers
-    /// refuse it; to OpenAI's own, which does and gives none, it is never sent.
+    /// Sets whether the model's reasoning is sent back as it came (`reasoning_content`, `reasoning`,
+    /// `reasoning_details`, thinking in the content). Defaults to `true`: models that think between tool
+    /// calls need it. A few servers refuse it; to OpenAI's own, which does and gives none, it is never
+    /// sent. Signatures of calls are sent back in any case.
     #[must_use]
     pub fn resend_reasoning(mut self, resend: bool) -> Self {
         self.resend_reasoning = resend;
@@ -169,6 +173,7 @@ impl OpenAi {
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Option<String>)> {
         let dialect = self.chosen_dialect();
         let rules = dialect.rules();
+        let model = request.model.as_deref().unwrap_or(self.name());
         body(
             request,
             &Options {
@@ -177,9 +182,9 @@ impl OpenAi {
                 max_output_tokens: self.connection.max_output_tokens(request),
                 dialect,
                 wire: &ChatWire {
-                    tag: rules.tag,
-                    call_ids: rules.call_ids,
+                    rules,
                     reasoning: self.sent_reasoning(request, rules.reasoning),
+                    signs_calls: rules.signs_calls && gemini::family::family(model).is_modern,
                 },
             },
         )
@@ -200,6 +205,7 @@ impl OpenAi {
             _ if !self.resend_reasoning => Reasoning::None,
             SentReasoning::Never => Reasoning::None,
             SentReasoning::Own => Reasoning::Own,
+            SentReasoning::Chunks => Reasoning::Chunks,
             SentReasoning::OwnOrEmpty if !is_thinking(request) => Reasoning::None,
             SentReasoning::OwnOrEmpty if has_tools() => Reasoning::OwnOrEmpty,
             SentReasoning::OwnOrEmpty => Reasoning::Own,
@@ -221,11 +227,12 @@ impl Model for OpenAi {
     where
         Self: 'b,
     {
+        let rules = self.chosen_dialect().rules();
         let media = check(
             &request,
             &self.connection.profile,
             "Chat Completions",
-            takes,
+            |part| takes(part, rules),
         );
         let (encoded, warning) = match media.and_then(|()| self.encode(&request)) {
             Ok(encoded) => encoded,
@@ -241,7 +248,6 @@ impl Model for OpenAi {
             max_body: usize::MAX,
             remedy: None,
         };
-        let rules = self.chosen_dialect().rules();
         let decoder = move |id, secrets| ChatDecoder::new(rules, id, encoded.history, secrets);
         ask(asking, decoder)
     }

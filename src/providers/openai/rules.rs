@@ -15,16 +15,40 @@ pub(super) struct Rules {
     pub(super) max_tokens: &'static str,
     /// True if usage in the stream has to be requested.
     pub(super) has_stream_options: bool,
-    /// The field of the seed.
-    pub(super) seed: &'static str,
+    /// The field of the seed, if there is one.
+    pub(super) seed: Option<&'static str>,
     pub(super) has_top_k: bool,
     pub(super) has_stop: bool,
     pub(super) call_ids: CallIdForm,
     pub(super) reasoning: SentReasoning,
     pub(super) thinking: ThinkingField,
     pub(super) schemas: SchemaForm,
-    /// True if the tokens of reasoning are part of those of the completion.
-    pub(super) output_has_reasoning: bool,
+    /// True if system messages may stand behind the first message. Where they may not, they are text of
+    /// the user.
+    pub(super) has_later_system: bool,
+    /// True if an answer must stand between results and a message of the user.
+    pub(super) answers_results: bool,
+    /// True if results have the name of their tool.
+    pub(super) names_results: bool,
+    /// True if the first call of each answer needs a signature, of models that check them.
+    pub(super) signs_calls: bool,
+    /// True if documents are taken as data.
+    pub(super) has_documents: bool,
+    /// True if recordings are taken.
+    pub(super) has_audio: bool,
+    /// True if pieces of reasoning may arrive twice.
+    pub(super) repeats_reasoning: bool,
+    pub(super) output: OutputCount,
+}
+
+/// The count of output tokens that a server reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OutputCount {
+    Whole,
+    /// Without those of the reasoning, which are reported by themselves.
+    WithoutReasoning,
+    /// Perhaps without those of the reasoning. They are in the total.
+    Remainder,
 }
 
 /// The ids of calls that a server takes.
@@ -42,7 +66,9 @@ pub(super) enum SentReasoning {
     Never,
     /// The fields of the server's own answers.
     Own,
-    /// The same, and `reasoning_content` in every answer of a conversation with tools.
+    /// The chunks of thinking in the content of the server's own answers, and no fields.
+    Chunks,
+    /// The fields of the server's own answers, and `reasoning_content` in every answer of a conversation with tools.
     OwnOrEmpty,
 }
 
@@ -59,6 +85,8 @@ pub(super) enum ThinkingField {
     DeepSeek,
     /// `reasoning`, an object.
     OpenRouter,
+    /// `reasoning_effort`, and a switch for the template of the model.
+    Template,
 }
 
 /// The schemas of an answer that a server takes.
@@ -71,8 +99,12 @@ pub(super) enum SchemaForm {
     Words,
 }
 
-/// A server of which nothing is known.
-pub(super) static UNKNOWN: Rules = LENIENT;
+/// A server of which nothing is known. Many have templates of models that take no later system
+/// messages.
+pub(super) static UNKNOWN: Rules = Rules {
+    has_later_system: false,
+    ..LENIENT
+};
 
 const LENIENT: Rules = Rules {
     tag: super::PROVIDER,
@@ -80,14 +112,21 @@ const LENIENT: Rules = Rules {
     key_header: None,
     max_tokens: "max_tokens",
     has_stream_options: true,
-    seed: "seed",
+    seed: Some("seed"),
     has_top_k: true,
     has_stop: true,
     call_ids: CallIdForm::Short,
     reasoning: SentReasoning::Own,
     thinking: ThinkingField::OpenAi,
     schemas: SchemaForm::Any,
-    output_has_reasoning: true,
+    has_later_system: true,
+    answers_results: false,
+    names_results: false,
+    signs_calls: false,
+    has_documents: true,
+    has_audio: true,
+    repeats_reasoning: false,
+    output: OutputCount::Whole,
 };
 
 pub(super) static OPENAI: Rules = STRICT;
@@ -127,17 +166,25 @@ pub(super) static DEEPSEEK: Rules = Rules {
     reasoning: SentReasoning::OwnOrEmpty,
     thinking: ThinkingField::DeepSeek,
     schemas: SchemaForm::Words,
+    has_documents: false,
+    has_audio: false,
     ..LENIENT
 };
 
-/// Mistral refuses fields that it does not know, those of the reasoning of others among them.
+/// Mistral refuses fields that it does not know, those of the reasoning of others among them, and
+/// checks the order of roles.
 pub(super) static MISTRAL: Rules = Rules {
     tag: "mistral",
     hosts: &["api.mistral.ai"],
     has_stream_options: false,
-    seed: "random_seed",
+    seed: Some("random_seed"),
+    has_top_k: false,
     call_ids: CallIdForm::NineCharacters,
-    reasoning: SentReasoning::Never,
+    reasoning: SentReasoning::Chunks,
+    has_later_system: false,
+    answers_results: true,
+    has_documents: false,
+    has_audio: false,
     thinking: ThinkingField::Efforts(&[(
         "",
         &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
@@ -150,6 +197,8 @@ pub(super) static GROQ: Rules = Rules {
     hosts: &["api.groq.com"],
     max_tokens: "max_completion_tokens",
     has_top_k: false,
+    has_documents: false,
+    has_audio: false,
     thinking: ThinkingField::Efforts(&[
         ("openai/gpt-oss", &["low", "medium", "high"]),
         ("qwen/qwen3", &["none", "default"]),
@@ -163,7 +212,10 @@ pub(super) static XAI: Rules = Rules {
     max_tokens: "max_completion_tokens",
     has_top_k: false,
     has_stop: false,
-    output_has_reasoning: false,
+    has_documents: false,
+    has_audio: false,
+    repeats_reasoning: true,
+    output: OutputCount::WithoutReasoning,
     thinking: ThinkingField::Efforts(&[
         ("grok-4.3", &["none", "low", "medium", "high"]),
         ("grok-4.5", &["low", "medium", "high"]),
@@ -173,24 +225,48 @@ pub(super) static XAI: Rules = Rules {
     ..LENIENT
 };
 
+/// Gemini through Google's own form of the API. Fields that it does not know are refused.
+pub(super) static GEMINI: Rules = Rules {
+    tag: "gemini-openai",
+    hosts: &["generativelanguage.googleapis.com"],
+    seed: None,
+    has_top_k: false,
+    names_results: true,
+    signs_calls: true,
+    has_documents: false,
+    output: OutputCount::Remainder,
+    ..LENIENT
+};
+
 pub(super) static BEDROCK: Rules = Rules {
     tag: "bedrock",
     hosts: &["api.aws"],
+    has_documents: false,
+    has_audio: false,
     ..LENIENT
 };
 
 pub(super) static VLLM: Rules = Rules {
     tag: "vllm",
+    thinking: ThinkingField::Template,
+    has_later_system: false,
+    has_documents: false,
     ..LENIENT
 };
 
 pub(super) static LLAMA_CPP: Rules = Rules {
     tag: "llamacpp",
+    thinking: ThinkingField::Template,
+    has_later_system: false,
+    has_documents: false,
     ..LENIENT
 };
 
 pub(super) static LM_STUDIO: Rules = Rules {
     tag: "lmstudio",
+    has_later_system: false,
+    has_documents: false,
+    has_audio: false,
     ..LENIENT
 };
 
@@ -203,5 +279,6 @@ pub(super) static HOSTED: &[&Rules] = &[
     &MISTRAL,
     &GROQ,
     &XAI,
+    &GEMINI,
     &BEDROCK,
 ];

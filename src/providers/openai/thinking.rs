@@ -42,6 +42,11 @@ pub(super) fn thinking(
                 (None, Some(effort)) => effort_field(effort).filter(|_| !is_disabled),
             }
         }
+        ThinkingField::Template => match (&request.settings.thinking, effort(request)) {
+            (Some(ThinkingMode::Adaptive), _) => template_switch(true),
+            (_, Some("none")) => template_switch(false),
+            (_, effort) => effort.and_then(effort_field),
+        },
         ThinkingField::DeepSeek => match effort(request) {
             None => None,
             Some("none") => Some(("thinking", json!({"type": "disabled"}))),
@@ -57,19 +62,26 @@ pub(super) fn thinking(
             }
         },
         ThinkingField::OpenRouter => {
-            let value = match &request.settings.thinking {
-                None => None,
-                Some(ThinkingMode::Disabled) => Some(json!({"enabled": false})),
-                Some(ThinkingMode::Adaptive) => Some(json!({"enabled": true})),
-                Some(ThinkingMode::Budget(tokens)) => Some(json!({"max_tokens": tokens})),
-                Some(ThinkingMode::Effort(effort)) if &**effort == "none" => {
-                    Some(json!({"enabled": false}))
-                }
-                Some(ThinkingMode::Effort(effort)) => Some(json!({"effort": &**effort})),
-            };
-            value.map(|value| ("reasoning", value))
+            let mode = request.settings.thinking.as_ref();
+            mode.map(|mode| ("reasoning", openrouter_switch(mode)))
         }
     })
+}
+
+/// The object that switches thinking at OpenRouter.
+fn openrouter_switch(mode: &ThinkingMode) -> Value {
+    match mode {
+        ThinkingMode::Disabled => json!({"enabled": false}),
+        ThinkingMode::Adaptive => json!({"enabled": true}),
+        ThinkingMode::Budget(tokens) => json!({"max_tokens": tokens}),
+        ThinkingMode::Effort(effort) if &**effort == "none" => json!({"enabled": false}),
+        ThinkingMode::Effort(effort) => json!({"effort": &**effort}),
+    }
+}
+
+/// The switch that templates with a thinking mode read.
+fn template_switch(thinks: bool) -> Option<(&'static str, Value)> {
+    Some(("chat_template_kwargs", json!({"enable_thinking": thinks})))
 }
 
 /// True if the model of a DeepSeek server thinks, which is the default.

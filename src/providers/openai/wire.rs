@@ -5,11 +5,13 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::super::chat::Function;
 use super::super::lenient::{Count, Few, List, Object, Text};
+use super::rules::OutputCount;
 
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "openai";
@@ -66,13 +68,19 @@ pub(super) struct Choice<'a> {
 #[serde(default)]
 pub(super) struct Delta<'a> {
     #[serde(borrow)]
-    pub(super) content: Text<'a>,
+    pub(super) content: DeltaContent<'a>,
     /// DeepSeek, llama.cpp and vLLM.
     #[serde(borrow)]
     pub(super) reasoning_content: Text<'a>,
     /// OpenRouter, Groq and newer vLLM.
     #[serde(borrow)]
     pub(super) reasoning: Text<'a>,
+    /// OpenRouter: a list of reasoning that goes back as it came.
+    #[serde(borrow)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    /// Gemini: the signature of a text.
+    #[serde(borrow)]
+    pub(super) extra_content: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) refusal: Text<'a>,
     #[serde(borrow)]
@@ -82,15 +90,40 @@ pub(super) struct Delta<'a> {
 impl<'a> Delta<'a> {
     /// The text, if the delta brings nothing else and the text has no escapes.
     fn plain_text(&self) -> Option<&'a str> {
-        let others = [&self.reasoning_content, &self.reasoning, &self.refusal];
-        match self.content.0 {
-            Cow::Borrowed(text)
-                if self.tool_calls.0.is_empty() && others.iter().all(|text| text.is_empty()) =>
-            {
-                Some(text)
-            }
+        let texts = [&self.reasoning_content, &self.reasoning, &self.refusal];
+        let has_others = !self.tool_calls.0.is_empty()
+            || self.reasoning_details.is_some()
+            || self.extra_content.is_some()
+            || texts.iter().any(|text| !text.is_empty());
+        match self.content {
+            DeltaContent::Text(Text(Cow::Borrowed(text))) if !has_others => Some(text),
             _ => None,
         }
+    }
+}
+
+/// The content of a delta.
+pub(super) enum DeltaContent<'a> {
+    Text(Text<'a>),
+    /// The chunks of a list.
+    Chunks(Vec<&'a RawValue>),
+}
+
+impl Default for DeltaContent<'_> {
+    fn default() -> Self {
+        Self::Text(Text::default())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for DeltaContent<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        let content = if raw.starts_with('[') {
+            serde_json::from_str(raw).map(Self::Chunks)
+        } else {
+            serde_json::from_str(raw).map(Self::Text)
+        };
+        content.map_err(D::Error::custom)
     }
 }
 
@@ -111,6 +144,9 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
+    /// Gemini: the signature of the call.
+    #[serde(borrow)]
+    pub(super) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -118,6 +154,7 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct Usage {
     prompt_tokens: Count,
     completion_tokens: Count,
+    total_tokens: Count,
     prompt_tokens_details: Object<PromptDetails>,
     completion_tokens_details: Object<CompletionDetails>,
     /// DeepSeek's name for the cached part of the prompt.
@@ -137,21 +174,31 @@ struct CompletionDetails {
     reasoning_tokens: Count,
 }
 
-impl From<Usage> for crate::usage::Usage {
-    fn from(usage: Usage) -> Self {
-        let details = usage.prompt_tokens_details.0.unwrap_or_default();
+impl Usage {
+    /// The usage with the whole output, of which a server reports this count.
+    pub(super) fn count(self, output: OutputCount) -> crate::usage::Usage {
+        let details = self.prompt_tokens_details.0.unwrap_or_default();
         let cached = details
             .cached_tokens
             .get()
-            .max(usage.prompt_cache_hit_tokens.get());
+            .max(self.prompt_cache_hit_tokens.get());
         // Cached and written tokens are part of the prompt's here, and beside it in `Usage`.
         let write_tokens = details.cache_write_tokens.get();
-        let prompt = usage.prompt_tokens.get();
+        let prompt = self.prompt_tokens.get();
         let input = prompt.saturating_sub(cached).saturating_sub(write_tokens);
-        let completion = usage.completion_tokens_details.0.unwrap_or_default();
-        let mut total =
-            Self::new(input, usage.completion_tokens.get()).with_cache(cached, write_tokens);
-        total.reasoning_tokens = completion.reasoning_tokens.get();
-        total
+        let completion = self.completion_tokens_details.0.unwrap_or_default();
+        let reasoning_tokens = completion.reasoning_tokens.get();
+        let output_tokens = match (output, self.completion_tokens.get()) {
+            (OutputCount::Whole, tokens) => tokens,
+            (OutputCount::WithoutReasoning, tokens) => tokens.saturating_add(reasoning_tokens),
+            (OutputCount::Remainder, tokens) => {
+                tokens.max(self.total_tokens.get().saturating_sub(prompt))
+            }
+        };
+
+        let mut usage = crate::usage::Usage::new(input, output_tokens);
+        usage = usage.with_cache(cached, write_tokens);
+        usage.reasoning_tokens = reasoning_tokens;
+        usage
     }
 }

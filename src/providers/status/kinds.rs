@@ -74,6 +74,12 @@ fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     by_code || refusal.is_flagged
 }
 
+/// True if the model wrote a call or an object that the server cannot read (Groq). Nothing of such an
+/// answer has run, and a further request may succeed.
+fn is_malformed_answer(refusal: &Refusal) -> bool {
+    refusal.has_code(|code| matches!(code, "tool_use_failed" | "json_validate_failed"))
+}
+
 fn contains_any(text: &str, needles: &[&str]) -> bool {
     let text = text.to_lowercase();
     needles.iter().any(|needle| text.contains(needle))
@@ -96,6 +102,10 @@ pub(super) fn kind(status: Option<u16>, refusal: &Refusal) -> ErrorKind {
 
     if matches!(status, None | Some(400 | 413 | 422 | 500)) && is_context(refusal) {
         return ErrorKind::ContextTooLong;
+    }
+
+    if matches!(status, None | Some(400)) && is_malformed_answer(refusal) {
+        return ErrorKind::Server;
     }
 
     match status {

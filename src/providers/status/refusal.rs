@@ -82,6 +82,10 @@ impl Refusal {
             message.push_str(&format!(" ({})", details.fields.join("; ")));
         }
 
+        if let Some(answer) = text_of(error, &["failed_generation"]) {
+            message.push_str(&format!(" (the model wrote: {answer})"));
+        }
+
         let reasons = error.pointer("/metadata/reasons");
         Self {
             codes,

@@ -65,6 +65,18 @@ fn model_responses_decode_without_panic() {
                 "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{",
                 "}]}}]}\n\n",
             ),
+            (
+                "data: {\"choices\":[{\"delta\":{\"reasoning_details\":[{\"type\":\"reasoning.text\",",
+                "}]}}]}\n\n",
+            ),
+            (
+                "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"thinking\",\"thinking\":[",
+                "]}]}}]}\n\n",
+            ),
+            (
+                "data: {\"choices\":[{\"delta\":{\"extra_content\":{",
+                "}}}]}\n\n",
+            ),
             ("{\"message\":{\"tool_calls\":[{\"function\":{", "}}]}}\n"),
             (
                 "data: {\"candidates\":[{\"content\":{\"parts\":[{",

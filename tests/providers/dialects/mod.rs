@@ -2,7 +2,14 @@
 
 mod azure;
 mod deepseek;
+mod gemini;
+mod groq;
+mod media;
+mod mistral;
+mod openrouter;
 mod requests;
 #[cfg(feature = "tls")]
 mod resolve;
+mod templates;
 mod usage;
+mod xai;

@@ -43,3 +43,13 @@ async fn output_of_xai_includes_the_reasoning() {
     let other = usage(Dialect::groq(), report()).await;
     assert_eq!((other.output_tokens, other.reasoning_tokens), (3, 20));
 }
+
+#[tokio::test]
+async fn output_of_gemini_is_what_the_input_leaves_of_the_total() {
+    let report =
+        || json!({"usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 30}});
+    assert_eq!(usage(Dialect::gemini(), report()).await, Usage::new(7, 23));
+    assert_eq!(usage(Dialect::groq(), report()).await, Usage::new(7, 3));
+    let whole = json!({"usage": {"prompt_tokens": 7, "completion_tokens": 3}});
+    assert_eq!(usage(Dialect::gemini(), whole).await, Usage::new(7, 3));
+}

@@ -82,11 +82,11 @@ async fn older_files_and_recordings_are_named_in_the_text() {
     let history = Messages::new().with(Message::human([
         Part::Image(Media::file("openai", "file-1")),
         Part::Document(Media::file("anthropic", "file_2")),
-        Part::Audio(Media::bytes("audio/wav", b"x").with_name("talk.wav")),
+        Part::Audio(Media::bytes("audio/ogg", b"x").with_name("talk.ogg")),
     ]));
     let history = history.ai("ok").human("And?");
     let body = sent(local, ModelRequest::new(history)).await.json();
-    let text = "[image: file-1]\n\n[document: file_2]\n\n[audio: talk.wav]";
+    let text = "[image: file-1]\n\n[document: file_2]\n\n[audio: talk.ogg]";
     assert_eq!(
         body["messages"][0],
         json!({"role": "user", "content": text})

@@ -1,0 +1,73 @@
+//! The field `extra_content` of Gemini, in which calls and texts have their signatures.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::message::{Part, ProviderBlock};
+
+use super::super::events::Events;
+use super::super::gemini::signatures::PLACEHOLDER;
+use super::super::json::acceptable;
+use super::super::lenient::says_nothing;
+
+/// The name of the field.
+const FIELD: &str = "extra_content";
+
+/// The last field of the texts of an answer.
+#[derive(Default)]
+pub(super) struct ExtraContent(Option<Box<RawValue>>);
+
+impl ExtraContent {
+    /// Replaces the field. One without anything in it is ignored.
+    pub(super) fn set(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {
+        let former = self.0.as_deref().map(RawValue::get);
+        if former != Some(raw.get()) && !says_nothing(raw) {
+            out.collect_bytes(raw.get().len())?;
+            out.collect_values(raw.get())?;
+            self.0 = Some(raw.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Takes the block that sends the field back with the answer.
+    pub(super) fn take(&mut self, tag: &'static str) -> Result<Option<Part>> {
+        match self.0.take() {
+            Some(raw) => Ok(Some(Part::Thinking(block(tag, &raw)?))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The block that sends the field back.
+pub(super) fn block(tag: &'static str, raw: &RawValue) -> Result<ProviderBlock> {
+    let fields = format!("{{\"{FIELD}\":{}}}", acceptable(raw.get()));
+    Ok(ProviderBlock::new(tag, RawValue::from_string(fields)?))
+}
+
+/// True if the text with this field is a thought.
+pub(super) fn is_thought(raw: &RawValue) -> bool {
+    let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    value
+        .pointer("/google/thought")
+        .is_some_and(|thought| thought == true)
+}
+
+/// True if the fields of a call, without braces, have a signature. It stands in an object that is named
+/// after the server.
+pub(super) fn is_signed(fields: &str) -> bool {
+    let fields: Value = serde_json::from_str(&format!("{{{fields}}}")).unwrap_or_default();
+    let servers = fields.get(FIELD).and_then(Value::as_object);
+    let mut servers = servers.into_iter().flat_map(Map::values);
+    servers.any(|server| {
+        server
+            .get("thought_signature")
+            .is_some_and(Value::is_string)
+    })
+}
+
+/// Appends the field for a call that the server did not make.
+pub(super) fn write_placeholder(out: &mut Vec<u8>) {
+    let field = format!(",\"{FIELD}\":{{\"google\":{{\"thought_signature\":\"{PLACEHOLDER}\"}}}}");
+    out.extend_from_slice(field.as_bytes());
+}

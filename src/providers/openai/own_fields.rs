@@ -1,0 +1,162 @@
+//! The fields of an answer that go back to the server that gave them.
+
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::message::{Message, Part, ProviderBlock, ToolCall};
+
+use super::super::encode::Items;
+use super::super::json::write;
+use super::details::{DETAILS, Details};
+use super::messages::Reasoning;
+use super::reasoning::CHUNKS;
+use super::rules::{Rules, SentReasoning};
+use super::user::text_part;
+
+/// The reasoning of an answer, as its server takes it back.
+pub(super) struct OwnFields<'a> {
+    tag: &'static str,
+    reasoning: Reasoning,
+    blocks: Vec<&'a ProviderBlock>,
+}
+
+impl<'a> OwnFields<'a> {
+    /// The reasoning in `message` that came from the server with this mark.
+    pub(super) fn of(message: &'a Message, tag: &'static str, reasoning: Reasoning) -> Self {
+        let parts = message.content().parts().iter();
+        let blocks = parts.filter_map(|part| own_block(part, tag));
+        Self {
+            tag,
+            reasoning,
+            blocks: match reasoning {
+                Reasoning::None => Vec::new(),
+                Reasoning::Own | Reasoning::Chunks | Reasoning::OwnOrEmpty => blocks.collect(),
+            },
+        }
+    }
+
+    /// True if the content has chunks of thinking.
+    pub(super) fn has_chunks(&self) -> bool {
+        self.blocks.iter().any(|block| chunks(block).is_some())
+    }
+
+    /// Appends the content as a list of the texts and the chunks of thinking.
+    pub(super) fn write_content(&self, message: &Message, out: &mut Vec<u8>) -> Result<()> {
+        out.push(b'[');
+        let mut items = Items::new(out);
+        for part in message.content().parts() {
+            match part {
+                Part::Text(text) if !text.is_empty() => items.item(|out| text_part(text, out))?,
+                part => {
+                    let block = own_block(part, self.tag);
+                    for chunk in block.and_then(chunks).unwrap_or_default() {
+                        items.item(|out| write(out, &chunk))?;
+                    }
+                }
+            }
+        }
+
+        out.push(b']');
+        Ok(())
+    }
+
+    /// Appends the other fields.
+    pub(super) fn write_fields(&self, out: &mut Vec<u8>) -> Result<()> {
+        let is_field = |block: &&&ProviderBlock| chunks(block).is_none();
+        let mut fields: Vec<_> = self.blocks.iter().filter(is_field).copied().collect();
+        if self.reasoning == Reasoning::Chunks {
+            fields.clear();
+        }
+
+        match &*fields {
+            [] if self.reasoning == Reasoning::OwnOrEmpty => {
+                out.extend_from_slice(b",\"reasoning_content\":\"\"");
+            }
+            [] => {}
+            [block] => {
+                if let Some(fields) = inner(block) {
+                    out.push(b',');
+                    out.extend_from_slice(fields.as_bytes());
+                }
+            }
+            blocks => {
+                for (name, value) in joined(blocks) {
+                    out.push(b',');
+                    write(out, &name)?;
+                    out.push(b':');
+                    write(out, &value)?;
+                }
+            }
+        }
+
+        Ok(())
+    }
+}
+
+/// The further fields of a call, without braces, for the server that gave them.
+pub(super) fn call_fields<'a>(call: &'a ToolCall, rules: &Rules) -> Option<&'a str> {
+    let block = call.extra.as_deref()?;
+    let is_own = block.provider.as_deref() == Some(rules.tag);
+    let is_taken = is_own && rules.reasoning != SentReasoning::Never;
+    inner(block).filter(|_| is_taken)
+}
+
+/// The reasoning block of a part, if it came from the server with this mark: its JSON is the object
+/// of fields that the message had.
+fn own_block<'a>(part: &'a Part, tag: &str) -> Option<&'a ProviderBlock> {
+    match part {
+        Part::Thinking(block) if block.provider.as_deref() == Some(tag) => Some(block),
+        _ => None,
+    }
+}
+
+/// The fields of an object, without its braces.
+fn inner(block: &ProviderBlock) -> Option<&str> {
+    let fields = block.raw.get().trim().strip_prefix('{')?;
+    let fields = fields.strip_suffix('}')?.trim();
+    Some(fields).filter(|fields| !fields.is_empty())
+}
+
+/// The chunks of thinking in a block.
+fn chunks(block: &ProviderBlock) -> Option<Vec<Value>> {
+    // Most blocks have another field.
+    if !block.raw.get().contains("\"content\"") {
+        return None;
+    }
+
+    let mut fields: Map<String, Value> = serde_json::from_str(block.raw.get()).ok()?;
+    match fields.remove(CHUNKS)? {
+        Value::Array(chunks) => Some(chunks),
+        _ => None,
+    }
+}
+
+/// The fields of several blocks: texts that follow each other, lists of details joined as in a stream,
+/// and of others the last.
+fn joined(blocks: &[&ProviderBlock]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut details = Details::default();
+    for block in blocks {
+        let own: Map<String, Value> = serde_json::from_str(block.raw.get()).unwrap_or_default();
+        for (name, value) in own {
+            match (fields.get_mut(&name), value) {
+                (_, Value::Array(list)) if name == DETAILS => {
+                    for piece in list {
+                        if let Value::Object(piece) = piece {
+                            details.join(piece);
+                        }
+                    }
+                }
+                (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
+                (_, value) => {
+                    fields.insert(name, value);
+                }
+            }
+        }
+    }
+
+    if !details.is_empty() {
+        fields.insert(DETAILS.to_owned(), details.take());
+    }
+    fields
+}

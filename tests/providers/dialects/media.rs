@@ -1,0 +1,135 @@
+//! Media that each server takes, and those that are refused before sending.
+
+use agentcore::message::{Media, Message, Messages, Part};
+use agentcore::providers::openai::Dialect;
+use agentcore::providers::{Anthropic, Ollama, OpenAi, OpenAiResponses};
+use agentcore::testing::FaultServer;
+use agentcore::{ErrorKind, Model, ModelRequest};
+use serde_json::{Value, json};
+
+/// Every dialect, with `true` for documents, then for recordings.
+fn dialects() -> [(Dialect, bool, bool); 13] {
+    [
+        (Dialect::openai(), true, true),
+        (Dialect::compatible(), true, true),
+        (Dialect::azure(), true, true),
+        (Dialect::openrouter(), true, true),
+        (Dialect::deepseek(), false, false),
+        (Dialect::mistral(), false, false),
+        (Dialect::groq(), false, false),
+        (Dialect::xai(), false, false),
+        (Dialect::gemini(), false, true),
+        (Dialect::bedrock(), false, false),
+        (Dialect::vllm(), false, true),
+        (Dialect::llama_cpp(), false, true),
+        (Dialect::lm_studio(), false, false),
+    ]
+}
+
+fn request(part: Part) -> ModelRequest {
+    ModelRequest::new(Messages::new().with(Message::human([Part::text("Look:"), part])))
+}
+
+fn audio(kind: &str) -> Part {
+    Part::Audio(Media::bytes(kind, b"wav"))
+}
+
+/// The second part of the message that is sent, or the text of the error before sending.
+async fn sent(dialect: Dialect, part: Part) -> Result<Value, String> {
+    let server = FaultServer::start().await.unwrap();
+    server.openai_text("ok");
+    let model = OpenAi::compatible(server.url(), "m").dialect(dialect);
+    match model.call(request(part)).await {
+        Ok(_) => {
+            let body = server.requests().remove(0).json();
+            Ok(body["messages"][0]["content"][1].clone())
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+            assert!(server.requests().is_empty());
+            Err(error.text().to_owned())
+        }
+    }
+}
+
+#[tokio::test]
+async fn recordings_and_documents_are_sent_or_refused() {
+    let pdf = || Part::Document(Media::bytes("application/pdf", b"pdf").with_name("a.pdf"));
+    let file = json!({"type": "file", "file": {"filename": "a.pdf",
+        "file_data": "data:application/pdf;base64,cGRm"}});
+    let wav = json!({"type": "input_audio", "input_audio": {"data": "d2F2", "format": "wav"}});
+    for (dialect, has_documents, has_audio) in dialects() {
+        let cases = [
+            (
+                pdf(),
+                &file,
+                has_documents,
+                "document in this form (application/pdf)",
+            ),
+            (
+                audio("audio/wav"),
+                &wav,
+                has_audio,
+                "audio in this form (audio/wav)",
+            ),
+        ];
+        for (part, expected, is_taken, refusal) in cases {
+            match sent(dialect, part).await {
+                Ok(part) => assert!(is_taken && part == *expected, "{dialect:?}: {part}"),
+                Err(text) => assert!(!is_taken && text.contains(refusal), "{dialect:?}: {text}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn recording_has_one_of_two_formats() {
+    for (kind, format) in [
+        ("audio/wav", Some("wav")),
+        ("audio/x-wav", Some("wav")),
+        ("audio/mpeg", Some("mp3")),
+        ("audio/mp3", Some("mp3")),
+        ("audio/ogg", None),
+        ("", None),
+    ] {
+        let part = sent(Dialect::openai(), audio(kind)).await.ok();
+        let sent_format = part.map(|part| part["input_audio"]["format"].clone());
+        assert_eq!(sent_format, format.map(Value::from), "{kind}");
+    }
+    let address = Part::Audio(Media::url("https://x/y.wav"));
+    let text = sent(Dialect::openai(), address).await.unwrap_err();
+    assert!(text.contains("(an address)"), "{text}");
+}
+
+#[tokio::test]
+async fn recording_of_an_old_message_or_a_result_is_sent_or_named() {
+    for (dialect, is_taken) in [(Dialect::openai(), true), (Dialect::groq(), false)] {
+        let server = FaultServer::start().await.unwrap();
+        server.openai_text("ok");
+        let history = Messages::new()
+            .with(Message::human([Part::text("Listen:"), audio("audio/wav")]))
+            .with(Message::ai("Yes."))
+            .human("And?");
+        let model = OpenAi::compatible(server.url(), "m").dialect(dialect);
+        model.call(ModelRequest::new(history)).await.unwrap();
+        let body = server.requests().remove(0).json().to_string();
+        assert_eq!(body.contains("input_audio"), is_taken, "{body}");
+        assert_eq!(body.contains("[audio]"), !is_taken, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn recording_is_refused_by_every_other_api() {
+    let server = FaultServer::start().await.unwrap();
+    let models: [Box<dyn Model>; 3] = [
+        Box::new(Anthropic::new("m", "k").base_url(server.url())),
+        Box::new(Ollama::new("m").base_url(server.url())),
+        Box::new(OpenAiResponses::compatible(server.url(), "m")),
+    ];
+    for model in models {
+        let error = model.call(request(audio("audio/wav"))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+        assert!(error.text().contains("takes no audio"), "{error}");
+    }
+    assert!(server.requests().is_empty());
+}
