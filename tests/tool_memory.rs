@@ -4,12 +4,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use agentcore::backend::LocalBackend;
+use agentcore::hooks::FileCheckpoints;
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::{coding, picoclaw, wick};
 use agentcore::{AgentBuilder, FuncTool, Messages, ModelEvent, StopReason, ToolCall};
@@ -94,9 +95,55 @@ fn run(tool: FuncTool, name: &str, args: &Value) -> (Messages, usize) {
     (output.messages, watch.end())
 }
 
-// One test, for what others allocate at the same time would count as well.
+/// What another test allocates at the same time would count as well.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn fork_of_checkpoints_holds_no_content_in_memory() {
+    let _alone = ALONE.lock();
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = folder.path().join("workspace");
+    std::fs::create_dir(&workspace).unwrap();
+    std::fs::write(workspace.join("large"), vec![b'0'; 2 * MIB]).unwrap();
+    let backend = LocalBackend::new(&workspace).unwrap();
+    let files = FileCheckpoints::open(backend, folder.path().join("checkpoints")).unwrap();
+    let change = FuncTool::new(
+        "change",
+        "",
+        json!({"type": "object"}),
+        |cx, args| async move {
+            let content = args["text"].as_str().unwrap_or_default().repeat(2 * MIB);
+            cx.backend()
+                .unwrap()
+                .write("large", content.as_bytes())
+                .await?;
+            Ok::<_, agentcore::BoxError>("changed")
+        },
+    );
+    let texts = ["1", "2"].iter().cycle().take(24);
+    let model = texts.fold(ScriptedModel::new(), |model, text| {
+        model.call("change", json!({"text": text})).say("Done.")
+    });
+    let agent = AgentBuilder::new(model).tool(change).hook(files.clone());
+    let agent = agent.backend(files.clone()).build().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        for _ in 0..24 {
+            agent.session("s").run("Go").await.unwrap();
+        }
+    });
+
+    let watch = Watch::begin();
+    runtime.block_on(files.fork("s", "t")).unwrap();
+    let most = watch.end();
+    assert!(most < 4 * MIB, "{} MiB", most / MIB);
+    let checkpoints = |session| runtime.block_on(files.checkpoints(session)).unwrap().len();
+    assert_eq!((checkpoints("s"), checkpoints("t")), (24, 24));
+}
+
 #[test]
 fn calls_side_by_side_load_no_more_than_a_few_would() {
+    let _alone = ALONE.lock();
     let folder = tempfile::tempdir().unwrap();
     let large = folder.path().join("large.txt");
     std::fs::write(&large, "all work and no play\n".repeat(30 * MIB / 21)).unwrap();

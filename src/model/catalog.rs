@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -81,14 +81,20 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] with the file's name when it cannot be read, is longer than 16 MiB or is not
-    /// such a table.
+    /// [`ErrorKind::Config`] with the file's name when it is not a regular file, cannot be read, is
+    /// longer than 16 MiB or is not such a table.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let refuse = |reason: &dyn Display| {
             let text = format!("cannot read the model table {}: {reason}", path.display());
             Error::new(ErrorKind::Config, text)
         };
+        // Opening a pipe would wait for a writer.
+        let metadata = fs::metadata(path).map_err(|error| refuse(&error))?;
+        if !metadata.is_file() {
+            return Err(refuse(&"it is not a regular file"));
+        }
+
         let mut text = String::new();
         let mut reader = File::open(path)
             .map_err(|error| refuse(&error))?

@@ -13,6 +13,10 @@ use super::protected::ProtectedPaths;
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, SimpleCommand, Weight};
 
+/// The most comparisons of a simple command with a rule that one decision makes: the loop waits for
+/// it.
+const MAX_COMPARISONS: usize = 200_000;
+
 /// The rules and settings that decisions are based on.
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
@@ -60,6 +64,10 @@ impl Policy<'_> {
 
     /// Decides about a call. `granted` is true if this session allows it already.
     pub(super) fn decide(&self, call: &CallAccesses<'_>, granted: bool) -> Explanation {
+        if let Some(question) = self.refuse_size(call) {
+            return question;
+        }
+
         let mut possible_match = None;
         if let Some(rule) = self.first_match(Behavior::Deny, call, &mut possible_match) {
             return denied(rule);
@@ -93,6 +101,33 @@ impl Policy<'_> {
         };
 
         self.by_mode(call, uncovered.as_deref())
+    }
+
+    /// The question about a call with too many simple commands to compare each with every rule: no
+    /// rule is then known not to match, so bypassing permissions does not answer it.
+    fn refuse_size(&self, call: &CallAccesses<'_>) -> Option<Explanation> {
+        let commands: usize = call
+            .commands()
+            .map(|command| command.analysis.commands.len())
+            .sum();
+        let comparisons = commands.saturating_mul(self.rules.len());
+        if comparisons <= MAX_COMPARISONS {
+            return None;
+        }
+
+        let text = format!(
+            "it has {commands} commands, too many to compare each with {} rules",
+            self.rules.len()
+        );
+        let question = Explanation::new(Behavior::Ask, text).by_protection();
+        Some(match self.mode {
+            PermissionMode::DontAsk => deny_instead(question),
+            PermissionMode::BypassPermissions => Explanation {
+                decision: Behavior::Deny,
+                ..question
+            },
+            _ => question,
+        })
     }
 
     /// The question that has to be answered regardless of allow rules.

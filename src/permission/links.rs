@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::io;
+use std::path::{Path, PathBuf};
 
+use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
 use super::paths::PathContext;
 use super::shell::{Part, Word};
 
-/// Links that do not lead anywhere yet are followed one by one; after more, they lead in a circle.
-const MAX_LINKS: usize = 40;
 /// Paths of one command that are looked up; after more, a word may lead anywhere.
 const MAX_PATHS: usize = 1024;
 /// Changes of directory that are followed.
@@ -123,7 +123,7 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
         _ => Path::new(workspace?).join(path),
     };
 
-    let real_path = resolve(&full_path, MAX_LINKS)?;
+    let real_path = resolve(&full_path)?;
     let workspace_path = workspace.and_then(|workspace| {
         let relative_path = real_path
             .strip_prefix(fs::canonicalize(workspace).ok()?)
@@ -135,21 +135,16 @@ pub(super) fn destination(path: &str, context: &PathContext) -> Option<String> {
     (lexical_path != lexical(&full_path.to_string_lossy())).then_some(lexical_path)
 }
 
-/// Follows all links of the existing part of a path, also one whose target is missing: a write
-/// would create it.
-fn resolve(path: &Path, links: usize) -> Option<PathBuf> {
+/// The path without links. What cannot be looked up counts as missing, and a write would create it.
+fn resolve(path: &Path) -> Option<PathBuf> {
     if let Ok(real_path) = fs::canonicalize(path) {
         return Some(real_path);
     }
 
-    let Some(Component::Normal(name)) = path.components().next_back() else {
-        return None;
+    let read_link = |path: &Path| match fs::read_link(path) {
+        Ok(target) => Ok(Some(target)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        Err(_) => Err(io::ErrorKind::NotFound.into()),
     };
-
-    let parent = resolve(path.parent()?, links)?;
-    let full_path = parent.join(name);
-    match fs::read_link(&full_path) {
-        Ok(target) => resolve(&parent.join(target), links.checked_sub(1)?),
-        Err(_) => Some(full_path),
-    }
+    follow_links(path, read_link).ok().flatten()
 }

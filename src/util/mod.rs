@@ -18,6 +18,7 @@ pub(crate) mod json_size;
 #[cfg(any(feature = "fs", feature = "http"))]
 pub(crate) mod large;
 pub(crate) mod lenient;
+pub(crate) mod links;
 pub(crate) mod numbered;
 mod pace;
 pub(crate) mod panic;

@@ -186,6 +186,21 @@ fn table_file_that_cannot_be_read_is_a_config_error_with_its_name() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn table_file_that_is_a_pipe_is_refused_without_waiting() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pipe");
+    let status = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(status.expect("mkfifo").success());
+    let error = Catalog::from_file(&path).expect_err("no table");
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(
+        error.to_string().ends_with("it is not a regular file"),
+        "{error}"
+    );
+}
+
 #[test]
 fn table_file_longer_than_16_mib_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

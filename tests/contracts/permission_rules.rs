@@ -531,3 +531,32 @@ async fn session_grant_covers_only_the_same_command() {
     agent.run("go").await.unwrap();
     assert_eq!(*asked.lock().unwrap(), ["make", "make install"]);
 }
+
+#[test]
+fn command_with_too_many_parts_for_the_number_of_rules_is_a_question() {
+    let command = "a; ".repeat(5_000);
+    let rules = |count: usize, mode| {
+        let rules = PermissionRules::new().mode(mode).allow("Bash").unwrap();
+        (0..count).fold(rules, |rules, number| {
+            rules
+                .deny(&format!("Bash(tool{number} * --force)"))
+                .unwrap()
+        })
+    };
+    let decision = |count, mode| rules(count, mode).explain_command(&command);
+    let few = decision(10, PermissionMode::Default);
+    assert_eq!(few.decision, Behavior::Allow, "{few}");
+    for (mode, behavior) in [
+        (PermissionMode::Default, Behavior::Ask),
+        (PermissionMode::AcceptEdits, Behavior::Ask),
+        (PermissionMode::DontAsk, Behavior::Deny),
+        (PermissionMode::BypassPermissions, Behavior::Deny),
+    ] {
+        let explanation = decision(1_000, mode);
+        assert_eq!(explanation.decision, behavior, "{explanation}");
+        assert!(
+            explanation.why.contains("has 5000 commands, too many"),
+            "{explanation}"
+        );
+    }
+}

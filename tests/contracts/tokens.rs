@@ -108,3 +108,25 @@ fn bpe_counters_return_exact_counts() {
     assert_eq!(BpeCounter::cl100k().count_text(text), 10);
     assert_eq!(BpeCounter::o200k().count_text(""), 0);
 }
+
+#[cfg(feature = "tokens")]
+#[test]
+fn bpe_counter_samples_long_texts() {
+    use agentcore::message::BpeCounter;
+
+    let counter = BpeCounter::o200k();
+    let sentence = "The quick brown fox jumps over the lazy dog. 日本語 größer\n";
+    let per_sentence = counter.count_text(sentence);
+    for count in [4_000, 40_000, 400_000] {
+        let tokens = counter.count_text(&sentence.repeat(count));
+        let exact = per_sentence * count as u64;
+        assert!(tokens.abs_diff(exact) < exact / 50, "{tokens} of {exact}");
+    }
+
+    // A long beginning that differs from what follows.
+    let mixed = format!("{}{}", "a".repeat(1 << 20), "日本語。\n".repeat(1 << 17));
+    let parts = ["a".repeat(1 << 18), "日本語。\n".repeat(1 << 14)];
+    let exact = 4 * counter.count_text(&parts[0]) + 8 * counter.count_text(&parts[1]);
+    let tokens = counter.count_text(&mixed);
+    assert!(tokens.abs_diff(exact) < exact / 8, "{tokens} of {exact}");
+}

@@ -289,6 +289,30 @@ async fn write_to_a_read_only_folder_is_permission_denied() {
     }
 }
 
+#[test]
+fn real_path_of_any_length_is_resolved_on_a_small_stack() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .thread_stack_size(256 * 1024)
+        .build()
+        .unwrap();
+    let ws = Workspace::new();
+    let missing = "r/".repeat(1_500);
+    for n in 0..10 {
+        ws.link(format!("l{}/{missing}", n + 1), &format!("l{n}"));
+    }
+
+    runtime.block_on(async {
+        let real_path = ws.backend.real_path("l0").await.unwrap();
+        assert!(real_path.ends_with(&format!(
+            "/l10/{}",
+            "r/".repeat(15_000).trim_end_matches('/')
+        )));
+        let long_path = format!("{}f", "r/".repeat(200_000));
+        let real_path = ws.backend.real_path(&long_path).await.unwrap();
+        assert_eq!(real_path, format!("{}/{long_path}", ws.root.display()));
+    });
+}
+
 #[tokio::test]
 async fn real_path_resolves_links_inside_the_root() {
     let ws = Workspace::new();

@@ -329,3 +329,29 @@ fn command_with_more_words_than_are_resolved_asks() {
     let few = format!("cat {}", many[..400].join(" "));
     assert_eq!(case.command(&few), Behavior::Allow);
 }
+
+/// On a stack as small as that of a worker of a runtime, and smaller.
+#[test]
+fn path_of_any_length_and_links_to_such_paths_are_judged_on_a_small_stack() {
+    let check = || {
+        let case = Case::new(|rules| rules.allow("Bash")?.deny("Read(./secrets/**)"));
+        let long_path = "r/".repeat(10_000);
+        let command = |path: &str| case.command(&format!("cat {path}"));
+        assert_eq!(command(&format!("{long_path}f")), Behavior::Allow);
+        let back = "../".repeat(10_000);
+        assert_eq!(
+            command(&format!("{long_path}{back}secrets/key")),
+            Behavior::Deny
+        );
+
+        // Links of which each leads far away and to the next.
+        let missing = "r/".repeat(1_500);
+        for n in 0..10 {
+            case.workspace
+                .link(format!("l{}/{missing}", n + 1), &format!("l{n}"));
+        }
+        assert_eq!(command("l0"), Behavior::Allow);
+    };
+    let thread = std::thread::Builder::new().stack_size(1024 * 1024);
+    thread.spawn(check).unwrap().join().unwrap();
+}

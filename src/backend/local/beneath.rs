@@ -14,10 +14,9 @@ use std::path::Path;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::root::Root;
+use crate::util::links::MAX_LINKS;
 
-/// The number of symbolic links of one path that are followed: as many as the kernel follows.
-pub(super) const MAX_LINKS: usize = 40;
+use super::root::Root;
 
 /// Opens `path` beneath `root`. A path that leads out is [`io::ErrorKind::CrossesDevices`].
 pub(super) fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {

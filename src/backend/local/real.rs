@@ -1,13 +1,13 @@
 //! The resolution of a path's links.
 
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
 use crate::error::Result;
+use crate::util::links::follow_links;
 
-use super::beneath::MAX_LINKS;
 use super::root::Root;
 
 impl Root {
@@ -15,7 +15,7 @@ impl Root {
     /// checks again that it is beneath the root.
     pub(super) fn real_path(&self, path: &str) -> Result<String> {
         let full_path = self.real().join(self.relative(path)?);
-        let real_path = follow(&full_path, MAX_LINKS).map_err(|error| self.error(path, error))?;
+        let real_path = follow(&full_path).map_err(|error| self.error(path, error))?;
         let relative_path = real_path
             .strip_prefix(self.real())
             .map_err(|_| self.outside(path))?;
@@ -32,28 +32,17 @@ impl Root {
     }
 }
 
-/// Follows all links of the existing part of a path, also one whose target is missing: a write
-/// creates it.
-fn follow(path: &Path, links: usize) -> io::Result<PathBuf> {
+/// Follows all links of the existing part of a path.
+fn follow(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => return done,
     }
 
-    let parent = follow(path.parent().unwrap_or(Path::new("/")), links)?;
-    let name = match path.components().next_back() {
-        Some(Component::Normal(name)) => name,
-        // A missing component is not a link.
-        Some(Component::ParentDir) => return Ok(parent.parent().unwrap_or(&parent).to_owned()),
-        _ => return Ok(parent),
+    let read_link = |path: &Path| match path.read_link() {
+        Ok(target) => Ok(Some(target)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        Err(error) => Err(error),
     };
-
-    let full_path = parent.join(name);
-    match full_path.read_link() {
-        Ok(target) => {
-            let links = links.checked_sub(1).ok_or(Errno::LOOP)?;
-            follow(&parent.join(target), links)
-        }
-        Err(_) => Ok(full_path),
-    }
+    Ok(follow_links(path, read_link)?.ok_or(Errno::LOOP)?)
 }

@@ -12,11 +12,12 @@ use rustix::fs::{self, Access, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::Result;
+use crate::util::links::MAX_LINKS;
 use crate::util::sync::lock;
 
 use super::super::entry::ContentHash;
 use super::super::failure;
-use super::beneath::{MAX_LINKS, read_link};
+use super::beneath::read_link;
 use super::files::size_of;
 use super::root::{Root, not_a_file};
 use super::sweep::{sweep, temporary_name};

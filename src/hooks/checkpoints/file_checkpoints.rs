@@ -251,8 +251,9 @@ impl FileCheckpoints {
     ///
     /// # Errors
     ///
-    /// [`Conflict`](ErrorKind::Conflict) when the new session already has some, and when the folder
-    /// cannot be read or written.
+    /// [`Conflict`](ErrorKind::Conflict) when the new session already has some,
+    /// [`Config`](ErrorKind::Config) when the copy exceeds the limit of checkpoints in memory, and
+    /// when the folder cannot be read or written.
     pub async fn fork(&self, from: &str, to: &str) -> Result<()> {
         self.fork_at(from, to, usize::MAX).await
     }
@@ -268,21 +269,15 @@ impl FileCheckpoints {
         let from_id = from.to_owned();
         let to_id = to.to_owned();
         self.with_index(from, move |inner, index| {
-            let mut bytes = Vec::new();
-            for range in index.ranges_before(messages) {
-                let len = range.end - range.start;
-                bytes.extend(inner.storage.content(&from_id, range.start, len)?);
-            }
+            let parts = index.ranges_before(messages);
+            if !parts.is_empty() {
+                inner.storage.copy(&from_id, &parts, &to_id)?;
 
-            if bytes.is_empty() {
-                Ok(())
-            } else {
-                inner.storage.create(&to_id, &bytes)?;
-
-                // A book that was read before the file existed is empty.
+                // An index that was read before the file existed is empty.
                 lock(&inner.indexes).remove(to_id.as_str());
-                Ok(())
             }
+
+            Ok(())
         })
         .await
     }

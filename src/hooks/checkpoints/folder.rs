@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -128,10 +129,31 @@ impl Folder {
         read_range().map_err(|error| failed("read", &path, error))
     }
 
-    pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
+    /// Creates the file of `to` from parts of the file of `from`, which are not held in memory.
+    pub(super) fn copy(&self, from: &str, parts: &[Range<u64>], to: &str) -> Result<()> {
+        let source_path = self.file(from)?;
+        let mut source =
+            open_regular(&source_path).map_err(|error| failed("read", &source_path, error))?;
+        self.create(to, |mut file| {
+            for part in parts {
+                source.seek(SeekFrom::Start(part.start))?;
+                let len = part.end - part.start;
+                if io::copy(&mut (&source).take(len), &mut file)? < len {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn create(
+        &self,
+        session: &str,
+        mut write_content: impl FnMut(&File) -> io::Result<()>,
+    ) -> Result<()> {
         let path = self.file(session)?;
         let copy = path.with_extension(COPY);
-        let fill = |mut file: &File| {
+        let mut fill = |file: &File| {
             // After an interrupted creation, the copy may be a hard link of the file, which must
             // not be truncated.
             if fs::symlink_metadata(&path).is_ok() {
@@ -139,12 +161,12 @@ impl Folder {
             }
 
             file.set_len(0)?;
-            file.write_all(bytes)?;
+            write_content(file)?;
             file.sync_data()?;
             fs::hard_link(&copy, &path)
         };
 
-        let write = || {
+        let mut write = || {
             let file = lock(&copy, true)?.ok_or(io::ErrorKind::NotFound)?;
             let result = fill(&file);
             fs::remove_file(&copy)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Cursor};
+use std::ops::Range;
 #[cfg(unix)]
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -126,24 +127,35 @@ impl Storage {
         }
     }
 
-    /// Stores the records of a session that has none.
+    /// Copies parts of a session's records to a session that has none.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when it has some.
-    pub(super) fn create(&self, session: &str, bytes: &[u8]) -> Result<()> {
+    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when memory has no room
+    /// for the copy.
+    pub(super) fn copy(&self, from: &str, parts: &[Range<u64>], to: &str) -> Result<()> {
         match self {
             Self::Memory(logs) => {
-                let mut logs = lock(logs);
-                if logs.contains_key(session) {
-                    return Err(already_exists(session));
+                let size = parts.iter().map(|part| part.end - part.start).sum();
+                if !self.has_room(size) {
+                    return Err(no_room(size));
                 }
 
-                logs.insert(session.to_owned(), bytes.to_vec());
+                let mut bytes = Vec::new();
+                for part in parts {
+                    bytes.extend(self.content(from, part.start, part.end - part.start)?);
+                }
+
+                let mut logs = lock(logs);
+                if logs.contains_key(to) {
+                    return Err(already_exists(to));
+                }
+
+                logs.insert(to.to_owned(), bytes);
                 Ok(())
             }
             #[cfg(unix)]
-            Self::Folder(folder) => folder.create(session, bytes),
+            Self::Folder(folder) => folder.copy(from, parts, to),
         }
     }
 
@@ -194,6 +206,14 @@ impl Storage {
 pub(super) fn already_exists(session: &str) -> Error {
     let text = format!("session {session:?} has checkpoints already");
     Error::new(ErrorKind::Conflict, text)
+}
+
+fn no_room(size: u64) -> Error {
+    let text = format!(
+        "the copy has {size} bytes, and checkpoints in memory take at most {MAX_MEMORY}; \
+         FileCheckpoints::open keeps them in a folder"
+    );
+    Error::new(ErrorKind::Config, text)
 }
 
 #[cfg(unix)]
