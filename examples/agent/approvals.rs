@@ -8,6 +8,7 @@ use agentcore::agent::Decisions;
 use agentcore::backend::LocalBackend;
 use agentcore::serde_json::{self, Deserializer, Value, json};
 use agentcore::session::PendingCall;
+use agentcore::tool::Asking;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
 use agentcore::{AgentState, Decision, Error};
 
@@ -156,7 +157,7 @@ async fn ask(
         .option(ChoiceOption::new("No"))
         .option(ChoiceOption::new("Later"))
         .or_text("why not");
-    let chosen = terminal.choose(&choice).await?;
+    let chosen = terminal.choose(&Asking::default(), &choice).await?;
     choice.check(&chosen)?;
     let denied = |why: String| {
         Some(Decision::deny(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentcore::backend::Backend;
 use agentcore::serde_json::Value;
-use agentcore::tool::Confirmer;
+use agentcore::tool::{Asking, Confirmer};
 use agentcore::tools::ask::InteractorConfirmer;
 use agentcore::{Answer, PermissionRequest, async_trait, text};
 use similar::TextDiff;
@@ -27,11 +27,11 @@ pub(crate) struct Previewing {
 
 #[async_trait]
 impl Confirmer for Previewing {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, asking: &Asking) -> Answer {
         let mut request = request.clone();
         let (name, input) = (&request.tool_name, &request.input);
         request.question = question(&*self.backend, name, input, &request.question).await;
-        self.asks.confirm(&request).await
+        self.asks.confirm(&request, asking).await
     }
 }
 

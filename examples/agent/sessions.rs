@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agentcore::session::SessionInfo;
+use agentcore::tool::Asking;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
 use agentcore::{AgentState, Error, Message, Messages, SessionStore};
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
         choice = choice.option(ChoiceOption::new(title(info)).with_description(about));
     }
 
-    let chosen = terminal.choose(&choice).await?;
+    let chosen = terminal.choose(&Asking::default(), &choice).await?;
     choice.check(&chosen)?;
     Ok(list[chosen.picked[0]].id.to_string())
 }

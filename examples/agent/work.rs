@@ -3,6 +3,7 @@
 use std::io;
 
 use agentcore::agent::Decisions;
+use agentcore::tool::Asking;
 use agentcore::tools::ask::{Interactor, TerminalInteractor};
 use agentcore::{AgentState, Error, Messages, Role, Run, SdkMessage, Session};
 
@@ -71,7 +72,9 @@ fn is_unfinished(args: &Args, state: &AgentState) -> bool {
 /// Asks whoever has picked a session for the prompt.
 async fn ask() -> Result<String, Error> {
     let terminal = TerminalInteractor::new();
-    let prompt = terminal.ask("What is to be done?").await?;
+    let prompt = terminal
+        .ask(&Asking::default(), "What is to be done?")
+        .await?;
     match prompt.trim() {
         "" => Err(no_prompt()),
         prompt => Ok(prompt.to_owned()),

@@ -45,16 +45,19 @@ use super::agent::Agent;
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
+///
+/// A clone builds another agent of the same parts.
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
-    settings: RunSettings,
+    pub(super) settings: RunSettings,
     prompter: Arc<dyn Prompter>,
-    tools: Vec<Arc<dyn Tool>>,
-    disabled_tools: BTreeSet<Arc<str>>,
-    sources: Vec<Arc<dyn ToolSource>>,
-    hooks: Vec<Arc<dyn Hook>>,
-    store: Option<Arc<dyn SessionStore>>,
-    compactor: Option<Arc<dyn Compactor>>,
+    pub(super) tools: Vec<Arc<dyn Tool>>,
+    pub(super) disabled_tools: BTreeSet<Arc<str>>,
+    pub(super) sources: Vec<Arc<dyn ToolSource>>,
+    pub(super) hooks: Vec<Arc<dyn Hook>>,
+    pub(super) store: Option<Arc<dyn SessionStore>>,
+    pub(super) compactor: Option<Arc<dyn Compactor>>,
     limits: Limits,
     request: RequestOptions,
 }

@@ -10,6 +10,7 @@ mod builder;
 #[cfg(feature = "http")]
 mod environment;
 mod info;
+mod of_run;
 mod session;
 
 pub use crate::engine::{Decision, Decisions, OnUnanswered};

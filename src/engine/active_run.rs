@@ -64,7 +64,8 @@ pub(crate) fn start(request: RunRequest) -> Run {
 /// Drives a run to its end. Exactly one result message is sent in every case.
 async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutput> {
     let settings = request.config.settings.clone();
-    let cx = RunContext::new(settings, shared, request.parent.clone());
+    let parts = request.config.clone();
+    let cx = RunContext::new(settings, parts, shared, request.parent.clone());
     if let Some(parent) = &request.parent {
         cx.add_gate(ParentGate(parent.run().clone()));
     }

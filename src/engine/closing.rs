@@ -8,7 +8,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::Message;
 use crate::model::StopReason;
-use crate::run::{CLOSING_TIME, ExitReason, ModelStats, RunContext, RunOutput, Stop};
+use crate::run::{
+    CLOSING_TIME, ExitReason, ModelStats, RunContext, RunOutput, SteeredMessage, Stop,
+};
 use crate::sdk::{ModelUsage, ResultMessage, SdkMessage};
 use crate::session::AgentState;
 use crate::util::panic;
@@ -144,10 +146,10 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
     let (exit, error) = outcome.note_end(end);
     let close_outcome = panic::catch(|| {
         cx.emit_init();
-        for message in take_late_messages(cx) {
+        for steered in take_late_messages(cx) {
             cx.warn(format!(
                 "a message arrived too late and was discarded; send it again in the next run: {}",
-                message.text()
+                steered.message.text()
             ));
         }
 
@@ -170,7 +172,7 @@ pub(super) async fn close_unopened(cx: &RunContext, end: Result<Stop>) -> Result
 }
 
 /// Accepts no more messages, and takes those that no turn has read.
-fn take_late_messages(cx: &RunContext) -> Vec<Message> {
+fn take_late_messages(cx: &RunContext) -> Vec<SteeredMessage> {
     cx.shared().end_steering();
     let mut control = lock(&cx.shared().control);
     let late_messages = std::mem::take(&mut control.steering);
@@ -183,9 +185,9 @@ fn take_late_messages(cx: &RunContext) -> Vec<Message> {
 }
 
 /// Ends the background tasks that are left; returns the messages about them for the model.
-fn end_tasks(cx: &RunContext) -> Vec<Message> {
+fn end_tasks(cx: &RunContext) -> Vec<SteeredMessage> {
     let tasks = cx.tasks().close().into_iter();
-    let messages = tasks.map(|task| Message::human(task.announce(cx.shared())));
+    let messages = tasks.map(|task| Message::human(task.announce(cx.shared())).into());
     messages.collect()
 }
 

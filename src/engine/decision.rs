@@ -15,8 +15,8 @@ use crate::tool::Answer;
 /// A person's decision about a [`PendingCall`].
 ///
 /// As JSON it is one object with the answer's name: `{"decision": "allow", "id": .., "args_hash":
-/// ..}`, the same with `"allow_for_session"`, with `"edit"` and `args`, and `{"decision": "deny",
-/// "id": .., "message": ..}`.
+/// ..}`, the same with `"allow_for_session"`, with `"edit"` and `args`, with `"reply"`, `text` and
+/// perhaps `picked`, and `{"decision": "deny", "id": .., "message": ..}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
@@ -42,6 +42,12 @@ impl Decision {
     /// Allows the call with these arguments in the place of those shown in `pending`.
     pub fn edit(pending: &PendingCall, args: Value) -> Self {
         Self::reviewed(pending, Answer::Edit(args))
+    }
+
+    /// Answers the question in `pending` with a text, which is the result of the call: its tool does
+    /// not run. The text is limited as a result is.
+    pub fn reply(pending: &PendingCall, text: impl Into<String>) -> Self {
+        Self::reviewed(pending, Answer::reply(text))
     }
 
     /// Denies the call. A denial needs no hash of the arguments. The model reads up to 10,000 characters
@@ -73,7 +79,7 @@ impl Decision {
                 return Err(NO_ANSWER.into());
             }
             Answer::Deny(_) => {}
-            Answer::Allow | Answer::AllowForSession | Answer::Edit(_) => {
+            Answer::Allow | Answer::AllowForSession | Answer::Edit(_) | Answer::Reply { .. } => {
                 if call.expires_at_ms.is_some_and(|expiry| expiry < now_ms) {
                     let text =
                         "the question has expired; deny the call, or continue with another input";
@@ -122,6 +128,13 @@ enum DecisionJson<'a> {
         args_hash: Arc<str>,
         args: Cow<'a, Value>,
     },
+    Reply {
+        id: Arc<str>,
+        args_hash: Arc<str>,
+        text: Cow<'a, str>,
+        #[serde(default, skip_serializing_if = "<[usize]>::is_empty")]
+        picked: Cow<'a, [usize]>,
+    },
     Deny {
         id: Arc<str>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,6 +165,12 @@ impl Serialize for Decision {
                 args_hash: args_hash()?,
                 args: Cow::Borrowed(args),
             },
+            Answer::Reply { text, picked } => DecisionJson::Reply {
+                id,
+                args_hash: args_hash()?,
+                text: Cow::Borrowed(text),
+                picked: Cow::Borrowed(picked),
+            },
             Answer::Deny(message) => DecisionJson::Deny {
                 id,
                 args_hash: self.args_hash.clone(),
@@ -176,6 +195,18 @@ impl<'de> Deserialize<'de> for Decision {
                 args_hash,
                 args,
             } => (id, Some(args_hash), Answer::Edit(args.into_owned())),
+            DecisionJson::Reply {
+                id,
+                args_hash,
+                text,
+                picked,
+            } => {
+                let answer = Answer::Reply {
+                    text: text.into_owned(),
+                    picked: picked.into_owned(),
+                };
+                (id, Some(args_hash), answer)
+            }
             DecisionJson::Deny {
                 id,
                 args_hash,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::Result;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::ModelResponse;
-use crate::run::RunContext;
+use crate::run::{RunContext, SteeredMessage};
 use crate::sdk::{ApiMessage, AssistantEvent, SdkMessage, UserEvent};
 use crate::session::{AgentState, MessageInfo, Record};
 use crate::util::Pace;
@@ -116,9 +116,9 @@ impl History {
     }
 
     /// Sends messages to the model as user input, and emits them.
-    pub(super) async fn add_inputs(&mut self, messages: Vec<Message>) -> Result<()> {
+    pub(super) async fn add_inputs(&mut self, messages: Vec<SteeredMessage>) -> Result<()> {
         let mut pace = Pace::default();
-        for message in messages {
+        for SteeredMessage { id, message } in messages {
             pace.step(message.content().text_len()).await;
             if !sanitize::is_valid_input(&message) {
                 let role = message.role();
@@ -129,15 +129,35 @@ impl History {
                 continue;
             }
 
+            let was_sent = |id: &Arc<str>| self.cx.state(|state| state.inputs.contains(id));
+            if id.as_ref().is_some_and(was_sent) {
+                continue;
+            }
+
             let message = Arc::new(message);
             self.byte_size.check_input(&[&message])?;
-            self.append(vec![message.clone()], None).await?;
+            self.append_steered(message.clone(), id).await?;
             let envelope = self.cx.shared().envelope();
             self.add_shown(1, envelope.uuid);
             let event = UserEvent::new(envelope, [message]).synthetic();
             self.cx.shared().push(SdkMessage::User(Box::new(event)));
         }
 
+        Ok(())
+    }
+
+    /// Stores a message that was sent during the run, which is an input of its own if it has an id.
+    async fn append_steered(&mut self, message: Arc<Message>, id: Option<Arc<str>>) -> Result<()> {
+        let Some(id) = id else {
+            return self.append(vec![message], None).await;
+        };
+        self.cx.state(AgentState::settle_inputs);
+        self.append(vec![message], Some(id.clone())).await?;
+        self.cx.state(|state| {
+            let len = state.messages.len();
+            state.inputs.begin(id, len - 1..len);
+            state.inputs.bound();
+        });
         Ok(())
     }
 

@@ -67,6 +67,10 @@ impl ActiveRun {
                     let refusal = Refusal::denied(&self.cx, &call.call, "user", message);
                     Some(refusal.into_result(&call.call))
                 }
+                Some(Answer::Reply { text, picked }) => {
+                    let reply = Refusal::reply(text.clone(), picked);
+                    Some(reply.into_result(&call.call))
+                }
                 Some(answer) => self.run_approved(&call, answer, &context, answers).await?,
             };
 
@@ -90,7 +94,7 @@ impl ActiveRun {
         let decisions = decisions.by_id();
         for call in pending {
             let answer = decisions.get(&*call.id).map(|decision| &decision.answer);
-            if let None | Some(Answer::Deny(_)) = answer {
+            if let None | Some(Answer::Deny(_) | Answer::Reply { .. }) = answer {
                 continue;
             }
 
@@ -175,6 +179,16 @@ impl ActiveRun {
         let is_started = AtomicBool::new(false);
         let execution = runner.run_permitted(tool, call.clone(), context, &is_started);
         let result = self.cx.shared().unless_stopped(execution).await;
+        if let Some(result) = &result
+            && let Some(question) = runner.open_question(context, result)
+        {
+            self.cx.warn(format!(
+                "the question of tool {:?} has no answer; its call stays pending: {question}",
+                call.name
+            ));
+            return None;
+        }
+
         if is_started.load(Ordering::Acquire) {
             return Some(result.unwrap_or_else(|| cancelled_result(call, true)));
         }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Value, json};
+
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::{PermissionDenial, PermissionDenied, SystemKind};
@@ -16,6 +18,8 @@ pub(super) struct Refusal {
     reason: String,
     /// The reason why the run ends with it, if it does.
     exit: Option<ExitReason>,
+    /// The details of a reply that takes the place of the call's result.
+    reply: Option<Value>,
 }
 
 /// The most characters of the reason of a denial.
@@ -34,7 +38,20 @@ fn shortened(reason: &str) -> Cow<'_, str> {
 impl Refusal {
     /// A call that cannot run as it is. It does not count as denied.
     pub(super) fn invalid(reason: String) -> Self {
-        Self { reason, exit: None }
+        Self {
+            reason,
+            exit: None,
+            reply: None,
+        }
+    }
+
+    /// A call whose result is the reply of a person. It does not count as denied.
+    pub(super) fn reply(text: String, picked: &[usize]) -> Self {
+        let details = json!({"reply": text, "picked": picked});
+        Self {
+            reply: Some(details),
+            ..Self::invalid(text)
+        }
     }
 
     /// A call that was denied; `by` is the kind of the reason on the wire.
@@ -69,7 +86,14 @@ impl Refusal {
 
     /// The result of the call.
     pub(super) fn into_result(self, call: &ToolCall) -> ToolResult {
-        ToolResult::failed(call, self.reason)
+        match self.reply {
+            None => ToolResult::failed(call, self.reason),
+            Some(details) => {
+                let mut result = ToolResult::ok(call, self.reason);
+                result.details = Some(details);
+                result
+            }
+        }
     }
 
     /// Records and reports that a call was denied.

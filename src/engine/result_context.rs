@@ -1,4 +1,4 @@
-//! The texts of hooks and gates that are added to the result of a call.
+//! The additions to the result of a call.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,24 +7,34 @@ use crate::util::sync::lock;
 
 use super::result_limits::limit_content;
 
-/// The texts that hooks and gates add to the result of a call, for the model. Clones share them.
+/// The texts that hooks and gates add to the result of a call, for the model, and the question that
+/// its tool has no answer to. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct ResultContext(Arc<Mutex<Vec<String>>>);
+pub(super) struct ResultContext(Arc<Mutex<Additions>>);
+
+#[derive(Default)]
+struct Additions {
+    texts: Vec<String>,
+    question: Option<String>,
+}
 
 impl ResultContext {
     /// The texts that were stored with a call.
     pub(super) fn new(texts: Vec<String>) -> Self {
-        Self(Arc::new(Mutex::new(texts)))
+        Self(Arc::new(Mutex::new(Additions {
+            texts,
+            question: None,
+        })))
     }
 
     /// Puts the texts of the hooks in the place of all earlier ones: they were asked again.
     pub(super) fn replace(&self, texts: Vec<String>) {
-        *lock(&self.0) = texts;
+        lock(&self.0).texts = texts;
     }
 
     /// Adds the text of the gate, unless an earlier check of the same call has added it.
     pub(super) fn add(&self, text: Option<String>) {
-        let mut texts = lock(&self.0);
+        let texts = &mut lock(&self.0).texts;
         if let Some(text) = text
             && !texts.contains(&text)
         {
@@ -34,12 +44,22 @@ impl ResultContext {
 
     /// The texts, to be stored with a call.
     pub(super) fn texts(&self) -> Vec<String> {
-        lock(&self.0).clone()
+        lock(&self.0).texts.clone()
+    }
+
+    /// Sets the question that the tool could not get an answer to when it was last executed.
+    pub(super) fn set_question(&self, question: Option<String>) {
+        lock(&self.0).question = question;
+    }
+
+    /// Takes the question that the tool could not get an answer to.
+    pub(super) fn take_question(&self) -> Option<String> {
+        lock(&self.0).question.take()
     }
 
     /// Adds the texts to a result, within the limit for results.
     pub(super) fn add_to(&self, result: &mut ToolResult, max_bytes: usize) {
-        for text in &*lock(&self.0) {
+        for text in &lock(&self.0).texts {
             // Some providers receive the texts of a result as a single text.
             let gap = match result.content.text_len() {
                 0 => "",

@@ -12,7 +12,7 @@ use crate::run::{CallClock, ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
 use crate::tool::Tool;
 
-use super::config::Config;
+use super::config::{Config, OnUnanswered};
 use super::history_size::HistorySize;
 use super::refusal::Refusal;
 use super::result_context::ResultContext;
@@ -92,7 +92,17 @@ impl CallRunner<'_> {
 
         let mut result = match check.permit(call.clone()).await {
             Ok(Permit::Run(_)) if self.halt.is_set() => return None,
-            Ok(Permit::Run(call)) => self.run_permitted(&tool, call, &context, started).await,
+            Ok(Permit::Run(call)) => {
+                let result = self
+                    .run_permitted(&tool, call.clone(), &context, started)
+                    .await;
+                match self.open_question(&context, &result) {
+                    Some(question) => {
+                        return Some(CallOutcome::Parked(check.pending(call, question)));
+                    }
+                    None => result,
+                }
+            }
             Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
             Err(refusal) => {
                 self.halt.set(refusal.exit());
@@ -102,6 +112,18 @@ impl CallRunner<'_> {
 
         context.add_to(&mut result, self.max_result_bytes);
         Some(CallOutcome::Done(result))
+    }
+
+    /// The question that a call waits for instead of failing: one that its tool could not get an
+    /// answer to, if the agent parks such questions.
+    pub(super) fn open_question(
+        &self,
+        context: &ResultContext,
+        result: &ToolResult,
+    ) -> Option<String> {
+        let question = context.take_question()?;
+        let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
+        is_parked.then_some(question)
     }
 
     /// Runs a permitted call, also one that was approved later.
@@ -244,6 +266,7 @@ impl ToolCore {
             tool: &self.tool,
             call,
             clock: &self.clock,
+            context: &self.context,
             limits: self.limits,
         }
     }

@@ -15,6 +15,7 @@ use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
 use crate::util::panic::{self, DropContained};
 use crate::util::time::later;
 
+use super::result_context::ResultContext;
 use super::result_limits::{limit_content, limit_result};
 
 /// The prefix of a failed result's text.
@@ -51,6 +52,14 @@ impl ExecutionEnd {
                 error.map_or(0, ToolError::text_len)
             }
             Self::Panicked(_) | Self::TimedOut => 0,
+        }
+    }
+
+    /// Takes the question that the tool could not get an answer to.
+    fn take_question(&mut self) -> Option<String> {
+        match self {
+            Self::Returned(Err(error)) => error.downcast_mut::<ToolError>()?.take_question(),
+            _ => None,
         }
     }
 
@@ -119,13 +128,15 @@ pub(super) struct Execution<'a> {
     pub(super) tool: &'a Arc<dyn Tool>,
     pub(super) call: &'a ToolCall,
     pub(super) clock: &'a Arc<CallClock>,
+    pub(super) context: &'a ResultContext,
     pub(super) limits: CallLimits,
 }
 
 impl Execution<'_> {
     /// Executes the call. A failure becomes an error result. Secrets are redacted.
     pub(super) async fn run(self) -> ToolResult {
-        let end = self.execute().await;
+        let mut end = self.execute().await;
+        self.context.set_question(end.take_question());
         let call = self.call.clone();
         let limits = self.limits;
         // Measuring and redacting take time in proportion to the text.

@@ -256,7 +256,7 @@ impl PermissionCheck<'_> {
             return Err(self.denied(&call, "mode", &not_asked(&question)));
         }
 
-        let answer = self.cx.ask(&call, question.clone()).await;
+        let answer = self.cx.ask(&call, question.clone(), false).await;
         match answer {
             Answer::Allow | Answer::AllowForSession => {
                 self.check_mode(&call)?;
@@ -271,6 +271,7 @@ impl PermissionCheck<'_> {
                 Ok(Permit::Run(call))
             }
             Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
+            Answer::Reply { text, picked } => Err(Refusal::reply(text, &picked)),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
                 Ok(Permit::Park(self.pending(call, question)))
             }
@@ -301,7 +302,7 @@ impl PermissionCheck<'_> {
     }
 
     /// The call as it waits for a later answer.
-    fn pending(&self, call: ToolCall, question: String) -> PendingCall {
+    pub(super) fn pending(&self, call: ToolCall, question: String) -> PendingCall {
         let id = format!("pending_{}_{}", self.cx.run_id(), call.id).into();
         let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question);
         let expiry = self.config.limits.approval_expiry;

@@ -371,7 +371,7 @@ impl Turns<'_> {
         &mut self,
         response: &Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
-        if !lock(&self.run.cx.shared().control).steering.is_empty() {
+        if self.has_steering() {
             return Ok(Continue(()));
         }
 
@@ -385,13 +385,15 @@ impl Turns<'_> {
             None => return Ok(Break(self.run.cx.shared().stop().exit_reason())),
             Some(None) => {}
             Some(Some(message)) => {
-                self.run.history.add_inputs(vec![message]).await?;
+                self.run.history.add_inputs(vec![message.into()]).await?;
                 return Ok(Continue(()));
             }
         }
 
-        if !self.run.cx.shared().close_steering() {
-            return Ok(Continue(()));
+        while !self.run.cx.shared().close_steering() {
+            if self.has_steering() {
+                return Ok(Continue(()));
+            }
         }
 
         if let Some(reason) = self.run.cx.hook_stop_reason() {
@@ -407,6 +409,15 @@ impl Turns<'_> {
         }
 
         Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
+    }
+
+    /// Returns `true` if messages to the model wait that it has not received before. The others are
+    /// removed.
+    fn has_steering(&self) -> bool {
+        let inputs = self.run.cx.state(|state| state.inputs.clone());
+        let steering = &mut lock(&self.run.cx.shared().control).steering;
+        steering.retain(|one| one.id.as_ref().is_none_or(|id| !inputs.contains(id)));
+        !steering.is_empty()
     }
 
     /// Reads the value that the caller requested from an answer. If it does not match the output
@@ -435,7 +446,7 @@ impl Turns<'_> {
 
         self.tries.output_retries += 1;
         let message = Message::human(complaint);
-        self.run.history.add_inputs(vec![message]).await?;
+        self.run.history.add_inputs(vec![message.into()]).await?;
         Ok(Some(Continue(())))
     }
 

@@ -29,6 +29,7 @@ pub(super) enum CallAccess {
     Read(String),
     Write(String),
     Url(String),
+    Agent(String),
 }
 
 /// A shell command, taken apart.
@@ -81,6 +82,14 @@ impl<'a> CallAccesses<'a> {
         }
     }
 
+    /// The names of the agents that the call starts.
+    pub(super) fn agents(&self) -> impl Iterator<Item = &str> {
+        self.accesses.iter().filter_map(|access| match access {
+            CallAccess::Agent(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
     pub(super) fn commands(&self) -> impl Iterator<Item = &Command> {
         self.accesses.iter().filter_map(|access| match access {
             CallAccess::Command(command) => Some(&**command),
@@ -96,6 +105,7 @@ impl CallAccess {
             Access::Read(path) => Self::Read(path.to_string()),
             Access::Write(path) => Self::Write(path.to_string()),
             Access::Url(url) => Self::Url(url.to_string()),
+            Access::Agent(name) => Self::Agent(name.to_string()),
         }
     }
 
@@ -115,7 +125,7 @@ impl CallAccess {
         match self {
             Self::Read(path) => destination(path, context).map(Self::Read),
             Self::Write(path) => destination(path, context).map(Self::Write),
-            Self::Command(_) | Self::Url(_) => None,
+            Self::Command(_) | Self::Url(_) | Self::Agent(_) => None,
         }
     }
 }

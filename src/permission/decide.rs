@@ -198,7 +198,7 @@ impl Policy<'_> {
                 is_protected.then(|| path.clone())
             }
             CallAccess::Command(command) => self.protected_word(&command.paths),
-            CallAccess::Read(_) | CallAccess::Url(_) => None,
+            CallAccess::Read(_) | CallAccess::Url(_) | CallAccess::Agent(_) => None,
         })
     }
 
@@ -364,7 +364,7 @@ impl Policy<'_> {
             CallAccess::Write(path) | CallAccess::Read(path) => {
                 PathOf::of_text(path, self.context).is_inside(self.context)
             }
-            CallAccess::Command(_) | CallAccess::Url(_) => false,
+            CallAccess::Command(_) | CallAccess::Url(_) | CallAccess::Agent(_) => false,
         })
     }
 }

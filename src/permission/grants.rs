@@ -15,6 +15,7 @@ enum Grant {
     Read(String),
     Write(String),
     Domain(String),
+    Agent(String),
     /// A call without known accesses: the tool with exactly these arguments.
     Call(String, String),
 }
@@ -46,6 +47,7 @@ fn grants<'a>(call: &'a CallAccesses<'_>) -> impl Iterator<Item = Grant> + 'a {
             Some(parsed) => parsed.host,
             None => url.clone(),
         }),
+        CallAccess::Agent(name) => Grant::Agent(name.clone()),
     });
 
     call_grant.into_iter().chain(parts)

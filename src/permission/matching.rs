@@ -7,6 +7,7 @@ use super::command_paths::{CommandPaths, PathWord};
 use super::glob::{Match, matches, tokens};
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf, PathPattern};
+use super::pattern::CommandPattern;
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{SimpleCommand, Word};
 use super::url::{Url, UrlPattern};
@@ -58,16 +59,33 @@ impl<'a> Matcher<'a> {
             }
             Kind::Path(pattern) => self.catches_path(pattern),
             Kind::Url(pattern) => self.catches_url(pattern),
-            Kind::Named(pattern) if by_name => match name_argument(call.args) {
-                Some(name) => pattern.catches(&words_of(name)),
-                None => Match::Yes,
-            },
+            Kind::Named(pattern) => self.catches_name(pattern),
             Kind::Argument(argument, value) if by_name => match call.args.get(argument) {
                 Some(given) => fits(value, given).into(),
                 None if call.args.is_object() => Match::No,
                 None => Match::Yes,
             },
-            Kind::Named(_) | Kind::Argument(..) => Match::No,
+            Kind::Argument(..) => Match::No,
+        }
+    }
+
+    /// Matches the pattern against the agents that the call starts; without one, against the name
+    /// among the arguments.
+    fn catches_name(self, pattern: &CommandPattern) -> Match {
+        let mut agents = self.call.agents().peekable();
+        if agents.peek().is_some() {
+            let matches = agents.map(|name| pattern.catches(&words_of(name)));
+            return if self.names_tool() || governs_agents(self.rule) {
+                matches.max().unwrap_or(Match::No)
+            } else {
+                Match::No
+            };
+        }
+
+        match name_argument(self.call.args) {
+            _ if !self.names_tool() => Match::No,
+            Some(name) => pattern.catches(&words_of(name)),
+            None => Match::Yes,
         }
     }
 
@@ -96,7 +114,7 @@ impl<'a> Matcher<'a> {
                         best_match = best_match.max(self.write_match(&command.paths, pattern));
                     }
                 }
-                CallAccess::Url(_) => {}
+                CallAccess::Url(_) | CallAccess::Agent(_) => {}
             }
         }
 
@@ -203,6 +221,9 @@ impl<'a> Matcher<'a> {
             {
                 Url::parse(url).is_some_and(|url| pattern.matches(&url))
             }
+            (Kind::Named(pattern), CallAccess::Agent(name)) if by_name || governs_agents(rule) => {
+                pattern.allows(&words_of(name))
+            }
             _ => false,
         }
     }
@@ -218,6 +239,8 @@ impl<'a> Matcher<'a> {
         }
 
         match &self.rule.kind {
+            // Each agent that the call starts is allowed by itself.
+            Kind::Named(_) if self.call.agents().next().is_some() => false,
             Kind::Named(pattern) => {
                 name_argument(self.call.args).is_some_and(|name| pattern.allows(&words_of(name)))
             }
@@ -276,6 +299,12 @@ fn governs_writes(rule: &Rule) -> bool {
     rule.name.matches("Write") || rule.name.matches("Edit")
 }
 
+/// Returns `true` if the rule is about all tools that start agents.
+fn governs_agents(rule: &Rule) -> bool {
+    let names = rule.name.names().unwrap_or_default();
+    names.iter().any(|name| name == "Agent" || name == "Task")
+}
+
 /// `mcp__server` is every tool of the server.
 pub(super) fn is_server_of(rule: &str, tool: &str) -> bool {
     rule.strip_prefix("mcp__")
@@ -306,6 +335,7 @@ fn governs(rule: &Rule, access: &CallAccess) -> bool {
         CallAccess::Read(_) => has_tool(Family::Read, "Read"),
         CallAccess::Write(_) => has_tool(Family::Write, "Write") || has_tool(Family::Write, "Edit"),
         CallAccess::Url(_) => has_tool(Family::Url, "WebFetch"),
+        CallAccess::Agent(_) => governs_agents(rule),
     }
 }
 

@@ -56,7 +56,8 @@ impl fmt::Display for Behavior {
 /// | `WebFetch(domain:example.com)` | the host and every host below it; with `:8080` on that port only |
 /// | `WebFetch(https://example.com/docs/*)` | URLs |
 /// | `mcp__server`, `mcp__server__*` | all tools of a server |
-/// | `Agent(name)`, `Skill(name *)` | a subagent, a skill |
+/// | `Agent(name)`, `Task(name)` | that agent, whichever tool starts it |
+/// | `Skill(name *)` | a skill |
 /// | `Tool(parameter:value)` | a call whose argument has that value; `*` is a wildcard |
 ///
 /// Tool names may contain `*`, `?` and `{a,b}`. `Bash(..)` also governs other tools that run

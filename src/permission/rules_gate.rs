@@ -341,6 +341,7 @@ fn question(call: &CallAccesses<'_>, explanation: &Explanation) -> String {
         CallAccess::Read(path) => format!("read {}", printable(path)),
         CallAccess::Write(path) => format!("write {}", printable(path)),
         CallAccess::Url(url) => format!("fetch {}", printable(url)),
+        CallAccess::Agent(name) => format!("start agent {}", printable(name)),
     });
 
     let reason = match &explanation.source {

@@ -1,5 +1,6 @@
 //! The run as hooks see it.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,6 +41,8 @@ pub(super) struct Inner {
     // Fixed for the run.
     pub(super) shared: Arc<Shared>,
     pub(super) settings: Arc<RunSettings>,
+    /// The parts of the agent, for the folder of agents.
+    pub(super) agent_parts: Arc<dyn Any + Send + Sync>,
     run_id: Arc<str>,
     budget: Budget,
     /// The call of the parent run that this run is a child of.
@@ -71,6 +74,7 @@ pub(super) struct Inner {
 impl RunContext {
     pub(crate) fn new(
         settings: Arc<RunSettings>,
+        agent_parts: Arc<dyn Any + Send + Sync>,
         shared: Arc<Shared>,
         parent: Option<Arc<RunningCall>>,
     ) -> Self {
@@ -99,6 +103,7 @@ impl RunContext {
             provider_cache: ProviderCache::default(),
             shared,
             settings,
+            agent_parts,
         }))
     }
 

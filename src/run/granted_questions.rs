@@ -9,9 +9,9 @@ use crate::util::sync::lock;
 /// The longest arguments of a call that are stored with the answer for a session, in bytes of JSON.
 const MAX_GRANTED_ARGS: usize = 64 * 1024;
 
-/// The questions of hooks that were answered for a session.
-#[derive(Default)]
-pub(crate) struct GrantedQuestions(Mutex<SessionGrants<GrantedQuestion>>);
+/// The questions of hooks that were answered for a session. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct GrantedQuestions(Arc<Mutex<SessionGrants<GrantedQuestion>>>);
 
 /// One question about one call with exactly these arguments.
 #[derive(PartialEq, Eq, Hash)]

@@ -14,6 +14,7 @@ use super::exit_reason::ExitReason;
 use super::responder::Responder;
 use super::shared::Shared;
 use super::stats::RunStats;
+use super::steering::SteeredMessage;
 use super::stop::Stop;
 
 /// A handle that controls a run from any thread. It does not keep the run or its questions alive.
@@ -57,7 +58,41 @@ impl RunHandle {
     /// before the next model call. Returns `false` when the run has ended and the message will not
     /// be read.
     pub fn steer(&self, message: impl Into<Message>) -> bool {
-        self.0.steer(message.into())
+        let message: Message = message.into();
+        self.0.steer(message)
+    }
+
+    /// Like [`steer`](Self::steer), for a message that may be sent more than once: one whose `id`
+    /// the session has had, as a message or as the [input](crate::Session::input_id) of a run, is
+    /// not added again. Returns `false` when the run has ended and the message will not be read.
+    ///
+    /// The message is an input of the session: a later run with the same `input_id` returns its
+    /// answer, or continues without one.
+    ///
+    /// ```
+    /// use agentcore::AgentBuilder;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let agent = AgentBuilder::new(ScriptedModel::new().say("Three.")).build()?;
+    /// let run = agent.session("th_1").run("Count to two.");
+    /// let handle = run.handle();
+    /// for _ in 0..2 {
+    ///     assert!(handle.steer_input("msg_7", "No, to three."));
+    /// }
+    /// let output = run.await?;
+    /// assert_eq!(output.messages.user_messages().count(), 2);
+    /// let again = agent.session("th_1").input_id("msg_7").run("No, to three.").await?;
+    /// assert_eq!((again.text.as_str(), again.turns), ("Three.", 0));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn steer_input(&self, id: impl Into<Arc<str>>, message: impl Into<Message>) -> bool {
+        self.0.steer(SteeredMessage {
+            id: Some(id.into()),
+            message: message.into(),
+        })
     }
 
     /// Requests a compaction before the next model call.

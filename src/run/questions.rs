@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::message::ToolCall;
 use crate::sdk::{PermissionRequest, SdkMessage};
-use crate::tool::{Answer, Confirmer};
+use crate::tool::{Answer, Asking, Confirmer};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -16,12 +16,17 @@ use super::responder::QuestionGuard;
 
 impl RunContext {
     /// Asks a question: the confirmer first, then the holder of a responder.
-    pub(crate) async fn ask(&self, call: &ToolCall, question: String) -> Answer {
+    pub(crate) async fn ask(
+        &self,
+        call: &ToolCall,
+        question: String,
+        expects_text: bool,
+    ) -> Answer {
         self.emit_init();
         let number = self.0.question_count.fetch_add(1, Ordering::Relaxed);
         let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
         let args: Arc<Value> = call.args.clone();
-        let request = PermissionRequest::new(
+        let mut request = PermissionRequest::new(
             self.shared().envelope(),
             id.clone(),
             call.id.clone(),
@@ -29,12 +34,25 @@ impl RunContext {
             args,
             question,
         );
-        self.answer(request).await
+        request.expects_text = expects_text;
+        self.answer(request, &self.asking(&call.id)).await
+    }
+
+    /// The origin of the questions of a call.
+    pub(crate) fn asking(&self, call_id: &Arc<str>) -> Asking {
+        let mut asking = Asking::new(self.session_id().clone(), call_id.clone());
+        for run in std::iter::successors(Some(self), |run| run.parent_run()) {
+            let (user_id, values) =
+                run.state(|state| (state.user_id.clone(), state.values.clone()));
+            asking.user_id = asking.user_id.or(user_id);
+            asking = asking.with_values(values);
+        }
+        asking
     }
 
     /// The answer to a question of this run or of one below it, within this run's time for it.
-    pub(crate) async fn answer(&self, request: PermissionRequest) -> Answer {
-        let answer = self.unbounded_answer(request);
+    pub(crate) async fn answer(&self, request: PermissionRequest, asking: &Asking) -> Answer {
+        let answer = self.unbounded_answer(request, asking);
         match self.0.settings.ask_timeout {
             None => answer.await,
             Some(limit) => tokio::time::timeout(limit, answer)
@@ -43,9 +61,9 @@ impl RunContext {
         }
     }
 
-    async fn unbounded_answer(&self, request: PermissionRequest) -> Answer {
+    async fn unbounded_answer(&self, request: PermissionRequest, asking: &Asking) -> Answer {
         if let Some(confirmer) = &self.0.settings.confirmer {
-            match confirm(&**confirmer, &request).await {
+            match confirm(&**confirmer, &request, asking).await {
                 Answer::Unanswered => {}
                 answer => return answer,
             }
@@ -67,15 +85,19 @@ impl RunContext {
                     .push(SdkMessage::PermissionRequest(Box::new(request)));
                 receiver.await.unwrap_or(Answer::Unanswered)
             }
-            (None, Some(parent)) => parent.answer(request).await,
+            (None, Some(parent)) => parent.answer(request, asking).await,
             (None, None) => Answer::Unanswered,
         }
     }
 }
 
 /// Asks a confirmer. A confirmer that panics counts as a denial.
-async fn confirm(confirmer: &dyn Confirmer, request: &PermissionRequest) -> Answer {
-    panic::catch_async(confirmer.confirm(request))
+async fn confirm(
+    confirmer: &dyn Confirmer,
+    request: &PermissionRequest,
+    asking: &Asking,
+) -> Answer {
+    panic::catch_async(confirmer.confirm(request, asking))
         .await
         .unwrap_or_else(|text| Answer::Deny(format!("the confirmer panicked: {text}")))
 }

@@ -15,7 +15,7 @@ use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
 use crate::model::Model;
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{
-    Answer, BackgroundTasks, LoadTurn, PermissionGate, PermissionMode, StateView, Tool,
+    Answer, Asking, BackgroundTasks, LoadTurn, PermissionGate, PermissionMode, StateView, Tool,
     ToolContext, ToolHost, TurnTools,
 };
 use crate::util::sync::lock;
@@ -140,12 +140,16 @@ impl RunningCall {
     }
 
     /// Asks a child's question; the call's time stands still meanwhile.
-    pub(super) fn answer(&self, mut request: PermissionRequest) -> BoxFuture<'_, Answer> {
+    pub(super) fn answer<'a>(
+        &'a self,
+        mut request: PermissionRequest,
+        asking: &'a Asking,
+    ) -> BoxFuture<'a, Answer> {
         async move {
             let _paused = PausedClock::begin(&self.clock);
             let call = &mut request.envelope.parent_tool_use_id;
             call.get_or_insert_with(|| self.call.id.clone());
-            self.run.answer(request).await
+            self.run.answer(request, asking).await
         }
         .boxed()
     }
@@ -201,10 +205,10 @@ impl ToolHost for RunningCall {
         self.run.shared().drained().boxed()
     }
 
-    fn ask(&self, question: String) -> BoxFuture<'_, Answer> {
+    fn ask(&self, question: String, expects_text: bool) -> BoxFuture<'_, Answer> {
         async move {
             let _paused = PausedClock::begin(&self.clock);
-            self.run.ask(&self.call, question).await
+            self.run.ask(&self.call, question, expects_text).await
         }
         .boxed()
     }
@@ -219,6 +223,10 @@ impl ToolHost for RunningCall {
 
     fn user_id(&self) -> Option<Arc<str>> {
         self.run.state(|state| state.user_id.clone())
+    }
+
+    fn asking(&self) -> Asking {
+        self.run.asking(&self.call.id)
     }
 
     fn depth(&self) -> u32 {

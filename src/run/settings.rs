@@ -15,6 +15,7 @@ use super::budget::BudgetLimits;
 use super::granted_questions::GrantedQuestions;
 
 /// The settings that all runs of an agent share.
+#[derive(Clone)]
 pub(crate) struct RunSettings {
     /// The agent's name.
     pub(crate) agent: Arc<str>,
@@ -69,5 +70,17 @@ impl RunSettings {
             allowed_tools: BTreeSet::new(),
             granted_questions: GrantedQuestions::default(),
         }
+    }
+
+    /// Takes over the settings of another agent that are neither limits nor permissions.
+    pub(crate) fn inherit(&mut self, settings: &Self) {
+        self.hook_timeout = settings.hook_timeout;
+        self.cwd = settings.cwd.clone();
+        self.backend = settings.backend.clone();
+        self.trace = settings.trace.clone();
+        self.retry = settings.retry.clone();
+        self.response_limits = settings.response_limits;
+        self.partial_messages = settings.partial_messages;
+        self.counter = settings.counter.clone();
     }
 }

@@ -10,7 +10,6 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
-use crate::message::Message;
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage};
 use crate::session::AgentState;
@@ -22,6 +21,7 @@ use super::poll_clock::PollClock;
 use super::queue::Queue;
 use super::responder::OpenQuestions;
 use super::stats::{ModelStats, RunStats};
+use super::steering::SteeredMessage;
 use super::stop::{Stop, StopSignal, UnlessStopped};
 use super::tree_limits::TreeLimits;
 
@@ -37,7 +37,7 @@ pub(crate) struct OutputFormat {
 pub(crate) struct Control {
     /// The output format, read when the run begins.
     pub(crate) output: Option<OutputFormat>,
-    pub(crate) steering: Vec<Message>,
+    pub(crate) steering: Vec<SteeredMessage>,
     /// True once further steering would not be read.
     closed: bool,
     pub(crate) compact: bool,
@@ -129,10 +129,10 @@ impl Shared {
     }
 
     /// Queues a message to the model for its next turn; returns `false` when there will be none.
-    pub(crate) fn steer(&self, message: Message) -> bool {
+    pub(crate) fn steer(&self, message: impl Into<SteeredMessage>) -> bool {
         let mut control = lock(&self.control);
         if !control.closed {
-            control.steering.push(message);
+            control.steering.push(message.into());
         }
         !control.closed
     }

@@ -130,6 +130,8 @@ pub struct PermissionRequest {
     pub input: Arc<Value>,
     /// The question, for people.
     pub question: String,
+    /// True if the answer is expected to be a text: [`Answer::Reply`](crate::Answer::Reply).
+    pub expects_text: bool,
 }
 
 #[derive(serde::Deserialize)]
@@ -141,6 +143,8 @@ struct RequestWire {
     input: Arc<Value>,
     #[serde(default)]
     question: String,
+    #[serde(default)]
+    expects_text: bool,
 }
 
 impl PermissionRequest {
@@ -160,6 +164,7 @@ impl PermissionRequest {
             tool_name: tool_name.into(),
             input: input.into(),
             question: question.into(),
+            expects_text: false,
         }
     }
 
@@ -172,6 +177,7 @@ impl PermissionRequest {
             tool_name: wire.tool_name,
             input: wire.input,
             question: wire.question,
+            expects_text: wire.expects_text,
         })
     }
 
@@ -182,6 +188,7 @@ impl PermissionRequest {
         to.put("tool_name", &*self.tool_name)?;
         to.put("input", &*self.input)?;
         to.put("question", &self.question)?;
+        to.flag("expects_text", self.expects_text)?;
         self.envelope.write(to, true)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::tool::Asking;
 use crate::tools::ask::{Choice, Chosen, Interactor};
 use crate::util::sync::lock;
 
@@ -14,14 +15,16 @@ use crate::util::sync::lock;
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
+/// use agentcore::tool::Asking;
 /// use agentcore::tools::ask::{Chosen, Interactor};
 ///
 /// # async fn example() -> agentcore::Result<()> {
 /// let user = ScriptedInteractor::new().choose(Chosen::picked([0])).say("Ada");
-/// assert!(user.confirm("Shall we begin?").await?);
-/// assert_eq!(user.ask("Your name?").await?, "Ada");
+/// let asking = Asking::default();
+/// assert!(user.confirm(&asking, "Shall we begin?").await?);
+/// assert_eq!(user.ask(&asking, "Your name?").await?, "Ada");
 /// assert_eq!(user.asked(), ["Shall we begin?", "Your name?"]);
-/// assert!(user.ask("And?").await.is_err());
+/// assert!(user.ask(&asking, "And?").await.is_err());
 /// # Ok(())
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
@@ -34,6 +37,7 @@ struct Script {
     answers: VecDeque<Scripted>,
     choices: Vec<Choice>,
     asked: Vec<String>,
+    origins: Vec<Asking>,
 }
 
 #[derive(Debug)]
@@ -83,8 +87,14 @@ impl ScriptedInteractor {
         lock(&self.0).choices.clone()
     }
 
-    fn next(&self, question: &str) -> Result<Scripted> {
+    /// The origins of the questions so far.
+    pub fn origins(&self) -> Vec<Asking> {
+        lock(&self.0).origins.clone()
+    }
+
+    fn next(&self, asking: &Asking, question: &str) -> Result<Scripted> {
         let mut script = lock(&self.0);
+        script.origins.push(asking.clone());
         script.asked.push(question.to_owned());
         match script.answers.pop_front() {
             Some(Scripted::Gone(why)) => Err(Error::new(ErrorKind::Other, why)),
@@ -103,16 +113,16 @@ fn misfit(question: &str, why: &str) -> Error {
 
 #[async_trait]
 impl Interactor for ScriptedInteractor {
-    async fn choose(&self, choice: &Choice) -> Result<Chosen> {
+    async fn choose(&self, asking: &Asking, choice: &Choice) -> Result<Chosen> {
         lock(&self.0).choices.push(choice.clone());
-        match self.next(&choice.question)? {
+        match self.next(asking, &choice.question)? {
             Scripted::Chosen(chosen) => Ok(chosen),
             _ => Err(misfit(&choice.question, "the next answer is not a choice")),
         }
     }
 
-    async fn ask(&self, question: &str) -> Result<String> {
-        match self.next(question)? {
+    async fn ask(&self, asking: &Asking, question: &str) -> Result<String> {
+        match self.next(asking, question)? {
             Scripted::Text(text) => Ok(text),
             _ => Err(misfit(question, "the next answer is not a text")),
         }

@@ -51,6 +51,8 @@ pub enum Access {
     Write(Arc<str>),
     /// Fetches an address.
     Url(Arc<str>),
+    /// Starts the agent of that name: a subagent, or one that takes over the conversation.
+    Agent(Arc<str>),
 }
 
 impl fmt::Display for Access {
@@ -60,6 +62,7 @@ impl fmt::Display for Access {
             Self::Read(path) => write!(f, "read {path}"),
             Self::Write(path) => write!(f, "write {path}"),
             Self::Url(url) => write!(f, "fetch {url}"),
+            Self::Agent(name) => write!(f, "start agent {name}"),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::sdk::SdkMessage;
 use crate::util::{Cancellation, Values};
 
+use super::asking::Asking;
 use super::detached::Detached;
 use super::gate::{Answer, PermissionMode};
 use super::load::LoadTurn;
@@ -32,11 +33,13 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn forward(&self, message: SdkMessage);
     /// Ready when the reader has taken everything emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
-    fn ask(&self, question: String) -> BoxFuture<'_, Answer>;
+    fn ask(&self, question: String, expects_text: bool) -> BoxFuture<'_, Answer>;
     /// Calls `f` on the state, or on a copy of it that is thrown away when not `live`.
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
     fn user_id(&self) -> Option<Arc<str>>;
+    /// The origin of the call's questions.
+    fn asking(&self) -> Asking;
     /// The number of runs above this one.
     fn depth(&self) -> u32;
     fn model(&self) -> Option<Arc<dyn Model>>;
@@ -158,10 +161,25 @@ impl ToolContext {
     /// Asks the confirmer or a responder a question. The call's timeout does not run meanwhile;
     /// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout) limits the wait.
     pub async fn ask(&self, question: impl Into<String>) -> Answer {
+        self.ask_for(question.into(), false).await
+    }
+
+    /// Asks a question whose answer is a text, [`Answer::Reply`]; otherwise like
+    /// [`ask`](Self::ask).
+    pub async fn ask_for_text(&self, question: impl Into<String>) -> Answer {
+        self.ask_for(question.into(), true).await
+    }
+
+    async fn ask_for(&self, question: String, expects_text: bool) -> Answer {
         if !self.is_live() {
             return Answer::Unanswered;
         }
-        self.host.ask(question.into()).await
+        self.host.ask(question, expects_text).await
+    }
+
+    /// The origin of the call's questions, for an interactor.
+    pub fn asking(&self) -> Asking {
+        self.host.asking()
     }
 
     /// Runs `f` on the run's state. Not async, so the lock is never held across an await.

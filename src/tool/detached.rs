@@ -13,6 +13,7 @@ use crate::model::Model;
 use crate::sdk::SdkMessage;
 use crate::util::{Guarded, Values};
 
+use super::asking::Asking;
 use super::context::ToolHost;
 use super::gate::{Answer, PermissionMode};
 use super::load::LoadTurn;
@@ -51,7 +52,7 @@ impl ToolHost for Detached {
         ready(()).boxed()
     }
 
-    fn ask(&self, _question: String) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _question: String, _expects_text: bool) -> BoxFuture<'_, Answer> {
         ready(Answer::Unanswered).boxed()
     }
 
@@ -73,6 +74,10 @@ impl ToolHost for Detached {
 
     fn user_id(&self) -> Option<Arc<str>> {
         None
+    }
+
+    fn asking(&self) -> Asking {
+        Asking::default()
     }
 
     fn depth(&self) -> u32 {

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::sdk::PermissionRequest;
 
+use super::asking::Asking;
 use super::decision::ToolDecision;
 use super::tool::Tool;
 
@@ -214,8 +215,28 @@ pub enum Answer {
     Edit(Value),
     /// No, and the model reads why, up to 10,000 characters.
     Deny(String),
+    /// A reply in the person's own words, which is the result of the call: the tool does not run.
+    /// In answer to a question of a tool ([`ToolContext::ask`](crate::ToolContext::ask)), the tool
+    /// interprets it.
+    Reply {
+        /// The reply.
+        text: String,
+        /// The positions of the answers that were picked, from 0, if there were answers to pick
+        /// from.
+        picked: Vec<usize>,
+    },
     /// The question has no answer.
     Unanswered,
+}
+
+impl Answer {
+    /// A reply in the person's own words.
+    pub fn reply(text: impl Into<String>) -> Self {
+        Self::Reply {
+            text: text.into(),
+            picked: Vec::new(),
+        }
+    }
 }
 
 /// Answers questions by a callback: a dialog, a chat, a policy service.
@@ -225,14 +246,14 @@ pub enum Answer {
 /// denies the call.
 ///
 /// ```
-/// use agentcore::tool::Confirmer;
+/// use agentcore::tool::{Asking, Confirmer};
 /// use agentcore::{Answer, PermissionRequest, async_trait};
 ///
 /// struct OnlyNotes;
 ///
 /// #[async_trait]
 /// impl Confirmer for OnlyNotes {
-///     async fn confirm(&self, request: &PermissionRequest) -> Answer {
+///     async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
 ///         match &*request.tool_name {
 ///             "write_note" => Answer::Allow,
 ///             _ => Answer::Unanswered,
@@ -242,6 +263,7 @@ pub enum Answer {
 /// ```
 #[async_trait]
 pub trait Confirmer: Send + Sync + 'static {
-    /// The answer. [`Answer::Unanswered`] passes the question on to a responder, if there is one.
-    async fn confirm(&self, request: &PermissionRequest) -> Answer;
+    /// The answer to the question of `request`, which comes from the call and the run of `asking`.
+    /// [`Answer::Unanswered`] passes the question on to a responder, if there is one.
+    async fn confirm(&self, request: &PermissionRequest, asking: &Asking) -> Answer;
 }

@@ -47,6 +47,7 @@
 //! ignored too, since no pattern is matched.
 
 mod access;
+mod asking;
 mod context;
 mod decision;
 mod detached;
@@ -73,6 +74,7 @@ mod typed;
 mod view;
 
 pub use access::{Access, Concurrency, SideEffect};
+pub use asking::Asking;
 pub use context::ToolContext;
 pub(crate) use context::ToolHost;
 pub use decision::{AskOrigin, ToolDecision, Verdict};

@@ -201,6 +201,7 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, BoxError> {
 pub struct ToolError {
     text: String,
     details: Option<Value>,
+    question: Option<String>,
 }
 
 impl ToolError {
@@ -209,6 +210,7 @@ impl ToolError {
         Self {
             text: text.into(),
             details: None,
+            question: None,
         }
     }
 
@@ -217,6 +219,21 @@ impl ToolError {
     pub fn with_details(mut self, details: impl Into<Value>) -> Self {
         self.details = Some(details.into());
         self
+    }
+
+    /// Sets the question that the tool could not get an answer to. With
+    /// [`OnUnanswered::Park`](crate::OnUnanswered::Park), the call waits for the answer instead of
+    /// failing: [`Decision::reply`](crate::Decision::reply) is its result, and if the call is
+    /// allowed, the tool runs again from its beginning.
+    #[must_use]
+    pub fn with_question(mut self, question: impl Into<String>) -> Self {
+        self.question = Some(question.into());
+        self
+    }
+
+    /// The question without an answer.
+    pub fn question(&self) -> Option<&str> {
+        self.question.as_deref()
     }
 
     /// The text.
@@ -236,5 +253,9 @@ impl ToolError {
 
     pub(crate) fn into_parts(self) -> (String, Option<Value>) {
         (self.text, self.details)
+    }
+
+    pub(crate) fn take_question(&mut self) -> Option<String> {
+        self.question.take()
     }
 }

@@ -19,6 +19,7 @@ mod messages_validate;
 mod model_data;
 mod model_dates;
 mod outside_figures;
+mod permission_agents;
 #[cfg(unix)]
 mod permission_bash_diff;
 mod permission_corpus;

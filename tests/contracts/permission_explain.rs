@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use agentcore::permission::{Behavior, PermissionConfig, PermissionRules};
 use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Access, Confirmer, SideEffect};
+use agentcore::tool::{Access, Asking, Confirmer, SideEffect};
 use agentcore::{Answer, FuncTool, PermissionRequest, SdkMessage, Tool, ToolCall, async_trait};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ struct No(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl Confirmer for No {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
         self.0.lock().unwrap().push(request.question.clone());
         Answer::Deny("no".to_owned())
     }

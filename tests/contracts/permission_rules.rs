@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentcore::permission::{Behavior, PermissionConfig, PermissionRules, Rule};
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Access, Confirmer, SideEffect};
+use agentcore::tool::{Access, Asking, Confirmer, SideEffect};
 use agentcore::{
     AgentBuilder, Answer, FuncTool, PermissionMode, PermissionRequest, Tool, ToolCall, async_trait,
 };
@@ -444,7 +444,7 @@ struct Always(Answer);
 
 #[async_trait]
 impl Confirmer for Always {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
         assert!(
             request.question.contains("wants to run"),
             "{}",
@@ -511,7 +511,7 @@ async fn session_grant_covers_only_the_same_command() {
     struct Once(Arc<std::sync::Mutex<Vec<String>>>);
     #[async_trait]
     impl Confirmer for Once {
-        async fn confirm(&self, request: &PermissionRequest) -> Answer {
+        async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
             let command = request.input["command"].as_str().unwrap_or_default();
             self.0.lock().unwrap().push(command.to_owned());
             Answer::AllowForSession

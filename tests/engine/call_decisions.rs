@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::session::PendingCall;
 use agentcore::testing::{ScriptedModel, Step, StrictModel};
-use agentcore::tool::Confirmer;
+use agentcore::tool::{Asking, Confirmer};
 use agentcore::{
     Answer, Decision, Error, ErrorKind, ExitReason, FnHook, FuncTool, Messages, Model,
     ModelRequest, OnUnanswered, PermissionMode, PermissionRequest, Result, SdkMessage, ThreadStore,
@@ -237,7 +237,7 @@ struct Always(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
 impl Confirmer for Always {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
         self.0.lock().unwrap().push(request.question.clone());
         Answer::AllowForSession
     }

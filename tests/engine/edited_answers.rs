@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcore::permission::PermissionRules;
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::tool::{Confirmer, GateRequest, SideEffect};
+use agentcore::tool::{Asking, Confirmer, GateRequest, SideEffect};
 use agentcore::{
     Agent, AgentBuilder, Answer, BoxError, ExitReason, FnHook, FuncTool, PermissionMode,
     PermissionRequest, RunOutput, SdkMessage, ToolCall, ToolDecision, async_trait, hook,
@@ -51,7 +51,7 @@ impl Edits {
 
 #[async_trait]
 impl Confirmer for Edits {
-    async fn confirm(&self, _request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, _request: &PermissionRequest, _asking: &Asking) -> Answer {
         self.1.fetch_add(1, Ordering::Relaxed);
         Answer::Edit(self.0.clone())
     }

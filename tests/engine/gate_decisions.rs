@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use agentcore::testing::{ScriptedModel, StrictModel};
-use agentcore::tool::{Confirmer, GateRequest, PermissionGate};
+use agentcore::tool::{Asking, Confirmer, GateRequest, PermissionGate};
 use agentcore::{
     AgentBuilder, Answer, Decision, FnHook, OnUnanswered, PermissionRequest, RunContext,
     ThreadStore, ToolDecision, async_trait, hook,
@@ -53,7 +53,7 @@ impl Keeps {
 
 #[async_trait]
 impl Confirmer for Keeps {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
         let shown = (request.question.clone(), (*request.input).clone());
         self.1.lock().unwrap().push(shown);
         self.0.clone()

@@ -4,6 +4,7 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
+mod agents_from_agents;
 mod background;
 mod call_decisions;
 mod child_limits;
@@ -53,6 +54,7 @@ mod permission_park;
 mod prompt_stops;
 mod prompt_tools;
 mod redaction;
+mod replies;
 mod reruns;
 mod response_limits;
 mod result_limits;
@@ -64,6 +66,7 @@ mod seams;
 mod soak;
 mod source_timeouts;
 mod state_views;
+mod steered_inputs;
 mod store_hangs;
 mod suppressed_results;
 mod tools_in_runs;

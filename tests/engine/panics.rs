@@ -6,7 +6,7 @@ use agentcore::message::TokenCounter;
 use agentcore::model::{ModelProfile, ModelStream};
 use agentcore::session::{Lease, Record, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::tool::{Answer, Concurrency, Confirmer};
+use agentcore::tool::{Answer, Asking, Concurrency, Confirmer};
 use agentcore::{
     AgentBuilder, AgentState, Error, ErrorKind, ExitReason, Hook, Message, Model, ModelRequest,
     PermissionRequest, Result, Role, RunContext, SdkMessage, ThreadStore, Todo, ToolContext,
@@ -42,7 +42,7 @@ impl TokenCounter for Bad {
 
 #[async_trait]
 impl Confirmer for Bad {
-    async fn confirm(&self, _request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, _request: &PermissionRequest, _asking: &Asking) -> Answer {
         panic!("no dialog")
     }
 }

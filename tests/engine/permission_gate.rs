@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentcore::hook;
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Confirmer, GateRequest, PermissionGate};
+use agentcore::tool::{Asking, Confirmer, GateRequest, PermissionGate};
 use agentcore::{
     Answer, ExitReason, FuncTool, PermissionRequest, Result, SdkMessage, ToolDecision, async_trait,
 };
@@ -184,7 +184,7 @@ struct Says(Answer, Arc<Mutex<Vec<PermissionRequest>>>);
 
 #[async_trait]
 impl Confirmer for Says {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, _asking: &Asking) -> Answer {
         self.1.lock().unwrap().push(request.clone());
         if self.0 == Answer::Deny("panic".into()) {
             panic!("boom");

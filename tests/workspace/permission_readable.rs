@@ -5,7 +5,8 @@ use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tools::{picoclaw, preset};
 use agentcore::{
-    Answer, PermissionMode, PermissionRequest, ToolCall, async_trait, tool::Confirmer,
+    Answer, PermissionMode, PermissionRequest, ToolCall, async_trait,
+    tool::{Asking, Confirmer},
 };
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ struct Yes;
 
 #[async_trait]
 impl Confirmer for Yes {
-    async fn confirm(&self, _request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, _request: &PermissionRequest, _asking: &Asking) -> Answer {
         Answer::Allow
     }
 }

@@ -4,16 +4,23 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::error::Error;
 use crate::sdk::PermissionRequest;
-use crate::tool::{Answer, Confirmer};
+use crate::tool::{Answer, Asking, Confirmer};
 
 use super::interactor::{Choice, ChoiceOption, Interactor};
 
 const YES: usize = 0;
 const ALWAYS: usize = 1;
 
+fn unanswered(error: &Error) -> Answer {
+    tracing::info!("a question was not answered: {error}");
+    Answer::Unanswered
+}
+
 /// Answers the permission questions of a run by asking an [`Interactor`]: yes, yes for the rest
-/// of the session, no, or no with a reason that the model reads.
+/// of the session, no, or no with a reason that the model reads. A question of a tool that expects a
+/// text is asked for one.
 ///
 /// When no person can be asked, the question is passed to the run's
 /// [`Responder`](crate::Responder); without one, the call is denied or parked.
@@ -56,20 +63,24 @@ impl InteractorConfirmer {
 
 #[async_trait]
 impl Confirmer for InteractorConfirmer {
-    async fn confirm(&self, request: &PermissionRequest) -> Answer {
+    async fn confirm(&self, request: &PermissionRequest, asking: &Asking) -> Answer {
+        if request.expects_text {
+            return match self.0.ask(asking, &request.question).await {
+                Ok(text) => Answer::reply(text),
+                Err(error) => unanswered(&error),
+            };
+        }
+
         let choice = Choice::new(request.question.as_str())
             .option(ChoiceOption::new("Yes"))
             .option(ChoiceOption::new("Always in this session"))
             .option(ChoiceOption::new("No"))
             .or_text("why not");
-        let selection = self.0.choose(&choice).await;
+        let selection = self.0.choose(asking, &choice).await;
         let selection =
             selection.and_then(|selection| choice.check(&selection).map(|()| selection));
         match selection {
-            Err(error) => {
-                tracing::info!("a permission question was not answered: {error}");
-                Answer::Unanswered
-            }
+            Err(error) => unanswered(&error),
             Ok(selection) => match (selection.text, selection.picked.first()) {
                 (Some(reason), _) => Answer::Deny(format!("the user denied this call: {reason}")),
                 (None, Some(&YES)) => Answer::Allow,

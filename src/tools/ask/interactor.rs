@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::tool::Asking;
 
 /// A question with answers to pick from.
 ///
@@ -155,7 +156,8 @@ impl Chosen {
 /// The interface to a person who answers questions: at a terminal, in a chat, behind a dialog.
 ///
 /// Several calls may ask at once; an interactor that can only ask one question at a time makes the
-/// others wait.
+/// others wait. One that serves several sessions finds the person to ask in the [`Asking`] of a
+/// question.
 ///
 /// # Errors
 ///
@@ -169,17 +171,17 @@ impl Chosen {
 #[async_trait]
 pub trait Interactor: Send + Sync + 'static {
     /// Asks the person to choose. The caller checks the answer with [`Choice::check`].
-    async fn choose(&self, choice: &Choice) -> Result<Chosen>;
+    async fn choose(&self, asking: &Asking, choice: &Choice) -> Result<Chosen>;
 
     /// Asks for a text.
-    async fn ask(&self, question: &str) -> Result<String>;
+    async fn ask(&self, asking: &Asking, question: &str) -> Result<String>;
 
     /// Asks for a yes or a no.
-    async fn confirm(&self, question: &str) -> Result<bool> {
+    async fn confirm(&self, asking: &Asking, question: &str) -> Result<bool> {
         let choice = Choice::new(question)
             .option(ChoiceOption::new("Yes"))
             .option(ChoiceOption::new("No"));
-        let selection = self.choose(&choice).await?;
+        let selection = self.choose(asking, &choice).await?;
         choice.check(&selection)?;
         Ok(selection.picked == [0])
     }
@@ -187,16 +189,16 @@ pub trait Interactor: Send + Sync + 'static {
 
 #[async_trait]
 impl<T: Interactor + ?Sized> Interactor for Arc<T> {
-    async fn choose(&self, choice: &Choice) -> Result<Chosen> {
-        (**self).choose(choice).await
+    async fn choose(&self, asking: &Asking, choice: &Choice) -> Result<Chosen> {
+        (**self).choose(asking, choice).await
     }
 
-    async fn ask(&self, question: &str) -> Result<String> {
-        (**self).ask(question).await
+    async fn ask(&self, asking: &Asking, question: &str) -> Result<String> {
+        (**self).ask(asking, question).await
     }
 
-    async fn confirm(&self, question: &str) -> Result<bool> {
-        (**self).confirm(question).await
+    async fn confirm(&self, asking: &Asking, question: &str) -> Result<bool> {
+        (**self).confirm(asking, question).await
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::BoxError;
-use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
+use crate::tool::{Asking, FuncTool, SideEffect, ToolError, ToolOutput};
 
 use super::interactor::{Choice, ChoiceOption, Chosen, Interactor};
 
@@ -41,7 +41,9 @@ struct Answer {
 ///
 /// The model reads each question with its answer; the result's details are `{"answers":
 /// [{"question", "picked": [label], "text"}]}`. When there is no person to ask, the call fails with
-/// the interactor's reason. The tool changes nothing, so plan mode allows it.
+/// the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions waits for the
+/// answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes
+/// nothing, so plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedInteractor;
@@ -72,7 +74,7 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
         "AskUserQuestion",
         description,
         parameters(),
-        move |_cx, args| ask(interactor.clone(), args),
+        move |cx, args| ask(interactor.clone(), cx.asking(), args),
     )
     .side_effect(SideEffect::ReadOnly)
     .exclusive()
@@ -109,18 +111,22 @@ fn parameters() -> Value {
     })
 }
 
-async fn ask(interactor: Arc<dyn Interactor>, args: Value) -> Result<ToolOutput, BoxError> {
+async fn ask(
+    interactor: Arc<dyn Interactor>,
+    asking: Asking,
+    args: Value,
+) -> Result<ToolOutput, BoxError> {
     let arguments: Arguments = serde_json::from_value(args)?;
     let mut lines = Vec::new();
     let mut answers = Vec::new();
     for question in arguments.questions {
         let choice = choice(question);
-        let selection = interactor.choose(&choice).await.map_err(|error| {
+        let selection = interactor.choose(&asking, &choice).await.map_err(|error| {
             let text = format!(
                 "the user could not be asked: {error}; decide yourself, or report what you need \
                  to know"
             );
-            ToolError::new(text)
+            ToolError::new(text).with_question(choice.question.clone())
         })?;
 
         choice.check(&selection)?;

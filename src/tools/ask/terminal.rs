@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::permission::shell::printable;
+use crate::tool::Asking;
 use crate::util::Cancellation;
 
 use super::interactor::{Choice, Chosen, Interactor};
@@ -85,7 +86,7 @@ impl Default for TerminalInteractor {
 
 #[async_trait]
 impl Interactor for TerminalInteractor {
-    async fn choose(&self, choice: &Choice) -> Result<Chosen> {
+    async fn choose(&self, _asking: &Asking, choice: &Choice) -> Result<Chosen> {
         let _turn = self.0.acquire().await;
         let mut text = format_choice(choice);
         loop {
@@ -97,7 +98,7 @@ impl Interactor for TerminalInteractor {
         }
     }
 
-    async fn ask(&self, question: &str) -> Result<String> {
+    async fn ask(&self, _asking: &Asking, question: &str) -> Result<String> {
         let _turn = self.0.acquire().await;
         self.line(format!("\n{}\n> ", lines(question))).await
     }
