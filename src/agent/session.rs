@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::StreamExt;
 
-use crate::engine::{Decisions, RunRequest, start};
+use crate::engine::{Decisions, RunRequest, compact_session, start};
 use crate::error::Result;
 use crate::message::Messages;
+use crate::model::Compaction;
 use crate::run::{Run, RunOutput, RunningCall};
 use crate::session::{AgentState, PendingCall, Record, not_found};
 use crate::tool::{TaskSpec, ToolContext};
@@ -273,6 +274,46 @@ impl Session {
         let mut state = stored.ok_or_else(|| not_found(&self.id))?.state;
         state.title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
         store.append(&lease, vec![Record::about(&state)]).await
+    }
+
+    /// Summarises the beginning of the history with the agent's compactor, outside any run. Returns
+    /// `None` if there is nothing to gain. The history stays as it is.
+    ///
+    /// The model is called without holding the session, within the limits on money, tokens and time
+    /// of a run. The session is held only while the summary is stored.
+    ///
+    /// Dropping the future leaves the session without the new summary or with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Config`](crate::ErrorKind::Config) without a compactor,
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), the compactor's error,
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session when the summary is
+    /// to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary
+    /// covers were changed meanwhile.
+    ///
+    /// ```
+    /// use agentcore::AgentBuilder;
+    /// use agentcore::hooks::SummarizationHook;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// let summarizer = ScriptedModel::new().say("<summary>They greeted each other.</summary>");
+    /// let model = ScriptedModel::new().say("Hello Ann.").say("Sunny.");
+    /// let agent = AgentBuilder::new(model)
+    ///     .hook(SummarizationHook::new().with_model(summarizer).with_keep_last(2))
+    ///     .build()?;
+    /// let session = agent.session("th_1");
+    /// session.clone().run("I am Ann").await?;
+    /// session.clone().run("And the weather?").await?;
+    /// let compaction = session.compact().await?.expect("two messages to summarise");
+    /// assert_eq!(compaction.through_message, 2);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub async fn compact(&self) -> Result<Option<Compaction>> {
+        compact_session(self.agent.config(), &self.id).await
     }
 
     /// Copies the conversation to the new id; this one stays as it is.

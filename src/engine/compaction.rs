@@ -88,9 +88,18 @@ impl Compacting<'_> {
     }
 
     /// Returns `true` if there is a compactor, and the history takes so much memory that soon no
-    /// answer fits.
+    /// answer fits, or has more messages than the compactor allows.
     fn is_full(&self) -> bool {
-        self.config.compactor.is_some() && self.history.byte_size.is_crowded()
+        let Some(compactor) = &self.config.compactor else {
+            return false;
+        };
+        let count = self.cx.state(|state| {
+            let covered = state.compaction.as_ref();
+            let covered_count = covered.map_or(0, |compaction| compaction.through_message);
+            state.messages.len().saturating_sub(covered_count)
+        });
+        let has_too_many = panic::catch(|| compactor.has_too_many(count));
+        self.history.byte_size.is_crowded() || has_too_many.unwrap_or(false)
     }
 
     /// Returns `true` if there is a compactor and it reports that the next request is too long.
@@ -235,25 +244,7 @@ impl Compacting<'_> {
         let (messages, current_compaction) = self
             .cx
             .state(|state| (state.messages.clone(), state.compaction.clone()));
-        let cx = self.cx.clone();
-        let mut request = CompactionRequest::new(messages.clone(), self.cx.model()).with_caller(
-            Arc::new(move |model, request| {
-                let cx = cx.clone();
-                async move { cx.call_model(&model, request).await }.boxed()
-            }),
-        );
-        request.current = current_compaction.clone();
-        request.trigger = trigger;
-        request.counter = self.cx.token_counter().clone();
-
-        // The call itself is inside the future, so that a panic before its first await is caught.
-        let compacting = panic::catch_async(async { compactor.compact(request).await });
-        let compaction = compacting.await.map_err(|text| panicked(&text))??;
-        if let Some(compaction) = &compaction {
-            check(&messages, current_compaction.as_ref(), compaction)?;
-        }
-
-        Ok(compaction)
+        summarize(self.cx, compactor, messages, current_compaction, trigger).await
     }
 
     /// Adds a compaction to the state, stores it and emits its boundary.
@@ -296,6 +287,36 @@ impl Compacting<'_> {
             .shared()
             .push(SdkMessage::System(SystemEvent::new(envelope, kind)));
     }
+}
+
+/// The compaction of a history on the account of a run, if there is anything to gain and it may be
+/// used.
+pub(super) async fn summarize(
+    cx: &RunContext,
+    compactor: &dyn Compactor,
+    messages: Messages,
+    current_compaction: Option<Compaction>,
+    trigger: CompactionTrigger,
+) -> Result<Option<Compaction>> {
+    let own_cx = cx.clone();
+    let mut request = CompactionRequest::new(messages.clone(), cx.model()).with_caller(Arc::new(
+        move |model, request| {
+            let cx = own_cx.clone();
+            async move { cx.call_model(&model, request).await }.boxed()
+        },
+    ));
+    request.current = current_compaction.clone();
+    request.trigger = trigger;
+    request.counter = cx.token_counter().clone();
+
+    // The call itself is inside the future, so that a panic before its first await is caught.
+    let compacting = panic::catch_async(async { compactor.compact(request).await });
+    let compaction = compacting.await.map_err(|text| panicked(&text))??;
+    if let Some(compaction) = &compaction {
+        check(&messages, current_compaction.as_ref(), compaction)?;
+    }
+
+    Ok(compaction)
 }
 
 fn panicked(text: &str) -> Error {

@@ -47,6 +47,7 @@ mod result_context;
 mod result_limits;
 mod run_input;
 mod sanitize;
+mod session_compaction;
 mod session_writer;
 mod structured_output;
 mod system_prompt;

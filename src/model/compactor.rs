@@ -150,6 +150,12 @@ pub trait Compactor: Send + Sync + 'static {
         profile: &ModelProfile,
     ) -> bool;
 
+    /// Returns `true` if so many messages behind the last summary should be compacted, however
+    /// short they are. Never, unless implemented.
+    fn has_too_many(&self, _messages: usize) -> bool {
+        false
+    }
+
     /// Summarises the beginning of the history. `Ok(None)` means that nothing can be gained.
     ///
     /// The loop checks the result: a cut between a call and its results is refused. A failure
@@ -166,6 +172,10 @@ pub trait Compactor: Send + Sync + 'static {
 impl<C: Compactor + ?Sized> Compactor for Arc<C> {
     fn should_compact(&self, messages: &Messages, tokens: u64, profile: &ModelProfile) -> bool {
         (**self).should_compact(messages, tokens, profile)
+    }
+
+    fn has_too_many(&self, messages: usize) -> bool {
+        (**self).has_too_many(messages)
     }
 
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {

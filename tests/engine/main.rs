@@ -63,6 +63,7 @@ mod run_oddities;
 mod run_properties;
 mod seams;
 #[cfg(all(target_os = "linux", feature = "tools"))]
+mod session_compaction;
 mod soak;
 mod source_timeouts;
 mod state_views;

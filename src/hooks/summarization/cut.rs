@@ -12,6 +12,8 @@ const MIN_KEPT: usize = 2;
 pub(super) struct Keep {
     /// The share of the messages, from 0 to 1; at least two are kept.
     pub(super) share: f64,
+    /// The number of messages, in place of a share.
+    pub(super) count: Option<usize>,
     /// The most tokens that are kept beyond the last two messages.
     pub(super) tokens: u64,
 }
@@ -26,7 +28,7 @@ pub(super) fn cut(
 ) -> Option<usize> {
     let len = messages.len();
     let count = len.checked_sub(from)?;
-    let share = (count as f64 * keep.share) as usize;
+    let share = keep.count.unwrap_or((count as f64 * keep.share) as usize);
     let share_index = len - share.clamp(MIN_KEPT.min(count), count);
     let token_index = split_index(messages, keep.tokens, counter).min(len.saturating_sub(MIN_KEPT));
     let is_legal = boundaries(messages);

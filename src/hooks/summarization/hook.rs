@@ -78,7 +78,9 @@ pub struct SummarizationHook {
     model: Option<Arc<dyn Model>>,
     window: Option<u64>,
     threshold: f64,
+    max_messages: Option<usize>,
     keep: f64,
+    keep_last: Option<usize>,
     timeout: Duration,
 }
 
@@ -89,7 +91,9 @@ impl SummarizationHook {
             model: None,
             window: None,
             threshold: 0.85,
+            max_messages: None,
             keep: 0.10,
+            keep_last: None,
             timeout: Duration::from_secs(120),
         }
     }
@@ -111,6 +115,20 @@ impl SummarizationHook {
     /// The share of the window that may be full, from 0 to 1; 0.85 by default.
     pub fn with_threshold(mut self, share: f64) -> Self {
         self.threshold = share;
+        self
+    }
+
+    /// Sets the number of messages behind the last summary beyond which they are summarised, even if
+    /// the window has room. Defaults to no limit.
+    pub fn with_max_messages(mut self, count: usize) -> Self {
+        self.max_messages = Some(count);
+        self
+    }
+
+    /// Sets the number of messages that stay word for word, at least two, in place of a
+    /// [share](Self::with_keep). More stay if a call would be separated from its result.
+    pub fn with_keep_last(mut self, count: usize) -> Self {
+        self.keep_last = Some(count);
         self
     }
 
@@ -144,7 +162,9 @@ impl fmt::Debug for SummarizationHook {
             .field("model", &self.model.as_ref().map(|model| model.id()))
             .field("window", &self.window)
             .field("threshold", &self.threshold)
+            .field("max_messages", &self.max_messages)
             .field("keep", &self.keep)
+            .field("keep_last", &self.keep_last)
             .field("timeout", &self.timeout)
             .finish()
     }
@@ -195,6 +215,10 @@ impl Compactor for SummarizationHook {
         context_tokens as f64 > self.window(profile) as f64 * self.threshold
     }
 
+    fn has_too_many(&self, messages: usize) -> bool {
+        self.max_messages.is_some_and(|limit| messages > limit)
+    }
+
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
         let window = self.window(request.model.profile());
         let messages = &request.messages;
@@ -207,6 +231,7 @@ impl Compactor for SummarizationHook {
         let start = covered_count.max(instructions);
         let retention = Keep {
             share: self.keep,
+            count: self.keep_last,
             tokens: window / 4,
         };
 

@@ -1,0 +1,110 @@
+//! The compaction of a stored session, outside any run.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::time::timeout_at;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, Messages};
+use crate::model::{Compaction, CompactionTrigger};
+use crate::run::{RunContext, Shared, TreeLimits};
+use crate::session::{Record, StoredSession, not_found};
+use crate::tool::BackgroundTasks;
+
+use super::compaction::summarize;
+use super::config::Config;
+
+/// Compacts a stored session, with the limits of a run of the agent for the calls of the model. The
+/// session is leased only while the summary is stored.
+pub(crate) async fn compact_session(
+    config: &Arc<Config>,
+    session_id: &Arc<str>,
+) -> Result<Option<Compaction>> {
+    let Some(compactor) = &config.compactor else {
+        let text = "the agent has no compactor; add a SummarizationHook or set \
+                    AgentBuilder::compactor";
+        return Err(Error::new(ErrorKind::Config, text));
+    };
+
+    let cx = account(config, session_id);
+    let _cancel = cx.cancellation().guard();
+    let state = load(config, session_id).await?.state;
+    let messages = state.messages.clone();
+    let manual = CompactionTrigger::Manual;
+    let summary = summarize(
+        &cx,
+        &**compactor,
+        messages.clone(),
+        state.compaction,
+        manual,
+    )
+    .boxed();
+    let compaction = match cx.budget().deadline() {
+        None => summary.await?,
+        Some(deadline) => timeout_at(deadline, summary)
+            .await
+            .map_err(|_| too_slow())??,
+    };
+
+    let Some(compaction) = compaction else {
+        return Ok(None);
+    };
+
+    let lease = config.store.lease(session_id).await?;
+    let stored = load(config, session_id).await?;
+    check_unchanged(&messages, &stored, &compaction)?;
+    let record = Record::Compaction {
+        compaction: Some(compaction.clone()),
+    };
+    config.store.append(&lease, vec![record]).await?;
+    Ok(Some(compaction))
+}
+
+async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {
+    let stored_session = config.store.load(session_id).await?;
+    stored_session.ok_or_else(|| not_found(session_id))
+}
+
+/// A run that only pays for model calls.
+fn account(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
+    let limits = &config.limits;
+    let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth);
+    let shared = Shared::new(session_id.clone(), None, BackgroundTasks::default(), tree);
+    RunContext::new(
+        config.settings.clone(),
+        config.clone(),
+        Arc::new(shared),
+        None,
+    )
+}
+
+/// Checks that a summary still fits the stored history, which others may have changed meanwhile.
+fn check_unchanged(
+    messages: &Messages,
+    stored: &StoredSession,
+    compaction: &Compaction,
+) -> Result<()> {
+    let end = compaction.through_message;
+    let stored_messages = stored.state.messages.as_slice().get(..end);
+    let is_same = |(old, new): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(old, new) || old == new;
+    let is_unchanged = stored_messages.is_some_and(|stored_messages| {
+        let mut pairs = messages.as_slice()[..end].iter().zip(stored_messages);
+        pairs.all(is_same)
+    });
+    let current = stored.state.compaction.as_ref();
+    if is_unchanged && current.is_none_or(|current| current.through_message <= end) {
+        return Ok(());
+    }
+
+    Err(Error::new(
+        ErrorKind::Conflict,
+        "the history was changed while it was summarized, so the summary was dropped; compact the \
+         session again",
+    ))
+}
+
+fn too_slow() -> Error {
+    let text = "the compaction took longer than a run may (max_duration)";
+    Error::new(ErrorKind::Timeout, text)
+}
