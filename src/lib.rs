@@ -129,7 +129,7 @@ pub mod trace;
 mod usage;
 mod util;
 
-pub use agent::{Agent, AgentBuilder, Decision, OnUnanswered, Session};
+pub use agent::{Agent, AgentBuilder, Decision, OnUnanswered, Session, UnfinishedTasks};
 pub use async_trait::async_trait;
 pub use error::{BoxError, Error, ErrorKind, Result};
 pub use hook::{FnHook, Hook, Next, StopDecision};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::backend::Backend;
 use crate::engine::{
     self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, OnUnanswered, RequestOptions,
-    check_prices, store_or_default,
+    UnfinishedTasks, check_prices, store_or_default,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::Hook;
@@ -190,6 +190,13 @@ impl AgentBuilder {
     /// Sets the handling of a question that cannot be answered. Defaults to denying the call.
     pub fn unanswered(mut self, unanswered: OnUnanswered) -> Self {
         self.limits.unanswered = unanswered;
+        self
+    }
+
+    /// Sets the handling of background tasks that have not ended when the model's answer has no more
+    /// calls. Defaults to ending them with the run.
+    pub fn unfinished_tasks(mut self, unfinished: UnfinishedTasks) -> Self {
+        self.limits.unfinished_tasks = unfinished;
         self
     }
 

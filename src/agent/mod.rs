@@ -13,7 +13,7 @@ mod info;
 mod of_run;
 mod session;
 
-pub use crate::engine::{Decision, Decisions, OnUnanswered};
+pub use crate::engine::{Decision, Decisions, OnUnanswered, UnfinishedTasks};
 pub use crate::model::retry::RetryPolicy;
 pub use agent::Agent;
 pub use builder::AgentBuilder;

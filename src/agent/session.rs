@@ -14,7 +14,7 @@ use crate::message::Messages;
 use crate::model::Compaction;
 use crate::run::{Run, RunOutput, RunningCall};
 use crate::session::{AgentState, PendingCall, Record, not_found};
-use crate::tool::{TaskSpec, ToolContext};
+use crate::tool::{TaskContext, TaskSpec, ToolContext};
 use crate::util::Values;
 
 use super::agent::Agent;
@@ -231,6 +231,65 @@ impl Session {
             }
         }
         run.into_output()
+    }
+
+    /// Runs as a child of `cx`'s run to the end, as the background task of `task`: the call may
+    /// return before. Every message is passed on, and messages that are
+    /// [sent](crate::tool::TaskHandle::send) to the task steer the child.
+    ///
+    /// ```
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::tool::{TaskOutcome, TaskSpec};
+    /// use agentcore::{Agent, FuncTool, ToolContext, UnfinishedTasks};
+    /// use serde_json::json;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let scout = Agent::builder(ScriptedModel::new().say("All quiet.")).build()?;
+    /// let start = FuncTool::new("scout", "Starts a scout", json!({"type": "object"}), {
+    ///     move |cx: ToolContext, _args| {
+    ///         let session = scout.new_session();
+    ///         let spec = TaskSpec::new("scout").with_tool_use_id(cx.call_id());
+    ///         let task = cx.tasks().begin(spec, |task| async move {
+    ///             match session.run_as_task(&cx, &task, "Look around").await {
+    ///                 Ok(output) => TaskOutcome::Completed(output.text),
+    ///                 Err(error) => TaskOutcome::Failed(error.to_string()),
+    ///             }
+    ///         });
+    ///         let text = format!("The scout is {}.", task.id());
+    ///         async move { text }
+    ///     }
+    /// });
+    /// let model = ScriptedModel::new().call("scout", json!({})).say("I wait.").say("It is quiet.");
+    /// let lead = Agent::builder(model).tool(start).unfinished_tasks(UnfinishedTasks::Await).build()?;
+    /// assert_eq!(lead.run("What is out there?").await?.text, "It is quiet.");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As awaiting a [`Run`].
+    pub async fn run_as_task(
+        self,
+        cx: &ToolContext,
+        task: &TaskContext,
+        input: impl Into<Messages>,
+    ) -> Result<RunOutput> {
+        let mut run = self.child_of(cx).run(input);
+        let handle = run.handle();
+        loop {
+            tokio::select! {
+                biased;
+                message = run.next() => match message {
+                    Some(message) => task.forward(message).await,
+                    None => return run.into_output(),
+                },
+                message = task.next_message() => {
+                    handle.steer(message);
+                }
+            }
+        }
     }
 
     /// The state, or `None` when the session does not exist.

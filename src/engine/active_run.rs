@@ -56,6 +56,7 @@ pub(crate) fn start(request: RunRequest) -> Run {
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
     let shared = Shared::new(request.session_id.clone(), call, tasks, tree);
     let shared = Arc::new(shared);
+    shared.connect_tasks();
     // Boxed: each future that takes it by value would reserve its size.
     let driving = drive(Box::new(request), shared.clone());
     Run::new(shared, driving.boxed())

@@ -25,6 +25,18 @@ pub enum OnUnanswered {
     Park,
 }
 
+/// The handling of background tasks that have not ended when the model's answer has no more calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum UnfinishedTasks {
+    /// The run ends, and the tasks with it.
+    #[default]
+    Stop,
+    /// The run waits for the tasks, and the model is asked again with the outcome of each. A task
+    /// that does not end by itself keeps the run from ending.
+    Await,
+}
+
 /// The parts of an agent, shared by its clones and runs.
 pub(crate) struct Config {
     pub(crate) live: LiveRuns,
@@ -73,6 +85,7 @@ pub(crate) struct Limits {
     /// For all sources of tools together, each time they are asked.
     pub(crate) source_timeout: Duration,
     pub(crate) unanswered: OnUnanswered,
+    pub(crate) unfinished_tasks: UnfinishedTasks,
     /// The time in which a parked question can be answered; `None` is no limit.
     pub(crate) approval_expiry: Option<Duration>,
     pub(crate) max_depth: u32,
@@ -91,6 +104,7 @@ impl Default for Limits {
             tool_timeout: Duration::from_secs(120),
             source_timeout: Duration::from_secs(30),
             unanswered: OnUnanswered::Deny,
+            unfinished_tasks: UnfinishedTasks::Stop,
             approval_expiry: None,
             max_depth: 2,
             loop_detection: true,

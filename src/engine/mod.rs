@@ -60,9 +60,10 @@ mod turn;
 mod usage;
 
 pub(crate) use active_run::{RunRequest, start};
-pub use config::OnUnanswered;
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, store_or_default};
+pub use config::{OnUnanswered, UnfinishedTasks};
 pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;
 pub(crate) use model_call::{check_prices, model_core};
 pub(crate) use result_limits::MIN_RESULT_BYTES;
+pub(crate) use session_compaction::compact_session;

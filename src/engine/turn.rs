@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{HookChain, Phases, StopDecision, guard};
 use crate::message::{Message, Part};
 use crate::model::{CompactionTrigger, ModelRequest, ModelResponse, StopReason};
-use crate::run::{ExitReason, Stop};
+use crate::run::{ExitReason, RunContext, Stop};
 use crate::sdk::SystemKind;
 use crate::util::Pace;
 use crate::util::sync::lock;
@@ -21,6 +21,7 @@ use crate::util::text::truncate;
 use super::active_run::ActiveRun;
 use super::attempt::{empty_response, is_empty};
 use super::closing::{exit_for_error, exit_for_stop_reason};
+use super::config::UnfinishedTasks;
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
 use super::sanitize;
@@ -371,7 +372,9 @@ impl Turns<'_> {
         &mut self,
         response: &Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
-        if self.has_steering() {
+        let cx = self.run.cx.clone();
+        let unfinished = self.run.config.limits.unfinished_tasks;
+        if self.has_steering() || has_awaited_task(&cx, unfinished).await {
             return Ok(Continue(()));
         }
 
@@ -514,6 +517,17 @@ impl Turns<'_> {
 
         self.run.outcome.last_answer = Some(partial);
     }
+}
+
+/// Waits for the end of a background task, if the run does not end before its tasks. Returns `true`
+/// if there is something for the model, or the run is stopped meanwhile.
+async fn has_awaited_task(cx: &RunContext, unfinished: UnfinishedTasks) -> bool {
+    if unfinished == UnfinishedTasks::Stop || cx.tasks().is_empty() {
+        return false;
+    }
+    let shared = cx.shared();
+    shared.unless_stopped(shared.steered()).await;
+    true
 }
 
 /// Returns `true` if an answer has nothing to store. A paused answer may consist of the provider's

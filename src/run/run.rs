@@ -235,12 +235,15 @@ impl Run {
 impl FinishedTask {
     /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
-        let Self {
-            id, label, outcome, ..
-        } = self;
+        let Self { entry, outcome, .. } = self;
+        let id = entry.id();
+        let label = &entry.spec().label;
         let (status, text) = match outcome {
             TaskOutcome::Completed(text) => (TaskState::Completed, text),
             TaskOutcome::Failed(text) => (TaskState::Failed, text),
+            TaskOutcome::Stopped if entry.is_stopped() => {
+                (TaskState::Stopped, "The task was stopped.".to_owned())
+            }
             TaskOutcome::Stopped => (
                 TaskState::Stopped,
                 "The run ended before the task did; the task was ended with it.".to_owned(),
@@ -248,7 +251,9 @@ impl FinishedTask {
         };
 
         let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
-        let notification = TaskNotification::new(id, status, text);
+        let mut notification = TaskNotification::new(id.clone(), status, text);
+        notification.tool_use_id = entry.spec().tool_use_id.clone();
+        notification.usage = Some(entry.usage());
         let kind = SystemKind::TaskNotification(Box::new(notification));
         shared.push(SdkMessage::System(SystemEvent::new(
             shared.envelope(),

@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Waker;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
 use crate::model::Model;
-use crate::sdk::{Envelope, SdkMessage};
+use crate::sdk::{Envelope, SdkMessage, SystemEvent, SystemKind};
 use crate::session::AgentState;
-use crate::tool::{BackgroundTasks, PermissionMode};
+use crate::tool::{BackgroundTasks, PermissionMode, TaskSink};
 use crate::util::sync::lock;
 
 use super::exit_reason::ExitReason;
@@ -64,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
     end_notify: Notify,
+    /// Notified when a message to the model arrives.
+    steer_notify: Notify,
 }
 
 impl Shared {
@@ -89,7 +93,14 @@ impl Shared {
             end: Mutex::default(),
             ended: AtomicBool::new(false),
             end_notify: Notify::new(),
+            steer_notify: Notify::new(),
         }
+    }
+
+    /// Connects the background tasks with the reader.
+    pub(crate) fn connect_tasks(self: &Arc<Self>) {
+        let own: Weak<Self> = Arc::downgrade(self);
+        self.tasks.connect(own);
     }
 
     pub(crate) fn session_id(&self) -> &Arc<str> {
@@ -133,8 +144,16 @@ impl Shared {
         let mut control = lock(&self.control);
         if !control.closed {
             control.steering.push(message.into());
+            self.steer_notify.notify_one();
         }
         !control.closed
+    }
+
+    /// Waits until a message to the model waits.
+    pub(crate) async fn steered(&self) {
+        while lock(&self.control).steering.is_empty() {
+            self.steer_notify.notified().await;
+        }
     }
 
     /// Closes steering; returns `false`, without a change, when there are unread messages.
@@ -206,5 +225,20 @@ impl Shared {
         if !self.is_ended() {
             notification.await;
         }
+    }
+}
+
+impl TaskSink for Shared {
+    fn emit(&self, kind: SystemKind) {
+        let event = SystemEvent::new(self.envelope(), kind);
+        self.push(SdkMessage::System(event));
+    }
+
+    fn forward(&self, message: SdkMessage) {
+        self.push(message);
+    }
+
+    fn drained(&self) -> BoxFuture<'_, ()> {
+        Shared::drained(self).boxed()
     }
 }

@@ -57,14 +57,12 @@ mod gates;
 #[cfg(feature = "http")]
 mod http_tool;
 mod load;
-mod outcome_limits;
 mod output;
 mod registry;
 mod schema;
 mod session_grants;
 mod source;
 mod suggest;
-mod task_spec;
 mod tasks;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod tool;
@@ -92,9 +90,8 @@ pub use schema::{ArgumentError, check_arguments};
 pub(crate) use session_grants::SessionGrants;
 pub use source::ToolSource;
 pub(crate) use suggest::near_names;
-pub use task_spec::TaskSpec;
-pub(crate) use tasks::FinishedTask;
-pub use tasks::{BackgroundTasks, TaskOutcome};
+pub use tasks::{BackgroundTasks, TaskContext, TaskHandle, TaskOutcome, TaskSpec};
+pub(crate) use tasks::{FinishedTask, TaskSink};
 pub use tool::Tool;
 pub use turn_tools::TurnTools;
 #[cfg(feature = "schema")]

@@ -8,7 +8,7 @@ use crate::util::json_size::escaped_len;
 use crate::util::secret::redact_text;
 use crate::util::text::cut_bytes;
 
-use super::tasks::TaskOutcome;
+use super::entry::TaskOutcome;
 
 /// The limits of the texts of a run's outcomes.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The background tasks of a run.
+//! The scope of a run's background tasks.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,39 +9,29 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 
+use crate::sdk::SystemKind;
 use crate::util::byte_pool::PoolShare;
 use crate::util::panic;
 use crate::util::sync::lock;
+use crate::util::text::head;
 
+use super::context::{TaskContext, WeakSink};
+use super::entry::{TaskEntry, TaskOutcome};
+use super::handle::TaskHandle;
 use super::outcome_limits::{OutcomeLimits, cleaned};
+use super::spec::TaskSpec;
 
-/// The outcome of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TaskOutcome {
-    /// The task finished with this text.
-    Completed(String),
-    /// The task failed with this text.
-    Failed(String),
-    /// The run ended before it did. Only the run sets it.
-    Stopped,
-}
-
-impl TaskOutcome {
-    pub(super) fn text(&self) -> Option<&str> {
-        match self {
-            Self::Completed(text) | Self::Failed(text) => Some(text),
-            Self::Stopped => None,
-        }
-    }
-}
+/// The number of tasks that have ended and can be looked up, and the characters of their texts.
+const MAX_ENDED: usize = 64;
+const MAX_ENDED_TEXT: usize = 64 * 1024;
 
 /// The background tasks of a run, which outlive the turn they began in: commands and subagents.
 ///
-/// Tasks advance while the run is polled. The text of a finished task reaches the reader as a
-/// `task_notification`, and the model before its next turn.
+/// Tasks advance while the run is polled. The reader receives a `task_started` for each. The text of
+/// a finished task reaches the reader as a `task_notification`, and the model before its next turn.
 ///
-/// Tasks end when the run does: the run does not wait for them. Those that a run leaves unfinished
+/// Tasks end when the run does: the run does not wait for them, unless
+/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes it. Those that a run leaves unfinished
 /// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
 /// the run drops them silently. Work that has to outlive the run belongs in `tokio::spawn`. The text
 /// of an outcome is limited like the result of a tool, by
@@ -63,7 +53,7 @@ impl TaskOutcome {
 #[derive(Clone, Default)]
 pub struct BackgroundTasks(Arc<Mutex<Tasks>>);
 
-type Task = BoxFuture<'static, (Arc<str>, TaskOutcome)>;
+type Task = BoxFuture<'static, (Arc<TaskEntry>, TaskOutcome)>;
 
 #[derive(Default)]
 struct Tasks {
@@ -71,8 +61,12 @@ struct Tasks {
     running: Option<FuturesUnordered<Task>>,
     added: Vec<Task>,
     count: u64,
-    /// Id and label of those that have not ended, in the order in which they began.
-    open: Vec<(Arc<str>, Arc<str>)>,
+    /// Those that have not ended, in the order in which they began.
+    open: Vec<Arc<TaskEntry>>,
+    /// The newest of those that have ended.
+    ended_entries: Vec<Arc<TaskEntry>>,
+    /// The reader of the run; `None` outside any run.
+    sink: Option<WeakSink>,
     /// True once the run has ended: a task added then would never be polled, and never be dropped
     /// if it holds the run.
     closed: bool,
@@ -82,17 +76,16 @@ struct Tasks {
     limits: Option<OutcomeLimits>,
 }
 
-/// A task that has ended, without its label.
+/// A task that has ended.
 struct EndedTask {
-    id: Arc<str>,
+    entry: Arc<TaskEntry>,
     outcome: TaskOutcome,
     text_len: usize,
 }
 
-/// A task that has ended.
+/// A task that has ended, to be announced.
 pub(crate) struct FinishedTask {
-    pub(crate) id: Arc<str>,
-    pub(crate) label: Arc<str>,
+    pub(crate) entry: Arc<TaskEntry>,
     /// Its text is limited, and has no secrets of this process.
     pub(crate) outcome: TaskOutcome,
     /// The bytes of that text before it was limited.
@@ -110,36 +103,121 @@ impl BackgroundTasks {
         Self(Arc::new(Mutex::new(tasks)))
     }
 
+    /// Connects the tasks with the reader of their run.
+    pub(crate) fn connect(&self, sink: WeakSink) {
+        lock(&self.0).sink = Some(sink);
+    }
+
     /// Adds a task and returns its id. A panic in it is a failure. When the run has ended, the task
     /// is dropped at once.
     pub fn spawn<F>(&self, label: impl Into<Arc<str>>, future: F) -> Arc<str>
     where
         F: Future<Output = TaskOutcome> + Send + 'static,
     {
-        let label = label.into();
+        let task = self.begin(TaskSpec::new(label), |_| future);
+        task.id().clone()
+    }
+
+    /// Adds a task that reports to the reader of the run, and returns its handle. A panic in it is a
+    /// failure. When the run has ended, the task is dropped at once.
+    ///
+    /// The id is that of `spec`, unless a task has it already or there is none.
+    ///
+    /// ```
+    /// use agentcore::FuncTool;
+    /// use agentcore::tool::{TaskOutcome, TaskSpec};
+    /// use serde_json::json;
+    ///
+    /// let index = FuncTool::new("index", "Indexes", json!({"type": "object"}), |cx, _args| async move {
+    ///     let spec = TaskSpec::new("index").with_tool_use_id(cx.call_id());
+    ///     let task = cx.tasks().begin(spec, |task| async move {
+    ///         task.progress("half of it").await;
+    ///         TaskOutcome::Completed("indexed".into())
+    ///     });
+    ///     format!("The index is made by {}.", task.id())
+    /// });
+    /// # let _ = index;
+    /// ```
+    pub fn begin<F, T>(&self, spec: TaskSpec, task: F) -> TaskHandle
+    where
+        F: FnOnce(TaskContext) -> T,
+        T: Future<Output = TaskOutcome> + Send + 'static,
+    {
+        let (entry, sink, is_closed) = {
+            let mut tasks = lock(&self.0);
+            tasks.count += 1;
+            let own_id = spec.id.clone().filter(|id| tasks.find(id).is_none());
+            let id = own_id.unwrap_or_else(|| format!("task_{}", tasks.count).into());
+            let entry = TaskEntry::new(id, spec);
+            if !tasks.closed {
+                tasks.open.push(entry.clone());
+            }
+            (entry, tasks.sink.clone(), tasks.closed)
+        };
+
+        let handle = TaskHandle::new(entry.clone(), sink.clone());
+        if is_closed {
+            entry.finish(TaskOutcome::Stopped);
+            return handle;
+        }
+
+        if let Some(sink) = sink.as_ref().and_then(WeakSink::upgrade) {
+            sink.emit(SystemKind::TaskStarted(Box::new(entry.started())));
+        }
+
+        // Called without the lock: it is foreign code.
+        let context = TaskContext::new(entry.clone(), sink);
+        let future = panic::catch(|| task(context)).map(panic::catch_async);
+        self.add(entry, future);
+        handle
+    }
+
+    fn add<T>(&self, entry: Arc<TaskEntry>, future: Result<T, String>)
+    where
+        T: Future<Output = Result<TaskOutcome, String>> + Send + 'static,
+    {
+        let own_entry = entry.clone();
+        let task = async move {
+            let _end = entry.cancellation.guard();
+            let panicked = |text| TaskOutcome::Failed(format!("panicked: {text}"));
+            let outcome = match future {
+                Err(text) => panicked(text),
+                Ok(future) => tokio::select! {
+                    biased;
+                    outcome = future => outcome.unwrap_or_else(panicked),
+                    () = entry.cancellation.cancelled() => TaskOutcome::Stopped,
+                },
+            };
+            (entry.clone(), outcome)
+        };
+
         let mut tasks = lock(&self.0);
-        tasks.count += 1;
-        let id: Arc<str> = format!("task_{}", tasks.count).into();
         if tasks.closed {
             // Unlocked first: dropping the future may call this method.
             drop(tasks);
-            return id;
+            own_entry.finish(TaskOutcome::Stopped);
+            return;
         }
-
-        tasks.open.push((id.clone(), label));
-        let own_id = id.clone();
-        let task = panic::catch_async(future)
-            .map(move |outcome| {
-                let make_outcome = |text| TaskOutcome::Failed(format!("panicked: {text}"));
-                (own_id, outcome.unwrap_or_else(make_outcome))
-            })
-            .boxed();
-        tasks.added.push(task);
+        tasks.added.push(task.boxed());
         if let Some(waker) = tasks.waker.take() {
             waker.wake();
         }
+    }
 
-        id
+    /// The handle of a task, also of one of the newest that have ended.
+    pub fn get(&self, id: &str) -> Option<TaskHandle> {
+        let tasks = lock(&self.0);
+        let entry = tasks.find(id)?.clone();
+        Some(TaskHandle::new(entry, tasks.sink.clone()))
+    }
+
+    /// The handles of all tasks that have not ended and of the 64 newest that have, in the order in
+    /// which they began or ended.
+    pub fn list(&self) -> Vec<TaskHandle> {
+        let tasks = lock(&self.0);
+        let entries = tasks.ended_entries.iter().chain(&tasks.open);
+        let handles = entries.map(|entry| TaskHandle::new(entry.clone(), tasks.sink.clone()));
+        handles.collect()
     }
 
     /// The number of tasks that have not ended.
@@ -158,15 +236,15 @@ impl BackgroundTasks {
         let mut ended_task = match ended_task {
             Some(task) => task,
             None => {
-                let (id, outcome) = ready!(self.poll_running(cx));
-                self.end(id, outcome)
+                let (entry, outcome) = ready!(self.poll_running(cx));
+                self.end(entry, outcome)
             }
         };
 
         let polled = ended_task.poll_unpin(cx);
         let mut tasks = lock(&self.0);
         let Poll::Ready(EndedTask {
-            id,
+            entry,
             outcome,
             text_len,
         }) = polled
@@ -181,13 +259,12 @@ impl BackgroundTasks {
             limits.add(&outcome);
         }
 
-        let index = tasks.open.iter().position(|(open, _)| *open == id);
-        let label = index
-            .map(|index| tasks.open.remove(index).1)
-            .unwrap_or_default();
+        tasks.open.retain(|open| !Arc::ptr_eq(open, &entry));
+        tasks.keep_ended(entry.clone());
+        drop(tasks);
+        entry.finish(shortened(&outcome));
         Poll::Ready(FinishedTask {
-            id,
-            label,
+            entry,
             outcome,
             text_len,
         })
@@ -207,7 +284,7 @@ impl BackgroundTasks {
     }
 
     /// Makes the outcome of a task ready for its announcement.
-    fn end(&self, id: Arc<str>, outcome: TaskOutcome) -> BoxFuture<'static, EndedTask> {
+    fn end(&self, entry: Arc<TaskEntry>, outcome: TaskOutcome) -> BoxFuture<'static, EndedTask> {
         let text_len = outcome.text().map_or(0, str::len);
         let max_bytes = {
             let tasks = lock(&self.0);
@@ -215,7 +292,7 @@ impl BackgroundTasks {
         };
         let outcome = cleaned(outcome, max_bytes);
         let task = outcome.map(move |outcome| EndedTask {
-            id,
+            entry,
             outcome,
             text_len,
         });
@@ -223,7 +300,7 @@ impl BackgroundTasks {
     }
 
     /// Advances the tasks that have not ended until one does.
-    fn poll_running(&self, cx: &mut Context<'_>) -> Poll<(Arc<str>, TaskOutcome)> {
+    fn poll_running(&self, cx: &mut Context<'_>) -> Poll<(Arc<TaskEntry>, TaskOutcome)> {
         let mut running_tasks = {
             let mut tasks = lock(&self.0);
             if tasks.open.is_empty() {
@@ -267,14 +344,40 @@ impl BackgroundTasks {
         };
 
         drop((running_tasks, added_tasks, ended_task));
-        let stopped_tasks = open_tasks.into_iter().map(|(id, label)| FinishedTask {
-            id,
-            label,
-            outcome: TaskOutcome::Stopped,
-            text_len: 0,
+        let stopped_tasks = open_tasks.into_iter().map(|entry| {
+            entry.finish(TaskOutcome::Stopped);
+            FinishedTask {
+                entry,
+                outcome: TaskOutcome::Stopped,
+                text_len: 0,
+            }
         });
 
         stopped_tasks.collect()
+    }
+}
+
+impl Tasks {
+    fn find(&self, id: &str) -> Option<&Arc<TaskEntry>> {
+        let entries = self.open.iter().chain(&self.ended_entries);
+        entries.into_iter().find(|entry| **entry.id() == *id)
+    }
+
+    fn keep_ended(&mut self, entry: Arc<TaskEntry>) {
+        if self.ended_entries.len() >= MAX_ENDED {
+            self.ended_entries.remove(0);
+        }
+        self.ended_entries.push(entry);
+    }
+}
+
+/// The outcome with at most [`MAX_ENDED_TEXT`] characters of text.
+fn shortened(outcome: &TaskOutcome) -> TaskOutcome {
+    let shorten = |text: &str| head(text, MAX_ENDED_TEXT).0.to_owned();
+    match outcome {
+        TaskOutcome::Completed(text) => TaskOutcome::Completed(shorten(text)),
+        TaskOutcome::Failed(text) => TaskOutcome::Failed(shorten(text)),
+        TaskOutcome::Stopped => TaskOutcome::Stopped,
     }
 }
 

@@ -1,0 +1,137 @@
+//! The context of a task in its run.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use futures::future::BoxFuture;
+
+use crate::message::Message;
+use crate::sdk::{SdkMessage, SystemKind, TaskProgress};
+use crate::util::Cancellation;
+
+use super::entry::TaskEntry;
+
+/// The reader of a run, for its tasks. Runs implement it.
+pub(crate) trait TaskSink: Send + Sync {
+    /// Sends a system message of the run.
+    fn emit(&self, kind: SystemKind);
+    /// Passes on a message of a run below.
+    fn forward(&self, message: SdkMessage);
+    /// Ready when the reader has taken everything emitted so far.
+    fn drained(&self) -> BoxFuture<'_, ()>;
+}
+
+/// The reader of a run, which the run owns.
+pub(super) type WeakSink = Weak<dyn TaskSink>;
+
+/// The context of a background task: its connection to the reader of the run, and its messages.
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct TaskContext {
+    entry: Arc<TaskEntry>,
+    sink: Option<WeakSink>,
+}
+
+impl TaskContext {
+    pub(super) fn new(entry: Arc<TaskEntry>, sink: Option<WeakSink>) -> Self {
+        Self { entry, sink }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.entry.id
+    }
+
+    /// Cancelled when the task is stopped or has ended; for threads and tasks of its own.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.entry.cancellation
+    }
+
+    /// Reports progress in words, and waits until the reader has taken it.
+    pub async fn progress(&self, summary: impl Into<String> + Send) {
+        self.report(Some(summary.into()));
+        self.drained().await;
+    }
+
+    /// Passes on a message of a run inside this task, such as a subagent's, and waits until the
+    /// reader has taken it. It carries the id of the call that began the task.
+    ///
+    /// The task's own messages take the place of `init` and `result`, whose usage is counted; after
+    /// an answer with tool calls, the progress of the task is reported.
+    pub async fn forward(&self, mut message: SdkMessage) {
+        let Some(sink) = self.sink.as_ref().and_then(Weak::upgrade) else {
+            return;
+        };
+
+        let parent_id = &mut message.envelope_mut().parent_tool_use_id;
+        if parent_id.is_none() {
+            *parent_id = self.entry.spec.tool_use_id.clone();
+        }
+
+        let is_own = *parent_id == self.entry.spec.tool_use_id;
+        let mut has_progress = false;
+        match &message {
+            SdkMessage::System(event) if matches!(event.kind, SystemKind::Init(_)) => return,
+            SdkMessage::Result(result) => {
+                self.entry.count_tokens(result.usage.total_tokens());
+                return;
+            }
+            SdkMessage::Assistant(answer) if is_own => {
+                let mut count = 0;
+                let calls = answer.message.message.tool_calls();
+                if let Some(last) = calls.inspect(|_| count += 1).last() {
+                    self.entry.count_tools(count, last.name.clone());
+                    has_progress = true;
+                }
+            }
+            _ => {}
+        }
+
+        sink.forward(message);
+        if has_progress {
+            self.report(None);
+        }
+        sink.drained().await;
+    }
+
+    /// Waits for the next message that a handle [sends](super::TaskHandle::send).
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped without losing a message.
+    pub async fn next_message(&self) -> Message {
+        loop {
+            if let Some(message) = self.entry.take_mail() {
+                return message;
+            }
+            self.entry.mail_arrival.notified().await;
+        }
+    }
+
+    fn report(&self, summary: Option<String>) {
+        let Some(sink) = self.sink.as_ref().and_then(Weak::upgrade) else {
+            return;
+        };
+        let entry = &self.entry;
+        let mut progress = TaskProgress::new(entry.id.clone(), entry.spec.text(), entry.usage());
+        progress.tool_use_id = entry.spec.tool_use_id.clone();
+        progress.subagent_type = entry.spec.subagent_type.clone();
+        progress.last_tool_name = entry.last_tool();
+        progress.summary = summary;
+        sink.emit(SystemKind::TaskProgress(Box::new(progress)));
+    }
+
+    async fn drained(&self) {
+        if let Some(sink) = self.sink.as_ref().and_then(Weak::upgrade) {
+            sink.drained().await;
+        }
+    }
+}
+
+impl fmt::Debug for TaskContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskContext")
+            .field("id", &self.entry.id)
+            .finish_non_exhaustive()
+    }
+}

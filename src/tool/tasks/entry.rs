@@ -1,0 +1,172 @@
+//! One task, as its scope, its context and its handles share it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::message::Message;
+use crate::sdk::{TaskStarted, TaskUsage};
+use crate::util::Cancellation;
+use crate::util::sync::lock;
+
+use super::spec::TaskSpec;
+
+/// The number of messages that wait for a task.
+pub(super) const MAX_MAIL: usize = 16;
+
+/// The outcome of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskOutcome {
+    /// The task finished with this text.
+    Completed(String),
+    /// The task failed with this text.
+    Failed(String),
+    /// The task was stopped, or the run ended before it did. Only the run sets it.
+    Stopped,
+}
+
+impl TaskOutcome {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Completed(text) | Self::Failed(text) => Some(text),
+            Self::Stopped => None,
+        }
+    }
+}
+
+/// One task.
+pub(crate) struct TaskEntry {
+    pub(super) id: Arc<str>,
+    pub(super) spec: TaskSpec,
+    started: Instant,
+    /// Cancelled when the task is stopped or has ended.
+    pub(super) cancellation: Cancellation,
+    is_stopped: AtomicBool,
+    state: Mutex<State>,
+    /// Notified when the outcome is set.
+    pub(super) end: Notify,
+    mail: Mutex<VecDeque<Message>>,
+    /// Notified when there is mail.
+    pub(super) mail_arrival: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    tokens: u64,
+    tool_uses: u64,
+    last_tool: Option<Arc<str>>,
+    outcome: Option<TaskOutcome>,
+    duration: Option<Duration>,
+}
+
+impl TaskEntry {
+    pub(super) fn new(id: Arc<str>, spec: TaskSpec) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            spec,
+            started: Instant::now(),
+            cancellation: Cancellation::default(),
+            is_stopped: AtomicBool::new(false),
+            state: Mutex::default(),
+            end: Notify::new(),
+            mail: Mutex::default(),
+            mail_arrival: Notify::new(),
+        })
+    }
+
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(crate) fn spec(&self) -> &TaskSpec {
+        &self.spec
+    }
+
+    /// Returns `true` if the task was stopped by a handle.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
+    /// Stops the task. Returns `false` if it has ended or was stopped before.
+    pub(super) fn stop(&self) -> bool {
+        if self.has_ended() || self.is_stopped.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        self.cancellation.cancel();
+        true
+    }
+
+    /// The message about the start.
+    pub(super) fn started(&self) -> TaskStarted {
+        let mut start = TaskStarted::new(self.id.clone(), self.spec.text());
+        start.tool_use_id = self.spec.tool_use_id.clone();
+        start.subagent_type = self.spec.subagent_type.clone();
+        start
+    }
+
+    /// Counts calls of tools, the last of which has this name.
+    pub(super) fn count_tools(&self, count: u64, last_tool: Arc<str>) {
+        let mut state = lock(&self.state);
+        state.tool_uses += count;
+        state.last_tool = Some(last_tool);
+    }
+
+    pub(super) fn count_tokens(&self, tokens: u64) {
+        let mut state = lock(&self.state);
+        state.tokens = state.tokens.saturating_add(tokens);
+    }
+
+    pub(super) fn last_tool(&self) -> Option<Arc<str>> {
+        lock(&self.state).last_tool.clone()
+    }
+
+    /// The usage so far.
+    pub(crate) fn usage(&self) -> TaskUsage {
+        let state = lock(&self.state);
+        let duration = state.duration.unwrap_or_else(|| self.started.elapsed());
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        TaskUsage::new(state.tokens, state.tool_uses, millis)
+    }
+
+    /// Sets the outcome. The first counts.
+    pub(super) fn finish(&self, outcome: TaskOutcome) {
+        let duration = self.started.elapsed();
+        let mut state = lock(&self.state);
+        if state.outcome.is_none() {
+            state.outcome = Some(outcome);
+            state.duration = Some(duration);
+        }
+        drop(state);
+        lock(&self.mail).clear();
+        self.end.notify_waiters();
+    }
+
+    pub(super) fn outcome(&self) -> Option<TaskOutcome> {
+        lock(&self.state).outcome.clone()
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.state).outcome.is_some()
+    }
+
+    /// Adds a message for the task. Returns `false` if there are too many.
+    pub(super) fn post(&self, message: Message) -> bool {
+        let mut mail = lock(&self.mail);
+        if mail.len() >= MAX_MAIL {
+            return false;
+        }
+        mail.push_back(message);
+        drop(mail);
+        self.mail_arrival.notify_one();
+        true
+    }
+
+    pub(super) fn take_mail(&self) -> Option<Message> {
+        lock(&self.mail).pop_front()
+    }
+}

@@ -1,0 +1,115 @@
+//! The handle of a task.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Message;
+use crate::sdk::{SystemKind, TaskPatch, TaskState, TaskUpdated, TaskUsage};
+
+use super::context::WeakSink;
+use super::entry::{MAX_MAIL, TaskEntry, TaskOutcome};
+use super::spec::TaskSpec;
+
+/// A handle of a background task. It does not keep the task or its run alive; clones are of the
+/// same task.
+#[derive(Clone)]
+pub struct TaskHandle {
+    entry: Arc<TaskEntry>,
+    sink: Option<WeakSink>,
+}
+
+impl TaskHandle {
+    pub(super) fn new(entry: Arc<TaskEntry>, sink: Option<WeakSink>) -> Self {
+        Self { entry, sink }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.entry.id
+    }
+
+    /// The description of the task.
+    pub fn spec(&self) -> &TaskSpec {
+        &self.entry.spec
+    }
+
+    /// The usage so far.
+    pub fn usage(&self) -> TaskUsage {
+        self.entry.usage()
+    }
+
+    /// Stops the task: its future is dropped, and it ends with [`TaskOutcome::Stopped`]. Returns
+    /// `false` if it has ended or was stopped before.
+    pub fn stop(&self) -> bool {
+        if !self.entry.stop() {
+            return false;
+        }
+
+        let patch = TaskPatch {
+            status: Some(TaskState::Killed),
+            ..TaskPatch::default()
+        };
+        if let Some(sink) = self.sink.as_ref().and_then(WeakSink::upgrade) {
+            let update = TaskUpdated::new(self.entry.id.clone(), patch);
+            sink.emit(SystemKind::TaskUpdated(Box::new(update)));
+        }
+        true
+    }
+
+    /// The outcome, once the task has ended. Of a long text it has the first 65,536 characters.
+    pub fn output(&self) -> Option<TaskOutcome> {
+        self.entry.outcome()
+    }
+
+    /// Waits until the task has ended, at most so long; `None` if it has not ended then. The task
+    /// advances only while its run is polled.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped; the task is not affected.
+    pub async fn wait(&self, limit: Duration) -> Option<TaskOutcome> {
+        let end = async {
+            loop {
+                let mut notification = pin!(self.entry.end.notified());
+                notification.as_mut().enable();
+                if let Some(outcome) = self.entry.outcome() {
+                    return outcome;
+                }
+                notification.await;
+            }
+        };
+        timeout(limit, end).await.ok()
+    }
+
+    /// Sends a message to the task, which reads it with
+    /// [`TaskContext::next_message`](super::TaskContext::next_message).
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended.
+    pub fn send(&self, message: impl Into<Message>) -> Result<()> {
+        let id = &self.entry.id;
+        let reason = if self.entry.has_ended() {
+            format!("task {id} has ended")
+        } else if self.entry.post(message.into()) {
+            return Ok(());
+        } else {
+            format!("the mailbox of task {id} is full ({MAX_MAIL} updates)")
+        };
+        Err(Error::new(ErrorKind::Conflict, reason))
+    }
+}
+
+impl fmt::Debug for TaskHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle")
+            .field("id", &self.entry.id)
+            .field("has_ended", &self.entry.has_ended())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,19 @@
+//! The background tasks of a run.
+//!
+//! [`BackgroundTasks`] is the scope that owns them, [`TaskContext`] the task's own view, and
+//! [`TaskHandle`] that of the others.
+
+mod context;
+mod entry;
+mod handle;
+mod outcome_limits;
+mod scope;
+mod spec;
+
+pub use context::TaskContext;
+pub(crate) use context::TaskSink;
+pub use entry::TaskOutcome;
+pub use handle::TaskHandle;
+pub use scope::BackgroundTasks;
+pub(crate) use scope::FinishedTask;
+pub use spec::TaskSpec;

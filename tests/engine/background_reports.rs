@@ -1,0 +1,317 @@
+//! Background tasks that report to the reader of their run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use agentcore::sdk::SystemKind;
+use agentcore::testing::{ScriptedModel, StrictModel};
+use agentcore::tool::{TaskOutcome, TaskSpec};
+use agentcore::{
+    Agent, AgentBuilder, ErrorKind, ExitReason, FuncTool, SdkMessage, ToolContext, UnfinishedTasks,
+    Usage,
+};
+use serde_json::{Value, json};
+
+use crate::kit::{agent, any_object, echo, kinds, roles, sleep, watch};
+
+/// The system messages about tasks, each with its id.
+fn reports(messages: &[SdkMessage]) -> Vec<String> {
+    let reports = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::TaskStarted(one) => Some(format!(
+                "{} starts: {} by {:?} of {:?}",
+                one.task_id, one.description, one.tool_use_id, one.subagent_type
+            )),
+            SystemKind::TaskProgress(one) => Some(format!(
+                "{} {:?} {:?}, {} calls, of {:?}",
+                one.task_id, one.summary, one.last_tool_name, one.usage.tool_uses, one.tool_use_id
+            )),
+            SystemKind::TaskUpdated(one) => Some(format!(
+                "{} is {}",
+                one.task_id,
+                one.patch.status.as_ref().expect("a status")
+            )),
+            SystemKind::TaskNotification(one) => Some(format!(
+                "{} {}: {} ({} tokens) of {:?}",
+                one.task_id,
+                one.status,
+                one.summary,
+                one.usage.expect("the usage").total_tokens,
+                one.tool_use_id
+            )),
+            _ => None,
+        },
+        _ => None,
+    });
+    reports.collect()
+}
+
+/// A tool that begins a task which reports its progress once and ends after five seconds.
+fn counting() -> FuncTool {
+    FuncTool::new("count", "Counts", any_object(), |cx, _args| async move {
+        let spec = TaskSpec::new("count")
+            .with_id("my_task")
+            .with_description("counts to ten")
+            .with_tool_use_id(cx.call_id());
+        let handle = cx.tasks().begin(spec, |task| async move {
+            sleep(1).await;
+            task.progress("five so far").await;
+            sleep(4).await;
+            TaskOutcome::Completed("ten".into())
+        });
+        handle.id().to_string()
+    })
+}
+
+fn awaiting(model: ScriptedModel) -> AgentBuilder {
+    agent(StrictModel::new(model)).unfinished_tasks(UnfinishedTasks::Await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_reports_its_start_its_progress_and_its_end() {
+    let model = ScriptedModel::new()
+        .call("count", json!({}))
+        .say("It counts.")
+        .expect(|request| {
+            let text = request.messages.last_content();
+            assert_eq!(text, "Task 'count' (my_task) completed.\n\nResult:\nten");
+        })
+        .say("It is ten.");
+    let agent = awaiting(model).tool(counting()).build().unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    let output = output.unwrap();
+    assert_eq!(output.text, "It is ten.");
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant tool assistant user assistant"
+    );
+    assert_eq!(
+        reports(&messages),
+        [
+            r#"my_task starts: counts to ten by Some("call_1") of None"#,
+            r#"my_task Some("five so far") None, 0 calls, of Some("call_1")"#,
+            r#"my_task completed: ten (0 tokens) of Some("call_1")"#,
+        ]
+    );
+    assert_eq!(
+        kinds(&messages)
+            .iter()
+            .filter(|kind| *kind == "result/success")
+            .count(),
+        1
+    );
+}
+
+/// A tool that runs `child` in the background and returns at once.
+fn scouting(child: Agent) -> FuncTool {
+    let run = move |cx: ToolContext, _args: Value| {
+        let session = child.session("child");
+        let spec = TaskSpec::new("scout")
+            .with_tool_use_id(cx.call_id())
+            .with_subagent_type("scout");
+        let task = cx.tasks().begin(spec, |task| async move {
+            match session.run_as_task(&cx, &task, "Look").await {
+                Ok(output) => TaskOutcome::Completed(output.text),
+                Err(error) => TaskOutcome::Failed(error.to_string()),
+            }
+        });
+        let text = format!("started {}", task.id());
+        async move { text }
+    };
+    FuncTool::new("scout", "Starts a scout", any_object(), run)
+}
+
+fn slow_child() -> Agent {
+    let model = ScriptedModel::new()
+        .with_usage(Usage::new(10, 5))
+        .call("echo", json!({"text": "deep"}))
+        .delayed(Duration::from_secs(5))
+        .say("all quiet")
+        .delayed(Duration::from_secs(5));
+    agent(model).tool(echo()).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_background_child_reach_the_reader_after_its_call_has_returned() {
+    let model = ScriptedModel::new()
+        .call("scout", json!({}))
+        .say("I wait.")
+        .say("It is quiet.");
+    let agent = awaiting(model)
+        .tool(scouting(slow_child()))
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("p").run("Go")).await;
+    assert_eq!(output.unwrap().text, "It is quiet.");
+
+    let waits = messages
+        .iter()
+        .position(|m| m.text().as_deref() == Some("I wait."));
+    let below: Vec<_> = messages
+        .iter()
+        .filter(|m| m.session_id() == "child")
+        .collect();
+    assert!(below.len() >= 4, "{:?}", kinds(&messages));
+    for message in &below {
+        assert_eq!(message.parent_tool_use_id(), Some("call_1"));
+        assert!(!message.is_result());
+    }
+    let last = messages.iter().rposition(|m| m.session_id() == "child");
+    assert!(last > waits, "after the turn of the call");
+    assert_eq!(
+        kinds(&messages)
+            .iter()
+            .filter(|kind| *kind == "system/init")
+            .count(),
+        1
+    );
+    assert_eq!(
+        reports(&messages),
+        [
+            r#"task_1 starts: scout by Some("call_1") of Some("scout")"#,
+            r#"task_1 None Some("echo"), 1 calls, of Some("call_1")"#,
+            r#"task_1 completed: all quiet (30 tokens) of Some("call_1")"#,
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_task_is_dropped_and_reported() {
+    struct Dropped(Arc<AtomicBool>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    let is_dropped = Arc::<AtomicBool>::default();
+    let flag = is_dropped.clone();
+    let work = FuncTool::new("work", "Works", any_object(), move |cx, _args| {
+        let dropped = Dropped(flag.clone());
+        async move {
+            let task = cx.tasks().begin(TaskSpec::new("work"), |_task| async move {
+                let _dropped = dropped;
+                std::future::pending().await
+            });
+            assert!(task.output().is_none());
+            assert!(task.wait(Duration::from_secs(3)).await.is_none());
+            let found = cx.tasks().get(task.id()).expect("the task");
+            assert!(found.stop() && !task.stop(), "once");
+            let outcome = task.wait(Duration::from_secs(3)).await;
+            assert_eq!(outcome, Some(TaskOutcome::Stopped));
+            assert!(task.send("too late").is_err());
+            let ids: Vec<_> = cx
+                .tasks()
+                .list()
+                .iter()
+                .map(|task| task.id().clone())
+                .collect();
+            assert_eq!(ids, [task.id().clone()]);
+            assert!(cx.tasks().get("task_9").is_none());
+            "stopped"
+        }
+    });
+    let model = ScriptedModel::new()
+        .call("work", json!({}))
+        .expect(|request| {
+            let text = request.messages.last_content();
+            assert!(
+                text.ends_with("(task_1) stopped.\n\nResult:\nThe task was stopped."),
+                "{text}"
+            );
+        })
+        .say("done");
+    let agent = agent(StrictModel::new(model)).tool(work).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    assert!(is_dropped.load(Ordering::SeqCst));
+    assert_eq!(
+        reports(&messages),
+        [
+            "task_1 starts: work by None of None",
+            "task_1 is killed",
+            "task_1 stopped: The task was stopped. (0 tokens) of None",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn mailbox_of_a_task_holds_16_messages() {
+    let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
+        let task = cx.tasks().begin(TaskSpec::new("work"), |task| async move {
+            sleep(5).await;
+            let mut texts = Vec::new();
+            for _ in 0..16 {
+                texts.push(task.next_message().await.text().into_owned());
+            }
+            TaskOutcome::Completed(texts.join(","))
+        });
+        for number in 0..16 {
+            task.send(number.to_string()).expect("room");
+        }
+        let error = task.send("one more").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert_eq!(
+            error.to_string(),
+            "the mailbox of task task_1 is full (16 updates)"
+        );
+        let outcome = task.wait(Duration::from_secs(60)).await;
+        match outcome.expect("it has ended") {
+            TaskOutcome::Completed(text) => text,
+            other => format!("{other:?}"),
+        }
+    });
+    let model = ScriptedModel::new().call("work", json!({})).say("done");
+    let agent = agent(model).tool(work).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let texts = crate::kit::texts(&output.messages);
+    assert_eq!(texts, ["0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_to_a_background_child_steers_it() {
+    let child_model = ScriptedModel::new()
+        .call("echo", json!({"text": "x"}))
+        .delayed(Duration::from_secs(5))
+        .expect(|request| assert_eq!(request.messages.last_content(), "Faster"))
+        .say("fast");
+    let child = agent(child_model).tool(echo()).build().unwrap();
+    let send = FuncTool::new("send", "Sends", any_object(), |cx, _args| async move {
+        let task = cx.tasks().get("task_1").expect("the task");
+        task.send("Faster").expect("room");
+        "sent"
+    });
+    let model = ScriptedModel::new()
+        .call("scout", json!({}))
+        .call("send", json!({}))
+        .say("I wait.")
+        .say("done");
+    let agent = awaiting(model).tool(scouting(child)).tool(send).build();
+    assert_eq!(agent.unwrap().run("Go").await.unwrap().text, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_tasks_ends_with_steering_and_with_an_interrupt() {
+    let model = ScriptedModel::new()
+        .call("work", json!({}))
+        .say("I wait.")
+        .say("I wait longer.");
+    let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
+        cx.tasks()
+            .begin(TaskSpec::new("work"), |_| std::future::pending());
+        "started"
+    });
+    let agent = awaiting(model).tool(work).build().unwrap();
+    let run = agent.run("Go");
+    let handle = run.handle();
+    tokio::spawn(async move {
+        sleep(5).await;
+        assert!(handle.steer("And now?"));
+        sleep(5).await;
+        handle.interrupt();
+    });
+    let output = run.await.unwrap();
+    assert_eq!(output.end, ExitReason::Interrupted);
+    assert_eq!(output.text, "I wait longer.");
+}
