@@ -54,6 +54,8 @@ pub struct AgentBuilder {
     prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) disabled_tools: BTreeSet<Arc<str>>,
+    /// The names of the tools of the run that it was made from, which rules of hooks may name.
+    pub(super) run_tools: Vec<Arc<str>>,
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) store: Option<Arc<dyn SessionStore>>,
@@ -70,6 +72,7 @@ impl AgentBuilder {
             prompter: Arc::new(model::StaticPrompt::default()),
             tools: Vec::new(),
             disabled_tools: BTreeSet::new(),
+            run_tools: Vec::new(),
             sources: Vec::new(),
             hooks: Vec::new(),
             store: None,
@@ -540,7 +543,8 @@ impl AgentBuilder {
         let announced_names: Vec<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
         let names = names
             .into_iter()
-            .chain(announced_names.iter().map(String::as_str));
+            .chain(announced_names.iter().map(String::as_str))
+            .chain(self.run_tools.iter().map(|name| &**name));
         let names: Vec<_> = names.collect();
         let has_sources = !self.sources.is_empty();
         self.settings.gates.check_tools(&names, has_sources)?;

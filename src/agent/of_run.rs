@@ -46,6 +46,7 @@ impl AgentBuilder {
         builder.settings.inherit(run.settings());
         builder.tools = config.tools.clone();
         builder.disabled_tools = config.disabled_tools.clone();
+        builder.run_tools = run.tools().names().into_iter().map(Arc::from).collect();
         builder.sources = config.sources.clone();
         builder.hooks = config.hooks.all.clone();
         builder.store = Some(config.store.clone());
