@@ -8,20 +8,19 @@ use std::time::Duration;
 use crate::backend::Backend;
 use crate::engine::{
     self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, OnUnanswered, RequestOptions,
-    UnfinishedTasks, check_prices, store_or_default,
+    UnfinishedTasks, store_or_default,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::hook::Hook;
 use crate::message::TokenCounter;
 use crate::model::retry::RetryPolicy;
 use crate::model::{
-    self, Compactor, HostedTool, Model, ModelRequest, ModelSettings, Prompter, ResponseLimits,
-    SystemPrompt,
+    self, Compactor, HostedTool, Model, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
 use crate::run::RunSettings;
 use crate::session::SessionStore;
 use crate::tool::{
-    Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource, check_tool,
+    Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
 };
 use crate::trace::{Redacting, TraceRecorder};
 
@@ -60,8 +59,8 @@ pub struct AgentBuilder {
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) store: Option<Arc<dyn SessionStore>>,
     pub(super) compactor: Option<Arc<dyn Compactor>>,
-    limits: Limits,
-    request: RequestOptions,
+    pub(super) limits: Limits,
+    pub(super) request: RequestOptions,
 }
 
 impl AgentBuilder {
@@ -444,7 +443,7 @@ impl AgentBuilder {
 
     /// Sets how many subagents may begin below a run, those of its subagents included. Defaults to
     /// 100; with 0, none may. A subagent beyond the limit of a run above it fails with
-    /// [`Config`](ErrorKind::Config).
+    /// [`Config`](crate::ErrorKind::Config).
     pub fn max_subagents(mut self, count: u32) -> Self {
         self.settings.budget.subagents = count;
         self
@@ -485,11 +484,11 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Config`] if two tools have the same name, if the budget in USD or the
+    /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the budget in USD or the
     ///   temperature is negative or not a number, if there is a budget in USD and the price of
     ///   the model is unknown, or if a permission rule to deny or to ask names a tool that the agent
     ///   does not have ([`PermissionGate::check_tools`]).
-    /// * [`ErrorKind::Tool`] if a tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are
+    /// * [`ErrorKind::Tool`](crate::ErrorKind::Tool) if a tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are
     ///   not an object schema.
     pub fn build(mut self) -> Result<Agent> {
         self.check()?;
@@ -513,44 +512,6 @@ impl AgentBuilder {
             limits: self.limits,
             request: self.request,
         }))
-    }
-
-    fn check(&self) -> Result<()> {
-        let mut names = BTreeSet::new();
-        for tool in &self.tools {
-            check_tool(tool)?;
-            if !names.insert(tool.name()) {
-                let text = format!(
-                    "two tools are named {:?}; give one of them another name",
-                    tool.name()
-                );
-                return Err(Error::new(ErrorKind::Config, text));
-            }
-        }
-
-        self.check_permissions(names)?;
-        self.request.check()?;
-        self.settings.budget.check()?;
-        if !self.settings.budget.needs_prices() {
-            return Ok(());
-        }
-
-        check_prices(&self.settings.model.cards(&ModelRequest::default()))
-    }
-
-    /// Compares the gate and the hooks with the names of all tools.
-    fn check_permissions(&self, names: BTreeSet<&str>) -> Result<()> {
-        let announced_names: Vec<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
-        let names = names
-            .into_iter()
-            .chain(announced_names.iter().map(String::as_str))
-            .chain(self.run_tools.iter().map(|name| &**name));
-        let names: Vec<_> = names.collect();
-        let has_sources = !self.sources.is_empty();
-        self.settings.gates.check_tools(&names, has_sources)?;
-        self.hooks
-            .iter()
-            .try_for_each(|hook| hook.check_tools(&names, has_sources))
     }
 }
 

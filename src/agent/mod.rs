@@ -7,6 +7,7 @@
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod agent;
 mod builder;
+mod check;
 #[cfg(feature = "http")]
 mod environment;
 mod info;
