@@ -13,6 +13,7 @@ use super::entry::{ContentHash, DirEntry, Metadata};
 use super::failure::{self, is_not_found};
 #[cfg(feature = "search")]
 use super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+use super::shell::Shell;
 
 /// A workspace: files, and perhaps a shell.
 ///
@@ -190,6 +191,12 @@ pub trait Backend: Send + Sync + Debug + 'static {
     /// place of their own. A backend that wraps another one returns those of the other.
     fn command_limits(&self) -> CommandLimits {
         CommandLimits::default()
+    }
+
+    /// The shell that runs the commands, which stays the same for the life of the backend. Defaults
+    /// to [`Shell::Posix`]. A backend that wraps another one returns that of the other.
+    fn shell(&self) -> Shell {
+        Shell::default()
     }
 
     /// Runs a command and waits for it. A command that fails or runs out of time is not an error:

@@ -8,6 +8,8 @@ use bytes::Bytes;
 
 use crate::util::secret::{Cut, redact_cut};
 
+use super::shell::Shell;
+
 /// A command line for a backend's shell.
 ///
 /// ```
@@ -31,6 +33,9 @@ pub struct Command {
     pub env: BTreeMap<String, String>,
     /// True if the standard error is merged into the standard output, in the order written.
     pub merge_stderr: bool,
+    /// The shell that the command was written and checked for; a backend with another one refuses
+    /// it. `None` means the backend's own. Every shell runs a command for [`Shell::Posix`].
+    pub shell: Option<Shell>,
 }
 
 impl Command {
@@ -42,6 +47,7 @@ impl Command {
             cwd: None,
             env: BTreeMap::new(),
             merge_stderr: false,
+            shell: None,
         }
     }
 
@@ -66,6 +72,13 @@ impl Command {
         self
     }
 
+    /// Sets the shell that the command was written and checked for.
+    #[must_use]
+    pub fn with_shell(mut self, shell: Shell) -> Self {
+        self.shell = Some(shell);
+        self
+    }
+
     /// Merges the standard error into the standard output, in the order written.
     #[must_use]
     pub fn merged(mut self) -> Self {
@@ -83,6 +96,7 @@ impl fmt::Debug for Command {
             .field("cwd", &self.cwd)
             .field("env", &self.env.keys())
             .field("merge_stderr", &self.merge_stderr)
+            .field("shell", &self.shell)
             .finish()
     }
 }

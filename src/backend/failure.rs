@@ -31,6 +31,15 @@ pub(super) fn no_command(id: &str) -> Error {
     )
 }
 
+/// A command for bash where there is none: another shell might run something else.
+#[cfg(all(feature = "process", unix))]
+pub(super) fn no_bash(place: &str) -> Error {
+    Error::new(
+        ErrorKind::Config,
+        format!("the command was checked for bash, which {place} does not have"),
+    )
+}
+
 /// A search that cannot be made.
 #[cfg(feature = "search")]
 pub(super) fn invalid(text: impl Into<String>) -> Error {

@@ -12,6 +12,7 @@ use super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
 use super::entry::{ContentHash, DirEntry, Metadata};
 #[cfg(feature = "search")]
 use super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+use super::shell::Shell;
 
 #[async_trait]
 impl<T: Backend + ?Sized> Backend for Arc<T> {
@@ -80,6 +81,10 @@ impl<T: Backend + ?Sized> Backend for Arc<T> {
 
     fn command_limits(&self) -> CommandLimits {
         (**self).command_limits()
+    }
+
+    fn shell(&self) -> Shell {
+        (**self).shell()
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {

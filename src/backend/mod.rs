@@ -33,6 +33,7 @@ mod process;
 mod sandbox;
 #[cfg(feature = "search")]
 mod search;
+mod shell;
 
 pub use backend::Backend;
 pub use command::{BackgroundOutput, Captured, Command, CommandLimits, CommandOutput};
@@ -48,3 +49,4 @@ pub use memory::MemoryBackend;
 pub use sandbox::{Sandbox, SandboxLimit, SandboxReport};
 #[cfg(feature = "search")]
 pub use search::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};
+pub use shell::Shell;

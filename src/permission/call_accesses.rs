@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::backend::Shell;
 use crate::message::ToolCall;
 use crate::tool::{Access, Tool};
 
@@ -43,15 +44,16 @@ pub(super) struct Command {
 impl<'a> CallAccesses<'a> {
     pub(super) fn of(call: &'a ToolCall, tool: &dyn Tool, context: &PathContext) -> Self {
         let read_only = tool.side_effect().is_read_only();
+        let shell = tool.shell();
         let mut accesses = tool
             .accesses(&call.args)
             .into_iter()
-            .map(|access| CallAccess::new(access, context))
+            .map(|access| CallAccess::new(access, shell, context))
             .collect::<Vec<_>>();
         let mut is_guessed = false;
         if accesses.is_empty() {
             is_guessed = family(&call.name) == Family::Other;
-            accesses = accesses_by_argument(&call.name, &call.args, read_only, context);
+            accesses = accesses_by_argument(call, read_only, shell, context);
         }
 
         if context.follows_links {
@@ -71,13 +73,17 @@ impl<'a> CallAccesses<'a> {
         }
     }
 
-    pub(super) fn of_command(command: &str, context: &PathContext) -> CallAccesses<'static> {
+    pub(super) fn of_command(
+        command: &str,
+        shell: Shell,
+        context: &PathContext,
+    ) -> CallAccesses<'static> {
         const NO_ARGUMENTS: &Value = &Value::Null;
         CallAccesses {
             tool: "Bash",
             args: NO_ARGUMENTS,
             read_only: false,
-            accesses: vec![CallAccess::command(command, context)],
+            accesses: vec![CallAccess::command(command, shell, context)],
             is_guessed: false,
         }
     }
@@ -99,9 +105,9 @@ impl<'a> CallAccesses<'a> {
 }
 
 impl CallAccess {
-    fn new(access: Access, context: &PathContext) -> Self {
+    fn new(access: Access, shell: Shell, context: &PathContext) -> Self {
         match access {
-            Access::Command(text) => Self::command(&text, context),
+            Access::Command(text) => Self::command(&text, shell, context),
             Access::Read(path) => Self::Read(path.to_string()),
             Access::Write(path) => Self::Write(path.to_string()),
             Access::Url(url) => Self::Url(url.to_string()),
@@ -109,8 +115,8 @@ impl CallAccess {
         }
     }
 
-    fn command(text: &str, context: &PathContext) -> Self {
-        let analysis = analyse(text);
+    fn command(text: &str, shell: Shell, context: &PathContext) -> Self {
+        let analysis = analyse(text, shell);
         let paths = CommandPaths::of(&analysis, context);
         let text = text.to_owned();
         Self::Command(Box::new(Command {
@@ -132,25 +138,25 @@ impl CallAccess {
 
 /// The accesses by arguments with well-known names, for tools that do not declare them.
 fn accesses_by_argument(
-    tool: &str,
-    args: &Value,
+    call: &ToolCall,
     read_only: bool,
+    shell: Shell,
     context: &PathContext,
 ) -> Vec<CallAccess> {
     let text = |names: &[&str]| {
         names
             .iter()
-            .find_map(|name| args.get(name)?.as_str())
+            .find_map(|name| call.args.get(name)?.as_str())
             .map(str::to_owned)
     };
 
     let mut accesses = Vec::new();
     if let Some(command) = text(&["command", "cmd"]) {
-        accesses.push(CallAccess::command(&command, context));
+        accesses.push(CallAccess::command(&command, shell, context));
     }
 
     if let Some(path) = text(&["file_path", "filePath", "path", "notebook_path"]) {
-        let is_read = match family(tool) {
+        let is_read = match family(&call.name) {
             Family::Read => true,
             Family::Write => false,
             _ => read_only,

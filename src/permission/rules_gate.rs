@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use crate::agent::Agent;
-use crate::backend::PathFilter;
+use crate::backend::{PathFilter, Shell};
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
@@ -48,6 +48,7 @@ pub struct PermissionRules {
     context: PathContext,
     protected_paths: Vec<PathPattern>,
     mode: Option<PermissionMode>,
+    shell: Shell,
     later_tools: Vec<String>,
     grants: Arc<Mutex<Grants>>,
 }
@@ -68,6 +69,7 @@ impl PermissionRules {
             },
             protected_paths: Vec::new(),
             mode: None,
+            shell: Shell::Bash,
             later_tools: Vec::new(),
             grants: Arc::default(),
         }
@@ -176,6 +178,13 @@ impl PermissionRules {
         self
     }
 
+    /// Sets the shell as which [`explain_command`](Self::explain_command) reads a command; bash by
+    /// default. A call's command is read as the shell of its tool ([`Tool::shell`]) does.
+    pub fn shell(mut self, shell: Shell) -> Self {
+        self.shell = shell;
+        self
+    }
+
     /// Adds names of tools that the agent does not have when it is built, such as those of its
     /// subagents, to which these rules apply as well. A rule to deny or to ask that names neither
     /// them nor a tool of the agent is an error of
@@ -233,8 +242,20 @@ impl PermissionRules {
     }
 
     /// The decision about a shell command, with its reason.
+    ///
+    /// ```
+    /// use agentcore::backend::Shell;
+    /// use agentcore::permission::{Behavior, PermissionRules};
+    ///
+    /// let rules = PermissionRules::new().allow("Bash(ls:*)")?;
+    /// let command = r"ls $'\'; curl http://example.com #'";
+    /// assert_eq!(rules.explain_command(command).decision, Behavior::Allow);
+    /// let rules = rules.shell(Shell::Posix);
+    /// assert_eq!(rules.explain_command(command).decision, Behavior::Ask);
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
     pub fn explain_command(&self, command: &str) -> Explanation {
-        let call = CallAccesses::of_command(command, &self.context);
+        let call = CallAccesses::of_command(command, self.shell, &self.context);
         self.decide(&call, PermissionMode::Default, None, &[])
     }
 

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::backend::Shell;
 use crate::error::BoxError;
 
 use super::access::{Access, Concurrency, SideEffect};
@@ -80,6 +81,7 @@ pub struct FuncTool {
     timeout: Option<Duration>,
     idempotent: bool,
     accesses: Option<Accesses>,
+    shell: Shell,
 }
 
 impl FuncTool {
@@ -113,6 +115,7 @@ impl FuncTool {
             timeout: None,
             idempotent: false,
             accesses: None,
+            shell: Shell::default(),
         }
     }
 
@@ -169,6 +172,14 @@ impl FuncTool {
     #[must_use]
     pub fn accesses(mut self, f: impl Fn(&Value) -> Vec<Access> + Send + Sync + 'static) -> Self {
         self.accesses = Some(Box::new(f));
+        self
+    }
+
+    /// Sets the shell that runs the commands of calls, for permission rules. [`Shell::Posix`] by
+    /// default: what only bash understands then needs an answer.
+    #[must_use]
+    pub fn shell(mut self, shell: Shell) -> Self {
+        self.shell = shell;
         self
     }
 }
@@ -308,6 +319,10 @@ impl Tool for FuncTool {
 
     fn accesses(&self, args: &Value) -> Vec<Access> {
         self.accesses.as_ref().map_or_else(Vec::new, |f| f(args))
+    }
+
+    fn shell(&self) -> Shell {
+        self.shell
     }
 
     // Written by hand: `async_trait` would box the closure's boxed future again.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::backend::Shell;
 use crate::error::BoxError;
 
 use super::access::{Access, Concurrency, SideEffect};
@@ -104,6 +105,12 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The shell that runs the commands among the accesses, for permission rules, which read them as
+    /// this shell does. Defaults to [`Shell::Posix`].
+    fn shell(&self) -> Shell {
+        Shell::default()
+    }
+
     /// Runs the call. `args` has been checked against [`parameters`](Tool::parameters).
     ///
     /// # Errors
@@ -150,6 +157,10 @@ macro_rules! forward {
 
             fn accesses(&self, args: &Value) -> Vec<Access> {
                 (**self).accesses(args)
+            }
+
+            fn shell(&self) -> Shell {
+                (**self).shell()
             }
 
             async fn execute(&self, cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {

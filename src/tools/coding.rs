@@ -33,6 +33,7 @@ const STYLE: Style = Style {
 /// Limits that were set on the backend ([`Backend::command_limits`]) take the place of the 120
 /// seconds and the 30,000 characters.
 pub fn bash(backend: impl Backend) -> FuncTool {
+    let shell = backend.shell();
     let limits = backend.command_limits();
     let limit = run::time_limit(&backend, DEFAULT_TIMEOUT);
     let cut_note = match limits.max_output {
@@ -71,6 +72,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
         .exclusive()
         .timeout(run::call_timeout(limit.max(MAX_TIMEOUT)))
         .accesses(runs)
+        .shell(shell)
 }
 
 async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

@@ -62,11 +62,13 @@ pub fn exec(backend: impl Backend) -> FuncTool {
         "required": ["command"]
     });
 
+    let shell = backend.shell();
     let limit = run::time_limit(&backend, TIMEOUT);
     FuncTool::new("exec", description, parameters, over(backend, call_exec))
         .exclusive()
         .timeout(run::call_timeout(limit))
         .accesses(runs_there)
+        .shell(shell)
 }
 
 async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {

@@ -66,6 +66,7 @@ pub(super) async fn run(
     check(&command)?;
     let mut command = command.with_timeout(limit);
     command.merge_stderr = style.stderr == Stderr::Merged;
+    command.shell = Some(backend.shell());
     let style = style.on(backend);
     let output = backend.execute(command).await?;
     let text = format_output(&output, style);
@@ -86,6 +87,7 @@ pub(super) async fn start(
 ) -> Result<ToolOutput, BoxError> {
     check(&command)?;
     command.merge_stderr = true;
+    command.shell = Some(backend.shell());
     let id = backend.start(command).await?;
     let text = format!("The command runs in the background with the id {id}");
     Ok(ToolOutput::new(text).with_details(json!({"id": id})))

@@ -167,6 +167,7 @@ fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
         "required": ["command"]
     });
 
+    let shell = backend.shell();
     let limit = run::time_limit(&backend, TIMEOUT);
     let body = over(backend, move |backend, args| {
         call_execute(backend, args, style)
@@ -176,6 +177,7 @@ fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
         .exclusive()
         .timeout(run::call_timeout(limit))
         .accesses(runs)
+        .shell(shell)
 }
 
 async fn call_execute(

@@ -1,5 +1,5 @@
-//! The shell analyser against bash itself: random scripts are run with programs that only note
-//! that they ran, and what ran is compared with what was decided before.
+//! The shell analyser against shells: random scripts are run with programs that only note that they
+//! ran, and what ran is compared with what was decided before.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,9 +8,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use agentcore::backend::Shell;
 use agentcore::permission::{Behavior, PermissionRules};
 
-/// Scripts of the default run; more with this environment variable.
+/// Scripts of the default run for each shell; more with this environment variable.
 const SCRIPTS: usize = 2_000;
 const MORE: &str = "AGENTCORE_BASH_DIFF";
 
@@ -279,6 +280,33 @@ fn trick(dice: &mut Dice) -> String {
         "x=$(echo 'a[$(bad)]')",
         "f() { [ $1 ]; }; f '-v a[$(bad)]'",
         "cat < $x",
+        "ok $'\\'; bad #'",
+        "ok \"$'\\\"; bad \"'\"",
+        "((ok); bad)",
+        "((bad))",
+        "function f { bad; }; f",
+        "function f() { bad; }; f",
+        "x=(bad); ok",
+        "x+=bad; ok",
+        "[[ a == a || bad ]]",
+        "[[ a < bad ]]",
+        "select i in bad; do ok; done",
+        "ok ${x:0:1}",
+        "ok ~+ [^a] $10",
+        "time -p ok",
+        "time -o f bad",
+        "local x=bad",
+        "y='1 x=bad'; export z=$y; $x",
+        "case a in a) ok;& b) bad;; esac",
+        "ok;bad&>f",
+        "echo 'b\\141d' | sh",
+        "sh -c \"ok $'\\''; bad #'\"",
+        "{ok,bad}",
+        "ok `echo '\\`bad\\`'`",
+        "ok \"${x:-\"}\"; bad; \"}\"",
+        "ok \"${x:-'}'}\"",
+        "ok <<E$(bad)\nE",
+        "f()\n(bad); f",
     ])
     .to_owned()
 }
@@ -292,6 +320,10 @@ fn redirection(dice: &mut Dice, depth: usize) -> String {
         "< /dev/null",
         "2>/dev/null",
         "3> f",
+        "10> f",
+        "{fd}> f",
+        "&>> f",
+        ">| f",
         "<<< ",
         "> ",
     ]);
@@ -520,8 +552,9 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    fn set(bash: &Path) -> Self {
-        let root = std::env::temp_dir().join(format!("agentcore-bash-diff-{}", std::process::id()));
+    fn set(bash: &Path, shell: &str) -> Self {
+        let name = format!("agentcore-{shell}-diff-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
         for directory in ["bin", "scripts", "logs", "work"] {
             fs::create_dir_all(root.join(directory)).unwrap();
         }
@@ -545,8 +578,9 @@ impl Stage {
         Self { root }
     }
 
-    /// Runs every script, each in a shell of its own; which stubs ran in each.
-    fn run(&self, bash: &Path, scripts: &[String]) -> Vec<BTreeSet<String>> {
+    /// Runs every script, each in a shell of its own, which these words start; which stubs ran in
+    /// each.
+    fn run(&self, bash: &Path, shell: &str, scripts: &[String]) -> Vec<BTreeSet<String>> {
         for (at, script) in scripts.iter().enumerate() {
             fs::write(self.root.join(format!("scripts/{at}")), script).unwrap();
         }
@@ -554,7 +588,7 @@ impl Stage {
         let driver = "ulimit -t 60 -f 256; cd work; at=$FROM; while [ $at -lt $COUNT ]; do \
              STAGE_LOG=$ROOT/logs/$at; export STAGE_LOG; \
              text=$(<\"$ROOT/scripts/$at\"); \
-             (ulimit -t 2; exec timeout -k 1 1 \"$BASH\" --norc -c \"$text\") </dev/null >/dev/null 2>&1; \
+             (ulimit -t 2; exec timeout -k 1 1 $TESTED -c \"$text\") </dev/null >/dev/null 2>&1; \
              at=$((at+SHARDS)); done; wait";
         let drivers = (0..SHARDS).map(|from| {
             Command::new(bash)
@@ -562,6 +596,7 @@ impl Stage {
                 .env_clear()
                 .env("PATH", self.root.join("bin"))
                 .env("ROOT", &self.root)
+                .env("TESTED", shell)
                 .env("HOME", &self.root)
                 .env("COUNT", scripts.len().to_string())
                 .env("FROM", from.to_string())
@@ -597,37 +632,74 @@ fn find_program(name: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
+/// A shell that scripts are run in.
+struct Tested {
+    name: &'static str,
+    options: &'static str,
+    shell: Shell,
+}
+
+const TESTED: [Tested; 3] = [
+    Tested {
+        name: "bash",
+        options: "--norc",
+        shell: Shell::Bash,
+    },
+    Tested {
+        name: "dash",
+        options: "",
+        shell: Shell::Posix,
+    },
+    Tested {
+        name: "busybox",
+        options: "ash",
+        shell: Shell::Posix,
+    },
+];
+
 #[test]
-fn analyser_decides_about_every_program_that_bash_runs() {
+fn analyser_decides_about_every_program_that_a_shell_runs() {
     let (Some(bash), Some(_)) = (find_program("bash"), find_program("timeout")) else {
-        eprintln!("skipped: there is no bash to compare with");
+        eprintln!("skipped: there is no bash to run the shells from");
         return;
     };
 
+    for tested in TESTED {
+        match find_program(tested.name) {
+            Some(path) => compare(&bash, &path, &tested),
+            None => eprintln!("skipped: there is no {} to compare with", tested.name),
+        }
+    }
+}
+
+fn scripts(count: usize) -> Vec<String> {
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ count as u64);
+    let scripts = (0..count).map(|at| match at % 5 {
+        4 => soup(&mut dice),
+        turn => script(&mut dice, turn.min(2)),
+    });
+    scripts.collect()
+}
+
+/// Runs scripts in one shell, and compares what ran with the decisions about it.
+fn compare(bash: &Path, path: &Path, tested: &Tested) {
     let count = std::env::var(MORE)
         .ok()
         .and_then(|count| count.parse().ok())
         .unwrap_or(SCRIPTS);
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ count as u64);
-    let scripts = (0..count)
-        .map(|at| match at % 5 {
-            4 => soup(&mut dice),
-            turn => script(&mut dice, turn.min(2)),
-        })
-        .collect::<Vec<_>>();
-    let stage = Stage::set(&bash);
-    let ran = stage.run(&bash, &scripts);
+    let scripts = scripts(count);
+    let stage = Stage::set(bash, tested.name);
+    let words = format!("{} {}", path.display(), tested.options);
+    let ran = stage.run(bash, &words, &scripts);
 
-    let mut narrow = PermissionRules::new().allow("Write(f)").unwrap();
+    let rules = || PermissionRules::new().shell(tested.shell);
+    let mut narrow = rules().allow("Write(f)").unwrap();
     for program in ALLOWED {
         narrow = narrow.allow(&format!("Bash({program}:*)")).unwrap();
     }
 
-    let broad = PermissionRules::new()
-        .allow("Bash")
-        .unwrap()
-        .deny("Bash(bad:*)")
-        .unwrap();
+    let broad = rules().allow("Bash").unwrap();
+    let broad = broad.deny("Bash(bad:*)").unwrap();
 
     let mut failures = Vec::new();
     let (mut allowed, mut permitted, mut denied, mut bad_ran) = (0, 0, 0, 0);
@@ -648,21 +720,22 @@ fn analyser_decides_about_every_program_that_bash_runs() {
         }
     }
 
+    let name = tested.name;
     println!(
         "{count} scripts: {allowed} allowed by narrow rules, {permitted} by a broad one, {denied} denied; \
-         bash ran the denied program in {bad_ran}"
+         {name} ran the denied program in {bad_ran}"
     );
     assert!(
         failures.is_empty(),
-        "{} of {count}:\n{}",
+        "{} of {count} in {name}:\n{}",
         failures.len(),
         failures.join("\n")
     );
 
     // The comparison says something only if all of it happens often.
-    assert!(allowed > count / 20, "{allowed} of {count} were allowed");
+    assert!(allowed > count / 40, "{allowed} of {count} were allowed");
     assert!(
-        permitted > count / 10,
+        permitted > count / 20,
         "{permitted} of {count} were permitted"
     );
     assert!(

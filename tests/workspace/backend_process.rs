@@ -1,10 +1,11 @@
 //! Commands in a local workspace: their output, and that nothing of them stays.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentcore::ErrorKind;
-use agentcore::backend::{Backend, Command, LocalBackend};
+use agentcore::backend::{Backend, Command, LocalBackend, Shell};
 
 use crate::kit::processes::{FAMILY, dies, family, is_alive, pid_in};
 use crate::kit::workspace::Workspace;
@@ -268,6 +269,9 @@ async fn environment_is_limited_to_allowed_variables() {
         "GIT_TERMINAL_PROMPT",
         "GIT_PAGER",
         "PAGER",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_KEY_0",
+        "GIT_CONFIG_VALUE_0",
         "GIVEN",
         "MINE",
         "AGENTCORE_COMMAND",
@@ -278,6 +282,63 @@ async fn environment_is_limited_to_allowed_variables() {
     ];
     for name in names {
         assert!(known.contains(&name) || name.starts_with("LC_"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn git_uses_no_repository_that_is_no_git_folder() {
+    let workspace = Workspace::new();
+    let shown = "env | grep ^GIT_CONFIG | sort";
+    let run = |command: Command| workspace.backend.execute(command);
+    let text = run(Command::new(shown)).await.unwrap().stdout.text();
+    let expected = "GIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=safe.bareRepository\n\
+        GIT_CONFIG_VALUE_0=explicit\n";
+    assert_eq!(text, expected);
+
+    // What the program sets stays, and comes first.
+    let command = Command::new(shown)
+        .with_env("GIT_CONFIG_COUNT", "1")
+        .with_env("GIT_CONFIG_KEY_0", "a.b")
+        .with_env("GIT_CONFIG_VALUE_0", "c");
+    let text = run(command).await.unwrap().stdout.text();
+    let expected = "GIT_CONFIG_COUNT=2\nGIT_CONFIG_KEY_0=a.b\nGIT_CONFIG_KEY_1=safe.bareRepository\n\
+        GIT_CONFIG_VALUE_0=c\nGIT_CONFIG_VALUE_1=explicit\n";
+    assert_eq!(text, expected);
+
+    let git = run(Command::new("git --version")).await.unwrap();
+    if !git.is_success() {
+        eprintln!("skipped: there is no git to run");
+        return;
+    }
+    let trap = "unset GIT_CONFIG_COUNT; git init -q --bare trap && cd trap && \
+        git config core.bare false && git config core.worktree . && \
+        git config core.fsmonitor 'touch ../ran; false'";
+    assert!(run(Command::new(trap)).await.unwrap().is_success());
+    let ran = workspace.root.join("ran");
+    let output = run(Command::new("cd trap && git status")).await.unwrap();
+    assert!(!output.is_success() && !ran.exists(), "{output:?}");
+    let output = run(Command::new(
+        "unset GIT_CONFIG_COUNT; cd trap && git status",
+    ))
+    .await;
+    assert!(ran.exists(), "the trap works: {output:?}");
+}
+
+#[tokio::test]
+async fn command_for_a_shell_runs_in_that_shell() {
+    let workspace = Workspace::new();
+    let has_bash = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
+        .iter()
+        .any(|path| Path::new(path).is_file());
+    let backend: Arc<dyn Backend> = Arc::new(workspace.backend.clone());
+    let shell = if has_bash { Shell::Bash } else { Shell::Posix };
+    assert_eq!(backend.shell(), shell);
+    for wanted in [None, Some(Shell::Posix), Some(shell)] {
+        let mut command = Command::new("echo \"${BASH_VERSION:+bash}\"");
+        command.shell = wanted;
+        let output = backend.execute(command).await.unwrap();
+        let expected = if has_bash { "bash\n" } else { "\n" };
+        assert_eq!(output.stdout.text(), expected);
     }
 }
 

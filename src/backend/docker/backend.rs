@@ -16,6 +16,7 @@ use super::super::failure;
 use super::super::process::{Jobs, Running, TIMEOUT};
 #[cfg(feature = "search")]
 use super::super::search::{self, GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+use super::super::shell::Shell;
 use super::builder::DockerBuilder;
 use super::cli::Called;
 use super::container::{Container, ContainerStatus};
@@ -76,8 +77,8 @@ const TRIES: usize = 8;
 ///
 /// # Commands
 ///
-/// They run in `bash`, or in `sh` where there is none, in a session of their own, with the
-/// environment of the container. Each has a watcher in the container, which ends its process group
+/// They run in `bash`, or in `sh` where there is none ([`DockerBuilder::shell`]), in a session of
+/// their own, with the environment of the container. Each has a watcher in the container, which ends its process group
 /// when its time is up (`SIGTERM`, then `SIGKILL` after two seconds), and at once when the future
 /// is dropped, this process is killed, or the connection to the engine breaks. Processes that leave
 /// the group, with `setsid` or as a daemon, run until the container ends. An exit code above 128
@@ -96,6 +97,7 @@ struct Inner {
     jobs: Jobs,
     container: Container,
     settings: DockerBuilder,
+    shell: Shell,
     root: String,
     writing: Mutex<()>,
 }
@@ -113,7 +115,7 @@ impl DockerBackend {
         DockerBuilder::new(None, container.into())
     }
 
-    pub(super) fn new(container: Container, settings: DockerBuilder) -> Self {
+    pub(super) fn new(container: Container, settings: DockerBuilder, shell: Shell) -> Self {
         let root = match settings.workdir.trim_end_matches('/') {
             "" => "/",
             root => root,
@@ -125,6 +127,7 @@ impl DockerBackend {
                 jobs: Jobs::default(),
                 container,
                 settings,
+                shell,
                 root,
                 writing: Mutex::default(),
             }),
@@ -330,6 +333,10 @@ impl Backend for DockerBackend {
 
     fn command_limits(&self) -> CommandLimits {
         self.inner.settings.limits
+    }
+
+    fn shell(&self) -> Shell {
+        self.inner.shell
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {

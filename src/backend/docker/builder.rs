@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::CommandLimits;
+use super::super::shell::Shell;
 use super::backend::DockerBackend;
 use super::cli::Cli;
 use super::container::Container;
@@ -33,6 +34,7 @@ pub struct DockerBuilder {
     pub(super) processes: Option<u32>,
     pub(super) mounts: Vec<(PathBuf, String)>,
     pub(super) keep: bool,
+    pub(super) shell: Option<Shell>,
     pub(super) env: BTreeMap<String, String>,
     pub(super) limits: CommandLimits,
     pub(super) max_read: u64,
@@ -56,6 +58,7 @@ impl DockerBuilder {
             cpus: None,
             processes: Some(PROCESSES),
             mounts: Vec::new(),
+            shell: None,
             env: BTreeMap::new(),
             limits: CommandLimits::default(),
             max_read: 32 * 1024 * 1024,
@@ -181,6 +184,13 @@ impl DockerBuilder {
         self
     }
 
+    /// Sets the shell of commands. By default it is [`Shell::Bash`] if the container has `bash` when
+    /// it is started or attached to, else [`Shell::Posix`].
+    pub fn shell(mut self, shell: Shell) -> Self {
+        self.shell = Some(shell);
+        self
+    }
+
     /// Starts the container, or the one attached to if it is stopped, and waits until it runs.
     /// An image that is not there yet is pulled.
     ///
@@ -199,7 +209,11 @@ impl DockerBuilder {
     pub async fn start(self) -> Result<DockerBackend> {
         self.check()?;
         let container = Container::open(&self).await?;
-        Ok(DockerBackend::new(container, self))
+        let shell = match self.shell {
+            Some(shell) => shell,
+            None => container.shell(self.user.as_deref()).await?,
+        };
+        Ok(DockerBackend::new(container, self, shell))
     }
 
     /// The arguments that run a new container of `image`.
@@ -352,6 +366,7 @@ impl fmt::Debug for DockerBuilder {
             .field("cpus", &self.cpus)
             .field("processes", &self.processes)
             .field("mounts", &self.mounts)
+            .field("shell", &self.shell)
             .field("keep", &self.keep)
             .field("env", &self.env.keys())
             .field("limits", &self.limits)

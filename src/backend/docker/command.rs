@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::Command;
 use super::super::process::{Ending, MAX_OUTPUT, Running};
+use super::super::shell::Shell;
 use super::builder::{DockerBuilder, check_variable};
 use super::cli::{Called, MAX_ERROR, read, refused};
 use super::container::Container;
@@ -18,6 +19,13 @@ use super::reply;
 const LIMIT: Duration = Duration::from_secs(120);
 /// The script answers with a line that is shorter.
 const MAX_LINE: usize = 4 * 1024;
+
+/// Makes git refuse repositories that are no `.git` folder, which a checkout may contain: after the
+/// settings that the environment has already.
+const SAFE_REPOSITORIES: &str = "set -- \"${GIT_CONFIG_COUNT:-0}\"
+export \"GIT_CONFIG_KEY_$1=safe.bareRepository\" \"GIT_CONFIG_VALUE_$1=explicit\"
+export \"GIT_CONFIG_COUNT=$(($1 + 1))\"
+";
 
 /// Starts a command in `container`, where `arguments` call the script in the workspace `root`.
 pub(super) async fn start(
@@ -36,7 +44,11 @@ pub(super) async fn start(
     let end = format!("end-{}", uuid::Uuid::new_v4().simple());
     let work = work(settings, command, &end)?;
     let stderr_mode = if command.merge_stderr { "merged" } else { "-" };
-    arguments.extend([cwd.to_owned(), stderr_mode.to_owned(), end]);
+    let shell = match command.shell {
+        Some(Shell::Bash) => "bash",
+        Some(Shell::Posix) | None => "-",
+    };
+    arguments.extend([cwd, stderr_mode, &end, shell].map(str::to_owned));
     let (mut child, group) = container.cli.spawn(&arguments)?;
     let first = async {
         if let Some(stdin) = &mut child.stdin {
@@ -95,6 +107,7 @@ fn work(settings: &DockerBuilder, command: &Command, end: &str) -> Result<String
         work.push_str(&format!("export {name}={}\n", quoted(value)));
     }
 
+    work.push_str(SAFE_REPOSITORIES);
     work.push_str(&format!(
         "exec \"$0\" -c -- {}\n{end}\n",
         quoted(&command.command)

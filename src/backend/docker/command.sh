@@ -1,4 +1,5 @@
-# A command in a folder: `command ROOT FOLDER MERGED END`. The standard input begins with what a
+# A command in a folder: `command ROOT FOLDER MERGED END SHELL`, where SHELL is `bash` if no other
+# shell may run it. The standard input begins with what a
 # shell is to do, up to the line END, and is the lifeline from there on: the line `stop` ends the
 # command gently, the end of the input at once.
 
@@ -11,6 +12,7 @@ enter "$name"
 
 command -v setsid >/dev/null || fail no-setsid
 shell=$(command -v bash) || shell=sh
+[ "$5" != bash ] || [ "$shell" != sh ] || fail no-bash
 work=
 while :; do
     IFS= read -r line || exit 1

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
+use super::super::shell::Shell;
 use super::builder::DockerBuilder;
 use super::cli::{Called, Cli, refused};
 
@@ -82,6 +83,21 @@ impl Container {
 
         run?;
         Ok(container)
+    }
+
+    /// The shell that the container has for commands of this user.
+    pub(super) async fn shell(&self, user: Option<&str>) -> Result<Shell> {
+        let mut arguments = vec!["exec"];
+        if let Some(user) = user {
+            arguments.extend(["--user", user]);
+        }
+        arguments.extend([self.name.as_str(), "sh", "-c", "command -v bash"]);
+        let output = self.cli.call(arguments, b"", MAX_ANSWER, LIMIT).await?;
+        Ok(if output.status.success() {
+            Shell::Bash
+        } else {
+            Shell::Posix
+        })
     }
 
     pub(super) async fn status(&self) -> Result<ContainerStatus> {

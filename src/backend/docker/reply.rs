@@ -62,6 +62,7 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
             ErrorKind::Config,
             format!("the container has no folder {root:?} that can be entered"),
         ),
+        "no-bash" => failure::no_bash("the container"),
         "no-setsid" => Error::new(
             ErrorKind::Config,
             "the container has no `setsid`, which commands need; install util-linux or busybox \

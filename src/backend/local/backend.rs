@@ -22,6 +22,8 @@ use super::super::process::{Jobs, Running, TIMEOUT};
 use super::super::sandbox::{Confined, Sandbox, SandboxReport};
 #[cfg(feature = "search")]
 use super::super::search::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
+#[cfg(feature = "process")]
+use super::super::shell::Shell;
 use super::root::Root;
 #[cfg(feature = "process")]
 use super::shell::{self, Settings};
@@ -291,6 +293,11 @@ impl Backend for LocalBackend {
     #[cfg(feature = "process")]
     fn command_limits(&self) -> CommandLimits {
         self.settings.limits
+    }
+
+    #[cfg(feature = "process")]
+    fn shell(&self) -> Shell {
+        shell::shell()
     }
 
     #[cfg(feature = "process")]

@@ -18,26 +18,30 @@ use tokio::task::spawn_blocking;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::{Command, CommandLimits};
+use super::super::failure::no_bash;
 use super::super::process::{
     Cgroup, Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper,
     environment,
 };
 #[cfg(feature = "sandbox")]
 use super::super::sandbox::Confined;
+use super::super::shell::Shell;
 use super::root::Root;
 
 /// The program that makes a session: a process cannot do so between `fork` and `exec` without
 /// unsafe code here. Without it, commands get a process group only.
 static SETSID: LazyLock<Option<PathBuf>> =
     LazyLock::new(|| find(&["/usr/bin/setsid", "/bin/setsid"]));
-static SHELL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    find(&[
-        "/bin/bash",
-        "/usr/bin/bash",
-        "/usr/local/bin/bash",
-        "/bin/sh",
-    ])
-});
+static BASH: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| find(&["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]));
+
+/// The shell that runs commands.
+pub(super) fn shell() -> Shell {
+    match *BASH {
+        Some(_) => Shell::Bash,
+        None => Shell::Posix,
+    }
+}
 
 /// Becomes the shell `$0` that runs `$1`, and leaves a watcher in its process group, an orphan so
 /// that no process there waits for it. Standard input is the lifeline: when this process has ended,
@@ -132,9 +136,13 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
         return Err(Error::new(ErrorKind::Config, text));
     }
 
+    if command.shell == Some(Shell::Bash) && BASH.is_none() {
+        return Err(no_bash("this machine"));
+    }
+
     let cwd = command.cwd.as_deref().unwrap_or("");
     let folder = open_cwd(root, cwd)?;
-    let shell = SHELL.as_deref().unwrap_or(Path::new("sh"));
+    let shell = BASH.as_deref().unwrap_or(Path::new("/bin/sh"));
     let sandbox_environment = settings.sandbox_environment()?;
     let cgroup = if settings.cgroups {
         Cgroup::new()

@@ -15,6 +15,10 @@ const SET: [(&str, &str); 3] = [
     ("PAGER", "cat"),
 ];
 
+/// The setting with which git refuses repositories that are no `.git` folder: a checkout may contain
+/// one, whose configuration names programs to run.
+const SAFE_REPOSITORIES: (&str, &str) = ("safe.bareRepository", "explicit");
+
 /// The environment of a command: harmless variables of this process's own, then those of the
 /// maps, the later ones winning.
 ///
@@ -29,10 +33,34 @@ pub(in super::super) fn environment(
         .filter(|(name, _)| is_passed_on(name));
     let fixed_variables = SET.iter().map(|(name, value)| (name.into(), value.into()));
     let given_variables = given_variables.iter().flat_map(|map| map.iter());
-    own_variables
+    let mut environment = own_variables
         .chain(fixed_variables)
         .chain(given_variables.map(|(name, value)| (name.into(), value.into())))
-        .collect()
+        .collect();
+    configure_git(&mut environment);
+    environment
+}
+
+/// Adds [`SAFE_REPOSITORIES`] to the settings of git that the environment has. A count that is no
+/// number is left alone: git refuses to run with it.
+fn configure_git(environment: &mut BTreeMap<OsString, OsString>) {
+    let count = match environment.get(OsStr::new("GIT_CONFIG_COUNT")) {
+        Some(count) => count.to_str().and_then(|count| count.parse::<u16>().ok()),
+        None => Some(0),
+    };
+    let Some(count) = count else {
+        return;
+    };
+    let (name, value) = SAFE_REPOSITORIES;
+    let variables = [
+        (format!("GIT_CONFIG_KEY_{count}"), name.to_owned()),
+        (format!("GIT_CONFIG_VALUE_{count}"), value.to_owned()),
+        (
+            "GIT_CONFIG_COUNT".to_owned(),
+            (u32::from(count) + 1).to_string(),
+        ),
+    ];
+    environment.extend(variables.map(|(name, value)| (name.into(), value.into())));
 }
 
 fn is_passed_on(name: &OsStr) -> bool {

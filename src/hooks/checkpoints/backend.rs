@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::backend::{
     Backend, BackgroundOutput, Command, CommandLimits, CommandOutput, ContentHash, DirEntry,
-    EntryKind, Metadata,
+    EntryKind, Metadata, Shell,
 };
 #[cfg(feature = "search")]
 use crate::backend::{GlobMatches, GlobQuery, GrepMatches, GrepQuery};
@@ -190,6 +190,10 @@ impl Backend for FileCheckpoints {
 
     fn command_limits(&self) -> CommandLimits {
         self.inner.backend.command_limits()
+    }
+
+    fn shell(&self) -> Shell {
+        self.inner.backend.shell()
     }
 
     async fn execute(&self, command: Command) -> Result<CommandOutput> {

@@ -4,11 +4,15 @@ use super::analysis::{Analysis, Reason};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
 use super::parser::Parser;
+use crate::backend::Shell;
 use crate::util::text::is_hidden;
 
-/// Takes a shell command apart.
-pub(crate) fn analyse(command: &str) -> Analysis {
-    let mut cx = Context::default();
+/// Takes a command apart as `shell` reads it.
+pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
+    let mut cx = Context {
+        shell,
+        ..Context::default()
+    };
     if command.len() > MAX_LENGTH {
         cx.note(Reason::Limit("length"));
         return cx.found;

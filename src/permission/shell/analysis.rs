@@ -129,6 +129,8 @@ pub(crate) enum Weight {
 pub(crate) enum Reason {
     /// It is not a shell command, or uses syntax the analyser does not know.
     Syntax(&'static str),
+    /// It uses what only bash understands, and another shell may run it.
+    BashOnly(&'static str),
     /// It is longer, deeper or larger than what the analyser reads.
     Limit(&'static str),
     /// It holds a control character, or one that is invisible or changes the text's direction.
@@ -171,6 +173,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Syntax(what) => write!(f, "it cannot be parsed: {what}"),
+            Self::BashOnly(what) => {
+                write!(f, "{what} means something else to a shell other than bash")
+            }
             Self::Limit(what) => write!(f, "it is too large to check: {what}"),
             Self::Character(c) => {
                 write!(f, "it holds the character {}", c.escape_unicode())

@@ -7,6 +7,16 @@ const MOST: usize = 64;
 /// The most parts looked at, counting those of each word on the way again for every brace in it.
 const MOST_WORK: usize = 1 << 20;
 
+/// Returns `true` if braces of the word expand.
+pub(super) fn expands(word: &Word) -> bool {
+    let braces = word
+        .parts
+        .iter()
+        .filter(|part| matches!(part, Part::Brace(_)));
+    // With more, `expand` refuses the word.
+    braces.count() <= MOST * 4 && first_group(&word.parts).is_some()
+}
+
 /// The words `word` expands to, or `None` if there are too many to look at.
 pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
     if !word

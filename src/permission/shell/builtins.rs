@@ -10,6 +10,13 @@ use super::word::{Part, Word};
 /// Looks at a builtin; `false` if `name` is none of those that matter.
 pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
     let args = &command.argv[1..];
+    if matches!(
+        name,
+        "declare" | "typeset" | "local" | "mapfile" | "readarray" | "pushd" | "popd"
+    ) {
+        cx.bash_only("a builtin of bash");
+    }
+
     match name {
         "eval" => eval(cx, command, args),
         "trap" => trap(cx, command, args),
@@ -164,6 +171,10 @@ fn names(cx: &mut Context, name: &str, args: &[Word]) {
         }
 
         if let Some(options) = text.strip_prefix('-') {
+            if name == "read" && options.contains('a') {
+                cx.bash_only("`read -a`");
+            }
+
             match name {
                 "read" if !options.contains('a') => {
                     skips_value = options.ends_with(['d', 'n', 'N', 'p', 't', 'u', 'i']);

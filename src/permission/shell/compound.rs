@@ -26,6 +26,12 @@ impl Parser<'_> {
             return Ok(false);
         }
 
+        match word {
+            "select" => self.cx.bash_only("`select`"),
+            "[[" => self.cx.bash_only("`[[`"),
+            _ => {}
+        }
+
         self.bump_by(word.len())?;
         self.cx.enter()?;
         match word {
@@ -63,6 +69,7 @@ impl Parser<'_> {
 
     fn subshell(&mut self) -> Parse<()> {
         if self.peek_at(1) == Some(b'(') {
+            self.cx.bash_only("`((`");
             let start = self.pos;
             self.bump_by(2)?;
             if self.arithmetic(b')', 2)? {
@@ -106,6 +113,7 @@ impl Parser<'_> {
     fn loop_over(&mut self) -> Parse<()> {
         self.blanks()?;
         if self.peek() == Some(b'(') && self.peek_at(1) == Some(b'(') {
+            self.cx.bash_only("`for ((`");
             self.bump_by(2)?;
             if !self.arithmetic(b')', 2)? {
                 return self.cx.stop("a loop's arithmetic");
@@ -148,6 +156,7 @@ impl Parser<'_> {
 
         self.newlines()?;
         if self.reserved() == Some("{") {
+            self.cx.bash_only("a loop in braces");
             self.bump_by(1)?;
             self.filled_list()?;
             return self.expect("}");
@@ -192,7 +201,9 @@ impl Parser<'_> {
             self.cx.enter()?;
             self.list()?;
             self.cx.leave();
-            if !(self.take(";;&")? || self.take(";&")? || self.take(";;")?) {
+            if self.take(";;&")? || self.take(";&")? {
+                self.cx.bash_only("`;&`");
+            } else if !self.take(";;")? {
                 self.newlines()?;
                 return self.expect("esac");
             }

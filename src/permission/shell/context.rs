@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Reason, SimpleCommand};
 use super::word::{Part, Word};
+use crate::backend::Shell;
 
 /// Longer commands are not looked at.
 pub(crate) const MAX_LENGTH: usize = 64 * 1024;
@@ -25,6 +26,8 @@ pub(super) type Parse<T> = Result<T, Stop>;
 #[derive(Debug, Default)]
 pub(super) struct Context {
     pub(super) found: Analysis,
+    /// The shell that runs the script being parsed.
+    pub(super) shell: Shell,
     pub(super) work: usize,
     pub(super) words: usize,
     pub(super) depth: usize,
@@ -57,6 +60,13 @@ impl Context {
         }
         if self.found.opaque.len() < 64 && !self.found.opaque.contains(&reason) {
             self.found.opaque.push(reason);
+        }
+    }
+
+    /// Notes a construct that other shells than bash read differently, unless bash runs the script.
+    pub(super) fn bash_only(&mut self, what: &'static str) {
+        if self.shell != Shell::Bash {
+            self.note(Reason::BashOnly(what));
         }
     }
 

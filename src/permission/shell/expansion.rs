@@ -18,6 +18,7 @@ impl Parser<'_> {
                 self.cx.leave();
             }
             Some(b'[') => {
+                self.cx.bash_only("`$[..]`");
                 self.bump_by(2)?;
                 self.cx.enter()?;
                 if !self.arithmetic(b']', 1)? {
@@ -28,10 +29,12 @@ impl Parser<'_> {
                 word.push_value(Some("#".to_owned()), true);
             }
             Some(b'\'') if !quoted => {
+                self.cx.bash_only("`$'..'`");
                 self.peek();
                 self.ansi(word)?;
             }
             Some(b'"') if !quoted => {
+                self.cx.bash_only("`$\"..\"`");
                 self.bump()?;
                 self.peek();
                 self.double(word)?;
@@ -43,6 +46,10 @@ impl Parser<'_> {
             }
             Some(b) if b.is_ascii_digit() || b"@*#?-$!".contains(&b) => {
                 self.bump_by(2)?;
+                if b.is_ascii_digit() && self.peek().is_some_and(|b| b.is_ascii_digit()) {
+                    self.cx
+                        .bash_only("a parameter of two digits without braces");
+                }
 
                 // These are numbers: they neither split nor vanish.
                 let whole = quoted && b != b'@' || b"#?$".contains(&b);
@@ -157,12 +164,14 @@ impl Parser<'_> {
 
         let indirect = self.peek() == Some(b'!');
         if indirect {
+            self.cx.bash_only("`${!name}`");
             self.bump()?;
         }
 
         let name = self.parameter_name()?;
         let mut quoted_value = quoted && name != "@";
         if self.peek() == Some(b'[') {
+            self.cx.bash_only("an array");
             self.bump()?;
             let all = matches!(self.peek(), Some(b'@' | b'*')) && self.peek_at(1) == Some(b']');
             if all {
@@ -219,6 +228,7 @@ impl Parser<'_> {
     fn parameter_operator(&mut self, name: &str, quoted: bool) -> Parse<()> {
         let quotes_are_text = match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(operator)) => {
+                self.cx.bash_only("`${name@..}`");
                 if !b"QUuLEAKak".contains(&operator) {
                     self.opaque(Reason::Expansion("`${name@..}`"));
                 }
@@ -238,6 +248,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             (Some(b':'), _) => {
+                self.cx.bash_only("`${name:offset}`");
                 self.bump()?;
                 if self.arithmetic(b'}', 1)? {
                     return Ok(());
@@ -245,7 +256,11 @@ impl Parser<'_> {
 
                 return self.cx.stop("an expansion's offset");
             }
-            (Some(b'#' | b'%' | b'/' | b'^' | b','), _) => quoted,
+            (Some(b'/' | b'^' | b','), _) => {
+                self.cx.bash_only("`${name/..}`");
+                quoted
+            }
+            (Some(b'#' | b'%'), _) => quoted,
             _ => return self.cx.stop("an expansion"),
         };
 
@@ -274,6 +289,10 @@ impl Parser<'_> {
                 return self.cx.stop("an expansion without its end");
             };
 
+            if quoted && matches!(c, b'\'' | b'"') {
+                self.cx.bash_only("a quote in a quoted expansion");
+            }
+
             match c {
                 b'}' => {
                     self.bump()?;
@@ -294,6 +313,7 @@ impl Parser<'_> {
                 b'$' => self.dollar(&mut word, quoted)?,
                 b'`' => self.backtick(&mut word, quoted)?,
                 b'<' | b'>' if !quoted && self.peek_at(1) == Some(b'(') => {
+                    self.cx.bash_only("`<(..)`");
                     self.bump_by(2)?;
                     self.substitution_body()?;
                     word.push_value(None, true);

@@ -28,35 +28,47 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// The number or `{name}` before the operator of a redirection, which may be missing. Returns
+    /// whether only bash accepts it; `None` for another word in braces.
+    fn descriptor(&mut self) -> Parse<Option<bool>> {
+        if self.peek() != Some(b'{') {
+            let mut digit_count = 0;
+            while self.peek().is_some_and(|b| b.is_ascii_digit()) {
+                digit_count += 1;
+                self.bump()?;
+            }
+            return Ok(Some(digit_count > 1));
+        }
+
+        let mut name = String::new();
+        self.bump()?;
+        while let Some(b) = self
+            .peek()
+            .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        {
+            name.push(char::from(b));
+            self.bump()?;
+        }
+
+        if name.is_empty()
+            || self.peek() != Some(b'}')
+            || !matches!(self.peek_at(1), Some(b'<' | b'>'))
+        {
+            return Ok(None);
+        }
+
+        self.bump()?;
+        self.cx.assign(&name, Some(&Word::from_text("10")), false);
+        Ok(Some(true))
+    }
+
     /// A redirection, if one begins at the cursor.
     pub(super) fn redirection(&mut self, command: &mut SimpleCommand) -> Parse<bool> {
         let start = self.pos;
-        if self.peek() == Some(b'{') {
-            let mut name = String::new();
-            self.bump()?;
-            while let Some(b) = self
-                .peek()
-                .filter(|b| b.is_ascii_alphanumeric() || *b == b'_')
-            {
-                name.push(char::from(b));
-                self.bump()?;
-            }
-
-            if name.is_empty()
-                || self.peek() != Some(b'}')
-                || !matches!(self.peek_at(1), Some(b'<' | b'>'))
-            {
-                self.pos = start;
-                return Ok(false);
-            }
-
-            self.bump()?;
-            self.cx.assign(&name, Some(&Word::from_text("10")), false);
-        } else {
-            while self.peek().is_some_and(|b| b.is_ascii_digit()) {
-                self.bump()?;
-            }
-        }
+        let Some(is_bash_only) = self.descriptor()? else {
+            self.pos = start;
+            return Ok(false);
+        };
 
         let is_operator = match self.peek() {
             Some(b'<' | b'>') => self.pos != start || self.peek_at(1) != Some(b'('),
@@ -69,6 +81,11 @@ impl Parser<'_> {
             return Ok(false);
         }
 
+        if is_bash_only {
+            self.cx
+                .bash_only("a redirection of a file that is named or above 9");
+        }
+
         const OPERATORS: [&str; 12] = [
             "<<<", "<<-", "<<", "<&", "<>", "<", "&>>", "&>", ">>", ">&", ">|", ">",
         ];
@@ -78,6 +95,10 @@ impl Parser<'_> {
                 operator = candidate;
                 break;
             }
+        }
+
+        if matches!(operator, "<<<" | "&>" | "&>>") {
+            self.cx.bash_only("`<<<` or `&>`");
         }
 
         self.blanks()?;
@@ -110,6 +131,10 @@ impl Parser<'_> {
                 .all(|b| b.is_ascii_digit())
         {
             return;
+        }
+
+        if matches!(operator, "<&" | ">&") {
+            self.cx.bash_only("`>&` and a file");
         }
 
         let shown = target.to_string();

@@ -21,6 +21,7 @@ impl Parser<'_> {
                         break;
                     }
 
+                    self.cx.bash_only("`<(..)`");
                     self.bump_by(2)?;
                     self.substitution_body()?;
                     word.push_text("/dev/fd/", true);
@@ -68,6 +69,10 @@ impl Parser<'_> {
         let end = rest
             .iter()
             .position(|b| b" \t\n;&|()<>/'\"\\$`[{},".contains(b) || *b == b']');
+        if rest.first() == Some(&b'^') {
+            self.cx.bash_only("`[^..]`");
+        }
+
         match end {
             Some(end) if rest[end] == b']' && end > 0 => {
                 self.bump_by(end + 2)?;
@@ -100,6 +105,10 @@ impl Parser<'_> {
             return Ok(Vec::new());
         };
         self.cx.work += word.parts.len();
+        if brace::expands(&word) {
+            self.cx.bash_only("`{a,b}`");
+        }
+
         match brace::expand(word) {
             Some(words) => {
                 // `{,}` expands to nothing at all; an empty word keeps its place here.
@@ -298,6 +307,10 @@ impl Parser<'_> {
             user.push(char::from(b));
             self.bump()?;
         }
+        if user.starts_with(['+', '-']) {
+            self.cx.bash_only("`~+`");
+        }
+
         word.parts.push(Part::Home(user));
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! quotes.
 
 use super::analysis::Reason;
+use super::compound::is_name;
 use super::context::{Context, MAX_WORK, Parse};
 use super::heredoc::Pending;
 use super::word::Word;
@@ -197,6 +198,7 @@ impl<'a> Parser<'a> {
                         }
                     }
 
+                    self.timed();
                     if matches!(self.peek(), None | Some(b'\n' | b';' | b'&' | b')')) {
                         return Ok(());
                     }
@@ -226,6 +228,7 @@ impl<'a> Parser<'a> {
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
                 if self.peek() == Some(b'&') {
+                    self.cx.bash_only("`|&`");
                     self.bump()?;
                 }
 
@@ -233,6 +236,16 @@ impl<'a> Parser<'a> {
             } else {
                 return Ok(());
             }
+        }
+    }
+
+    /// Notes what stands after `time` if a program of that name, which other shells run, would take it
+    /// for something else.
+    fn timed(&mut self) {
+        let begins_name = |b: u8| b.is_ascii_alphanumeric() || b"_./\\'\"$".contains(&b);
+        let is_assignment = self.word_ahead().is_none_or(|word| word.contains('='));
+        if !self.peek().is_some_and(begins_name) || is_assignment || self.reserved().is_some() {
+            self.cx.bash_only("`time`");
         }
     }
 
@@ -271,6 +284,7 @@ impl<'a> Parser<'a> {
 
         match self.reserved() {
             Some("function") => {
+                self.cx.bash_only("`function`");
                 self.bump_by(8)?;
                 self.blanks()?;
                 let Some(name) = self.word()?.and_then(|word| word.literal()) else {
@@ -291,6 +305,7 @@ impl<'a> Parser<'a> {
                 Ok(None)
             }
             Some("coproc") => {
+                self.cx.bash_only("`coproc`");
                 self.bump_by(6)?;
                 self.coproc()
             }
@@ -301,6 +316,10 @@ impl<'a> Parser<'a> {
 
     /// The body of the function `name`.
     pub(super) fn function(&mut self, name: String) -> Parse<()> {
+        if !is_name(&name) {
+            self.cx.bash_only("a function's name");
+        }
+
         self.cx.found.functions.push(name);
         self.newlines()?;
         // Whoever calls it decides what its parameters are.

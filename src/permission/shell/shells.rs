@@ -4,6 +4,7 @@ use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
 use super::parser::Parser;
 use super::word::{Part, Word};
+use crate::backend::Shell;
 
 /// Shells whose language is near enough to read.
 pub(super) const SHELLS: [&str; 9] = [
@@ -70,8 +71,18 @@ pub(super) fn run_words(cx: &mut Context, command: &SimpleCommand, via: &str, wo
     run_word(cx, command, via, &joined);
 }
 
-/// A call of a shell.
+/// A call of a shell, which reads its script in its own way.
 pub(super) fn shell(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
+    let inner = match name {
+        "bash" | "rbash" => Shell::Bash,
+        _ => Shell::Posix,
+    };
+    let outer = std::mem::replace(&mut cx.shell, inner);
+    call(cx, name, index, command);
+    cx.shell = outer;
+}
+
+fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     let Some(options) = Options::read(cx, name, &command.argv) else {
         return;
     };
@@ -165,14 +176,6 @@ impl Options {
 /// The script of `sh -c`.
 fn run_script(cx: &mut Context, name: &str, command: &SimpleCommand, script: &Word) {
     let via = format!("{name} -c");
-    let is_bash = |text: String| {
-        let words = ["[[", "((", "$'", "$\""];
-        words.iter().any(|word| text.contains(word))
-    };
-    if matches!(name, "sh" | "dash" | "ash") && script.literal().is_none_or(is_bash) {
-        // A shell without these words reads them as commands.
-        cx.note(Reason::InlineCode(via.clone()));
-    }
     run_word(cx, command, &via, script);
 }
 

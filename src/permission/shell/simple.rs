@@ -43,6 +43,10 @@ impl Parser<'_> {
                 && let Some((name, value)) = self.assignment()?
             {
                 any = true;
+                if declares && value.as_ref().is_some_and(Word::may_split) {
+                    self.cx.bash_only("an unquoted value of a declaration");
+                }
+
                 if declares {
                     let exported = exports(&command.argv);
                     self.cx.assign(&name, value.as_ref(), exported);
@@ -146,6 +150,7 @@ impl Parser<'_> {
                 return Ok(None);
             }
 
+            self.cx.bash_only("an array");
             self.bump()?;
             if !self.arithmetic(b']', 1)? {
                 return self.cx.stop("a subscript");
@@ -160,7 +165,12 @@ impl Parser<'_> {
             return Ok(None);
         }
 
+        if appends {
+            self.cx.bash_only("`+=`");
+        }
+
         if self.peek() == Some(b'(') {
+            self.cx.bash_only("an array");
             self.bump()?;
             self.array(&name)?;
             return Ok(Some((name, None)));

@@ -2,7 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::{Analysis, Weight, analyse};
+use super::{Analysis, Weight};
+use crate::backend::Shell;
+
+fn analyse(command: &str) -> Analysis {
+    super::analyse(command, Shell::Bash)
+}
 
 fn programs(command: &str) -> Vec<String> {
     let found = analyse(command);
@@ -295,4 +300,96 @@ fn options_with_non_ascii_letters_are_parsed() {
         assert_eq!(found.commands[0].program().as_deref(), Some(program));
     }
     assert_eq!(analyse("sed -né p").weight(), None);
+}
+
+#[test]
+fn what_only_bash_reads_so_is_opaque_for_other_shells() {
+    for command in [
+        "ls $'a'",
+        "ls $\"a\"",
+        "ls $[1]",
+        "ls $10",
+        "((x))",
+        "[[ a ]]",
+        "select i in a; do ls; done",
+        "for ((;;)); do ls; done",
+        "for i in a; { ls; }",
+        "function f { ls; }",
+        "a-b() { ls; }",
+        "coproc ls",
+        "time -o f ls",
+        "time { ls; }",
+        "time A=1 ls",
+        "ls |& wc",
+        "case a in a) ls;& esac",
+        "case a in a) ls;;& esac",
+        "ls &> f",
+        "ls &>> f",
+        "ls >& f",
+        "ls 10> f",
+        "ls {fd}> f",
+        "cat <<< a",
+        "ls <(ls)",
+        "ls >(ls)",
+        "ls ${x:-<(ls)}",
+        "ls {a,b}",
+        "ls {1..3}",
+        "ls ~+",
+        "ls [^a]",
+        "a=(b)",
+        "a[0]=b",
+        "a+=b",
+        "export a=$b",
+        "declare a=b",
+        "local a=b",
+        "mapfile a",
+        "read -a a",
+        "pushd a",
+        "ls ${a[0]}",
+        "ls ${!a}",
+        "ls ${a@Q}",
+        "ls ${a:1:2}",
+        "ls ${a/b/c}",
+        "ls ${a^}",
+        "ls ${a,,}",
+        "ls \"${a:-'b'}\"",
+        "ls \"${a:-\"b\"}\"",
+        "bash -c 'ls'; ls $'a'",
+        "sh -c \"ls \\$'a'\"",
+    ] {
+        let weight = super::analyse(command, Shell::Posix).weight();
+        assert!(weight >= Some(Weight::Hidden), "{command}");
+    }
+}
+
+#[test]
+fn what_all_shells_read_alike_is_clear() {
+    for command in [
+        "ls -la 'a b' \"$x\" ${x:-b} ${x%.*} ${#x} $((1 + 2)) $1 ${10} ~ ~/a *.rs [!a] [a-c]",
+        "ls 2>&1 >f 2>/dev/null <f 9>&-",
+        "cat <<E\na $x\nE",
+        "if ls; then ls; fi; for i in a b; do ls; done; while ls; do ls; done",
+        "case a in (a|b) ls;; *) ls;; esac",
+        "f() { ls; }; f",
+        "( ls ) && { ls; } || ! ls | wc &",
+        "time ls",
+        "x=1; export LANG=C",
+        "ls {a {} a,b '{a,b}'",
+        "bash -c \"ls \\$'a'\"",
+    ] {
+        let found = super::analyse(command, Shell::Posix);
+        assert!(found.opaque.is_empty(), "{command}: {:?}", found.opaque);
+    }
+}
+
+#[test]
+fn shell_that_is_called_reads_its_script_in_its_own_way() {
+    let opaque =
+        |command: &str| super::analyse(command, Shell::Bash).weight() >= Some(Weight::Hidden);
+    for shell in ["sh", "dash", "ash"] {
+        assert!(opaque(&format!("{shell} -c 'ls {{a,b}}'")), "{shell}");
+        assert!(opaque(&format!("{shell} <<'E'\nls $'a'\nE")), "{shell}");
+        assert!(!opaque(&format!("{shell} -c 'ls a'; ls $'a'")), "{shell}");
+    }
+    assert!(!opaque("bash -c 'ls {a,b}'"));
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use agentcore::ErrorKind;
-use agentcore::backend::{Backend, Command, DockerBackend};
+use agentcore::backend::{Backend, Command, DockerBackend, Shell};
 
 use super::Engine;
 use crate::kit::processes::{FAMILY, dies, family, is_alive, pid_in, until};
@@ -176,4 +176,52 @@ async fn large_output_keeps_its_head_and_tail() {
     assert_eq!(stdout.head.len() + stdout.tail.len(), 1_000);
     assert_eq!(stdout.total(), 5_000_000 + 6 + 5);
     assert!(stdout.tail.ends_with(b"y\nlast\n"));
+}
+
+#[tokio::test]
+async fn command_for_bash_is_refused_where_there_is_none() {
+    let engine = Engine::new();
+    let bash_command = || Command::new("echo \"${BASH_VERSION:+bash}\"").with_shell(Shell::Bash);
+    let backend = engine.start().await;
+    assert_eq!(backend.shell(), Shell::Bash);
+    assert_eq!(text(&backend, bash_command()).await, "bash\n");
+
+    // It was checked as bash reads it: another shell never takes over.
+    engine.set("no-bash");
+    let error = backend.execute(bash_command()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(
+        error.to_string().contains("the container does not have"),
+        "{error}"
+    );
+
+    let backend = engine.start().await;
+    assert_eq!(backend.shell(), Shell::Posix);
+    let posix_command = Command::new("echo posix").with_shell(backend.shell());
+    assert_eq!(text(&backend, posix_command).await, "posix\n");
+    let error = backend.execute(bash_command()).await.unwrap_err();
+    assert!(error.to_string().contains("checked for bash"), "{error}");
+
+    let pinned = engine.builder().shell(Shell::Bash).start().await.unwrap();
+    assert_eq!(pinned.shell(), Shell::Bash);
+}
+
+#[tokio::test]
+async fn git_in_the_container_uses_no_repository_that_is_no_git_folder() {
+    let engine = Engine::new();
+    let backend = engine.start().await;
+    let shown = "env | grep ^GIT_CONFIG | sort; echo \"${count-unset}\"";
+    assert_eq!(
+        text(&backend, Command::new(shown)).await,
+        "GIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=safe.bareRepository\nGIT_CONFIG_VALUE_0=explicit\nunset\n"
+    );
+    let command = Command::new("env | grep ^GIT_CONFIG | sort")
+        .with_env("GIT_CONFIG_COUNT", "1")
+        .with_env("GIT_CONFIG_KEY_0", "a.b")
+        .with_env("GIT_CONFIG_VALUE_0", "c");
+    assert_eq!(
+        text(&backend, command).await,
+        "GIT_CONFIG_COUNT=2\nGIT_CONFIG_KEY_0=a.b\nGIT_CONFIG_KEY_1=safe.bareRepository\n\
+         GIT_CONFIG_VALUE_0=c\nGIT_CONFIG_VALUE_1=explicit\n"
+    );
 }

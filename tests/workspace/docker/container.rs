@@ -42,7 +42,8 @@ async fn options_become_quoted_arguments() {
         .start()
         .await
         .unwrap();
-    let call = engine.calls().pop().unwrap();
+    let mut calls = engine.calls().into_iter();
+    let call = calls.find(|call| call.contains(" run ")).unwrap();
     for part in [
         "--host ssh://user@machine run ",
         " --network bridge ",
