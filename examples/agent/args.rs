@@ -76,6 +76,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
 
+    /// Gives AGENTS.md and the skills of the working directory to the model; without it, that is
+    /// asked at the terminal, once for each directory
+    #[arg(long)]
+    pub(crate) trust_project: bool,
+
     /// What standard output gets
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,

@@ -11,8 +11,11 @@
 //!
 //! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
 //! Reading needs no permission. For what no rule allows, it asks at the terminal, and shows what a call
-//! would change in a file; without one, the model is told that nobody could be asked. The model gets `AGENTS.md` and the skills of that
-//! directory; its task list is shown as it changes.
+//! would change in a file; without one, the model is told that nobody could be asked. Its task list is
+//! shown as it changes.
+//!
+//! The model gets `AGENTS.md` and the skills of that directory with `--trust-project`, or when the user
+//! agrees at the terminal, which is remembered for the directory in `$XDG_STATE_HOME/agentcore/trusted`.
 //!
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
 //! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` names another place.
@@ -57,6 +60,7 @@ mod shown;
 mod signals;
 mod store;
 mod tools;
+mod trust;
 mod work;
 
 use std::io;
@@ -162,7 +166,8 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     match place {
         Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
         None => {
-            let agent = tools::add(builder, args.tools, &cwd, None)?.build()?;
+            let is_trusted = trust::is_trusted(args, &cwd).await?;
+            let agent = tools::add(builder, args.tools, &cwd, None, is_trusted)?.build()?;
             let prompt = prompt.unwrap_or_default();
             Ok(Job::Run(agent.session(""), Task::of(&prompt)))
         }
@@ -227,7 +232,9 @@ async fn go_on(
         None
     };
 
-    let builder = tools::add(builder.store(store), args.tools, cwd, files.as_ref())?;
+    let is_trusted = trust::is_trusted(args, cwd).await?;
+    let builder = builder.store(store);
+    let builder = tools::add(builder, args.tools, cwd, files.as_ref(), is_trusted)?;
     let mut session = builder.build()?.session(id);
     sessions::introduce(args, session.id(), &state, cwd);
     if let Some(new) = &args.fork {
@@ -252,6 +259,10 @@ async fn build(
     let (mut permissions, mode) = permissions::rules(args, cwd)?;
     if let Some(place) = place {
         permissions = place.guard(permissions, cwd)?;
+    }
+
+    if let Some(file) = trust::file() {
+        permissions = permissions.protect(file.display().to_string());
     }
 
     let mut builder = Agent::builder(model)

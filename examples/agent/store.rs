@@ -29,7 +29,7 @@ impl Place {
     /// For any other scheme, and when there is no state directory.
     pub(crate) fn of(spec: Option<&str>) -> Result<Self, Error> {
         let Some(spec) = spec else {
-            return state_directory().map(Self::Folder);
+            return Ok(Self::Folder(state_directory()?.join("sessions")));
         };
 
         // A URL keeps its scheme: it is what the store's own documentation calls it.
@@ -154,8 +154,12 @@ impl Place {
     }
 }
 
-/// `$XDG_STATE_HOME/agentcore/sessions`, else `~/.local/state/agentcore/sessions`.
-fn state_directory() -> Result<PathBuf, Error> {
+/// `$XDG_STATE_HOME/agentcore`, else `~/.local/state/agentcore`.
+///
+/// # Errors
+///
+/// When there is neither.
+pub(crate) fn state_directory() -> Result<PathBuf, Error> {
     let var = |name| env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
     let state = var("XDG_STATE_HOME").filter(absolute);
@@ -169,7 +173,7 @@ fn state_directory() -> Result<PathBuf, Error> {
         usage("there is no HOME to keep sessions in; say where with --store DIR".to_owned())
     })?;
 
-    Ok(state.join("agentcore/sessions"))
+    Ok(state.join("agentcore"))
 }
 
 /// Whether the path lies beneath the directory, whether or not it is there.

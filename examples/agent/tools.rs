@@ -24,7 +24,7 @@ pub(crate) enum Tools {
 }
 
 /// Adds the tools, on the files beneath `cwd`, with a task list, the skills and the `AGENTS.md`
-/// there, kept in `checkpoints` if there are any, and a summary of what is old when the window fills
+/// there if it is trusted, kept in `checkpoints` if there are any, and a summary of what is old when the window fills
 /// up; with a terminal, also a way to ask the user, and the user as the one who answers
 /// permission questions.
 ///
@@ -36,6 +36,7 @@ pub(crate) fn add(
     tools: Tools,
     cwd: &str,
     checkpoints: Option<&FileCheckpoints>,
+    is_trusted: bool,
 ) -> Result<AgentBuilder, Error> {
     let terminal = Some(TerminalInteractor::new()).filter(TerminalInteractor::is_available);
     let preset = match tools {
@@ -71,11 +72,14 @@ pub(crate) fn add(
         None => builder,
     };
 
-    Ok(builder
+    let mut builder = builder
         .registry(&preset(backend.clone()))
-        .hook(TodoListHook::new())
-        .hook(SkillsHook::new(backend.clone()))
-        .hook(MemoryHook::new(backend.clone()).edit_tool(edit))
-        .hook(SummarizationHook::new())
-        .backend(backend))
+        .hook(TodoListHook::new());
+    if is_trusted {
+        builder = builder
+            .hook(SkillsHook::new(backend.clone()))
+            .hook(MemoryHook::new(backend.clone()).edit_tool(edit));
+    }
+
+    Ok(builder.hook(SummarizationHook::new()).backend(backend))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::backend::{Backend, is_not_found};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Part, ToolCall, ToolResult};
 use crate::util::hash::fnv1a;
 use crate::util::text;
@@ -25,6 +25,10 @@ const MARKER: usize = 100;
 /// The fewest and the most characters that stay at each end unless they are set.
 const FEWEST: usize = 200;
 const MOST: usize = 2_000;
+
+/// The file that keeps results out of version control, and its content.
+const IGNORE_FILE: &str = ".gitignore";
+const IGNORE: &[u8] = b"*\n";
 
 /// The rule for moving results: which are moved, and how much of them stays.
 #[derive(Clone, Debug)]
@@ -97,11 +101,10 @@ impl Eviction {
 
     /// Writes a result, and keeps the folder out of version control.
     pub(super) async fn store(&self, backend: &dyn Backend, path: &str, text: &str) -> Result<()> {
-        let ignore = format!("{}/.gitignore", self.folder(backend));
-        match backend.stat(&ignore).await {
-            Ok(_) => {}
-            Err(error) if is_not_found(&error) => backend.write(&ignore, b"*\n").await?,
-            Err(error) => return Err(error),
+        let folder = self.folder(backend);
+        let ignore = format!("{folder}/{IGNORE_FILE}");
+        if !is_intact(backend, &folder, &ignore).await? {
+            replace(backend, &ignore).await?;
         }
         backend.write(path, text.as_bytes()).await
     }
@@ -160,6 +163,47 @@ impl Eviction {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+/// Returns `true` if the ignore file has its own content and is no link. One that came with the
+/// workspace may have another, and put the results into version control.
+///
+/// # Errors
+///
+/// When the folder of results is a link, which may lead to a folder with an ignore file of its own.
+async fn is_intact(backend: &dyn Backend, folder: &str, ignore: &str) -> Result<bool> {
+    let root = backend.root().trim_end_matches('/');
+    let real_root = backend.real_path("").await?;
+    let suffix = folder.strip_prefix(root).unwrap_or(folder);
+    let real_folder = backend.real_path(folder).await?;
+    if real_folder != format!("{}{suffix}", real_root.trim_end_matches('/')) {
+        let text = format!("the folder of results {folder:?} is a link; remove it");
+        return Err(Error::new(ErrorKind::PermissionDenied, text));
+    }
+
+    match backend.real_path(ignore).await {
+        Ok(real_path) if real_path == format!("{real_folder}/{IGNORE_FILE}") => {}
+        Ok(_) => return Ok(false),
+        // A link that leads out of the workspace.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(false),
+        Err(error) => return Err(error),
+    }
+
+    match backend.read_range(ignore, 0, IGNORE.len() + 1).await {
+        Ok(content) => Ok(content == IGNORE),
+        Err(error) if is_not_found(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the ignore file. What it replaces is removed first, because a link would be followed.
+async fn replace(backend: &dyn Backend, ignore: &str) -> Result<()> {
+    match backend.remove(ignore).await {
+        Ok(()) => {}
+        Err(error) if is_not_found(&error) => {}
+        Err(error) => return Err(error),
+    }
+    backend.write(ignore, IGNORE).await
 }
 
 /// The text of a content with one text, which is left empty.

@@ -17,7 +17,7 @@ use super::prompt;
 use super::tag::escaped;
 
 const DEFAULT_PATH: &str = "AGENTS.md";
-/// The number of bytes of a file that are used at most.
+/// The number of bytes of all files that are used at most.
 const MAX_BYTES: usize = 256 * 1024;
 const SEPARATOR: &str = "\n\n---\n\n";
 const TAG: &str = "agent_memory";
@@ -29,8 +29,8 @@ const EDIT_TOOL: &str = "edit_file";
 /// The files are read at the beginning of each run, in the order given, and joined by a line `---`;
 /// what the agent writes into them shows in the next run. A file that is missing or empty is
 /// skipped; if all are, there is no section. A file that cannot be read causes a warning. So does
-/// one that is not UTF-8, of which the invalid bytes are replaced, and one larger than 256 KiB, of
-/// which only the beginning is used.
+/// one that is not UTF-8, of which the invalid bytes are replaced. The files have 256 KiB together:
+/// one that is too large for what is left is cut, with a warning.
 ///
 /// The section is `<agent_memory>`, the content, `</agent_memory>`, and guidelines. A file cannot
 /// end it early: if a file contains such a tag, its `<` is written as `&lt;`.
@@ -115,11 +115,13 @@ impl MemoryHook {
     async fn load(&self, cx: &RunContext) -> Vec<String> {
         let mut contents = Vec::new();
         let mut is_missing = true;
+        let mut free_bytes = MAX_BYTES;
         for path in &self.paths {
-            match self.backend.read_range(path, 0, MAX_BYTES + 1).await {
+            match self.backend.read_range(path, 0, free_bytes + 1).await {
                 Ok(bytes) => {
                     is_missing = false;
-                    contents.push(self.decode(cx, path, &bytes));
+                    contents.push(self.decode(cx, path, &bytes, free_bytes));
+                    free_bytes = free_bytes.saturating_sub(bytes.len());
                 }
                 Err(error) if is_not_found(&error) => {}
                 Err(error) => {
@@ -142,11 +144,13 @@ impl MemoryHook {
         contents
     }
 
-    fn decode(&self, cx: &RunContext, path: &str, bytes: &[u8]) -> String {
+    /// The text of a file, of which at most `limit` bytes are used.
+    fn decode(&self, cx: &RunContext, path: &str, bytes: &[u8], limit: usize) -> String {
         let mut text_bytes = bytes;
-        if bytes.len() > MAX_BYTES {
-            text_bytes = whole_characters(&bytes[..MAX_BYTES]);
-            let text = format!("is larger than {MAX_BYTES} bytes; the rest is left out");
+        if bytes.len() > limit {
+            text_bytes = whole_characters(&bytes[..limit]);
+            let text =
+                format!("is cut after {limit} bytes: the files have {MAX_BYTES} bytes together");
             self.warn(cx, path, &text);
         }
 

@@ -204,3 +204,35 @@ fn interrupt_ends_the_run_during_an_open_question() {
     assert_eq!(result["type"], "result");
     assert_eq!((workshop.get("made"), code), (None, Some(1)), "{result}");
 }
+
+#[test]
+fn directory_is_trusted_after_one_answer_at_the_terminal() {
+    let workshop = Workshop::new(&json!([{"text": "done"}]));
+    workshop.put("AGENTS.md", "Speak like a sailor.");
+    let state = workshop.beside("state");
+    let ask = |answer: Option<&str>| {
+        let (mut user, terminal) = Somebody::sits_down();
+        let mut command = workshop.agent(&[]);
+        command.env("XDG_STATE_HOME", &state).stdin(terminal);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        drop(command);
+        if let Some(answer) = answer {
+            user.sees("instruct the model?");
+            user.sees(": ");
+            user.types(answer);
+        }
+        let output = child.unwrap().wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        std::fs::read_to_string(format!("{state}/agentcore/trusted")).unwrap_or_default()
+    };
+
+    assert_eq!(ask(Some("2\n")), "");
+    let project = workshop.project().canonicalize().unwrap();
+    let trusted = format!("{}\n", project.display());
+    assert_eq!(ask(Some("1\n")), trusted);
+    // A question would wait for an answer.
+    assert_eq!(ask(None), trusted);
+}

@@ -30,27 +30,39 @@ async fn memory_and_skills_of_the_directory_are_in_the_prompt() {
     workshop.put("AGENTS.md", "Speak like a sailor.");
     workshop.put("skills/deploy/SKILL.md", SKILL);
     let server = serve([answer()]).await;
-    let ask = |tools: &str| {
-        let mut command = agent(&["--model", "openai:m", "--tools", tools]);
+    let ask = |arguments: &[&str]| {
+        let mut command = agent(&["--model", "openai:m"]);
+        command
+            .args(arguments)
+            .env("XDG_STATE_HOME", workshop.beside("state"));
         command.arg("--cwd").arg(workshop.project()).arg("Hi");
         command.env("OPENAI_BASE_URL", server.url());
         command.env("OPENAI_API_KEY", "a-key-for-tests");
         command
     };
 
-    run(ask("coding")).await;
+    let shown = run(ask(&["--trust-project"])).await;
+    assert!(!shown.contains("--trust-project"), "{shown}");
     let request = last(&server).json();
     let system = request["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("Speak like a sailor."), "{system}");
     assert!(system.contains("[deploy] Ship a release"), "{system}");
     assert!(!system.contains("Push the button."), "{system}");
-    run(ask("none")).await;
-    let request = last(&server).json();
-    assert_eq!(
-        request["messages"].as_array().unwrap().len(),
-        1,
-        "{request}"
-    );
+    let has_system = || last(&server).json()["messages"].as_array().unwrap().len() > 1;
+    let shown = run(ask(&["--trust-project", "--tools", "none"])).await;
+    assert!(!has_system() && !shown.contains("AGENTS.md"), "{shown}");
+
+    // Nobody is asked here, and nothing is remembered of an option.
+    let shown = run(ask(&[])).await;
+    let note = "AGENTS.md and skills of this directory not read; --trust-project gives them";
+    assert!(!has_system() && shown.contains(note), "{shown}");
+    let state = workshop.beside("state/agentcore");
+    std::fs::create_dir_all(&state).unwrap();
+    let project = workshop.project().canonicalize().unwrap();
+    let trusted = format!("/elsewhere\n{}\n", project.display());
+    std::fs::write(format!("{state}/trusted"), trusted).unwrap();
+    run(ask(&[])).await;
+    assert!(has_system());
 }
 
 #[tokio::test]

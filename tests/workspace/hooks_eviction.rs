@@ -269,7 +269,7 @@ async fn result_file_names_are_safe_and_unique() {
 }
 
 #[tokio::test]
-async fn results_folder_can_be_set_and_its_ignore_file_is_kept() {
+async fn results_folder_can_be_set_and_its_ignore_file_is_not_trusted() {
     let backend = MemoryBackend::new();
     backend.write("big/.gitignore", b"mine").await.unwrap();
     let hook = FilesystemHook::new(backend.clone())
@@ -278,7 +278,33 @@ async fn results_folder_can_be_set_and_its_ignore_file_is_kept() {
         .keep_ends(1, 1);
     run(one_call(), hook, saying("0123456789".repeat(20))).await;
     assert!(stored(&backend)[0].starts_with("big/s/call_1-"));
-    assert_eq!(backend.read("big/.gitignore").await.unwrap(), "mine");
+    assert_eq!(backend.read("big/.gitignore").await.unwrap(), "*\n");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn ignore_file_that_is_a_link_is_replaced() {
+    for target in ["../../own.txt", "/etc/hostname", "missing"] {
+        let workspace = Workspace::new();
+        let folder = workspace.root.join(".agentcore/tool-results");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(workspace.root.join("own.txt"), "*\n").unwrap();
+        let ignore = folder.join(".gitignore");
+        std::os::unix::fs::symlink(target, &ignore).unwrap();
+        let hook = FilesystemHook::new(workspace.backend.clone()).evict_over(8);
+        run(
+            one_call(),
+            hook.keep_ends(1, 1),
+            saying("0123456789".repeat(20)),
+        )
+        .await;
+        assert!(!ignore.is_symlink(), "{target}");
+        assert_eq!(std::fs::read_to_string(&ignore).unwrap(), "*\n", "{target}");
+        assert_eq!(
+            std::fs::read_to_string(workspace.root.join("own.txt")).unwrap(),
+            "*\n"
+        );
+    }
 }
 
 #[tokio::test]

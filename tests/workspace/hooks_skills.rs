@@ -214,6 +214,30 @@ async fn skill_search_is_bounded() {
 }
 
 #[tokio::test]
+async fn skill_list_is_bounded_as_a_whole() {
+    let backend = MemoryBackend::new();
+    let description = "x".repeat(1_000);
+    for n in 0..40 {
+        let content = skill(&format!("s{n:02}"), &description);
+        let path = format!("skills/s{n:02}/SKILL.md");
+        backend.write(&path, content.as_bytes()).await.unwrap();
+    }
+
+    let (text, warnings) = prompt(SkillsHook::new(backend)).await;
+    assert!(text.len() < 33 * 1024, "{}", text.len());
+    let lines: Vec<&str> = text.lines().collect();
+    let listed = lines.len() - 2;
+    assert!(lines[1].starts_with("- [s00] ") && listed > 25, "{listed}");
+    let omitted = 40 - listed;
+    let note = format!("- ({omitted} more skills are not listed)");
+    assert_eq!(lines[lines.len() - 1], note);
+    let warning = format!(
+        "skills: {omitted} of 40 skills are not listed: the list is limited to 32768 bytes"
+    );
+    assert_eq!(warnings, [warning]);
+}
+
+#[tokio::test]
 async fn large_skill_body_is_not_read() {
     let mut content = skill("own", "x").into_bytes();
     content.resize(2_000_000, b'\xff');

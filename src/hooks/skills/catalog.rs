@@ -6,6 +6,8 @@ use super::front_matter::FrontMatter;
 
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
+/// The number of bytes of the list.
+pub(super) const MAX_CATALOG: usize = 32 * 1024;
 const HEADING: &str = "Available Skills:";
 
 /// One skill.
@@ -66,14 +68,26 @@ impl Skill {
     }
 }
 
-/// The section of the system prompt; empty without skills.
-pub(super) fn catalog(skills: &[Skill]) -> String {
+/// The section of the system prompt, empty without skills, and how many of the last skills are left
+/// out because the list is long enough without them.
+pub(super) fn catalog(skills: &[Skill]) -> (String, usize) {
     if skills.is_empty() {
-        return String::new();
+        return (String::new(), 0);
     }
-    let lines = skills.iter().map(Skill::line);
-    let catalog_lines: Vec<String> = std::iter::once(HEADING.to_owned()).chain(lines).collect();
-    catalog_lines.join("\n")
+
+    let mut catalog = HEADING.to_owned();
+    for (position, skill) in skills.iter().enumerate() {
+        let line = skill.line();
+        if catalog.len() + 1 + line.len() > MAX_CATALOG {
+            let omitted_count = skills.len() - position;
+            catalog.push_str(&format!("\n- ({omitted_count} more skills are not listed)"));
+            return (catalog, omitted_count);
+        }
+        catalog.push('\n');
+        catalog.push_str(&line);
+    }
+
+    (catalog, 0)
 }
 
 /// `given` on one line without invisible characters, at most `max` characters of it, and how many

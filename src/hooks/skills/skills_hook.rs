@@ -12,7 +12,7 @@ use crate::run::RunContext;
 use crate::session::AgentState;
 
 use super::super::prompt;
-use super::catalog::catalog;
+use super::catalog::{MAX_CATALOG, catalog};
 use super::find::find;
 
 const DEFAULT_PATH: &str = "skills";
@@ -43,7 +43,8 @@ const DEFAULT_PATH: &str = "skills";
 /// * front matter that is not UTF-8, not closed or not valid: the skill is left out;
 /// * a name that an earlier skill has: the later one is left out;
 /// * a name of more than 64 characters, which is cut;
-/// * no description, or one of more than 1024 characters, which is cut.
+/// * no description, or one of more than 1024 characters, which is cut;
+/// * a list of more than 32 KiB: the last skills are left out.
 ///
 /// A name is shown as it is, on one line; without one, the folder's name is used.
 ///
@@ -122,7 +123,16 @@ impl Hook for SkillsHook {
         for warning in &search.warnings {
             cx.warn(format!("{}: {warning}", self.name));
         }
-        prompt::set_section(&mut state, &self.name, catalog(&search.skills));
+        let (catalog, omitted_count) = catalog(&search.skills);
+        if omitted_count > 0 {
+            cx.warn(format!(
+                "{}: {omitted_count} of {} skills are not listed: the list is limited to \
+                 {MAX_CATALOG} bytes",
+                self.name,
+                search.skills.len()
+            ));
+        }
+        prompt::set_section(&mut state, &self.name, catalog);
         Ok(state)
     }
 

@@ -1,0 +1,84 @@
+//! Whether the files of the working directory may instruct the model.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use agentcore::Error;
+use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
+
+use super::args::Args;
+use super::output::note;
+use super::store;
+use super::tools::Tools;
+
+/// What instructs the model, in the working directory.
+const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "skills"];
+
+/// Whether `AGENTS.md` and the skills of `cwd` are given to the model: with `--trust-project`, or
+/// when the user has said so at the terminal, now or in an earlier run. Whoever wrote the directory
+/// would otherwise instruct an agent that works for somebody else.
+///
+/// # Errors
+///
+/// When the terminal fails, or the answer cannot be kept.
+pub(crate) async fn is_trusted(args: &Args, cwd: &str) -> Result<bool, Error> {
+    let is_there = |name: &&&str| Path::new(cwd).join(name).symlink_metadata().is_ok();
+    let names: Vec<&str> = INSTRUCTIONS.iter().filter(is_there).copied().collect();
+    if args.tools == Tools::None || names.is_empty() {
+        return Ok(false);
+    }
+
+    let file = file();
+    if args.trust_project || file.as_deref().is_some_and(|file| has(file, cwd)) {
+        return Ok(true);
+    }
+
+    let names = names.join(" and ");
+    let terminal = TerminalInteractor::new();
+    if !terminal.is_available() {
+        note(&format!(
+            "{names} of this directory not read; --trust-project gives them to the model"
+        ));
+        return Ok(false);
+    }
+
+    let text = format!("May {names} in {cwd} instruct the model? They come with the directory.");
+    let choice = Choice::new(text)
+        .with_header("trust")
+        .option(ChoiceOption::new("Yes"))
+        .option(ChoiceOption::new("No"));
+    let chosen = terminal.choose(&choice).await?;
+    choice.check(&chosen)?;
+    let is_yes = chosen.picked.first() == Some(&0);
+    if let (true, Some(file)) = (is_yes, &file) {
+        add(file, cwd)?;
+    }
+
+    Ok(is_yes)
+}
+
+/// The file with the directories that are trusted, one a line; `None` without a state directory.
+pub(crate) fn file() -> Option<PathBuf> {
+    Some(store::state_directory().ok()?.join("trusted"))
+}
+
+fn has(file: &Path, cwd: &str) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == cwd))
+}
+
+/// Adds a directory, in one step: two processes may do so at once.
+fn add(file: &Path, cwd: &str) -> io::Result<()> {
+    if cwd.contains('\n') {
+        // It would be two lines.
+        return Ok(());
+    }
+
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    let mut trusted = options.create(true).append(true).mode(0o600).open(file)?;
+    trusted.write_all(format!("{cwd}\n").as_bytes())
+}
