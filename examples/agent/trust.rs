@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use agentcore::Error;
+use agentcore::tool::Asking;
 use agentcore::tools::ask::{Choice, ChoiceOption, Interactor, TerminalInteractor};
 
 use super::args::Args;
@@ -49,7 +50,7 @@ pub(crate) async fn is_trusted(args: &Args, cwd: &str) -> Result<bool, Error> {
         .with_header("trust")
         .option(ChoiceOption::new("Yes"))
         .option(ChoiceOption::new("No"));
-    let chosen = terminal.choose(&choice).await?;
+    let chosen = terminal.choose(&Asking::default(), &choice).await?;
     choice.check(&chosen)?;
     let is_yes = chosen.picked.first() == Some(&0);
     if let (true, Some(file)) = (is_yes, &file) {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::util::secret::{Cut, redact_cut};
 
+use super::denied::DeniedPath;
 use super::shell::Shell;
 
 /// A command line for a backend's shell.
@@ -36,6 +37,8 @@ pub struct Command {
     /// The shell that the command was written and checked for; a backend with another one refuses
     /// it. `None` means the backend's own. Every shell runs a command for [`Shell::Posix`].
     pub shell: Option<Shell>,
+    /// The paths that the command must not access.
+    pub denied: Vec<DeniedPath>,
 }
 
 impl Command {
@@ -48,6 +51,7 @@ impl Command {
             env: BTreeMap::new(),
             merge_stderr: false,
             shell: None,
+            denied: Vec::new(),
         }
     }
 
@@ -79,6 +83,13 @@ impl Command {
         self
     }
 
+    /// Sets the paths that the command must not access.
+    #[must_use]
+    pub fn with_denied(mut self, paths: Vec<DeniedPath>) -> Self {
+        self.denied = paths;
+        self
+    }
+
     /// Merges the standard error into the standard output, in the order written.
     #[must_use]
     pub fn merged(mut self) -> Self {
@@ -97,6 +108,7 @@ impl fmt::Debug for Command {
             .field("env", &self.env.keys())
             .field("merge_stderr", &self.merge_stderr)
             .field("shell", &self.shell)
+            .field("denied", &self.denied)
             .finish()
     }
 }

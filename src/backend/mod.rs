@@ -18,6 +18,7 @@
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod backend;
 mod command;
+mod denied;
 #[cfg(all(feature = "docker", unix))]
 mod docker;
 mod entry;
@@ -37,6 +38,7 @@ mod shell;
 
 pub use backend::Backend;
 pub use command::{BackgroundOutput, Captured, Command, CommandLimits, CommandOutput};
+pub use denied::DeniedPath;
 #[cfg(all(feature = "docker", unix))]
 pub use docker::{ContainerStatus, DockerBackend, DockerBuilder};
 pub use entry::{ContentHash, DirEntry, EntryKind, Metadata};

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::backend::PathFilter;
+use crate::backend::{DeniedPath, PathFilter};
 use crate::error::Result;
 use crate::run::RunContext;
 use crate::tool::{AskOrigin, GateRequest, PermissionGate, PermissionMode, ToolDecision, Verdict};
@@ -53,6 +53,10 @@ impl PermissionGate for ParentGate {
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
         self.0.gates().readable(&self.lift(request))
+    }
+
+    fn denied_paths(&self, request: &GateRequest) -> Vec<DeniedPath> {
+        self.0.gates().denied_paths(&self.lift(request))
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {

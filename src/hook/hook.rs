@@ -70,8 +70,9 @@ pub trait Hook: Send + Sync + 'static {
         Phases::ALL
     }
 
-    /// The names of the tools that the hook registers: for introspection, and for the
-    /// [`Prompter`](crate::model::Prompter), which runs before they are registered.
+    /// The names of the tools that the hook registers: for introspection, for permission rules
+    /// ([`check_tools`](Self::check_tools)), and for the [`Prompter`](crate::model::Prompter), which
+    /// runs before they are registered.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 
 use super::glob::{GlobToken, matches};
-use super::paths::{PathContext, PathOf, Segment};
+use super::paths::{PathContext, PathOf, Segment, text_of};
 
 /// The most entries of a folder that are compared.
 const MAX_ENTRIES: usize = 4096;
@@ -62,16 +62,4 @@ fn in_lowercase(token: &GlobToken) -> Vec<GlobToken> {
         GlobToken::Char(c) => c.to_lowercase().map(GlobToken::Char).collect(),
         wildcard => vec![*wildcard],
     }
-}
-
-/// The name, if it has no wildcards.
-fn text_of(segment: &Segment) -> Option<String> {
-    let Segment::Name(name) = segment else {
-        return None;
-    };
-    let characters = name.iter().map(|token| match token {
-        GlobToken::Char(c) => Some(*c),
-        GlobToken::One | GlobToken::Many => None,
-    });
-    characters.collect()
 }

@@ -295,7 +295,7 @@ impl<'a> Matcher<'a> {
 }
 
 /// Returns `true` if the rule is about all tools that write files.
-fn governs_writes(rule: &Rule) -> bool {
+pub(super) fn governs_writes(rule: &Rule) -> bool {
     rule.name.matches("Write") || rule.name.matches("Edit")
 }
 

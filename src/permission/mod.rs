@@ -24,6 +24,9 @@
 //! A rule to deny or to ask whose tool an agent does not have is an error when the agent is built,
 //! because it would protect nothing: [`PermissionRules::unmatched`] lists such rules.
 //!
+//! Commands that run under a sandbox (feature `sandbox`) are also held by the kernel to the
+//! rules that deny a file or folder, as far as it can: `PermissionRules::held` lists these.
+//!
 //! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
 //! or a program's own configuration can do anything once it runs.
 //!
@@ -49,6 +52,7 @@ mod expansions;
 mod explanation;
 mod glob;
 mod grants;
+mod held;
 mod host;
 mod links;
 mod matching;
@@ -71,5 +75,7 @@ mod yaml;
 
 pub use config::PermissionConfig;
 pub use explanation::Explanation;
+#[cfg(feature = "sandbox")]
+pub use held::HeldRule;
 pub use rule::{Behavior, Rule};
 pub use rules_gate::PermissionRules;

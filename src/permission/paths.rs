@@ -143,6 +143,24 @@ impl PathPattern {
         best_match.unwrap_or(Match::No)
     }
 
+    /// The path that the pattern matches with all beneath it, if it is one path.
+    pub(super) fn fixed_path(&self, context: &PathContext) -> Option<String> {
+        let is_relative = !self.text.starts_with(['/', '~']);
+        let is_unknown = is_relative && context.workspace.is_none()
+            || self.text.starts_with('~') && context.home.is_none();
+        if is_unknown {
+            return None;
+        }
+
+        let mut segments = self.segments(context);
+        if segments.last() == Some(&Segment::Deep) {
+            segments.pop();
+        }
+        let names = segments.iter().map(text_of);
+        let names: Option<Vec<String>> = names.collect();
+        Some(format!("/{}", names?.join("/")))
+    }
+
     /// Returns `true` if a path the pattern matches may lie beneath `path`.
     pub(crate) fn lies_beneath(&self, path: &PathOf, context: &PathContext) -> bool {
         let mut fixed = self.segments(context);
@@ -183,6 +201,18 @@ fn folded(segment: &Segment) -> Segment {
     }
 
     Segment::Name(folded_tokens)
+}
+
+/// The name, if it has no wildcards.
+pub(super) fn text_of(segment: &Segment) -> Option<String> {
+    let Segment::Name(name) = segment else {
+        return None;
+    };
+    let characters = name.iter().map(|token| match token {
+        GlobToken::Char(c) => Some(*c),
+        GlobToken::One | GlobToken::Many => None,
+    });
+    characters.collect()
 }
 
 fn is_literal(segment: &Segment) -> bool {

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use crate::agent::Agent;
-use crate::backend::{PathFilter, Shell};
+#[cfg(feature = "sandbox")]
+use crate::backend::Sandbox;
+use crate::backend::{DeniedPath, PathFilter, Shell};
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
@@ -17,6 +19,9 @@ use super::config::PermissionConfig;
 use super::decide::Policy;
 use super::explanation::Explanation;
 use super::grants::Grants;
+use super::held::denied_path;
+#[cfg(feature = "sandbox")]
+use super::held::{HeldRule, held_rules};
 use super::paths::{PathContext, PathPattern};
 use super::protected::ProtectedPaths;
 use super::readable::Readable;
@@ -234,6 +239,26 @@ impl PermissionRules {
         self.rules.iter().filter(is_unmatched).collect()
     }
 
+    /// The rules that deny files to commands, and whether the kernel holds commands to them under
+    /// this sandbox. To the others, commands are held by their analysis alone.
+    ///
+    /// ```
+    /// use agentcore::backend::Sandbox;
+    /// use agentcore::permission::PermissionRules;
+    ///
+    /// let rules = PermissionRules::new().deny("Read(**/*.pem)")?;
+    /// let held = rules.held(&Sandbox::workspace("/srv/project"));
+    /// assert_eq!(
+    ///     held[0].to_string(),
+    ///     "deny:Read(**/*.pem): not held by the kernel, the files it matches may be anywhere",
+    /// );
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    #[cfg(feature = "sandbox")]
+    pub fn held(&self, sandbox: &Sandbox) -> Vec<HeldRule> {
+        held_rules(&self.rules, &self.context, sandbox)
+    }
+
     /// The decision about a call in the configured mode, with its reason, without the grants of any
     /// session.
     pub fn explain(&self, call: &ToolCall, tool: &dyn Tool) -> Explanation {
@@ -336,6 +361,13 @@ impl PermissionGate for PermissionRules {
         let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
         Readable::of(&self.rules, &self.context, &call)
             .map_or_else(PathFilter::all, Readable::into_filter)
+    }
+
+    fn denied_paths(&self, _request: &GateRequest) -> Vec<DeniedPath> {
+        let rules = self.rules.iter();
+        rules
+            .filter_map(|rule| denied_path(rule, &self.context))
+            .collect()
     }
 
     fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {

@@ -178,7 +178,8 @@ impl RunContext {
     }
 
     /// Adds a gate that calls of this run have to pass in addition to the existing ones: a call
-    /// that any gate denies is denied, and one that any asks about is asked about.
+    /// that any gate denies is denied, and one that any asks about is asked about. The gate is not
+    /// compared with the tools ([`PermissionGate::check_tools`]), as one of the agent is.
     pub fn add_gate(&self, gate: impl PermissionGate) {
         let mut gates = lock(&self.0.gates);
         *gates = gates.and(Arc::new(gate));

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::backend::{Backend, PathFilter};
+use crate::backend::{Backend, DeniedPath, PathFilter};
 use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
 use crate::model::Model;
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
@@ -252,6 +252,11 @@ impl ToolHost for RunningCall {
     fn readable(&self) -> PathFilter {
         let request = self.run.gate_request(&self.tool, &self.call);
         self.run.gates().readable(&request)
+    }
+
+    fn denied_paths(&self) -> Vec<DeniedPath> {
+        let request = self.run.gate_request(&self.tool, &self.call);
+        self.run.gates().denied_paths(&request)
     }
 
     fn tasks(&self) -> BackgroundTasks {

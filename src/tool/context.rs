@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::backend::{Backend, PathFilter};
+use crate::backend::{Backend, DeniedPath, PathFilter};
 use crate::message::ToolCall;
 use crate::model::Model;
 use crate::sdk::SdkMessage;
@@ -47,6 +47,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn permission_mode(&self) -> PermissionMode;
     fn backend(&self) -> Option<Arc<dyn Backend>>;
     fn readable(&self) -> PathFilter;
+    fn denied_paths(&self) -> Vec<DeniedPath>;
     fn tasks(&self) -> BackgroundTasks;
     /// The limit of the call's result.
     fn max_result_bytes(&self) -> usize;
@@ -233,6 +234,12 @@ impl ToolContext {
     /// naming them.
     pub fn readable(&self) -> PathFilter {
         self.host.readable()
+    }
+
+    /// The paths that no command of the call may access, by the permissions of the run. A tool that
+    /// runs commands gives them to its backend ([`Command::with_denied`](crate::backend::Command::with_denied)).
+    pub fn denied_paths(&self) -> Vec<DeniedPath> {
+        self.host.denied_paths()
     }
 
     /// The background tasks of the run, which outlive the call and its turn, and end with the run.

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use serde_json::Value;
 
-use crate::backend::{Backend, PathFilter};
+use crate::backend::{Backend, DeniedPath, PathFilter};
 use crate::message::{Messages, Todo};
 use crate::model::Model;
 use crate::sdk::SdkMessage;
@@ -102,6 +102,10 @@ impl ToolHost for Detached {
 
     fn readable(&self) -> PathFilter {
         PathFilter::all()
+    }
+
+    fn denied_paths(&self) -> Vec<DeniedPath> {
+        Vec::new()
     }
 
     fn tasks(&self) -> BackgroundTasks {

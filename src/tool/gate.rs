@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::PathFilter;
+use crate::backend::{DeniedPath, PathFilter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::ToolCall;
 use crate::sdk::PermissionRequest;
@@ -156,6 +156,13 @@ pub trait PermissionGate: Send + Sync + 'static {
     /// gate implements it.
     fn readable(&self, _request: &GateRequest) -> PathFilter {
         PathFilter::all()
+    }
+
+    /// The paths that no command of a permitted call may access, even in ways that cannot be read from
+    /// the command. A tool that runs commands gives them to its backend, which holds the command to
+    /// them if it can. None unless a gate implements it.
+    fn denied_paths(&self, _request: &GateRequest) -> Vec<DeniedPath> {
+        Vec::new()
     }
 
     /// The reason why [`check`](Self::check) does not allow a call, in more detail than in the

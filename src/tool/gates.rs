@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::backend::PathFilter;
+use crate::backend::{DeniedPath, PathFilter};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{dismantle, is_too_deep};
 
@@ -76,6 +76,11 @@ impl PermissionGate for Gates {
 
         let text = "the gates do not stop changing the arguments of this call";
         Err(Error::new(ErrorKind::Other, text))
+    }
+
+    fn denied_paths(&self, request: &GateRequest) -> Vec<DeniedPath> {
+        let gates = self.0.iter();
+        gates.flat_map(|gate| gate.denied_paths(request)).collect()
     }
 
     fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {

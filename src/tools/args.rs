@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::backend::{Backend, PathFilter};
+use crate::backend::{Backend, Command, PathFilter};
 use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, LoadTurn, SideEffect, ToolContext, ToolError};
 
@@ -65,6 +65,16 @@ impl Args {
 
             filter.shows(relative_path) && filter.shows(&format!("{root}/{relative_path}"))
         })
+    }
+
+    /// The command line under `command`, held to the permissions of the run.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub(super) fn command(&self) -> Result<Command, BoxError> {
+        let command = Command::new(self.text(&["command"])?);
+        Ok(command.with_denied(self.cx.denied_paths()))
     }
 
     /// The limit of the call's result, in bytes.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::backend::{Backend, Command, GlobQuery, GrepMode, GrepQuery};
+use crate::backend::{Backend, GlobQuery, GrepMode, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, ToolOutput};
 
@@ -76,7 +76,7 @@ pub fn bash(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_bash(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let command = Command::new(args.text(&["command"])?);
+    let command = args.command()?;
     if args.flag("run_in_background") == Some(true) {
         return run::start(&*backend, command).await;
     }

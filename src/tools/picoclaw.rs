@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::backend::{Backend, Command};
+use crate::backend::Backend;
 use crate::error::BoxError;
 use crate::tool::{FuncTool, ToolOutput};
 
@@ -72,7 +72,7 @@ pub fn exec(backend: impl Backend) -> FuncTool {
 }
 
 async fn call_exec(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
-    let mut command = Command::new(args.text(&["command"])?);
+    let mut command = args.command()?;
     command.cwd = args.some_text(&WORKING_DIR).map(str::to_owned);
     let limit = run::time_limit(&*backend, TIMEOUT);
     run::run(&*backend, command, limit, STYLE).await

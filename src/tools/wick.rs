@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::backend::{Backend, Command, GlobQuery, GrepQuery};
+use crate::backend::{Backend, GlobQuery, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, ToolOutput};
 
@@ -185,7 +185,7 @@ async fn call_execute(
     args: Args,
     style: Style,
 ) -> Result<ToolOutput, BoxError> {
-    let command = Command::new(args.text(&["command"])?);
+    let command = args.command()?;
     let limit = run::time_limit(&*backend, TIMEOUT);
     run::run(&*backend, command, limit, style).await
 }

@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use crate::error::{Error, ErrorKind, Result};
 
 use super::super::command::{Command, CommandLimits};
+use super::super::denied::DeniedPath;
 use super::super::failure::no_bash;
 use super::super::process::{
     Cgroup, Ending, Evidence, Group, MARK, MAX_OUTPUT, PipeEnd, Running, Strays, Sweeper,
@@ -109,11 +110,12 @@ impl Settings {
     /// Runs `start`, under the sandbox if there is one.
     async fn confine<T: Send + 'static>(
         &self,
+        denied: &[DeniedPath],
         start: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         match &self.sandbox {
             None => start(),
-            Some(confined) => confined.run(start).await,
+            Some(confined) => confined.run(denied.to_vec(), start).await,
         }
     }
 }
@@ -124,7 +126,11 @@ impl Settings {
         Ok(BTreeMap::new())
     }
 
-    async fn confine<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    async fn confine<T>(
+        &self,
+        _denied: &[DeniedPath],
+        start: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         start()
     }
 }
@@ -173,7 +179,7 @@ pub(super) async fn start(root: &Root, settings: &Settings, command: &Command) -
 
     // `process` holds write ends of the pipes, which would keep them open; the closure drops it.
     let spawn = move || process.spawn().map_err(failed);
-    let mut child = settings.confine(spawn).await?;
+    let mut child = settings.confine(&command.denied, spawn).await?;
 
     // Collected outside the sandbox, which hides the process table.
     let evidence = evidence(&child, &mark, pipe);

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
+use super::super::denied::DeniedPath;
 use super::policy::Sandbox;
 use super::private::PrivateFolder;
 use super::report::SandboxReport;
@@ -48,11 +49,12 @@ impl Confined {
     }
 
     /// Runs `start` on a thread that is under the sandbox, and with it all processes that `start`
-    /// starts.
+    /// starts. They are held to the denied paths as well.
     ///
     /// The thread is made for this and ends with it: what restricts it cannot be taken off.
     pub(in super::super) async fn run<T: Send + 'static>(
         &self,
+        denied: Vec<DeniedPath>,
         start: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let report = self.sandbox.check();
@@ -71,7 +73,9 @@ impl Confined {
         let work = move || {
             // The child is registered with the runtime that started it.
             let _entered = runtime.enter();
-            let result = confinement.restrict(&report).and_then(|()| start());
+            let result = confinement
+                .restrict(&report, &denied)
+                .and_then(|()| start());
 
             // If the receiver is gone, the result and the started child are dropped.
             drop(sender.send(result));
@@ -90,11 +94,11 @@ impl Confined {
     }
 
     #[cfg(target_os = "linux")]
-    fn restrict(&self, report: &SandboxReport) -> Result<()> {
+    fn restrict(&self, report: &SandboxReport, denied: &[DeniedPath]) -> Result<()> {
         if report.abi > 0 {
             let private_folder = self.private_folder()?;
             let private_folder = private_folder.as_ref().map(|folder| folder.path());
-            super::landlock::restrict(&self.sandbox, private_folder, report.abi)?;
+            super::landlock::restrict(&self.sandbox, denied, private_folder, report.abi)?;
         }
         if report.seccomp {
             super::filter::restrict(&self.sandbox)?;
@@ -104,7 +108,7 @@ impl Confined {
 
     /// Only with [`Sandbox::best_effort`]: there is nothing to restrict with.
     #[cfg(not(target_os = "linux"))]
-    fn restrict(&self, _report: &SandboxReport) -> Result<()> {
+    fn restrict(&self, _report: &SandboxReport, _denied: &[DeniedPath]) -> Result<()> {
         Ok(())
     }
 

@@ -1,18 +1,20 @@
 //! Files, TCP ports, abstract sockets and signals.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
-    NetPort, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetStatus, Scope,
+    NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
+    Scope,
 };
 use rustix::fs::{FileType, fstat};
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::policy::{Access, Allowed, Sandbox};
+use super::super::denied::DeniedPath;
+use super::carve::{carve, real_path};
+use super::policy::{Access, Sandbox};
 
 /// Harmless, and hardly a program does without the first of them.
 const DEVICES: [&str; 5] = [
@@ -36,10 +38,15 @@ pub(super) fn probe() -> u32 {
 }
 
 /// Restricts this thread, and all processes it starts, permanently.
-pub(super) fn restrict(sandbox: &Sandbox, private: Option<&Path>, abi: u32) -> Result<()> {
+pub(super) fn restrict(
+    sandbox: &Sandbox,
+    denied: &[DeniedPath],
+    private: Option<&Path>,
+    abi: u32,
+) -> Result<()> {
     let abi = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
     let ruleset = ruleset(sandbox, abi).map_err(failed)?;
-    let ruleset = add_paths(ruleset, sandbox, private, abi)?;
+    let ruleset = add_paths(ruleset, sandbox, denied, private, abi)?;
     let ruleset = add_ports(ruleset, sandbox, abi).map_err(failed)?;
     let status = ruleset.restrict_self().map_err(failed)?;
     match status.ruleset {
@@ -73,46 +80,86 @@ fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, landlock::Rule
 fn add_paths(
     mut ruleset: RulesetCreated,
     sandbox: &Sandbox,
+    denied: &[DeniedPath],
     private_folder: Option<&Path>,
     abi: ABI,
 ) -> Result<RulesetCreated> {
-    let allowed_paths = sandbox.paths.iter().map(|allowed_path| {
-        let Allowed {
-            path,
-            access,
-            required: is_required,
-        } = allowed_path;
-        (path.as_path(), rights(*access, abi), *is_required)
-    });
+    for allowed in &sandbox.paths {
+        let rights = rights(allowed.access, abi);
+        let is_held = allowed.access != Access::Write || sandbox.hold_denied;
+        for (part, denied_paths) in parts(rights, denied, is_held) {
+            ruleset = add_path(
+                ruleset,
+                &allowed.path,
+                part,
+                &denied_paths,
+                allowed.required,
+                abi,
+            )?;
+        }
+    }
 
     let device = AccessFs::ReadFile | AccessFs::WriteFile | (all(abi) & AccessFs::Truncate);
-    let devices = DEVICES.iter().map(|path| (Path::new(path), device, false));
-    let private_folder = private_folder.map(|path| (path, rights(Access::Write, abi), true));
-    for (path, rights, is_required) in allowed_paths.chain(devices).chain(private_folder) {
-        let handle = match PathFd::new(path) {
-            Ok(handle) => handle,
-            Err(PathFdError::OpenCall { source, .. })
-                if !is_required && source.kind() == io::ErrorKind::NotFound =>
-            {
-                continue;
-            }
-            Err(error) => {
-                let text = format!("the sandbox allows {path:?}, which cannot be opened: {error}");
-                return Err(Error::new(ErrorKind::Config, text).with_source(error));
-            }
-        };
+    for path in DEVICES {
+        ruleset = add_path(ruleset, Path::new(path), device, &[], false, abi)?;
+    }
+    match private_folder {
+        Some(path) => add_path(ruleset, path, rights(Access::Write, abi), &[], true, abi),
+        None => Ok(ruleset),
+    }
+}
 
+/// The rights in the parts that are denied on different paths: listing, which is never, reading and
+/// writing.
+fn parts(
+    rights: BitFlags<AccessFs>,
+    denied: &[DeniedPath],
+    is_held: bool,
+) -> [(BitFlags<AccessFs>, Vec<PathBuf>); 3] {
+    let list = BitFlags::from(AccessFs::ReadDir);
+    let read = AccessFs::ReadFile | AccessFs::Execute;
+    let paths = |is_denied: fn(&DeniedPath) -> bool| -> Vec<PathBuf> {
+        let paths = denied.iter().filter(|path| is_held && is_denied(path));
+        paths.map(|path| real_path(&path.path)).collect()
+    };
+    [
+        (rights & list, Vec::new()),
+        (rights & read, paths(|path| path.read)),
+        (rights & !(list | read), paths(|path| path.write)),
+    ]
+}
+
+/// Allows a path, without the denied ones that lie there.
+fn add_path(
+    mut ruleset: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+    denied: &[PathBuf],
+    is_required: bool,
+    abi: ABI,
+) -> Result<RulesetCreated> {
+    let handles = match carve(path, denied) {
+        Ok(handles) => handles,
+        Err(error) if !is_required && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(ruleset);
+        }
+        Err(error) => {
+            let text = format!("the sandbox allows {path:?}, which cannot be opened: {error}");
+            return Err(Error::new(ErrorKind::Config, text).with_source(error));
+        }
+    };
+
+    for handle in handles {
         let stat = fstat(&handle).map_err(|error| failed(io::Error::from(error)))?;
         let rights = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => rights,
             _ => rights & AccessFs::from_file(abi),
         };
-
-        ruleset = ruleset
-            .add_rule(PathBeneath::new(handle, rights))
-            .map_err(failed)?;
+        if !rights.is_empty() {
+            let rule = PathBeneath::new(handle, rights);
+            ruleset = ruleset.add_rule(rule).map_err(failed)?;
+        }
     }
-
     Ok(ruleset)
 }
 

@@ -1,5 +1,6 @@
 //! The access of a command, enforced by the kernel.
 
+mod carve;
 #[cfg(unix)]
 mod confined;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::super::denied::DeniedPath;
+use super::carve::real_path;
 use super::kernel;
 use super::report::{SandboxReport, assess};
 
@@ -107,14 +109,22 @@ const MACHINE: [&str; 9] = [
 /// * `/proc`, once it is allowed. [`workspace`](Self::workspace) does not, so that neither command
 ///   lines nor environments of other processes can be read. With it, the environments of
 ///   processes outside stay hidden for an unprivileged user, and their memory for everyone.
-/// * The permissions of a workspace apply throughout: a folder beneath it, such as `.git`, cannot
-///   be made an exception. A hook that a command writes there is run by the next user of git,
-///   outside.
+/// * The permissions of a workspace apply throughout, unless paths beneath it are
+///   [denied](Self::hold_denied). A hook that a command writes into `.git` is run by the next user
+///   of git, outside.
 /// * Amounts: memory, processes, disk space and time are not limited.
 /// * Faults of the kernel, System V shared memory, and, for a privileged user, what can be done
 ///   without files and sockets, such as setting the clock. Do not run agents as root.
 /// * Programs that gain privileges when started, such as `sudo`, do not gain them; 32-bit
 ///   programs on a 64-bit machine are killed by the filter.
+///
+/// # Denied paths
+///
+/// A command may come with paths that permission rules deny ([`Command::denied`](super::super::Command)).
+/// What it may only read or run, it gets without them: instead of a folder, its entries other than
+/// the denied path are allowed, as they are when the command starts. In folders that it may write, denied
+/// paths are exempt only with [`hold_denied`](Self::hold_denied). Names of denied files can be
+/// listed.
 ///
 /// # Devices
 ///
@@ -129,6 +139,7 @@ pub struct Sandbox {
     pub(super) unix_sockets: bool,
     pub(super) signals: bool,
     pub(super) private_folder: bool,
+    pub(super) hold_denied: bool,
     pub(super) best_effort: bool,
     max_abi: Option<u32>,
 }
@@ -256,6 +267,16 @@ impl Sandbox {
         self
     }
 
+    /// Sets whether commands are held to denied paths also where they may write. They are not by
+    /// default, because it costs something: in the folders that contain a path that must not be read,
+    /// from the allowed folder down, a command cannot read files that did not exist when it started,
+    /// and in those of one that must not be written, it can neither make nor remove entries.
+    #[must_use]
+    pub fn hold_denied(mut self, hold: bool) -> Self {
+        self.hold_denied = hold;
+        self
+    }
+
     /// Sets whether commands run also when the kernel cannot enforce all that is requested. They do
     /// not by default.
     #[must_use]
@@ -277,6 +298,27 @@ impl Sandbox {
         let mut kernel = kernel::current();
         kernel.abi = kernel.abi.min(self.max_abi.unwrap_or(u32::MAX));
         assess(self, kernel)
+    }
+
+    /// The reason why commands are not held to a denied path; `None` if they are.
+    pub(crate) fn obstacle(&self, denied: &DeniedPath) -> Option<String> {
+        if self.check().abi == 0 {
+            return Some("which has no Landlock".to_owned());
+        }
+        if self.hold_denied {
+            return None;
+        }
+        let path = real_path(&denied.path);
+        let contains = |allowed: &&Allowed| {
+            let allowed_path = real_path(&allowed.path);
+            let overlaps = path.starts_with(&allowed_path) || allowed_path.starts_with(&path);
+            allowed.access == Access::Write && overlaps
+        };
+        let writable = self.paths.iter().find(contains)?;
+        Some(format!(
+            "because commands may write {:?}; `hold_denied(true)` holds them",
+            writable.path
+        ))
     }
 
     fn allow(mut self, path: impl Into<PathBuf>, access: Access) -> Self {

@@ -2,6 +2,7 @@
 //!
 //! Where the kernel has no Landlock, or an old one, the tests say so and pass.
 
+mod denied;
 mod files;
 mod network;
 mod processes;

@@ -1,0 +1,38 @@
+//! [`DeniedPath`].
+
+use std::path::PathBuf;
+
+/// A file or folder that a command must not read or write, with all beneath it.
+///
+/// [Permission rules](crate::permission) refuse a command that names it. A `LocalBackend` with a
+/// sandbox also refuses it to programs that access it in other ways. Other backends ignore it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct DeniedPath {
+    /// The absolute path.
+    pub path: PathBuf,
+    /// True if its content must not be read or run.
+    pub read: bool,
+    /// True if nothing must be written, made or removed there.
+    pub write: bool,
+}
+
+impl DeniedPath {
+    /// A path that must not be read.
+    pub fn reading(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            read: true,
+            write: false,
+        }
+    }
+
+    /// A path that must not be written.
+    pub fn writing(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            read: false,
+            write: true,
+        }
+    }
+}

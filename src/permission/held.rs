@@ -1,0 +1,79 @@
+//! Rules that the kernel holds commands to.
+
+use crate::backend::DeniedPath;
+
+use super::matching::governs_writes;
+use super::paths::PathContext;
+use super::rule::{Behavior, Kind, Rule};
+
+/// The path that a rule denies to commands. `None` for other rules, and for patterns that are not
+/// one file or folder.
+pub(super) fn denied_path(rule: &Rule, context: &PathContext) -> Option<DeniedPath> {
+    let Kind::Path(pattern) = &rule.kind else {
+        return None;
+    };
+    let (read, write) = (rule.name.matches("Read"), governs_writes(rule));
+    if rule.behavior() != Behavior::Deny || !(read || write) {
+        return None;
+    }
+    let mut path = DeniedPath::reading(pattern.fixed_path(context)?);
+    (path.read, path.write) = (read, write);
+    Some(path)
+}
+
+#[cfg(feature = "sandbox")]
+pub use report::HeldRule;
+#[cfg(feature = "sandbox")]
+pub(super) use report::held_rules;
+
+#[cfg(feature = "sandbox")]
+mod report {
+    use std::fmt;
+
+    use crate::backend::Sandbox;
+
+    use super::{Behavior, Kind, PathContext, Rule, denied_path, governs_writes};
+
+    /// A rule that denies files to commands, and whether the kernel holds commands to it; from
+    /// [`PermissionRules::held`](crate::permission::PermissionRules::held).
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub struct HeldRule {
+        /// The rule.
+        pub rule: Rule,
+        /// The reason why the kernel does not hold commands to it; `None` if it does.
+        pub obstacle: Option<String>,
+    }
+
+    impl fmt::Display for HeldRule {
+        /// `deny:Read(/srv/keys/**): held by the kernel`.
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match &self.obstacle {
+                None => write!(f, "{}: held by the kernel", self.rule),
+                Some(obstacle) => write!(f, "{}: not held by the kernel, {obstacle}", self.rule),
+            }
+        }
+    }
+
+    /// The rules that deny files to commands, in order.
+    pub(in super::super) fn held_rules(
+        rules: &[Rule],
+        context: &PathContext,
+        sandbox: &Sandbox,
+    ) -> Vec<HeldRule> {
+        let governs_commands = |rule: &&Rule| {
+            let is_path = matches!(rule.kind, Kind::Path(_));
+            let is_general = rule.name.matches("Read") || governs_writes(rule);
+            rule.behavior() == Behavior::Deny && is_path && is_general
+        };
+        let rules = rules.iter().filter(governs_commands);
+        let held_rules = rules.map(|rule| HeldRule {
+            rule: rule.clone(),
+            obstacle: match denied_path(rule, context) {
+                Some(path) => sandbox.obstacle(&path),
+                None => Some("the files it matches may be anywhere".to_owned()),
+            },
+        });
+        held_rules.collect()
+    }
+}

@@ -1,0 +1,236 @@
+//! Paths that permission rules deny, held by the kernel.
+
+use agentcore::backend::{Backend, Command, DeniedPath, LocalBackend, Sandbox};
+use agentcore::permission::PermissionRules;
+use agentcore::testing::ScriptedModel;
+use agentcore::tool::{Asking, Confirmer};
+use agentcore::tools::preset;
+use agentcore::{Answer, PermissionRequest, async_trait};
+use serde_json::json;
+
+use super::is_able;
+use crate::kit::workspace::Workspace;
+use crate::kit::{agent, texts};
+
+/// `out` may be read, and has files in `private` and `public`; so has the workspace.
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    for folder in [&workspace.out, &workspace.root] {
+        for name in ["private", "public"] {
+            std::fs::create_dir(folder.join(name)).unwrap();
+            std::fs::write(folder.join(name).join("key"), format!("{name} key\n")).unwrap();
+        }
+    }
+    workspace
+}
+
+fn sandbox(workspace: &Workspace) -> Sandbox {
+    Sandbox::workspace(&workspace.root).read(&workspace.out)
+}
+
+/// What a command writes, or `refused`.
+async fn run(backend: &LocalBackend, command: &str, denied: &[DeniedPath]) -> String {
+    let command = Command::new(command).with_denied(denied.to_vec());
+    let output = backend.execute(command).await.unwrap();
+    if output.is_success() {
+        output.stdout.text()
+    } else {
+        "refused".to_owned()
+    }
+}
+
+#[tokio::test]
+async fn denied_path_in_a_folder_to_read_is_held() {
+    if !is_able() {
+        return;
+    }
+    let workspace = workspace();
+    let backend = workspace.backend.clone().with_sandbox(sandbox(&workspace));
+    let denied = [DeniedPath::reading(workspace.out.join("private"))];
+    assert_eq!(
+        run(&backend, "cat ../out/private/key", &[]).await,
+        "private key\n"
+    );
+    workspace.link(workspace.out.join("private/key"), "link");
+    for command in [
+        "cat ../out/private/key",
+        "cat ../out/pri*/k*",
+        "cat link",
+        "cd ../out/private && cat key",
+        "grep -r key ../out/private",
+    ] {
+        assert_eq!(
+            run(&backend, command, &denied).await,
+            "refused",
+            "{command}"
+        );
+    }
+    assert_eq!(
+        run(&backend, "cat ../out/public/key", &denied).await,
+        "public key\n"
+    );
+    assert_eq!(
+        run(&backend, "ls ../out", &denied).await,
+        "private\npublic\nsecret\n"
+    );
+    assert_eq!(
+        run(&backend, "cat private/key", &denied).await,
+        "private key\n"
+    );
+
+    // A path of which nothing is there, and the folder that is allowed itself.
+    let missing = [DeniedPath::reading(workspace.out.join("none/deep"))];
+    assert_eq!(
+        run(&backend, "cat ../out/private/key", &missing).await,
+        "private key\n"
+    );
+    let whole = [DeniedPath::reading(&workspace.out)];
+    assert_eq!(
+        run(&backend, "cat ../out/public/key", &whole).await,
+        "refused"
+    );
+}
+
+#[tokio::test]
+async fn denied_path_in_a_folder_to_write_is_held_on_request() {
+    if !is_able() {
+        return;
+    }
+    let workspace = workspace();
+    let reading = [DeniedPath::reading(workspace.root.join("private"))];
+    let writing = [DeniedPath::writing(workspace.root.join("private"))];
+    let backend = workspace.backend.clone().with_sandbox(sandbox(&workspace));
+    assert_eq!(
+        run(&backend, "cat private/key", &reading).await,
+        "private key\n"
+    );
+
+    let held = sandbox(&workspace).hold_denied(true);
+    let backend = workspace.backend.clone().with_sandbox(held);
+    for command in [
+        "cat private/key",
+        "mv private/key public/moved && cat public/moved",
+        "ln private/key public/linked && cat public/linked",
+        "mv private public/folder && cat public/folder/key",
+    ] {
+        assert_eq!(
+            run(&backend, command, &reading).await,
+            "refused",
+            "{command}"
+        );
+    }
+    assert_eq!(
+        run(&backend, "cat public/key; echo x > public/new", &reading).await,
+        "public key\n"
+    );
+
+    for command in [
+        "echo x > private/key",
+        "echo x > private/new",
+        "rm private/key",
+        "mv private/key public/moved",
+        "mv private other",
+        "chmod +x private && mkdir private/folder",
+    ] {
+        assert_eq!(
+            run(&backend, command, &writing).await,
+            "refused",
+            "{command}"
+        );
+    }
+    assert_eq!(
+        run(&backend, "cat private/key", &writing).await,
+        "private key\n"
+    );
+    assert_eq!(
+        run(&backend, "echo y > public/new; cat public/new", &writing).await,
+        "y\n"
+    );
+}
+
+#[test]
+fn rules_that_the_kernel_holds_are_listed() {
+    let workspace = workspace();
+    let (root, out) = (workspace.root.display(), workspace.out.display());
+    let rules = [
+        format!("Read({out}/private/**)"),
+        format!("Write({out}/**)"),
+        "Read(private)".to_owned(),
+        "Read(./private/**)".to_owned(),
+        "Edit(/etc/**)".to_owned(),
+        "Read(*.pem)".to_owned(),
+        "Bash(rm:*)".to_owned(),
+    ];
+    let mut permissions = PermissionRules::new().workspace(root.to_string());
+    for rule in &rules {
+        permissions = permissions.deny(rule).unwrap();
+    }
+    let permissions = permissions.allow("Read(/srv/**)").unwrap();
+    let lines = |sandbox: Sandbox| -> Vec<String> {
+        let held = permissions.held(&sandbox).into_iter();
+        held.map(|rule| rule.to_string()).collect()
+    };
+
+    let without_kernel = lines(sandbox(&workspace).max_abi(0));
+    assert_eq!(without_kernel.len(), 6);
+    assert!(without_kernel[0].ends_with("not held by the kernel, which has no Landlock"));
+    if !is_able() {
+        return;
+    }
+
+    let anywhere = "not held by the kernel, the files it matches may be anywhere";
+    let writable = format!(
+        "not held by the kernel, because commands may write \"{root}\"; `hold_denied(true)` holds them"
+    );
+    let expected = |own: &str| {
+        [
+            format!("deny:Read({out}/private/**): held by the kernel"),
+            format!("deny:Write({out}/**): held by the kernel"),
+            format!("deny:Read(private): {anywhere}"),
+            format!("deny:Read(./private/**): {own}"),
+            "deny:Edit(/etc/**): held by the kernel".to_owned(),
+            format!("deny:Read(*.pem): {anywhere}"),
+        ]
+    };
+    assert_eq!(lines(sandbox(&workspace)), expected(&writable));
+    let held = sandbox(&workspace).hold_denied(true);
+    assert_eq!(lines(held), expected("held by the kernel"));
+}
+
+struct Yes;
+
+#[async_trait]
+impl Confirmer for Yes {
+    async fn confirm(&self, _request: &PermissionRequest, _asking: &Asking) -> Answer {
+        Answer::Allow
+    }
+}
+
+/// What a person allowed, because nobody could read from the command what it does.
+#[tokio::test]
+async fn command_that_was_allowed_is_still_held_to_deny_rules() {
+    if !is_able() {
+        return;
+    }
+    let workspace = workspace();
+    let backend = workspace.backend.clone().with_sandbox(sandbox(&workspace));
+    let rule = format!("Read({}/private/**)", workspace.out.display());
+    let rules = PermissionRules::new().deny(&rule).unwrap();
+    workspace.put("read.sh", b"cat ../out/private/key ../out/public/key");
+    let model = ScriptedModel::new()
+        .call("Bash", json!({"command": "bash read.sh"}))
+        .say("done");
+    let agent = agent(model)
+        .registry(&preset::coding(backend))
+        .permissions(rules)
+        .confirmer(Yes)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let text = texts(&output.messages).remove(0);
+    assert!(
+        text.contains("public key") && !text.contains("private key"),
+        "{text}"
+    );
+    assert!(text.contains("Permission denied"), "{text}");
+}
