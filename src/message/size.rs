@@ -6,7 +6,7 @@ use crate::util::json_size::{JsonSize, escaped_len};
 
 use super::annotations::Annotations;
 use super::message::Message;
-use super::part::{Media, MediaSource, Part};
+use super::part::{Media, MediaSource, Part, ProviderBlock};
 use super::result::ToolResult;
 
 /// The overhead of an allocation that is shared or has a capacity, and of the field in JSON.
@@ -53,7 +53,7 @@ pub(crate) fn part_size(part: &Part) -> usize {
             let raw = call.raw_args.as_deref().map_or(0, escaped_len);
             let names = escaped_len(&call.id) + escaped_len(&call.name) + 3 * FIELD;
             let extra = call.extra.as_ref();
-            let extra = extra.map_or(0, |fields| fields.raw.get().len() + FIELD);
+            let extra = extra.map_or(0, |fields| block_len(fields) + FIELD);
             raw + names + extra + JsonSize::of(&call.args).memory
         }
         Part::Annotations(annotations) => {
@@ -70,7 +70,7 @@ pub(crate) fn text_part_len(part: &Part) -> usize {
     match part {
         Part::Text(text) => escaped_len(text),
         Part::Image(media) | Part::Document(media) | Part::Audio(media) => media_len(media),
-        Part::Thinking(block) | Part::Opaque(block) => block.raw.get().len(),
+        Part::Thinking(block) | Part::Opaque(block) => block_len(block),
         Part::Annotations(annotations) => annotations_len(annotations),
         Part::ToolCall(_) => 0,
     }
@@ -83,7 +83,11 @@ fn annotations_len(annotations: &Annotations) -> usize {
             + escaped_len(&citation.title)
             + escaped_len(&citation.cited_text)
     });
-    block.map_or(0, |block| block.raw.get().len()) + citations.sum::<usize>()
+    block.map_or(0, block_len) + citations.sum::<usize>()
+}
+
+fn block_len(block: &ProviderBlock) -> usize {
+    block.raw.get().len() + block.provider.as_ref().map_or(0, |provider| provider.len())
 }
 
 fn media_len(media: &Media) -> usize {

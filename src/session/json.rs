@@ -20,7 +20,11 @@ const TITLE_CHARS: usize = 80;
 
 /// The title of a session whose first user message is this: its text on one line, cut.
 pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
-    let text = message.text();
+    title(&message.text())
+}
+
+/// The title that a text makes.
+pub(super) fn title(text: &str) -> Option<Arc<str>> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!line.is_empty()).then(|| truncate(&line, TITLE_CHARS).into())
 }

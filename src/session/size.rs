@@ -70,13 +70,17 @@ pub(super) fn of_pending(call: &PendingCall) -> usize {
         .context
         .iter()
         .map(|text| size_of_val(text) + text.len());
-    size_of_val(call) + call.question.len() + context.sum::<usize>() + 4 * SHARED
+    let ids = [&call.id, &call.session_id, &call.args_hash];
+    let names = [&call.call.id, &call.call.name];
+    let texts = ids.into_iter().chain(names).map(|text| text.len() + SHARED);
+    size_of_val(call) + call.question.len() + context.sum::<usize>() + texts.sum::<usize>()
 }
 
 /// The bytes of a task list.
 pub(super) fn of_todos(todos: &[Todo]) -> usize {
     let todos = todos.iter();
-    todos.map(|todo| size_of_val(todo) + todo.title.len()).sum()
+    let sizes = todos.map(|todo| size_of_val(todo) + todo.title.len() + todo.id.len() + SHARED);
+    sizes.sum()
 }
 
 #[cfg(test)]

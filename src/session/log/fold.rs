@@ -6,9 +6,10 @@ use crate::message::{Message, Todo};
 use crate::session::json::title_of;
 use crate::session::{AgentState, Files, Record, StoredSession};
 
-use super::line::{Entry, LogSummary, SnapshotPosition};
+use super::line::Entry;
 use super::live_size::LiveSize;
 use super::memory_limit::MemoryLimit;
+use super::summary::{LogSummary, SnapshotPosition};
 
 /// A task list and files.
 pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
@@ -71,12 +72,12 @@ impl LogFold {
         }
     }
 
-    /// The fold of a log whose state at one moment is this.
-    pub(super) fn of(id: &str, mut session: StoredSession) -> Self {
+    /// The fold of a log whose state at one moment is this, and has this size.
+    pub(super) fn of(id: &str, mut session: StoredSession, size: LiveSize) -> Self {
         session.state.thread_id = id.into();
         Self {
-            size: LiveSize::of(&session),
             session,
+            size,
             ..Self::new(id)
         }
     }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,13 +11,11 @@ use memchr::memmem;
 
 use crate::session::StoredSession;
 use crate::session::record::{Data, OfKind, Record};
-use crate::util::text::truncate;
 
 use super::fold::LogFold;
-use super::line_cost::{LineKind, costs_more};
-
-/// The longest text in a list, in bytes.
-const MAX_TEXT: usize = 4096;
+use super::line_cost::{RECORD, costs_more};
+use super::snapshot_reader;
+use super::summary::LogSummary;
 
 /// The version of the format that is written, and the highest that is read.
 pub(super) const VERSION: u64 = 1;
@@ -34,56 +31,6 @@ const SNAPSHOT: &str = "snapshot";
 pub(super) const SNAPSHOT_HEAD: usize = 160;
 /// The position of the comma after the checksum; the checksum covers the bytes behind it.
 pub(super) const COMMA: usize = LINE_PREFIX.len() + DIGITS + 1;
-
-/// The description of a session for lists.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct LogSummary {
-    pub(super) messages: usize,
-    pub(super) created: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) title: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) user_id: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) cwd: Option<Arc<str>>,
-    /// The position of the newest snapshot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) snapshot: Option<SnapshotPosition>,
-}
-
-impl LogSummary {
-    /// Without what is too long for a list.
-    fn shortened(mut self) -> Self {
-        self.title = self.title.map(|title| match title.len() {
-            ..=MAX_TEXT => title,
-            _ => truncate(&title, MAX_TEXT / 4).into(),
-        });
-        for text in [&mut self.user_id, &mut self.cwd] {
-            text.take_if(|text| text.len() > MAX_TEXT);
-        }
-        self
-    }
-}
-
-/// The position of a snapshot's line in the log, in bytes. Stored as a pair.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(u64, u64)", into = "(u64, u64)")]
-pub(super) struct SnapshotPosition {
-    pub(super) offset: u64,
-    pub(super) len: u64,
-}
-
-impl From<(u64, u64)> for SnapshotPosition {
-    fn from((offset, len): (u64, u64)) -> Self {
-        Self { offset, len }
-    }
-}
-
-impl From<SnapshotPosition> for (u64, u64) {
-    fn from(position: SnapshotPosition) -> Self {
-        (position.offset, position.len)
-    }
-}
 
 /// A line of a log.
 #[derive(Clone, Debug)]
@@ -176,10 +123,10 @@ impl<'a> Line<'a> {
         if let Some(line) = Self::of_snapshot(body) {
             return Ok(line);
         }
-        if costs_more(body, LineKind::Record, room) {
+        if costs_more(body, RECORD, room) {
             return Err(Fault::TooLarge);
         }
-        if let Some(line) = one_pass(body, false) {
+        if let Some(line) = one_pass(body) {
             return Ok(line);
         }
 
@@ -202,12 +149,8 @@ impl<'a> Line<'a> {
 
     /// Reads the line of a snapshot, whose data is passed over; `None` if it is anything else.
     fn of_snapshot(line: &'a [u8]) -> Option<Self> {
-        if !begins_snapshot(line) {
-            return None;
-        }
-        let outer = parse::<Outer<'_>>(line)?;
-        let is_snapshot = outer.kind == SNAPSHOT && outer.v.is_some_and(|v| v <= VERSION);
-        is_snapshot.then_some(Self {
+        let outer = snapshot_fields(line)?;
+        Some(Self {
             seq: outer.seq,
             token: outer.token,
             at: outer.at,
@@ -219,7 +162,7 @@ impl<'a> Line<'a> {
     /// Reads the description of the session and the time of a line, without its data.
     pub(super) fn read_info(line: &[u8]) -> Option<(LogSummary, u64)> {
         let outer = parse::<Outer<'_>>(checked(line)?)?;
-        outer.info.map(|info| (info.shortened(), outer.at))
+        outer.info.map(|info| (info, outer.at))
     }
 
     /// The entry; `Ok(None)` when its kind is unknown.
@@ -228,42 +171,40 @@ impl<'a> Line<'a> {
             LineData::Read(entry) => Ok(entry),
             LineData::Unread(kind, data) => {
                 let mut data = serde_json::Deserializer::from_str(data.get());
-                EntrySeed::new(&kind).deserialize(&mut data)
+                EntrySeed(&kind).deserialize(&mut data)
             }
         }
     }
 }
 
 /// Reads a line and its data at once. Lines that are not written as this version does fail.
-fn one_pass(line: &[u8], with_snapshots: bool) -> Option<Line<'_>> {
+fn one_pass(line: &[u8]) -> Option<Line<'_>> {
     let mut json = serde_json::Deserializer::from_slice(line);
-    let parsed_line = OnePass { with_snapshots }.deserialize(&mut json).ok()?;
+    let parsed_line = OnePass.deserialize(&mut json).ok()?;
     json.end().ok()?;
     Some(parsed_line)
 }
 
-/// Reads the line of a snapshot with its end, for which there are `room` bytes of memory; `None` if
+/// Reads the line of a snapshot with its end, whose session may take `max_bytes` of memory; `None` if
 /// it is anything else, or takes more.
-pub(super) fn read_snapshot(id: &str, line: &[u8], room: usize) -> Option<LogFold> {
-    let line = checked(line.strip_suffix(b"\n")?)?;
-    if costs_more(line, LineKind::Snapshot, room) {
+pub(super) fn read_snapshot(id: &str, line: &[u8], max_bytes: usize) -> Option<LogFold> {
+    let outer = snapshot_fields(checked(line.strip_suffix(b"\n")?)?)?;
+    let (session, size) = snapshot_reader::read(outer.data, max_bytes).ok()?;
+    let mut fold = LogFold::of(id, session, size);
+    fold.seq = outer.seq;
+    fold.token = outer.token;
+    fold.at = outer.at;
+    Some(fold)
+}
+
+/// The fields of the line of a snapshot; `None` if it is anything else.
+fn snapshot_fields(line: &[u8]) -> Option<Outer<'_>> {
+    if !begins_snapshot(line) {
         return None;
     }
-
-    let line = one_pass(line, true)?;
-    let seq = line.seq;
-    let token = line.token;
-    let time = line.at;
-    match line.into_entry() {
-        Ok(Some(Entry::Snapshot(session))) => {
-            let mut fold = LogFold::of(id, *session);
-            fold.seq = seq;
-            fold.token = token;
-            fold.at = time;
-            Some(fold)
-        }
-        _ => None,
-    }
+    let outer = parse::<Outer<'_>>(line)?;
+    let is_snapshot = outer.kind == SNAPSHOT && outer.v.is_some_and(|v| v <= VERSION);
+    is_snapshot.then_some(outer)
 }
 
 /// Returns `true` if these bytes are the beginning of a snapshot.
@@ -273,22 +214,8 @@ pub(super) fn begins_snapshot(bytes: &[u8]) -> bool {
         && memmem::find(head, b"\"kind\":\"snapshot\",\"data\":{").is_some()
 }
 
-/// Reads the data of an entry of this kind; `None` for an unknown one. Snapshots are read only
-/// where they are asked for.
-pub(super) struct EntrySeed<'a> {
-    kind: &'a str,
-    with_snapshots: bool,
-}
-
-impl<'a> EntrySeed<'a> {
-    /// Reads all entries but snapshots.
-    pub(super) fn new(kind: &'a str) -> Self {
-        Self {
-            kind,
-            with_snapshots: false,
-        }
-    }
-}
+/// Reads the data of an entry of this kind; `None` for an unknown one, and for snapshots.
+pub(super) struct EntrySeed<'a>(pub(super) &'a str);
 
 impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
     type Value = Option<Entry>;
@@ -297,20 +224,12 @@ impl<'de> DeserializeSeed<'de> for EntrySeed<'_> {
         self,
         from: D,
     ) -> std::result::Result<Option<Entry>, D::Error> {
-        if self.kind == "checked" {
+        if self.0 == "checked" {
             IgnoredAny::deserialize(from)?;
             return Ok(Some(Entry::Checked));
         }
 
-        if self.with_snapshots {
-            if self.kind != SNAPSHOT {
-                return Err(de::Error::custom("no snapshot"));
-            }
-            let session = StoredSession::deserialize(from)?;
-            return Ok(Some(Entry::Snapshot(Box::new(session))));
-        }
-
-        Ok(match OfKind(self.kind).deserialize(from)? {
+        Ok(match OfKind(self.0).deserialize(from)? {
             Record::Unknown => None,
             record => Some(Entry::Record(record)),
         })
@@ -347,9 +266,7 @@ enum Key {
 #[serde(transparent)]
 struct Kind<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct OnePass {
-    with_snapshots: bool,
-}
+struct OnePass;
 
 impl<'de> Visitor<'de> for OnePass {
     type Value = Line<'de>;
@@ -378,10 +295,7 @@ impl<'de> Visitor<'de> for OnePass {
                 }
                 Key::Data if data.is_none() => match &kind {
                     Some(Kind(kind)) if version.is_some_and(|version| version <= VERSION) => {
-                        data = Some(map.next_value_seed(EntrySeed {
-                            kind,
-                            with_snapshots: self.with_snapshots,
-                        })?);
+                        data = Some(map.next_value_seed(EntrySeed(kind))?);
                     }
                     _ => return Err(de::Error::custom("data without its kind and version")),
                 },

@@ -1,4 +1,5 @@
-//! An estimate of the memory that reading a line takes, made from its text before it is parsed.
+//! An estimate of the memory that reading a line or a part of one takes, made from its text before it
+//! is parsed.
 
 use crate::util::json::end_of_string;
 
@@ -19,17 +20,8 @@ const STRUCT: usize = 160;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
-/// The memory of a message of a snapshot, or of another object like it, in addition to that of a struct.
-const SNAPSHOT_ITEM: usize = 128;
-
-/// The memory of an entry in a map of a snapshot, without its name and value.
-const MAP_ENTRY: usize = 64;
-
-/// The nesting of the messages in a snapshot: the line, its data, the list, the message.
-const ITEM_DEPTH: usize = 4;
-
-/// The nestings that parts of messages have, of which the text is copied before it is read.
-const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=6;
+/// The nestings that parts of messages have in records, of which the text is copied before it is read.
+const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=5;
 
 /// The nesting at which `serde_json` gives up.
 const PARSER_DEPTH: usize = 128;
@@ -37,24 +29,24 @@ const PARSER_DEPTH: usize = 128;
 /// No byte of a line takes more than this.
 const MAX_RATIO: usize = 1_024;
 
-/// The way a line is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineKind {
-    Record,
-    Snapshot,
-}
+/// The nesting of the line of a record.
+pub(super) const RECORD: usize = 0;
 
-/// Returns `true` if reading this line takes more than `room` bytes of memory, its own included.
+/// The nesting of an element of a snapshot, which is that of a message in a record.
+pub(super) const ELEMENT: usize = 2;
+
+/// Returns `true` if reading a line, or text that is nested in one, takes more than `room` bytes of
+/// memory, its own included.
 ///
 /// Takes linear time and allocates nothing. The estimate is for `serde_json` and the types of this
 /// crate; a value takes up to a hundred times the memory of its text.
-pub(super) fn costs_more(line: &[u8], kind: LineKind, room: usize) -> bool {
-    line.len().saturating_mul(MAX_RATIO) > room && cost(line, kind) > room
+pub(super) fn costs_more(text: &[u8], nesting: usize, room: usize) -> bool {
+    text.len().saturating_mul(MAX_RATIO) > room && cost(text, nesting) > room
 }
 
-/// The estimate of the memory that reading a line takes.
-fn cost(line: &[u8], kind: LineKind) -> usize {
-    let mut counter = Counter::new(line, kind);
+/// The estimate of the memory that reading a text takes.
+fn cost(text: &[u8], nesting: usize) -> usize {
+    let mut counter = Counter::new(text, nesting);
     while counter.step() {}
     counter.cost()
 }
@@ -75,9 +67,10 @@ struct Level {
 }
 
 struct Counter<'a> {
-    line: &'a [u8],
+    text: &'a [u8],
+    /// The number of containers around the text.
+    nesting: usize,
     offset: usize,
-    is_snapshot: bool,
     levels: [Level; PARSER_DEPTH + 1],
     depth: usize,
     /// True if the next scalar is a new value.
@@ -85,38 +78,35 @@ struct Counter<'a> {
     last: Last,
     /// True if the last name may be that of arguments as a text, which are read as JSON again.
     names_arguments: bool,
-    /// True in the part of a snapshot that has no values of any type.
-    has_structs_only: bool,
     memory: usize,
     longest_copy: usize,
 }
 
 impl<'a> Counter<'a> {
-    fn new(line: &'a [u8], kind: LineKind) -> Self {
+    fn new(text: &'a [u8], nesting: usize) -> Self {
         Self {
-            line,
+            text,
+            nesting,
             offset: 0,
-            is_snapshot: kind == LineKind::Snapshot,
             levels: [Level::default(); PARSER_DEPTH + 1],
             depth: 0,
             is_new: true,
             last: Last::Other,
             names_arguments: false,
-            has_structs_only: false,
             memory: 0,
             longest_copy: 0,
         }
     }
 
-    /// The line and what is made of it; the longest part may be there two more times.
+    /// The text and what is made of it; the longest part may be there two more times.
     fn cost(&self) -> usize {
-        let copies = 2 * (self.line.len() + self.longest_copy);
+        let copies = 2 * (self.text.len() + self.longest_copy);
         self.memory.saturating_add(copies)
     }
 
     /// Counts the next token; returns `false` at the end, or where a parser gives up.
     fn step(&mut self) -> bool {
-        let Some(&byte) = self.line.get(self.offset) else {
+        let Some(&byte) = self.text.get(self.offset) else {
             return false;
         };
 
@@ -129,7 +119,7 @@ impl<'a> Counter<'a> {
             b'{' => return self.begin(STRUCT),
             b']' | b'}' => self.end(byte),
             b'"' => {
-                self.text();
+                self.string();
                 return true;
             }
             _ if self.is_new => {
@@ -151,23 +141,8 @@ impl<'a> Counter<'a> {
         };
 
         self.memory -= VALUE;
-        let name = &self.line[start..end];
+        let name = &self.text[start..end];
         self.names_arguments = name == b"arguments" || name.contains(&b'\\');
-        if self.is_snapshot && self.depth == ITEM_DEPTH - 2 {
-            self.has_structs_only = name == b"infos";
-        }
-
-        if self.is_snapshot && self.depth < ITEM_DEPTH {
-            // That of a file, or of the metadata of a message.
-            self.memory += MAP_ENTRY;
-            return;
-        }
-
-        if self.is_snapshot && (self.depth == ITEM_DEPTH || self.has_structs_only) {
-            self.memory -= TEXT;
-            return;
-        }
-
         let level = &mut self.levels[self.depth];
         if level.fields.is_multiple_of(NODE_FIELDS) {
             self.memory += NODE;
@@ -188,14 +163,11 @@ impl<'a> Counter<'a> {
         self.is_new = true;
         self.last = Last::Other;
         self.memory += VALUE + memory;
-        if self.is_snapshot && self.depth == ITEM_DEPTH {
-            self.memory += SNAPSHOT_ITEM;
-        }
         true
     }
 
     fn end(&mut self, byte: u8) {
-        if byte == b'}' && PART_DEPTHS.contains(&self.depth) {
+        if byte == b'}' && PART_DEPTHS.contains(&(self.depth + self.nesting)) {
             let len = self.offset - self.levels[self.depth].start;
             self.longest_copy = self.longest_copy.max(len);
         }
@@ -203,18 +175,18 @@ impl<'a> Counter<'a> {
         self.is_new = false;
     }
 
-    fn text(&mut self) {
+    fn string(&mut self) {
         let start = self.offset;
-        self.offset = end_of_string(self.line, start);
+        self.offset = end_of_string(self.text, start);
         self.is_new = false;
-        let text = &self.line[start..self.offset];
+        let text = &self.text[start..self.offset];
         let end = start + text.strip_suffix(b"\"").unwrap_or(text).len();
         self.memory += VALUE + TEXT;
         self.longest_copy = self.longest_copy.max(end - start);
         if std::mem::take(&mut self.names_arguments) {
             self.memory = self
                 .memory
-                .saturating_add(cost_of_quoted(&self.line[start..end]));
+                .saturating_add(cost_of_quoted(&self.text[start..end]));
         }
         self.last = Last::Text(start, end);
     }
@@ -235,18 +207,9 @@ fn cost_of_quoted(text: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::session::log::memory_limit::{max_memory, max_snapshot};
     use proptest::prelude::*;
 
-    use super::super::line::Entry;
-    use super::super::line_writer;
-    use super::super::live_size::LiveSize;
-    use super::super::memory_limit::MemoryLimit;
-    use super::super::shared::MAX_LOG;
     use super::*;
-    use crate::message::{Message, ToolCall, ToolResult};
-    use crate::model::ModelResponse;
-    use crate::session::{AgentState, MessageInfo, StoredSession};
 
     const MIB: usize = 1024 * 1024;
     const ITEMS: usize = 1_000;
@@ -257,7 +220,7 @@ mod tests {
 
     fn record(data: &str) -> usize {
         let line = format!(r#"{{"kind":"message","data":{{"message":{data}}}}}"#);
-        cost(line.as_bytes(), LineKind::Record)
+        cost(line.as_bytes(), RECORD)
     }
 
     fn details(value: &str) -> usize {
@@ -327,48 +290,11 @@ mod tests {
         assert!(call > ITEMS * 705, "{}", call / ITEMS);
     }
 
-    /// A session of so many messages: a call, its result, an answer with its metadata, an input.
-    fn long_session(messages: usize) -> StoredSession {
-        let mut state = AgentState::new("a");
-        let mut response = ModelResponse::new("");
-        response.id = "msg_01XFDUDYJgAACzvnptvVoYEL".into();
-        response.model = "claude-sonnet-4-5".into();
-        let info = std::sync::Arc::new(MessageInfo::of(&response, uuid::Uuid::nil()));
-        for number in 0..messages / 4 {
-            let args = serde_json::json!({"file_path": "src/lib.rs", "limit": number});
-            let call = ToolCall::new(format!("toolu_{number}"), "Read", args);
-            let text = "The quick brown fox jumps over the lazy dog. ".repeat(3);
-            for message in [
-                Message::human(text.as_str()),
-                Message::ai_calling("I read it.", [call.clone()]),
-                Message::Tool(ToolResult::ok(&call, text.as_str())),
-                Message::ai(text.as_str()),
-            ] {
-                state.messages.push(std::sync::Arc::new(message));
-            }
-            state.inform(info.clone());
-        }
-        StoredSession::new(state)
-    }
-
-    #[test]
-    fn session_of_forty_thousand_messages_is_below_the_default() {
-        let limit = MemoryLimit::new("a", None, MAX_LOG, "").for_writes();
-        let session = long_session(40_000);
-        assert!(LiveSize::of(&session).total() < limit.bytes() / 2);
-        let entry = [Entry::Snapshot(Box::new(session))];
-        let mut line = Vec::new();
-        let max_len = max_snapshot(max_memory(MAX_LOG));
-        line_writer::write(&mut line, &entry, 1, 1, 1, None, max_len).unwrap();
-        assert!(line.len() > 8 * MIB, "{}", line.len());
-        assert!(!costs_more(&line, LineKind::Snapshot, limit.bytes()));
-    }
-
     proptest! {
         #[test]
         fn no_byte_counts_more_than_the_ratio(text in r#"("arguments":"|[\[\]{}:,"\\ 1nu]){0,60}"#) {
-            for kind in [LineKind::Record, LineKind::Snapshot] {
-                prop_assert!(cost(text.as_bytes(), kind) <= text.len() * MAX_RATIO);
+            for nesting in [RECORD, ELEMENT] {
+                prop_assert!(cost(text.as_bytes(), nesting) <= text.len() * MAX_RATIO);
             }
         }
     }

@@ -8,9 +8,8 @@ use serde::de::DeserializeSeed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::is_text_deeper;
 
-use super::line::{
-    COMMA, DIGITS, Entry, EntrySeed, LINE_PREFIX, LogSummary, MAX_LINE, Outer, VERSION, hex,
-};
+use super::line::{COMMA, DIGITS, Entry, EntrySeed, LINE_PREFIX, MAX_LINE, Outer, VERSION, hex};
+use super::summary::LogSummary;
 
 #[derive(Serialize)]
 struct LineOut<'a> {
@@ -41,7 +40,7 @@ fn check_depth(line: &[u8]) -> Result<()> {
     let parsed_line =
         serde_json::from_slice::<Outer<'_>>(line).map_err(|e| make_error(e.to_string()))?;
     let mut data = serde_json::Deserializer::from_str(parsed_line.data.get());
-    let entry = EntrySeed::new(&parsed_line.kind).deserialize(&mut data);
+    let entry = EntrySeed(&parsed_line.kind).deserialize(&mut data);
     drop(entry.map_err(|e| make_error(e.to_string()))?);
     Ok(())
 }
@@ -143,8 +142,9 @@ pub(super) fn write(
         };
         // A session may be far longer than a snapshot, and the memory of both may not be there.
         if let Entry::Snapshot(_) = entry {
-            let remaining = max_len;
-            serde_json::to_writer(LineLength { remaining }, &out).map_err(check_len)?;
+            let mut length = LineLength { remaining: max_len };
+            serde_json::to_writer(&mut length, &out).map_err(check_len)?;
+            bytes.reserve_exact(max_len - length.remaining + 1);
         }
 
         let end = start.saturating_add(max_len).saturating_sub(1);

@@ -1,11 +1,13 @@
 //! The memory of the session that a log makes, estimated and updated with each record.
 
+use std::slice;
 use std::sync::Arc;
 
-use crate::message::Message;
+use crate::message::{Message, Todo};
+use crate::model::Compaction;
 use crate::session::record::Record;
 use crate::session::size::{INFO, of_message, of_pending, of_todos};
-use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
+use crate::session::{AgentState, Inputs, MessageInfo, PendingCall, StoredSession};
 use crate::util::json_size::JsonSize;
 
 /// The memory of an entry in a list or map with its text, without the bytes of the text.
@@ -33,40 +35,79 @@ pub(super) struct LiveSize {
 
 impl LiveSize {
     /// Measures a session. After any records, the counted size is at least this.
+    #[cfg(test)]
     pub(super) fn of(session: &StoredSession) -> Self {
         let state = &session.state;
-        let mut messages: Vec<_> = state.messages.iter().map(of_stored).collect();
-        for (index, info) in state.infos.iter() {
-            if let Some(size) = messages.get_mut(index) {
-                *size += of_info(info);
-            }
-        }
-
-        let mut size = Self {
-            message_bytes: messages.iter().sum(),
-            messages,
-            open_call_bytes: of_ids(&session.started)
-                + session
-                    .ended
-                    .iter()
-                    .map(|ended| of_stored(ended))
-                    .sum::<usize>(),
-            input_id_bytes: of_ids(&session.input_ids),
-            input_bytes: state.inputs.text_len() + state.inputs.len() * ENTRY,
-            input_count: state.inputs.len(),
-            todo_bytes: of_todos(&state.todos),
-            compaction_bytes: state
-                .compaction
-                .as_ref()
-                .map_or(0, |made| made.summary.len()),
-            ..Self::default()
-        };
-
+        let mut size = Self::default();
+        let messages = state.messages.iter();
+        messages.for_each(|message| size.add_message(message));
+        let infos = state.infos.iter();
+        infos.for_each(|(index, info)| size.add_info(index, info));
+        let ended_results = session.ended.iter();
+        ended_results.for_each(|result| size.add_ended(result));
+        session.started.iter().for_each(|id| size.add_started(id));
+        state.todos.iter().for_each(|todo| size.add_todo(todo));
+        state.pending.iter().for_each(|call| size.add_pending(call));
         let files = state.files.iter();
-        size.file_bytes = files.map(|(path, content)| of_file(path, content)).sum();
-        size.about_bytes = of_texts([&state.user_id, &state.title, &state.cwd]);
-        size.settle(session);
+        files.for_each(|(path, content)| size.add_file(path, content));
+        size.set_inputs(&state.inputs);
+        size.set_input_ids(&session.input_ids);
+        size.set_compaction(state.compaction.as_ref());
+        size.set_about(state);
         size
+    }
+
+    pub(super) fn add_message(&mut self, message: &Message) {
+        let size = of_stored(message);
+        self.messages.push(size);
+        self.message_bytes += size;
+    }
+
+    /// Adds the metadata of the message at this position, if there is one.
+    pub(super) fn add_info(&mut self, message: usize, info: &MessageInfo) {
+        if let Some(size) = self.messages.get_mut(message) {
+            let added = of_info(info);
+            *size += added;
+            self.message_bytes += added;
+        }
+    }
+
+    pub(super) fn add_started(&mut self, call_id: &str) {
+        self.open_call_bytes += of_id(call_id);
+    }
+
+    pub(super) fn add_ended(&mut self, result: &Message) {
+        self.open_call_bytes += of_stored(result);
+    }
+
+    pub(super) fn add_todo(&mut self, todo: &Todo) {
+        self.todo_bytes += of_todos(slice::from_ref(todo));
+    }
+
+    pub(super) fn add_file(&mut self, path: &str, content: &str) {
+        self.file_bytes += of_file(path, content);
+    }
+
+    pub(super) fn add_pending(&mut self, call: &PendingCall) {
+        self.pending_bytes += of_pending_call(call);
+        self.pending_count += 1;
+    }
+
+    pub(super) fn set_inputs(&mut self, inputs: &Inputs) {
+        self.input_bytes = inputs.text_len() + inputs.len() * ENTRY;
+        self.input_count = inputs.len();
+    }
+
+    pub(super) fn set_input_ids(&mut self, ids: &[Arc<str>]) {
+        self.input_id_bytes = ids.iter().map(|id| of_id(id)).sum();
+    }
+
+    pub(super) fn set_compaction(&mut self, compaction: Option<&Compaction>) {
+        self.compaction_bytes = compaction.map_or(0, of_compaction);
+    }
+
+    pub(super) fn set_about(&mut self, state: &AgentState) {
+        self.about_bytes = of_texts([&state.user_id, &state.title, &state.cwd]);
     }
 
     pub(super) fn total(&self) -> usize {
@@ -157,7 +198,7 @@ pub(super) fn added_size(record: &Record) -> usize {
             of_stored(message) + id
         }
         Record::MessageInfo { info } => of_info(info),
-        Record::ToolStarted { call_id: id } | Record::Input { id } => id.len() + ENTRY,
+        Record::ToolStarted { call_id: id } | Record::Input { id } => of_id(id),
         Record::ToolEnded { result } => of_stored(result),
         Record::Inputs { change } => change.text_len() + change.len() * ENTRY,
         Record::About {
@@ -169,9 +210,7 @@ pub(super) fn added_size(record: &Record) -> usize {
         Record::File { path, content } => {
             content.as_ref().map_or(0, |content| of_file(path, content))
         }
-        Record::Compaction { compaction } => {
-            compaction.as_ref().map_or(0, |made| made.summary.len())
-        }
+        Record::Compaction { compaction } => compaction.as_ref().map_or(0, of_compaction),
         Record::Pending { calls } => calls.iter().map(of_pending_call).sum(),
         Record::Truncated { .. }
         | Record::ToolsSettled
@@ -185,15 +224,21 @@ fn of_stored(message: &Message) -> usize {
 }
 
 fn of_info(info: &MessageInfo) -> usize {
-    INFO + info.id.len() + info.model.len()
+    let reason = info.stop_reason.as_ref();
+    let reason_len = reason.map_or(0, |reason| reason.as_str().len());
+    INFO + info.id.len() + info.model.len() + reason_len
 }
 
 fn of_file(path: &str, content: &str) -> usize {
     path.len() + content.len() + ENTRY
 }
 
-fn of_ids(ids: &[Arc<str>]) -> usize {
-    ids.iter().map(|id| id.len() + ENTRY).sum()
+fn of_id(id: &str) -> usize {
+    id.len() + ENTRY
+}
+
+fn of_compaction(compaction: &Compaction) -> usize {
+    compaction.summary.len()
 }
 
 fn of_texts(texts: [&Option<Arc<str>>; 3]) -> usize {
@@ -202,7 +247,10 @@ fn of_texts(texts: [&Option<Arc<str>>; 3]) -> usize {
 
 fn of_pending_call(call: &PendingCall) -> usize {
     let args = JsonSize::of(&call.call.args);
-    of_pending(call) + args.memory + call.call.raw_args.as_ref().map_or(0, |raw| raw.len())
+    let raw = call.call.raw_args.as_ref().map_or(0, |raw| raw.len());
+    let extra = call.call.extra.as_ref();
+    let extra = extra.map_or(0, |extra| extra.raw.get().len());
+    of_pending(call) + args.memory + raw + extra
 }
 
 #[cfg(test)]

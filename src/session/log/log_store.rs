@@ -17,7 +17,7 @@ use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
 use super::fold::LogFold;
-use super::line::{LogSummary, MAX_LINE};
+use super::line::MAX_LINE;
 use super::log::{Log, LogTail};
 use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
 use super::open_log::{OpenLog, stored_session, system_time};
@@ -32,6 +32,7 @@ use super::queue::Queues;
 use super::scan::{Scan, last_info, scan_stored};
 use super::shared::Shared;
 use super::snapshot;
+use super::summary::LogSummary;
 
 /// The most bytes of the ids that one call of `prune` looks at, with those of their allocation.
 const MAX_ID_BYTES: usize = 32 * 1024 * 1024;

@@ -20,7 +20,13 @@ pub(super) fn max_written(max_memory: usize) -> usize {
 
 /// The most bytes of the line of a snapshot.
 pub(super) fn max_snapshot(max_memory: usize) -> usize {
-    max_memory / 4
+    max_memory / 3
+}
+
+/// The most bytes of a log that are read at once: a snapshot, and as much behind it. They are in memory
+/// in addition to the session.
+pub(super) fn max_tail(max_memory: usize) -> usize {
+    2 * max_snapshot(max_memory)
 }
 
 /// The most memory that reading a session may take, as estimated.
@@ -55,14 +61,6 @@ impl MemoryLimit {
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// The limit without these bytes, which something else takes.
-    pub(super) fn reduced_by(&self, bytes: usize) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(bytes),
-            ..self.clone()
-        }
     }
 
     /// The limit of what is written.

@@ -50,6 +50,8 @@ mod repair;
 mod scan;
 mod shared;
 mod snapshot;
+mod snapshot_reader;
+mod summary;
 #[cfg(test)]
 mod tests;
 

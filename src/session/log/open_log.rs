@@ -9,8 +9,8 @@ use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{Entry, MAX_LINE, SnapshotPosition};
-use super::line_cost::{LineKind, costs_more};
+use super::line::{Entry, MAX_LINE};
+use super::line_cost::{RECORD, costs_more};
 use super::line_writer;
 use super::live_size::added_size;
 use super::log::{Each, Log, LogTail, Snapshots};
@@ -19,6 +19,7 @@ use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
 use super::shared::Shared;
 use super::snapshot;
+use super::summary::SnapshotPosition;
 
 /// The clock and the token counter shared by all sessions of a store.
 #[derive(Debug, Default)]
@@ -219,11 +220,9 @@ impl<L: Log> OpenLog<L> {
         for (entry, line) in entries.iter().zip(lines.filter(|line| !line.is_empty())) {
             let room = max_bytes.saturating_sub(used);
             let is_too_large = match entry {
-                Entry::Snapshot(_) => costs_more(line, LineKind::Snapshot, max_bytes),
-                Entry::Record(record) => {
-                    added_size(record) > 0 && costs_more(line, LineKind::Record, room)
-                }
-                Entry::Checked | Entry::SnapshotEnd => false,
+                Entry::Record(record) => added_size(record) > 0 && costs_more(line, RECORD, room),
+                // The session is in memory already; what cannot be read of a snapshot is read as records.
+                Entry::Checked | Entry::Snapshot(_) | Entry::SnapshotEnd => false,
             };
 
             if is_too_large {

@@ -8,13 +8,14 @@ use crate::session::{AgentState, Record, SessionStore, StoredSession};
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{Entry, LogSummary, MAX_LINE};
+use super::line::{Entry, MAX_LINE};
 use super::line_writer;
 use super::log::{Each, Log};
 use super::log_store::LogStore;
 use super::memory_log::{MemoryLog, Step};
 use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored};
+use super::summary::LogSummary;
 
 /// A log that is read in pieces of this length.
 fn in_pieces(bytes: &[u8], piece_len: usize) -> MemoryLog {

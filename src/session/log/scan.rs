@@ -9,11 +9,12 @@ use crate::util::Cancellation;
 
 use super::fold::LogFold;
 use super::line::{
-    Entry, Fault, LINE_PREFIX, Line, LogSummary, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
+    Entry, Fault, LINE_PREFIX, Line, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
 use super::live_size::added_size;
 use super::log::Log;
 use super::repair::{Content, Repair};
+use super::summary::LogSummary;
 
 /// The number of possible beginnings of records that are tried in one damaged line. Only a line
 /// that quotes logs has more, and trying them all would take time that grows with their square.

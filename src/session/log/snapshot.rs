@@ -8,11 +8,12 @@ use crate::error::Result;
 use crate::util::Cancellation;
 
 use super::fold::LogFold;
-use super::line::{SnapshotPosition, read_snapshot};
+use super::line::read_snapshot;
 use super::log::{Log, LogTail};
-use super::memory_limit::MemoryLimit;
+use super::memory_limit::{MemoryLimit, max_tail};
 use super::scan::{Scan, last_info, scan_stored, scan_until};
 use super::shared::Shared;
+use super::summary::SnapshotPosition;
 
 /// Reads a log for readers, who hold no lease: it may grow meanwhile. `None` when there is none.
 pub(super) fn read<L: Log>(
@@ -41,8 +42,7 @@ pub(super) fn read<L: Log>(
 
 /// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
 /// possible, or where anything behind the snapshot is not as it was written: then the whole log is
-/// to be read. It may have grown by `more` bytes. What is read at once takes half of the memory at
-/// most.
+/// to be read. It may have grown by `more` bytes.
 pub(super) fn at_snapshot<L: Log>(
     log: &L,
     id: &str,
@@ -60,7 +60,7 @@ pub(super) fn at_snapshot<L: Log>(
     };
 
     let wanted_len = end.size.saturating_sub(offset).saturating_add(more);
-    if wanted_len == 0 || wanted_len > limit.bytes() as u64 / 2 {
+    if wanted_len == 0 || wanted_len > max_tail(limit.bytes()) as u64 {
         return Ok(None);
     }
 
@@ -80,13 +80,12 @@ pub(super) fn at_snapshot<L: Log>(
         return Ok(None);
     };
 
-    let limit = limit.reduced_by(behind.len());
     let Some(mut fold) = read_snapshot(id, line, limit.bytes()) else {
         return Ok(None);
     };
 
     fold.created = info.created;
-    fold.limit = limit.reduced_by(line.len());
+    fold.limit = limit.clone();
 
     // A version that is too new is reported by the scan of the whole log as well.
     let scan = scan_until(cancellation, fold, id, behind).ok();

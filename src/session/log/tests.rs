@@ -6,15 +6,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{Message, Todo};
-use crate::session::{Lease, Record, SessionStore, StoredSession};
+use crate::message::{Message, Todo, ToolCall, ToolResult};
+use crate::model::ModelResponse;
+use crate::session::{AgentState, Lease, MessageInfo, Record, SessionStore, StoredSession};
 #[cfg(test)]
 use crate::testing::conformance;
 use crate::util::sync::lock;
 
+use super::line::{Entry, read_snapshot};
+use super::line_writer;
+use super::live_size::LiveSize;
 use super::log::Snapshots;
 use super::log_store::LogStore;
+use super::memory_limit::{MemoryLimit, max_snapshot};
 use super::memory_log::{MemoryLog, Step};
+use super::shared::MAX_LOG;
 
 type Store = LogStore<MemoryLog>;
 
@@ -255,6 +261,43 @@ async fn flipped_bit_in_a_snapshot_loses_no_record() {
             "flipped at {offset}"
         );
     }
+}
+
+/// A session of so many messages: a call, its result, an answer with its metadata, an input.
+fn long_session(messages: usize) -> StoredSession {
+    let mut state = AgentState::new("a");
+    let mut response = ModelResponse::new("");
+    response.id = "msg_01XFDUDYJgAACzvnptvVoYEL".into();
+    response.model = "claude-sonnet-4-5".into();
+    let info = Arc::new(MessageInfo::of(&response, uuid::Uuid::nil()));
+    for number in 0..messages / 4 {
+        let args = serde_json::json!({"file_path": "src/lib.rs", "limit": number});
+        let call = ToolCall::new(format!("toolu_{number}"), "Read", args);
+        let text = "The quick brown fox jumps over the lazy dog. ".repeat(3);
+        for message in [
+            Message::human(text.as_str()),
+            Message::ai_calling("I read it.", [call.clone()]),
+            Message::Tool(ToolResult::ok(&call, text.as_str())),
+            Message::ai(text.as_str()),
+        ] {
+            state.messages.push(message);
+        }
+        state.inform(info.clone());
+    }
+    StoredSession::new(state)
+}
+
+#[test]
+fn snapshot_of_a_hundred_thousand_messages_is_written_and_read_by_default() {
+    let limit = MemoryLimit::new("a", None, MAX_LOG, "");
+    let session = long_session(100_000);
+    assert!(LiveSize::of(&session).total() < limit.for_writes().bytes());
+    let entries = [Entry::Snapshot(Box::new(session))];
+    let mut line = Vec::new();
+    let max_len = max_snapshot(limit.bytes());
+    line_writer::write(&mut line, &entries, 1, 1, 1, None, max_len).unwrap();
+    let fold = read_snapshot("a", &line, limit.bytes()).unwrap();
+    assert_eq!(fold.session().state.messages.len(), 100_000);
 }
 
 #[tokio::test]
