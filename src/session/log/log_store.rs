@@ -64,7 +64,9 @@ impl<L: Log> LogStore<L> {
     ///
     /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
     /// its size and this option. A write that would exceed the limit is refused, and the session
-    /// stays readable.
+    /// stays readable: [`fork`](SessionStore::fork) copies it to a new id, whose log
+    /// has only the present state and takes more writes. So do
+    /// [`export`](SessionStore::export) and [`import`](SessionStore::import).
     ///
     /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory is
     /// estimated from the text of each record before it is parsed: a text takes up to four times its

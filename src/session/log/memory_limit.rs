@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 
+use super::shared::in_place;
+
 /// The least limit: short logs take more memory than their bytes.
 const LEAST: u64 = 16 * 1024 * 1024;
 
@@ -50,7 +52,7 @@ impl MemoryLimit {
 
     /// The limit of a session whose log may have `max_log_bytes`.
     pub(super) fn new(id: &str, place: Option<&str>, max_log_bytes: u64, option: &str) -> Self {
-        let place = place.map_or(String::new(), |place| format!(" in {place}"));
+        let place = in_place(place);
         Self {
             bytes: max_memory(max_log_bytes),
             log: format!("session {id:?}{place}").into(),

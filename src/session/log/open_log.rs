@@ -287,9 +287,7 @@ impl<L: Log> OpenLog<L> {
         )?;
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;
-        shared.check_size(id, new_size).map_err(|error| {
-            error.context("the write was refused, for the log would be too large")
-        })?;
+        shared.check_new_size(id, new_size)?;
         self.check_memory(shared, &entries, &bytes)?;
 
         let appended = shared.log.append(&mut self.writer, &bytes);

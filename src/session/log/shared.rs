@@ -91,7 +91,7 @@ impl<L: Log> Shared<L> {
         }
     }
 
-    /// Checks the size of a log before it is read or written.
+    /// Checks the size of a log before it is read.
     ///
     /// # Errors
     ///
@@ -105,6 +105,27 @@ impl<L: Log> Shared<L> {
         let place = self.log.place(id);
         let option = self.size_option;
         Err(too_large(id, place.as_deref(), size, max, option))
+    }
+
+    /// Checks the size that a log would have after a write.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] when it is larger than the store allows.
+    pub(super) fn check_new_size(&self, id: &str, size: u64) -> Result<()> {
+        let max = self.max_session_bytes.load(Ordering::Relaxed);
+        if size <= max {
+            return Ok(());
+        }
+
+        let place = in_place(self.log.place(id).as_deref());
+        let option = self.size_option;
+        let text = format!(
+            "the write was refused: session {id:?}{place} would have {size} bytes, more than the \
+             {max} that are read; it stays readable: fork it to continue in a shorter log, or raise \
+             {option}"
+        );
+        Err(Error::new(ErrorKind::Io, text))
     }
 
     /// The most memory that a session may take, in bytes.
@@ -172,12 +193,17 @@ pub(in crate::session) fn too_large(
     max: u64,
     option: &str,
 ) -> Error {
-    let place = place.map_or(String::new(), |place| format!(" in {place}"));
+    let place = in_place(place);
     let text = format!(
         "session {id:?}{place} has {size} bytes, more than the {max} that are read; it was left \
-         untouched; raise {option} or begin another session"
+         untouched; raise {option} to read it, and fork it to continue in a shorter log"
     );
     Error::new(ErrorKind::Io, text)
+}
+
+/// The place of a log, as errors name it.
+pub(super) fn in_place(place: Option<&str>) -> String {
+    place.map_or(String::new(), |place| format!(" in {place}"))
 }
 
 impl<L: Log> SlotUser<L> {

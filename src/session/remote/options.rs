@@ -119,7 +119,9 @@ impl ServerOptions {
     ///
     /// A session over the limit is neither read nor written; the [`Io`](ErrorKind::Io) error names
     /// its size and this option. A write that would exceed the limit is refused, and the session
-    /// stays readable.
+    /// stays readable: [`fork`](crate::SessionStore::fork) copies it to a new id, whose log
+    /// has only the present state and takes more writes. So do
+    /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
     ///
     /// Reading a session may take a third of the limit as memory, but at least 16 MiB, as estimated
     /// from the text of its records before they are parsed. A log is read piece by piece. No record

@@ -1,7 +1,7 @@
 //! Logs and records that are larger than what is read.
 
 use agentcore::ErrorKind;
-use agentcore::session::DamageKind;
+use agentcore::session::{DamageKind, Record};
 
 use super::places::{Held, Place, for_each_place, let_go, said};
 
@@ -54,6 +54,7 @@ async fn logs_in_a_database_over_the_limit_are_refused() {
 async fn check_limit<P: Limited>() {
     a_log_over_the_limit_is_refused_and_left_as_it_is::<P>().await;
     a_write_over_the_limit_is_refused_and_what_was_written_stays::<P>().await;
+    session_at_the_limit_goes_on_in_a_fork::<P>().await;
 }
 
 async fn a_log_over_the_limit_is_refused_and_left_as_it_is<P: Limited>() {
@@ -73,7 +74,7 @@ async fn a_log_over_the_limit_is_refused_and_left_as_it_is<P: Limited>() {
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         let size = format!("has {} bytes, more than the 100000", log.len());
-        for part in [&size, P::OPTION, "\"a\"", "left untouched"] {
+        for part in [&size, P::OPTION, "\"a\"", "left untouched", "fork it"] {
             assert!(error.text().contains(part), "{part}: {error}");
         }
     }
@@ -113,6 +114,36 @@ async fn a_write_over_the_limit_is_refused_and_what_was_written_stays<P: Limited
     let_go(lease);
     assert_eq!(held.texts("a").await, [&text, &text, &text, "short"]);
     let _lease = held.store.lease("a").await.unwrap();
+}
+
+async fn session_at_the_limit_goes_on_in_a_fork<P: Limited>() {
+    let held = Held::<P>::new();
+    held.store.limit(10_500);
+    held.say("a", &["one"]).await;
+    let lease = held.store.lease("a").await.unwrap();
+    let file = || Record::File {
+        path: "f".into(),
+        content: Some("x".repeat(3_000).into()),
+    };
+    let error = loop {
+        if let Err(error) = held.store.append(&lease, vec![file()]).await {
+            break error;
+        }
+    };
+
+    let_go(lease);
+    for part in [
+        "stays readable",
+        "fork it",
+        "would have",
+        "10500",
+        P::OPTION,
+    ] {
+        assert!(error.text().contains(part), "{part}: {error}");
+    }
+    held.store.fork("a", "b").await.unwrap();
+    held.say("b", &["two"]).await;
+    assert_eq!(held.texts("b").await, ["one", "two"]);
 }
 
 async fn a_record_that_is_too_long_is_refused_and_the_session_goes_on<P: Place>() {
