@@ -5,7 +5,7 @@
 
 use std::alloc::System;
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use agentcore::session::{JsonlStore, Record};
@@ -137,9 +137,103 @@ fn check_long_session(runtime: &tokio::runtime::Runtime) {
     });
 }
 
+/// Writes a log of so many equal messages.
+fn write_log(folder: &Path, messages: usize, data: &str) {
+    let mut file = BufWriter::new(File::create(folder.join("a.jsonl")).unwrap());
+    for seq in 1..=messages {
+        file.write_all(&line(seq, data)).unwrap();
+    }
+    file.flush().unwrap();
+}
+
+/// Writes a log with a snapshot of so many equal messages, and as many bytes of blank lines behind it
+/// as are read with it.
+fn write_snapshot(folder: &Path, messages: usize, data: &str) {
+    let sealed = |seq: usize, kind: &str, data: &str, info: &str| {
+        let body =
+            format!(r#""v":1,"seq":{seq},"token":1,"at":1,"kind":"{kind}","data":{data}{info}}}"#);
+        let crc = crc32fast::hash(body.as_bytes());
+        format!("{{\"crc\":\"{crc:08x}\",{body}\n")
+    };
+    let info = r#","info":{"messages":1,"created":1}"#;
+    let about = sealed(1, "about", "{}", info);
+    let list = vec![data; messages].join(",");
+    let snapshot = sealed(2, "snapshot", &format!(r#"{{"messages":[{list}]}}"#), "");
+    drop(list);
+    let (offset, len) = (about.len(), snapshot.len());
+    let info = format!(r#","info":{{"messages":1,"created":1,"snapshot":[{offset},{len}]}}"#);
+    let mut file = File::create(folder.join("a.jsonl")).unwrap();
+    for line in [about, snapshot, sealed(3, "mark", "null", &info)] {
+        file.write_all(line.as_bytes()).unwrap();
+    }
+    fill(&mut file, b'\n', 27 * MIB);
+    let end = sealed(4, "checked", "null", &info);
+    file.write_all(end.as_bytes()).unwrap();
+}
+
+/// The most memory that this process has had at once, in MB.
+#[cfg(target_os = "linux")]
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib * 1_024 / 1_000_000
+}
+
+/// Memory that was freed may stay with its thread: each reading is called on another.
+#[cfg(target_os = "linux")]
+fn check_resident_memory() {
+    const MOST: u64 = 200;
+    let values = vec![r#"{"a":0}"#; 25_000].join(",");
+    let calls = format!(
+        r#"{{"role":"assistant","content":"","tool_calls":[{{"id":"c","name":"t","args":{{"m":[{values}]}}}}]}}"#
+    );
+    let small = r#"{"role":"user","content":"aaaaa"}"#;
+    let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(101));
+    let mut threads = Vec::new();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = std::sync::Arc::new(std::sync::Mutex::new(released));
+    for name in ["values", "messages", "snapshot"] {
+        let folder = tempfile::tempdir().unwrap();
+        match name {
+            "values" => write_log(folder.path(), 40, &calls),
+            "messages" => write_log(folder.path(), 350_000, small),
+            _ => write_snapshot(folder.path(), 220_000, &text),
+        }
+
+        for _ in 0..3 {
+            let path = folder.path().to_owned();
+            let released = released.clone();
+            let (ends, ended) = std::sync::mpsc::channel();
+            threads.push(std::thread::spawn(move || {
+                let store = JsonlStore::open(path).unwrap();
+                let outcome = futures::executor::block_on(store.load("a"));
+                let session = outcome.ok().flatten();
+                ends.send(session.map(|session| session.state.messages.len()))
+                    .unwrap();
+                drop(ends);
+                let _ = released.lock().unwrap().recv();
+            }));
+            let messages = ended.recv().unwrap();
+            assert_eq!(messages, (name == "snapshot").then_some(220_000), "{name}");
+        }
+        assert!(peak() < MOST, "{name}: {} MB", peak());
+    }
+
+    drop(release);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
 fn junk_in_a_session_file_takes_bounded_memory() {
+    #[cfg(target_os = "linux")]
+    check_resident_memory();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

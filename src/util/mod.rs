@@ -19,6 +19,8 @@ pub(crate) mod json_size;
 pub(crate) mod large;
 pub(crate) mod lenient;
 pub(crate) mod links;
+#[cfg(feature = "session-log")]
+pub(crate) mod new_thread;
 pub(crate) mod numbered;
 mod pace;
 pub(crate) mod panic;

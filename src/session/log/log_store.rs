@@ -14,6 +14,7 @@ use crate::session::{
 };
 use crate::util::Cancellation;
 use crate::util::blocking::blocking;
+use crate::util::new_thread::on_new_thread;
 use crate::util::sync::lock;
 
 use super::fold::LogFold;
@@ -391,7 +392,7 @@ impl<L: Log> Shared<L> {
             self.check_size(id, tail.size)?;
         }
         let fold = fold.limited(self.memory_limit(id));
-        scan_stored(&self.log, cancellation, fold, id)
+        on_new_thread(|| scan_stored(&self.log, cancellation, fold, id))
     }
 
     /// Returns `true` if the session can be read and its last write is older than `age`.

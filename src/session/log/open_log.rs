@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
+use crate::util::new_thread::on_new_thread;
 
 use super::fold::LogFold;
 use super::line::{Entry, MAX_LINE};
@@ -322,16 +323,18 @@ fn read_opened<L: Log>(
         return scan_until(cancellation, fold, id, &end.bytes);
     }
 
-    // Removing an incomplete write requires the whole log.
-    let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0, &limit, cancellation)?;
-    if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
-        return Ok(scan);
-    }
+    on_new_thread(|| {
+        // Removing an incomplete write requires the whole log.
+        let at_snapshot = snapshot::at_snapshot(&shared.log, id, end, 0, &limit, cancellation)?;
+        if let Some(scan) = at_snapshot.filter(|scan| !scan.needs_repair()) {
+            return Ok(scan);
+        }
 
-    match scan_stored(&shared.log, cancellation, fold, id)? {
-        Some(scan) => Ok(scan),
-        None => scan(id, &[]),
-    }
+        match scan_stored(&shared.log, cancellation, fold, id)? {
+            Some(scan) => Ok(scan),
+            None => scan(id, &[]),
+        }
+    })
 }
 
 /// The session of a fold; `None` when there is none and nothing was lost.

@@ -189,12 +189,16 @@ struct Scanner<'a> {
     content_end: usize,
     /// The first bytes behind the last complete write.
     tail_head: Vec<u8>,
+    /// The error of a session that takes too much memory, made before any of it is: allocated last, it
+    /// would keep the allocator from returning what was allocated before it.
+    too_large: Option<Error>,
 }
 
 impl<'a> Scanner<'a> {
     fn new(cancellation: &'a Cancellation, fold: LogFold, id: &'a str) -> Self {
         let seq = fold.seq;
         let at = fold.at;
+        let too_large = Some(fold.limit.error());
         Self {
             cancellation,
             id,
@@ -219,7 +223,13 @@ impl<'a> Scanner<'a> {
             line_len: 0,
             content_end: 0,
             tail_head: Vec::new(),
+            too_large,
         }
+    }
+
+    fn too_large(&mut self) -> Error {
+        let limit = &self.scan.fold.limit;
+        self.too_large.take().unwrap_or_else(|| limit.error())
     }
 
     fn check_cancelled(&self) -> Result<()> {
@@ -273,7 +283,7 @@ impl<'a> Scanner<'a> {
         if self.line_len > MAX_LINE {
             self.line = Vec::new();
         } else if self.line_len > self.room() {
-            return Err(self.scan.fold.limit.error());
+            return Err(self.too_large());
         } else {
             self.line.extend_from_slice(bytes);
         }
@@ -330,7 +340,7 @@ impl<'a> Scanner<'a> {
         match Line::read(record, self.room()) {
             Ok(read) => self.record(at, next, read),
             Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
-            Err(Fault::TooLarge) => return Err(self.scan.fold.limit.error()),
+            Err(Fault::TooLarge) => return Err(self.too_large()),
             Err(Fault::Damaged) => return self.pieces(at, record, next),
         }
         Ok(())
@@ -359,7 +369,7 @@ impl<'a> Scanner<'a> {
                     scanned_end = end;
                 }
                 Err(Fault::TooNew(version)) => return Err(too_new(self.id, version)),
-                Err(Fault::TooLarge) => return Err(self.scan.fold.limit.error()),
+                Err(Fault::TooLarge) => return Err(self.too_large()),
                 Err(Fault::Damaged) => work = remaining,
             }
         }

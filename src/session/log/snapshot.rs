@@ -6,6 +6,7 @@
 
 use crate::error::Result;
 use crate::util::Cancellation;
+use crate::util::new_thread::on_new_thread;
 
 use super::fold::LogFold;
 use super::line::read_snapshot;
@@ -32,12 +33,14 @@ pub(super) fn read<L: Log>(
         return scan_until(cancellation, fold, id, &end.bytes).map(Some);
     }
 
-    if let Some(scan) = at_snapshot(&shared.log, id, &end, shared.end_len, &limit, cancellation)? {
-        return Ok(Some(scan));
-    }
-
-    let fold = LogFold::new(id).limited(limit);
-    scan_stored(&shared.log, cancellation, fold, id)
+    on_new_thread(|| {
+        let log = &shared.log;
+        let scan = at_snapshot(log, id, &end, shared.end_len, &limit, cancellation)?;
+        if scan.is_some() {
+            return Ok(scan);
+        }
+        scan_stored(log, cancellation, LogFold::new(id).limited(limit), id)
+    })
 }
 
 /// Reads a log from its newest snapshot on, of which this is the end. `None` where that is not
