@@ -6,6 +6,8 @@
 
 use crate::util::text::head;
 
+use super::parser_work::ParserWork;
+
 pub(super) const FUNCTIONS: [&str; 21] = [
     "sqrt", "cbrt", "abs", "floor", "ceil", "round", "exp", "ln", "log", "log2", "log10", "sin",
     "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "mod",
@@ -25,35 +27,53 @@ pub(super) fn checked(expression: &str) -> Result<String, String> {
         .replace('π', "(pi)")
         .replace("**", "^");
     let mut remaining = normalized.as_str();
-    let mut depth = 0_usize;
+    let mut work = ParserWork::new();
     while let Some(c) = remaining.chars().next() {
         let length = match c {
             '0'..='9' | '.' => number(remaining)?,
             'a'..='z' | 'A'..='Z' => word(remaining)?,
-            '(' => {
-                depth += 1;
-                1
-            }
-            ')' => {
-                depth = depth.checked_sub(1).ok_or("a ) has no opening (")?;
-                1
-            }
             '%' => remainder(remaining)?,
-            '+' | '-' | '*' | '/' | '^' | '!' => 1,
+            '(' | ')' | '+' | '-' | '*' | '/' | '^' | '!' => 1,
             ',' => return Err("write numbers without commas, such as 1000 or 1.5".to_owned()),
             c if c.is_whitespace() => c.len_utf8(),
             c => return Err(format!("{c:?} is not allowed in an expression")),
         };
 
-        remaining = &remaining[length..];
+        let (token, behind) = remaining.split_at(length);
+        count(&mut work, token)?;
+        remaining = behind;
     }
 
-    match depth {
+    match work.depth() {
         0 if normalized.trim().is_empty() => Err("the expression is empty".to_owned()),
         0 => Ok(normalized),
         1 => Err("a closing ) is missing".to_owned()),
         missing => Err(format!("{missing} closing ) are missing")),
     }
+}
+
+/// Counts the work of a token for the parser.
+fn count(work: &mut ParserWork, token: &str) -> Result<(), String> {
+    match token {
+        "(" => work.open(),
+        ")" if !work.close() => return Err("a ) has no opening (".to_owned()),
+        ")" | "!" => {}
+        "+" | "-" => work.sum(),
+        "*" => work.multiplication(),
+        "/" => work.division(),
+        "%" | "mod" => work.remainder(),
+        "^" => work.power(),
+        token if token.trim().is_empty() => {}
+        token if FUNCTIONS.contains(&token) => work.function(),
+        _ => work.value(),
+    }
+
+    if work.is_too_much() {
+        let text = "the brackets are nested too deeply in sums and products; calculate the inner ones \
+                    first";
+        return Err(text.to_owned());
+    }
+    Ok(())
 }
 
 /// The length of the number `text` begins with, exponent included.

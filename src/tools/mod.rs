@@ -76,6 +76,8 @@ mod find;
 mod formula;
 #[cfg(feature = "calc")]
 mod fraction;
+#[cfg(feature = "calc")]
+mod parser_work;
 #[cfg(feature = "tools")]
 pub mod picoclaw;
 #[cfg(feature = "tools")]

@@ -207,6 +207,41 @@ async fn nesting_is_bounded_by_length_and_never_by_the_stack() {
     }
 }
 
+/// Minutes and more, if the parser began.
+#[tokio::test]
+async fn brackets_that_the_parser_would_read_too_often_are_rejected() {
+    let nested = |open: &str, depth: usize| format!("{}1{}", open.repeat(depth), ")".repeat(depth));
+    for expression in [
+        nested("1+(", 40),
+        nested("1-2-3-4(", 12),
+        nested("2(", 40),
+        nested("2^3 (", 30),
+        nested("1/(1+", 60),
+        nested("2 3^(", 20),
+        nested("1-2 pi^(", 20),
+        nested("1-1-1-1-1-1-1-1-1-1-(", 8),
+        nested("-2(1+2 sqrt(", 10),
+        format!("{}!{}", "abs (".repeat(40), ")!".repeat(40)),
+        format!("{}!{}", "1/(".repeat(60), ")".repeat(60)),
+        format!("{}!{}", "1%(".repeat(60), ")".repeat(60)),
+    ] {
+        let error = value(&expression).await.unwrap_err();
+        assert!(error.contains("nested too deeply"), "{expression}: {error}");
+    }
+
+    for (expression, expected) in [
+        (nested("1+(", 12), "13"),
+        (nested("2*(", 12), "4096"),
+        (nested("1+2*(", 10), "2047"),
+        (nested("sqrt(", 12), "1"),
+        (nested("sqrt(1*", 12), "1"),
+        (nested("2(", 6), "64"),
+    ] {
+        let result = value(&expression).await;
+        assert_eq!(result.as_deref(), Ok(expected), "{expression}");
+    }
+}
+
 #[tokio::test]
 async fn long_result_is_cut_in_the_middle() {
     let long = value("10^2500").await.unwrap();

@@ -1,0 +1,147 @@
+//! The work of fend's parser, bounded before it begins.
+//!
+//! The parser looks at no interrupt, and reads parts of an expression again: the n-th term of a sum n
+//! times, for each term is first tried as an addition without a sign, and other factors where what
+//! follows cannot be read as it expects. Brackets multiply this: nested ones take time that is
+//! exponential in their depth.
+
+/// The most values and brackets that are read, each as often as the parser reads it.
+const MAX_STEPS: u64 = 500_000;
+
+/// The most often that a factor is read that follows another one without an operator, or `%`.
+const ADJACENT: u64 = 4;
+
+/// The most often that the argument of a function or a divisor is read.
+const RETRIED: u64 = 2;
+
+/// The token before.
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    Operator,
+    Value,
+    Function,
+}
+
+/// The expression, or a bracket in it.
+#[derive(Clone, Copy)]
+struct Level {
+    /// The number of times that all of it is read.
+    times: u64,
+    /// The number of terms so far.
+    terms: u64,
+    /// The number of times that the current factor is read, by itself.
+    factor: u64,
+    last: Last,
+}
+
+/// Counts the work, token by token.
+pub(super) struct ParserWork {
+    level: Level,
+    outer: Vec<Level>,
+    steps: u64,
+}
+
+impl ParserWork {
+    pub(super) fn new() -> Self {
+        Self {
+            level: Level::of(1),
+            outer: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Counts a number or a constant.
+    pub(super) fn value(&mut self) {
+        self.begin_value();
+        self.level.last = Last::Value;
+        self.step();
+    }
+
+    pub(super) fn function(&mut self) {
+        self.value();
+        self.level.last = Last::Function;
+    }
+
+    /// Counts `+` or `-`. Behind another operator it is the sign of a value.
+    pub(super) fn sum(&mut self) {
+        self.level.terms += u64::from(self.level.last != Last::Operator);
+        self.product(1);
+    }
+
+    pub(super) fn multiplication(&mut self) {
+        self.product(1);
+    }
+
+    pub(super) fn division(&mut self) {
+        self.product(RETRIED);
+    }
+
+    pub(super) fn remainder(&mut self) {
+        self.product(ADJACENT);
+    }
+
+    fn product(&mut self, factor: u64) {
+        self.level.factor = factor;
+        self.level.last = Last::Operator;
+    }
+
+    pub(super) fn power(&mut self) {
+        self.level.last = Last::Operator;
+    }
+
+    pub(super) fn open(&mut self) {
+        self.begin_value();
+        self.step();
+        let inner = Level::of(self.level.times());
+        self.outer.push(std::mem::replace(&mut self.level, inner));
+    }
+
+    /// Counts a `)`; returns `false` if there is no bracket to close.
+    pub(super) fn close(&mut self) -> bool {
+        let Some(outer) = self.outer.pop() else {
+            return false;
+        };
+        self.level = outer;
+        self.level.last = Last::Value;
+        true
+    }
+
+    /// The number of brackets that are open.
+    pub(super) fn depth(&self) -> usize {
+        self.outer.len()
+    }
+
+    /// Returns `true` if the parser would take too long.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.steps > MAX_STEPS
+    }
+
+    fn begin_value(&mut self) {
+        self.level.factor = match self.level.last {
+            Last::Operator => self.level.factor,
+            Last::Value => ADJACENT,
+            Last::Function => RETRIED,
+        };
+    }
+
+    fn step(&mut self) {
+        self.steps = self.steps.saturating_add(self.level.times());
+    }
+}
+
+impl Level {
+    fn of(times: u64) -> Self {
+        Self {
+            times,
+            terms: 1,
+            factor: 1,
+            last: Last::Operator,
+        }
+    }
+
+    /// The number of times that the current factor is read.
+    fn times(&self) -> u64 {
+        let times = self.times.saturating_mul(self.terms);
+        times.saturating_mul(self.factor)
+    }
+}
