@@ -16,6 +16,7 @@ mod run;
 pub mod serving;
 pub mod small_stack;
 pub mod spied_store;
+pub mod watched;
 #[cfg(all(feature = "tools", unix))]
 pub mod workspace;
 

@@ -3,17 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agentcore::backend::{Backend, DirEntry, MemoryBackend, Metadata};
+use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::FilesystemHook;
 use agentcore::message::Media;
 use agentcore::testing::{ScriptedModel, Step};
-use agentcore::{
-    Content, FuncTool, Part, Result, RunOutput, ToolCall, ToolOutput, async_trait, hook,
-};
-use bytes::Bytes;
+use agentcore::{Content, FuncTool, Part, RunOutput, ToolCall, ToolOutput, hook};
 use serde_json::{Value, json};
 
-use crate::kit::hooks::{ReadOnly, golden};
+use crate::kit::hooks::golden;
+use crate::kit::watched::Watched;
 use crate::kit::workspace::Workspace;
 use crate::kit::{agent, any_object, texts, warnings, watch};
 
@@ -203,7 +201,7 @@ async fn result_that_cannot_be_written_is_kept_in_the_state() {
         ]
     };
 
-    let hook = FilesystemHook::new(ReadOnly::default())
+    let hook = FilesystemHook::new(Watched::read_only(MemoryBackend::new()))
         .evict_over(100)
         .keep_ends(10, 10);
     let model = one_call();
@@ -380,7 +378,7 @@ async fn results_that_cannot_be_written_take_bounded_memory() {
         model = model.call("say", json!({}));
     }
 
-    let hook = FilesystemHook::new(ReadOnly::default());
+    let hook = FilesystemHook::new(Watched::read_only(MemoryBackend::new()));
     let agent = agent(model.say("done"))
         .hook(hook)
         .tool(saying(&long))
@@ -423,45 +421,6 @@ async fn complete_command_output_is_moved() {
     assert_eq!(texts[1], "No matches found");
 }
 
-/// A backend in memory that notes how far a count had come when a result was written.
-#[derive(Clone, Debug, Default)]
-struct Counting {
-    inner: MemoryBackend,
-    count: Arc<AtomicUsize>,
-    at_writes: Arc<Mutex<Vec<usize>>>,
-}
-
-#[async_trait]
-impl Backend for Counting {
-    fn root(&self) -> &str {
-        self.inner.root()
-    }
-
-    async fn read(&self, path: &str) -> Result<Bytes> {
-        self.inner.read(path).await
-    }
-
-    async fn stat(&self, path: &str) -> Result<Metadata> {
-        self.inner.stat(path).await
-    }
-
-    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        if path.ends_with(".txt") {
-            let count = self.count.load(Ordering::SeqCst);
-            self.at_writes.lock().unwrap().push(count);
-        }
-        self.inner.write(path, content).await
-    }
-
-    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.inner.list(path).await
-    }
-
-    async fn remove(&self, path: &str) -> Result<()> {
-        self.inner.remove(path).await
-    }
-}
-
 /// Occupies the only thread for blocking work until another task has counted on.
 fn occupy(count: &Arc<AtomicUsize>) {
     let (count, start) = (count.clone(), count.load(Ordering::SeqCst));
@@ -482,10 +441,20 @@ fn other_tasks_run_while_long_results_are_limited_and_moved() {
 }
 
 async fn limit_and_move_beside_another_task() {
-    let backend = Counting::default();
     let at_returns = Arc::new(Mutex::new(Vec::new()));
     let at_results = Arc::new(Mutex::new(Vec::new()));
-    let count = backend.count.clone();
+    let at_writes = Arc::new(Mutex::new(Vec::new()));
+    let count = Arc::new(AtomicUsize::new(0));
+    let backend = Watched::new(MemoryBackend::new()).on_change({
+        let (count, at_writes) = (count.clone(), at_writes.clone());
+        move |path| {
+            if path.ends_with(".txt") {
+                let now = count.load(Ordering::SeqCst);
+                at_writes.lock().unwrap().push(now);
+            }
+            Ok(())
+        }
+    });
     let ticking = tokio::spawn({
         let count = count.clone();
         async move {
@@ -534,9 +503,9 @@ async fn limit_and_move_beside_another_task() {
     let output = agent.run("Go").await.unwrap();
     ticking.abort();
     let path = path_of(&texts(&output.messages)[0]);
-    assert_eq!(backend.inner.read(&path).await.unwrap(), text.as_bytes());
+    assert_eq!(backend.read(&path).await.unwrap(), text.as_bytes());
 
-    let counts = [&at_returns, &at_results, &backend.at_writes].map(|list| list.lock().unwrap()[0]);
+    let counts = [&at_returns, &at_results, &at_writes].map(|list| list.lock().unwrap()[0]);
     assert!(counts[0] < counts[1], "limited: {counts:?}");
     assert!(counts[1] < counts[2], "moved: {counts:?}");
 }

@@ -6,7 +6,8 @@ use agentcore::hooks::MemoryHook;
 use agentcore::testing::ScriptedModel;
 
 use crate::kit::agent;
-use crate::kit::hooks::{ReadOnly, golden, prompt, with};
+use crate::kit::hooks::{golden, prompt, with};
+use crate::kit::watched::Watched;
 
 #[tokio::test]
 async fn memory_files_are_joined_into_one_section() {
@@ -107,7 +108,8 @@ async fn initial_content_creates_a_missing_memory_file() {
 
 #[tokio::test]
 async fn initial_content_that_cannot_be_written_is_used_with_a_warning() {
-    let hook = MemoryHook::new(ReadOnly::default()).initial_content("# Memory");
+    let hook =
+        MemoryHook::new(Watched::read_only(MemoryBackend::new())).initial_content("# Memory");
     let (prompt, warnings) = prompt(hook).await;
     assert!(prompt.contains("# Memory"));
     assert_eq!(

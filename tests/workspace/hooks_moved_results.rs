@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use agentcore::backend::{Backend, DirEntry, MemoryBackend, Metadata};
+use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::FilesystemHook;
 use agentcore::testing::ScriptedModel;
-use agentcore::{FuncTool, Result, ToolOutput, ToolResult, async_trait};
+use agentcore::{FuncTool, ToolOutput, ToolResult};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::kit::hooks::ReadOnly;
+use crate::kit::watched::Watched;
 use crate::kit::{agent, any_object, results, texts, warnings, watch};
 
 /// The path that a marker names.
@@ -184,48 +184,24 @@ async fn file_in_place_of_the_results_folder_keeps_results_in_the_state() {
 }
 
 /// Files in memory, of which some are old.
-#[derive(Clone, Debug, Default)]
 struct Dated {
-    files: MemoryBackend,
+    backend: Watched,
     old: Arc<Mutex<BTreeSet<String>>>,
 }
 
-#[async_trait]
-impl Backend for Dated {
-    fn root(&self) -> &str {
-        self.files.root()
-    }
-
-    async fn read(&self, path: &str) -> Result<Bytes> {
-        self.files.read(path).await
-    }
-
-    async fn stat(&self, path: &str) -> Result<Metadata> {
-        let old = self
-            .old
-            .lock()
-            .unwrap()
-            .iter()
-            .any(|old| path.ends_with(old));
-        let age = Duration::from_secs(if old { 31 } else { 29 } * 24 * 60 * 60);
-        let known = self.files.stat(path).await?;
-        Ok(known.with_modified(SystemTime::now() - age))
-    }
-
-    async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
-        self.files.write(path, content).await
-    }
-
-    async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
-        self.files.list(path).await
-    }
-
-    async fn remove(&self, path: &str) -> Result<()> {
-        self.files.remove(path).await
-    }
-}
-
 impl Dated {
+    fn new() -> Self {
+        let old = Arc::<Mutex<BTreeSet<String>>>::default();
+        let old_paths = old.clone();
+        let backend = Watched::new(MemoryBackend::new()).on_stat(move |path, metadata| {
+            let old_paths = old_paths.lock().unwrap();
+            let is_old = old_paths.iter().any(|old| path.ends_with(old));
+            let age = Duration::from_secs(if is_old { 31 } else { 29 } * 24 * 60 * 60);
+            metadata.with_modified(SystemTime::now() - age)
+        });
+        Self { backend, old }
+    }
+
     /// Moves one result of a session, and returns the files that are there then.
     async fn moves(&self, hook: &FilesystemHook, session: &str) -> BTreeMap<String, Bytes> {
         let text = json!({"text": "0123456789".repeat(20)});
@@ -234,7 +210,7 @@ impl Dated {
         let (messages, output) = watch(agent.session(session).run("Go")).await;
         output.unwrap();
         assert_eq!(warnings(&messages), Vec::<String>::new());
-        let mut files = self.files.files();
+        let mut files = self.backend.files.files();
         files.remove(".agentcore/tool-results/.gitignore").unwrap();
         files
     }
@@ -245,16 +221,16 @@ impl Dated {
 }
 
 fn moving(backend: &Dated) -> FilesystemHook {
-    FilesystemHook::new(backend.clone())
+    FilesystemHook::new(backend.backend.clone())
         .evict_over(8)
         .keep_ends(1, 1)
 }
 
 #[tokio::test(start_paused = true)]
 async fn results_are_removed_after_thirty_days() {
-    let backend = Dated::default();
+    let backend = Dated::new();
     let foreign = ".agentcore/tool-results/one/notes.txt";
-    backend.files.write(foreign, b"mine").await.unwrap();
+    backend.backend.files.write(foreign, b"mine").await.unwrap();
     backend.age(foreign);
     let hook = moving(&backend);
     let first = backend.moves(&hook, "one").await;
@@ -279,7 +255,7 @@ async fn results_are_removed_after_thirty_days() {
 
 #[tokio::test]
 async fn remove_results_removes_results_of_one_session() {
-    let backend = Dated::default();
+    let backend = Dated::new();
     let hook = moving(&backend);
     for session in ["a/b", "a_b", "A_b", "a_b"] {
         backend.moves(&hook, session).await;
@@ -295,12 +271,12 @@ async fn remove_results_removes_results_of_one_session() {
     );
     assert_eq!(hook.remove_results("a/b").await.unwrap(), 1);
     assert_eq!(hook.remove_results("a/b").await.unwrap(), 0);
-    let left = backend.files.files();
+    let left = backend.backend.files.files();
     assert_eq!(left.keys().filter(|path| path.ends_with(".txt")).count(), 1);
     let none = moving(&backend).without_eviction();
     assert_eq!(none.remove_results("A_b").await.unwrap(), 0);
 
-    let read_only = FilesystemHook::new(ReadOnly(backend.files.clone()));
+    let read_only = FilesystemHook::new(Watched::read_only(backend.backend.files.clone()));
     let error = read_only.remove_results("A_b").await.unwrap_err();
     assert!(error.to_string().contains("read-only"), "{error}");
 }
