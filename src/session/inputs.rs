@@ -50,7 +50,6 @@ pub struct InputsChange {
     then: Vec<Input>,
 }
 
-#[cfg(feature = "session-log")]
 impl InputsChange {
     /// The number of leading inputs that stay.
     pub(crate) fn keep(&self) -> usize {
@@ -140,7 +139,6 @@ pub(crate) enum InputState<'a> {
 
 impl Inputs {
     /// The bytes of the ids.
-    #[cfg(feature = "session-log")]
     pub(crate) fn text_len(&self) -> usize {
         self.0.iter().map(|input| input.id.len()).sum()
     }

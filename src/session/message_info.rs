@@ -86,10 +86,6 @@ impl Infos {
         self.0.as_ref().is_none_or(|infos| infos.is_empty())
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |infos| infos.len())
-    }
-
     pub(crate) fn get(&self, message: usize) -> Option<&Arc<MessageInfo>> {
         self.0.as_ref()?.get(&message)
     }
@@ -97,6 +93,12 @@ impl Infos {
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, &Arc<MessageInfo>)> {
         let infos = self.0.iter().flat_map(|infos| infos.iter());
         infos.map(|(message, info)| (*message, info))
+    }
+
+    /// The metadata of the messages behind the first `kept`.
+    pub(crate) fn behind(&self, kept: usize) -> impl Iterator<Item = &MessageInfo> {
+        let infos = self.0.iter().flat_map(move |infos| infos.range(kept..));
+        infos.map(|(_, info)| &**info)
     }
 
     pub(crate) fn put(&mut self, message: usize, info: Arc<MessageInfo>) {

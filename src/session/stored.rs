@@ -90,24 +90,22 @@ impl StoredSession {
             }
             Record::Compaction { compaction } => state.compaction = compaction,
             Record::Pending { calls } => state.pending = calls,
-            Record::Answered { ids } => drop(self.take_answered(ids)),
+            Record::Answered { ids } => self.remove_answered(ids),
             Record::Unknown => {}
         }
     }
 
-    /// Removes the calls that wait by these ids, and returns them. Calls are mostly answered in
-    /// their order, so the first that wait are looked at first.
-    pub(super) fn take_answered(&mut self, ids: Vec<Arc<str>>) -> Vec<PendingCall> {
+    /// Removes the calls that wait by these ids. Calls are mostly answered in their order, so the
+    /// first that wait are looked at first.
+    fn remove_answered(&mut self, ids: Vec<Arc<str>>) {
         let ids: HashSet<_> = ids.into_iter().collect();
         let pending = &mut self.state.pending;
         let is_answered = |call: &PendingCall| ids.contains(&call.id);
         let first_calls = pending.iter().take_while(|call| is_answered(call)).count();
-        let mut answered_calls: Vec<_> = pending.drain(..first_calls).collect();
-        if answered_calls.len() < ids.len() {
-            answered_calls.extend(pending.extract_if(.., |call| is_answered(call)));
+        pending.drain(..first_calls);
+        if first_calls < ids.len() {
+            pending.retain(|call| !is_answered(call));
         }
-
-        answered_calls
     }
 
     fn add(&mut self, message: Arc<Message>, input_id: Option<Arc<str>>) {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::message::{Message, Todo};
 use crate::session::json::title_of;
+use crate::session::size::SessionSize;
 use crate::session::{AgentState, Files, Record, StoredSession};
 
 use super::line::Entry;
-use super::live_size::LiveSize;
 use super::memory_limit::MemoryLimit;
 use super::summary::{LogSummary, SnapshotPosition};
 
@@ -19,7 +19,7 @@ pub(super) type TasksAndFiles = (Arc<Vec<Todo>>, Arc<Files>);
 pub(super) struct LogFold {
     session: StoredSession,
     /// The memory of that session.
-    size: LiveSize,
+    size: SessionSize,
     /// The limit of that memory while the log is read.
     pub(super) limit: MemoryLimit,
     /// The messages that were lost, in their order. Later records were written without knowledge of
@@ -60,7 +60,7 @@ impl LogFold {
     pub(super) fn new(id: &str) -> Self {
         Self {
             session: StoredSession::new(AgentState::new(id)),
-            size: LiveSize::default(),
+            size: SessionSize::default(),
             limit: MemoryLimit::none(),
             lost: Vec::new(),
             capture: None,
@@ -73,7 +73,7 @@ impl LogFold {
     }
 
     /// The fold of a log whose state at one moment is this, and has this size.
-    pub(super) fn of(id: &str, mut session: StoredSession, size: LiveSize) -> Self {
+    pub(super) fn of(id: &str, mut session: StoredSession, size: SessionSize) -> Self {
         session.state.thread_id = id.into();
         Self {
             session,
@@ -152,9 +152,7 @@ impl LogFold {
     }
 
     fn change(&mut self, record: Record) {
-        self.size.count(&record, &self.session.state);
-        self.session.apply(record);
-        self.size.settle(&self.session);
+        self.size.apply(&mut self.session, record);
     }
 
     /// Applies a write from which records are missing: before the entry number `hole`, or at its

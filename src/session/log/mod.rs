@@ -33,7 +33,6 @@ mod line_cost;
 mod line_writer;
 #[cfg(test)]
 mod list_tests;
-mod live_size;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
 mod log;
 mod log_store;

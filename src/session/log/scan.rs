@@ -4,6 +4,7 @@ use memchr::{memchr, memmem, memrchr};
 use serde::de::IgnoredAny;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::size::added_size;
 use crate::session::{Damage, DamageKind};
 use crate::util::Cancellation;
 
@@ -11,7 +12,6 @@ use super::fold::LogFold;
 use super::line::{
     Entry, Fault, LINE_PREFIX, Line, MAX_LINE, SNAPSHOT_HEAD, VERSION, begins_snapshot,
 };
-use super::live_size::added_size;
 use super::log::Log;
 use super::repair::{Content, Repair};
 use super::summary::LogSummary;

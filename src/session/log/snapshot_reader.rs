@@ -11,10 +11,10 @@ use crate::message::{Message, Todo};
 use crate::model::Compaction;
 use crate::session::inputs::{Inputs, bound_ids};
 use crate::session::json::title;
+use crate::session::size::SessionSize;
 use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
 
 use super::line_cost::{ELEMENT, costs_more};
-use super::live_size::LiveSize;
 
 /// The fields of a snapshot, which are not parsed yet. The log has the session's id.
 #[derive(Deserialize)]
@@ -60,11 +60,11 @@ struct Fields<'a> {
 pub(super) fn read(
     data: &RawValue,
     max_bytes: usize,
-) -> serde_json::Result<(StoredSession, LiveSize)> {
+) -> serde_json::Result<(StoredSession, SessionSize)> {
     let fields = Fields::deserialize(data)?;
     let mut reader = Reader {
         session: StoredSession::default(),
-        size: LiveSize::default(),
+        size: SessionSize::default(),
         max_bytes,
     };
     reader.read_lists(&fields)?;
@@ -75,7 +75,7 @@ pub(super) fn read(
 
 struct Reader {
     session: StoredSession,
-    size: LiveSize,
+    size: SessionSize,
     max_bytes: usize,
 }
 
@@ -142,7 +142,7 @@ impl Reader {
                 return Err(de::Error::custom("metadata of a message that is not there"));
             }
             let info: Arc<MessageInfo> = self.parse(json)?;
-            self.size.add_info(index, &info);
+            self.size.add_info(&info);
             self.session.state.infos.put(index, info);
             Ok(())
         })?;
@@ -290,7 +290,7 @@ mod tests {
     fn read_within(
         session: &StoredSession,
         max_bytes: usize,
-    ) -> serde_json::Result<(StoredSession, LiveSize)> {
+    ) -> serde_json::Result<(StoredSession, SessionSize)> {
         let data = to_raw_value(session).unwrap();
         read(&data, max_bytes)
     }
@@ -304,7 +304,7 @@ mod tests {
             session.state.thread_id = "".into();
             let json = serde_json::to_string(&session).unwrap();
             assert_eq!(serde_json::to_string(&read_session).unwrap(), json);
-            assert_eq!(size.total(), LiveSize::of(&session).total());
+            assert_eq!(size.total(), SessionSize::of(&session).total());
         }
     }
 
@@ -313,7 +313,7 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..20 {
             let session = full_session(&mut rng);
-            let size = LiveSize::of(&session).total();
+            let size = SessionSize::of(&session).total();
             assert!(read_within(&session, size / 2).is_err());
             assert!(read_within(&session, size + 64 * 1024).is_ok());
         }

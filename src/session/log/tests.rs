@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind};
 use crate::message::{Message, Todo, ToolCall, ToolResult};
 use crate::model::ModelResponse;
+use crate::session::size::SessionSize;
 use crate::session::{AgentState, Lease, MessageInfo, Record, SessionStore, StoredSession};
 #[cfg(test)]
 use crate::testing::conformance;
@@ -15,7 +16,6 @@ use crate::util::sync::lock;
 
 use super::line::{Entry, read_snapshot};
 use super::line_writer;
-use super::live_size::LiveSize;
 use super::log::Snapshots;
 use super::log_store::LogStore;
 use super::memory_limit::{MemoryLimit, max_snapshot};
@@ -291,7 +291,7 @@ fn long_session(messages: usize) -> StoredSession {
 fn snapshot_of_a_hundred_thousand_messages_is_written_and_read_by_default() {
     let limit = MemoryLimit::new("a", None, MAX_LOG, "");
     let session = long_session(100_000);
-    assert!(LiveSize::of(&session).total() < limit.for_writes().bytes());
+    assert!(SessionSize::of(&session).total() < limit.for_writes().bytes());
     let entries = [Entry::Snapshot(Box::new(session))];
     let mut line = Vec::new();
     let max_len = max_snapshot(limit.bytes());

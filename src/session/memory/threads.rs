@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::session::agent_state::AgentState;
 use crate::session::info::SessionInfo;
 use crate::session::record::Record;
-use crate::session::size;
+use crate::session::size::SessionSize;
 use crate::session::stored::StoredSession;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5 * 60);
@@ -62,9 +62,7 @@ pub(super) struct Entry {
     pub(super) deleted: bool,
     /// A leased session that has nothing in it yet does not exist for readers.
     pub(super) exists: bool,
-    /// The size of its messages, and that of the whole entry.
-    message_bytes: u64,
-    bytes: u64,
+    size: SessionSize,
 }
 
 impl Threads {
@@ -123,7 +121,7 @@ impl Threads {
     /// use of it. Then drops other entries if the store is over a limit.
     pub(super) fn with<R>(&mut self, id: &str, f: impl FnOnce(&mut Entry) -> R) -> R {
         let (id, existed, bytes) = match self.entries.get_key_value(id) {
-            Some((known, entry)) => (known.clone(), entry.exists, entry.bytes),
+            Some((known, entry)) => (known.clone(), entry.exists, entry.bytes()),
             None => (id.into(), false, 0),
         };
 
@@ -134,7 +132,7 @@ impl Threads {
         entry.used = self.clock;
         entry.last_access = Instant::now();
         let result = f(entry);
-        self.bytes = (self.bytes - bytes).saturating_add(entry.bytes);
+        self.bytes = (self.bytes - bytes).saturating_add(entry.bytes());
         self.count = self.count + usize::from(entry.exists) - usize::from(existed);
         if entry.is_evictable() {
             self.idle.insert(self.clock, id);
@@ -200,7 +198,7 @@ impl Threads {
             return false;
         };
         self.idle.remove(&entry.used);
-        self.bytes -= entry.bytes;
+        self.bytes -= entry.bytes();
         self.count -= usize::from(entry.exists);
         entry.exists
     }
@@ -269,10 +267,8 @@ impl Threads {
 
 impl Entry {
     fn new(id: Arc<str>) -> Self {
-        let session = StoredSession::new(AgentState::new(id));
-        let bytes = size::beside(&session.state);
         Self {
-            session,
+            session: StoredSession::new(AgentState::new(id)),
             last_access: Instant::now(),
             used: 0,
             written: 0,
@@ -282,9 +278,13 @@ impl Entry {
             held: false,
             deleted: false,
             exists: false,
-            message_bytes: 0,
-            bytes,
+            size: SessionSize::default(),
         }
+    }
+
+    /// The memory of the entry.
+    fn bytes(&self) -> u64 {
+        size_of::<Self>().saturating_add(self.size.total()) as u64
     }
 
     pub(super) fn is_expired(&self, ttl: Duration) -> bool {
@@ -307,70 +307,20 @@ impl Entry {
     /// Replaces the session, but for its id.
     pub(super) fn set(&mut self, mut session: StoredSession) {
         session.state.thread_id = self.session.state.thread_id.clone();
-        let old_messages = &self.session.state.messages;
-        let now = &session.state.messages;
-        let shared_len = match now.shared_prefix(old_messages) {
-            shared_len if shared_len == old_messages.len() => shared_len,
-            _ => 0,
-        };
-
-        let is_empty = now.is_empty();
-        if shared_len == 0 {
-            self.message_bytes = 0;
-        }
-
-        self.message_bytes += size::of_messages(now, shared_len);
+        let size = std::mem::take(&mut self.size);
+        self.size = size.of_next(&self.session.state.messages, &session);
 
         // A title stays when the history is cut, unless its first input was removed.
+        let is_empty = session.state.messages.is_empty();
         let first_text = self.session.first_text.take().filter(|_| !is_empty);
         session.first_text = first_text.or(session.first_text);
         self.session = session;
-        self.measure();
     }
 
-    /// Applies the records. Sizes that are known are added up; others are computed again.
     pub(super) fn append(&mut self, records: Vec<Record>) {
         for record in records {
-            self.apply(record);
+            self.size.apply(&mut self.session, record);
         }
-    }
-
-    fn apply(&mut self, record: Record) {
-        if let Record::Answered { ids } = record {
-            let answered_calls = self.session.take_answered(ids);
-            let freed: usize = answered_calls.iter().map(size::of_pending).sum();
-            self.bytes = self.bytes.saturating_sub(freed as u64);
-            return;
-        }
-
-        let Some(added_size) = size::of_record(&record) else {
-            let is_cut = matches!(record, Record::Truncated { .. });
-            self.session.apply(record);
-            if is_cut {
-                self.message_bytes = size::of_messages(&self.session.state.messages, 0);
-            }
-
-            return self.measure();
-        };
-
-        let ended_count = self.session.ended.len();
-        let mut freed = 0;
-        match &record {
-            Record::Message { .. } => self.message_bytes += added_size,
-            Record::File { path, .. } => {
-                let old_content = self.session.state.files.get(path);
-                freed = old_content.map_or(0, |content| content.len() as u64);
-            }
-            _ => {}
-        }
-
-        self.session.apply(record);
-        if self.session.ended.len() < ended_count {
-            // The stored result of an ended call has become a message.
-            freed = added_size;
-        }
-
-        self.bytes = (self.bytes + added_size).saturating_sub(freed);
     }
 
     /// Deletes the data of a session that a run holds. The entry stays until the lease is released.
@@ -378,16 +328,9 @@ impl Entry {
     pub(super) fn empty(&mut self) -> bool {
         let id = self.session.state.thread_id.clone();
         self.session = StoredSession::new(AgentState::new(id));
+        self.size = SessionSize::default();
         self.deleted = true;
-        self.message_bytes = 0;
-        self.measure();
         std::mem::take(&mut self.exists)
-    }
-
-    fn measure(&mut self) {
-        let ended_size = self.session.ended.iter();
-        let ended_size: u64 = ended_size.map(|result| size::of_message(result)).sum();
-        self.bytes = self.message_bytes + ended_size + size::beside(&self.session.state);
     }
 
     pub(super) fn info(&self) -> SessionInfo {
