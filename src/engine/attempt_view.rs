@@ -10,9 +10,14 @@ use super::partial_messages::{Partials, join};
 
 /// The output for the events of an attempt, behind the hooks' taps.
 pub(super) struct AttemptView<'a> {
-    cx: &'a RunContext,
     /// `None` when partial messages are off.
     partials: Option<Partials>,
+    output: Output<'a>,
+}
+
+/// The messages of an attempt, on their way to the reader.
+struct Output<'a> {
+    cx: &'a RunContext,
     /// The number of the attempt in its turn.
     number: u32,
     /// The messages that are emitted when the attempt succeeds; `None` if each is emitted at once.
@@ -24,19 +29,53 @@ pub(super) struct AttemptView<'a> {
 impl<'a> AttemptView<'a> {
     pub(super) fn new(cx: &'a RunContext, request: &ModelRequest, shown: bool) -> Self {
         Self {
-            cx,
             partials: shown.then(Partials::new),
-            number: 0,
-            held: request.is_held().then(Vec::new),
-            first: None,
+            output: Output {
+                cx,
+                number: 0,
+                held: request.is_held().then(Vec::new),
+                first: None,
+            },
         }
     }
 
     /// Begins an attempt: the output of an earlier attempt is superseded from here on.
     pub(super) fn begin(&mut self) {
-        if self.partials.is_none() {
-            return;
+        if self.partials.is_some() {
+            self.output.begin();
         }
+    }
+
+    /// Handles a restart by the model itself: its output so far is superseded.
+    pub(super) fn restart(&mut self) {
+        if let Some(messages) = &mut self.output.held {
+            messages.clear();
+        }
+        self.output.first = None;
+        self.begin();
+    }
+
+    pub(super) fn show(&mut self, event: ModelEvent) {
+        let Self { partials, output } = self;
+        if let Some(partials) = partials {
+            partials.push(event, &mut |event| output.send_partial(event));
+        }
+    }
+
+    /// Returns `true` if the reader sees the pieces of the answer.
+    pub(super) fn is_shown(&self) -> bool {
+        self.partials.is_some()
+    }
+
+    /// Shows what was held back.
+    pub(super) fn release(&mut self) {
+        self.output.release();
+    }
+}
+
+impl Output<'_> {
+    /// Numbers the attempt, and names the one that it supersedes.
+    fn begin(&mut self) {
         self.number = self.cx.next_attempt();
         if let Some(first) = self.cx.shown_attempt() {
             self.send(self.cx.system_message(SystemKind::StreamRestart {
@@ -44,23 +83,6 @@ impl<'a> AttemptView<'a> {
                 supersedes: vec![first],
             }));
         }
-    }
-
-    /// Handles a restart by the model itself: its output so far is superseded.
-    pub(super) fn restart(&mut self) {
-        if let Some(messages) = &mut self.held {
-            messages.clear();
-        }
-        self.first = None;
-        self.begin();
-    }
-
-    pub(super) fn show(&mut self, event: ModelEvent) {
-        let Some(mut partials) = self.partials.take() else {
-            return;
-        };
-        partials.push(event, &mut |event| self.send_partial(event));
-        self.partials = Some(partials);
     }
 
     fn send_partial(&mut self, event: ApiStreamEvent) {
@@ -77,11 +99,6 @@ impl<'a> AttemptView<'a> {
         }
     }
 
-    /// Returns `true` if the reader sees the pieces of the answer.
-    pub(super) fn is_shown(&self) -> bool {
-        self.partials.is_some()
-    }
-
     /// Records the first message of an attempt; a later attempt names it as superseded.
     fn note_shown(&mut self, id: Uuid) {
         if self.first.is_none() {
@@ -92,8 +109,7 @@ impl<'a> AttemptView<'a> {
         }
     }
 
-    /// Shows what was held back.
-    pub(super) fn release(&mut self) {
+    fn release(&mut self) {
         let Some(messages) = self.held.take() else {
             return;
         };

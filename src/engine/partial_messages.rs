@@ -1,6 +1,6 @@
 //! A model's events as stream events of the Messages API.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -30,7 +30,7 @@ pub(super) struct Partials {
     usage: Usage,
     /// Calls that have begun and are not whole yet: the model's numbers of those with an id. Some
     /// models make no call whole before all have begun.
-    begun: HashMap<Arc<str>, VecDeque<u32>>,
+    begun: BTreeMap<Arc<str>, VecDeque<u32>>,
 }
 
 impl Partials {
@@ -39,7 +39,7 @@ impl Partials {
             open: Open::None,
             next_index: 0,
             usage: Usage::default(),
-            begun: HashMap::new(),
+            begun: BTreeMap::new(),
         }
     }
 

@@ -131,12 +131,28 @@ struct Turn {
     index: usize,
     /// Its calls, and whether each has a result.
     calls: Vec<(Arc<str>, bool)>,
-    /// The place of each id among them.
+    /// The place of each id among them. Empty until a result is not that of the first open call:
+    /// results nearly always come in order.
     places: HashMap<Arc<str>, usize>,
     /// All before this one have a result.
     first_open: usize,
     /// One more than the last that has a result.
     end_answered: usize,
+}
+
+impl Turn {
+    /// The place of the call with this id.
+    fn place(&mut self, id: &Arc<str>) -> Option<usize> {
+        let first_open = self.calls.get(self.first_open);
+        if first_open.is_some_and(|(first_id, _)| first_id == id) {
+            return Some(self.first_open);
+        }
+        if self.places.is_empty() {
+            let ids = self.calls.iter().map(|(id, _)| id.clone());
+            self.places = ids.zip(0..).collect();
+        }
+        self.places.get(id).copied()
+    }
 }
 
 impl Walk {
@@ -180,7 +196,6 @@ impl Walk {
                     }
 
                     self.turn.index = index;
-                    self.turn.places.insert(call.id.clone(), number);
                     self.turn.calls.push((call.id.clone(), false));
                 }
             }
@@ -193,7 +208,7 @@ impl Walk {
 
     fn answer(&mut self, index: usize, id: &Arc<str>) -> Result<(), ValidationError> {
         let turn = &mut self.turn;
-        let Some(&place) = turn.places.get(id) else {
+        let Some(place) = turn.place(id) else {
             let problem = Problem::UnknownCall(id.clone());
             return Err(ValidationError::at(index, problem));
         };

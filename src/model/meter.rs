@@ -1,6 +1,6 @@
 //! The size of an answer while it streams.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -23,10 +23,16 @@ pub(crate) struct ResponseMeter {
     open_block: OpenBlock,
     /// The bytes of the thinking whose complete part has not arrived.
     thinking_bytes: usize,
-    /// The bytes received of calls that are incomplete, by id.
-    call_bytes: HashMap<Arc<str>, usize>,
-    /// The ids of these calls, by their index in the stream.
-    call_ids: HashMap<u32, Arc<str>>,
+    /// The calls that are incomplete, by their index in the stream.
+    open_calls: BTreeMap<u32, OpenCall>,
+}
+
+/// A call whose end has not arrived.
+#[derive(Debug)]
+struct OpenCall {
+    id: Arc<str>,
+    /// The bytes received of it.
+    bytes: usize,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -109,15 +115,14 @@ impl ResponseMeter {
                 self.begin_call()?;
                 let bytes = escaped_len(id) + escaped_len(name);
                 self.used.add_bytes(bytes)?;
-                self.call_bytes.insert(id.clone(), bytes);
-                self.call_ids.insert(*index, id.clone());
+                let id = id.clone();
+                self.open_calls.insert(*index, OpenCall { id, bytes });
             }
             ModelEvent::ToolCallDelta { index, json } => {
                 let len = escaped_len(json);
                 self.used.add_bytes(len)?;
-                let id = self.call_ids.get(index);
-                if let Some(bytes) = id.and_then(|id| self.call_bytes.get_mut(id)) {
-                    *bytes = bytes.saturating_add(len);
+                if let Some(call) = self.open_calls.get_mut(index) {
+                    call.bytes = call.bytes.saturating_add(len);
                 }
             }
             ModelEvent::ToolCall(call) => self.count_call(call)?,
@@ -154,7 +159,7 @@ impl ResponseMeter {
 
     fn count_call(&mut self, call: &ToolCall) -> Result<()> {
         check_call(&call.id, &call.name)?;
-        let counted_bytes = match self.call_bytes.remove(&call.id) {
+        let counted_bytes = match self.end_call(&call.id) {
             Some(bytes) => bytes,
             None => {
                 self.begin_call()?;
@@ -163,6 +168,15 @@ impl ResponseMeter {
         };
         let size = self.call_size(call)?;
         self.used.add_bytes(size.saturating_sub(counted_bytes))
+    }
+
+    /// Removes the first open call with this id; returns the bytes that were received of it. Calls
+    /// usually end in the order in which they began.
+    fn end_call(&mut self, id: &str) -> Option<usize> {
+        let mut calls = self.open_calls.iter();
+        let (index, _) = calls.find(|(_, call)| &*call.id == id)?;
+        let index = *index;
+        self.open_calls.remove(&index).map(|call| call.bytes)
     }
 
     /// The bytes of a whole call, after its values were counted.
@@ -289,7 +303,7 @@ mod tests {
         let thinking = r#"{"thinking":"Hmm"}"#.len();
         let whole_call = "1f".len() + r#"{\"a\":1}"#.len();
         assert_eq!(meter.bytes(), thinking + whole_call);
-        assert_eq!((meter.used.room(), meter.call_bytes.len()), (71, 0));
+        assert_eq!((meter.used.room(), meter.open_calls.len()), (71, 0));
     }
 
     #[test]

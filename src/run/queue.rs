@@ -11,6 +11,10 @@ use crate::util::sync::lock;
 /// The number of messages that may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
 
+/// The most messages that usually wait in a run without partial messages. Where more do, a stream fills
+/// the queue, which then grows at once.
+const USUAL_LEN: usize = 8;
+
 /// The messages that wait for the reader, and the tasks that wait for the reader or for messages.
 pub(super) struct Queue(Mutex<State>);
 
@@ -59,15 +63,22 @@ impl Queue {
     }
 
     /// Adds a message with the next number. Does nothing once the queue is closed.
-    pub(super) fn push(&self, mut message: SdkMessage) {
+    pub(super) fn push(&self, message: SdkMessage) {
         let reader = {
             let mut state = lock(&self.0);
             if state.is_closed {
                 return;
             }
-            message.envelope_mut().seq = state.next_seq;
+            let seq = state.next_seq;
             state.next_seq += 1;
+            let len = state.messages.len();
+            if len == state.messages.capacity() && len >= USUAL_LEN {
+                state.messages.reserve(BACKLOG.max(len));
+            }
             state.messages.push_back(message);
+            if let Some(message) = state.messages.back_mut() {
+                message.envelope_mut().seq = seq;
+            }
             if state.is_open {
                 state.reader.take()
             } else {
@@ -81,6 +92,11 @@ impl Queue {
     /// Removes and returns the next message. Without one, `reader` is woken by the next.
     pub(super) fn pop(&self, reader: Option<&Waker>) -> Option<SdkMessage> {
         let mut state = lock(&self.0);
+        if state.is_open && state.messages.len() > 1 {
+            state.reader = None;
+            return state.messages.pop_front();
+        }
+
         let message = if state.is_open {
             state.messages.pop_front()
         } else {

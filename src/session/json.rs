@@ -18,6 +18,9 @@ use super::{Files, Infos, PendingCall};
 /// The number of characters of the first input that make a title.
 const TITLE_CHARS: usize = 80;
 
+/// The most bytes of a title before it is cut.
+const TITLE_BYTES: usize = TITLE_CHARS * 4;
+
 /// The title of a session whose first user message is this: its text on one line, cut.
 pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
     title(&message.text())
@@ -25,7 +28,17 @@ pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
 
 /// The title that a text makes.
 pub(super) fn title(text: &str) -> Option<Arc<str>> {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut line = String::with_capacity(text.len().min(TITLE_BYTES));
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        // Longer than a title, whatever its characters: it is cut either way.
+        if line.len() > TITLE_BYTES {
+            break;
+        }
+    }
     (!line.is_empty()).then(|| truncate(&line, TITLE_CHARS).into())
 }
 
@@ -255,4 +268,21 @@ pub(crate) fn cut(id: &str, mut session: StoredSession, len: usize) -> Result<St
     }
 
     Ok(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn title_is_the_text_on_one_line(text in "([a-zé🏔]{0,200}[ \\n\\t]{0,3}){0,6}") {
+            let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let expected = truncate(&line, TITLE_CHARS);
+            let title = title_of(&Message::human(&*text));
+            prop_assert_eq!(title.as_deref().unwrap_or_default(), expected);
+        }
+    }
 }

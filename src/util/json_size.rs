@@ -13,10 +13,32 @@ const ALLOCATION: usize = 64;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
+/// The bytes of a text up to which its bytes are looked up one by one.
+const SHORT_TEXT: usize = 32;
+
+/// The number of bytes that each byte takes inside a string of JSON.
+const ESCAPED_LENS: [u8; 256] = {
+    let mut lens = [1; 256];
+    let mut byte: u8 = 0;
+    while byte < u8::MAX {
+        if is_written_as_number(byte) {
+            lens[byte as usize] = 6;
+        } else if is_escaped(byte) {
+            lens[byte as usize] = 2;
+        }
+        byte += 1;
+    }
+    lens
+};
+
 /// The number of bytes that `text` takes inside a string of JSON, where quotes, backslashes and
 /// control characters are escaped.
 pub(crate) fn escaped_len(text: &str) -> usize {
     let mut len = text.len();
+    if len <= SHORT_TEXT {
+        return text.bytes().map(escaped_byte_len).sum();
+    }
+
     // A chunk's escapes fit into a byte, with which they are counted in vectors.
     for chunk in text.as_bytes().chunks(u8::MAX.into()) {
         let escapes = count(chunk, is_escaped);
@@ -49,21 +71,17 @@ fn count(chunk: &[u8], is_counted: impl Fn(u8) -> bool) -> usize {
     counts.sum::<u8>().into()
 }
 
-fn is_escaped(byte: u8) -> bool {
+const fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
 /// True for control characters without a short escape, which are written as `\u0001`.
-fn is_written_as_number(byte: u8) -> bool {
+const fn is_written_as_number(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t' | 0x08 | 0x0c)
 }
 
 fn escaped_byte_len(byte: u8) -> usize {
-    match byte {
-        byte if is_written_as_number(byte) => 6,
-        byte if is_escaped(byte) => 2,
-        _ => 1,
-    }
+    ESCAPED_LENS[usize::from(byte)].into()
 }
 
 /// The size of a JSON value.
@@ -81,29 +99,43 @@ impl JsonSize {
     /// Measures a value, which may be nested more deeply than any thread's stack.
     pub(crate) fn of(value: &Value) -> Self {
         let mut size = Self::default();
-        let mut stack = vec![value];
-        while let Some(value) = stack.pop() {
-            let (text, allocated) = match value {
-                Value::Null | Value::Bool(_) | Value::Number(_) => (4, 0),
-                Value::String(text) => (escaped_len(text) + 2, ALLOCATION),
+        // The values to visit that have values themselves.
+        let mut stack = Vec::new();
+        let mut next_value = Some(value);
+        while let Some(value) = next_value {
+            match value {
                 Value::Array(items) => {
-                    stack.extend(items);
-                    (items.len() + 1, ALLOCATION)
+                    size.add(items.len() + 1, ALLOCATION);
+                    items.iter().for_each(|item| size.visit(item, &mut stack));
                 }
                 Value::Object(fields) => {
-                    stack.extend(fields.values());
                     let names = fields.keys().map(|name| escaped_len(name) + 4);
                     let nodes = fields.len().div_ceil(NODE_FIELDS);
-                    (names.sum::<usize>() + 1, nodes * NODE)
+                    size.add(names.sum::<usize>() + 1, nodes * NODE);
+                    let values = fields.values();
+                    values.for_each(|value| size.visit(value, &mut stack));
                 }
-            };
-
-            size.values += 1;
-            size.text = size.text.saturating_add(text);
-            size.memory = size.memory.saturating_add(text + VALUE + allocated);
+                value => size.visit(value, &mut stack),
+            }
+            next_value = stack.pop();
         }
 
         size
+    }
+
+    /// Measures a value without others in it. One that has others is pushed onto `stack`.
+    fn visit<'a>(&mut self, value: &'a Value, stack: &mut Vec<&'a Value>) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.add(4, 0),
+            Value::String(text) => self.add(escaped_len(text) + 2, ALLOCATION),
+            Value::Array(_) | Value::Object(_) => stack.push(value),
+        }
+    }
+
+    fn add(&mut self, text: usize, allocated: usize) {
+        self.values += 1;
+        self.text = self.text.saturating_add(text);
+        self.memory = self.memory.saturating_add(text + VALUE + allocated);
     }
 }
 

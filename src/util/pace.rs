@@ -5,6 +5,9 @@ use tokio::task::{consume_budget, yield_now};
 /// The steps after which a loop yields.
 const STEPS: u32 = 64;
 
+/// The steps for which one unit of tokio's budget is used: most steps are short.
+const STEPS_A_UNIT: u32 = 8;
+
 /// The bytes after which a loop yields.
 const BYTES: usize = 256 * 1024;
 
@@ -27,7 +30,7 @@ impl Pace {
         if self.steps >= STEPS || self.bytes >= BYTES {
             *self = Self::default();
             yield_now().await;
-        } else {
+        } else if self.steps.is_multiple_of(STEPS_A_UNIT) {
             consume_budget().await;
         }
     }
