@@ -20,6 +20,10 @@ impl Messages {
             let is_result = |message: &&Arc<Message>| message.role() == Role::Tool;
             let results = messages[calls + 1..].iter().take_while(is_result).count();
             next = calls + 1 + results;
+            if is_in_order(&messages[calls], &messages[calls + 1..next]) {
+                continue;
+            }
+
             let places = places(&messages[calls], &messages[calls + 1..next]);
             if places.is_sorted() {
                 continue;
@@ -36,6 +40,21 @@ impl Messages {
 
         ordered_messages.map(|ordered_messages: Vec<_>| ordered_messages.into_iter().collect())
     }
+}
+
+/// Returns `true` if the results are those of the message's first calls, one by one. It is so nearly
+/// always, and found out without an allocation: histories are checked for every request.
+fn is_in_order(calls: &Message, results: &[Arc<Message>]) -> bool {
+    let mut calls = calls.tool_calls();
+    results.iter().all(|message| {
+        match (message.as_tool_result(), calls.next()) {
+            // The id of a result is that of its call, in memory too.
+            (Some(result), Some(call)) => {
+                Arc::ptr_eq(&result.tool_call_id, &call.id) || result.tool_call_id == call.id
+            }
+            _ => false,
+        }
+    })
 }
 
 /// The call of the message that each result answers: the first with its id that no result before
