@@ -1,7 +1,7 @@
 //! Tool calls put together from pieces, and ids for calls that have none.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
@@ -27,7 +27,7 @@ pub(super) struct CallIds {
     history: History,
     /// The provider's id of the response; may be empty.
     response: String,
-    used: HashSet<Arc<str>>,
+    used: BTreeSet<Arc<str>>,
     numbered: Numbered,
 }
 
@@ -36,7 +36,7 @@ impl CallIds {
         Self {
             history,
             response: String::new(),
-            used: HashSet::new(),
+            used: BTreeSet::new(),
             numbered: Numbered::default(),
         }
     }
@@ -76,9 +76,9 @@ impl CallIds {
 pub(super) struct Calls {
     slots: Vec<Slot>,
     /// The last slot of each index.
-    of_index: HashMap<u64, usize>,
+    of_index: BTreeMap<u64, usize>,
     /// The last slot of each of the provider's ids.
-    of_id: HashMap<String, usize>,
+    of_id: BTreeMap<String, usize>,
 }
 
 #[derive(Default)]

@@ -1,9 +1,11 @@
 //! JSON pieces that providers share.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
 
 use memchr::memchr;
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -44,6 +46,46 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
         let text: Str<'_> = serde_json::from_str(raw).map_err(D::Error::custom)?;
         Ok(Self { raw, text: text.0 })
     }
+}
+
+/// The fields of a JSON object, as they are, without those of these names.
+///
+/// # Errors
+///
+/// If `json` is no object.
+pub(crate) fn fields_without<'a>(
+    json: &'a str,
+    names: &[&str],
+) -> serde_json::Result<BTreeMap<Cow<'a, str>, &'a RawValue>> {
+    struct Fields<'n>(&'n [&'n str]);
+
+    impl<'de> Visitor<'de> for Fields<'_> {
+        type Value = BTreeMap<Cow<'de, str>, &'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(
+            self,
+            mut map: A,
+        ) -> std::result::Result<Self::Value, A::Error> {
+            let mut fields = BTreeMap::new();
+            while let Some(name) = map.next_key::<Str<'de>>()? {
+                if self.0.contains(&name.as_str()) {
+                    map.next_value::<IgnoredAny>()?;
+                } else {
+                    fields.insert(name.0, map.next_value()?);
+                }
+            }
+            Ok(fields)
+        }
+    }
+
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let fields = deserializer.deserialize_map(Fields(names))?;
+    deserializer.end()?;
+    Ok(fields)
 }
 
 /// Appends `value` as JSON.

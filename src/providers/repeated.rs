@@ -1,44 +1,144 @@
-//! Frames that differ from the one before in a single value.
+//! Frames that differ from the one before in one value or two.
 //!
 //! Most frames of a stream have equal text around their piece of text: ids, the model's name,
 //! times. That text is read once, which leaves a small part of the work for a delta.
 
+use std::array;
+use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr2;
 use serde::Deserialize;
 
-/// The text around one value in the frames of a stream.
+use super::json::Str;
+
+/// The text around `N` values in the frames of a stream.
 ///
-/// A frame with equal text on both sides of another value differs in that value alone, so the first
-/// one needs to be read as a whole and the second one does not.
-#[derive(Debug, Default)]
-pub(super) struct Repeated {
-    /// Empty while nothing is known.
-    before: String,
+/// A frame with equal text around other values differs in those values alone, so the first one needs
+/// to be read as a whole and the second one does not.
+#[derive(Debug)]
+pub(super) struct Repeated<const N: usize = 1> {
+    /// The text before each value, in the order of the frame. The first is empty while nothing is
+    /// known.
+    before: [String; N],
     after: String,
+    /// The place of each value in the order of the frame.
+    places: [usize; N],
+}
+
+impl<const N: usize> Default for Repeated<N> {
+    fn default() -> Self {
+        Self {
+            before: array::from_fn(|_| String::new()),
+            after: String::new(),
+            places: array::from_fn(|place| place),
+        }
+    }
+}
+
+impl<const N: usize> Repeated<N> {
+    /// The JSON text of each value, if everything around them in `frame` is known. All values but
+    /// the frame's last must be strings or numbers. What is returned is not checked to be JSON.
+    pub(super) fn values<'a>(&self, frame: &'a str) -> Option<[&'a str; N]> {
+        if self.before.first().is_none_or(String::is_empty) {
+            return None;
+        }
+
+        let mut values = [""; N];
+        let mut remainder = frame;
+        for (place, before) in self.before.iter().enumerate() {
+            remainder = remainder.strip_prefix(&**before)?;
+            (values[place], remainder) = if place + 1 == N {
+                (remainder.strip_suffix(&*self.after)?, "")
+            } else {
+                remainder.split_at_checked(scalar_len(remainder)?)?
+            };
+        }
+        Some(self.places.map(|place| values[place]))
+    }
+
+    /// Learns from a frame that was read whole and whose only news were `values`: JSON text that is
+    /// part of `frame`, or a string without escapes, without its quotes. Returns `false` for values
+    /// that are no parts of the frame, of which nothing is learned.
+    pub(super) fn learn_values(&mut self, frame: &str, values: [&str; N]) -> bool {
+        let ranges = values.map(|value| place(frame, value));
+        if ranges.iter().any(Option::is_none) {
+            return false;
+        }
+        let ranges = ranges.map(Option::unwrap_or_default);
+        let mut order: [usize; N] = array::from_fn(|index| index);
+        order.sort_unstable_by_key(|index| ranges[*index].start);
+
+        let mut end = 0;
+        for (place, index) in order.into_iter().enumerate() {
+            let range = &ranges[index];
+            let Some(text) = frame.get(end..range.start) else {
+                self.before[0].clear();
+                return false;
+            };
+            self.before[place].clear();
+            self.before[place].push_str(text);
+            self.places[index] = place;
+            end = range.end;
+        }
+        self.after.clear();
+        self.after.push_str(&frame[end..]);
+        true
+    }
 }
 
 impl Repeated {
     /// The value, if everything around it in `frame` is known.
     pub(super) fn value<'a, T: Deserialize<'a>>(&self, frame: &'a str) -> Option<T> {
-        if self.before.is_empty() {
-            return None;
-        }
-        let rest = frame.strip_prefix(&*self.before)?;
-        serde_json::from_str(rest.strip_suffix(&*self.after)?).ok()
+        let [json] = self.values(frame)?;
+        serde_json::from_str(json).ok()
     }
 
-    /// Learns from a frame that was read whole and whose only news was `value`: JSON text that is
-    /// part of `frame`, or a string without escapes, without its quotes.
-    pub(super) fn learn(&mut self, frame: &str, value: &str) {
-        let Some(range) = place(frame, value) else {
-            return;
-        };
-        self.before.clear();
-        self.before.push_str(&frame[..range.start]);
-        self.after.clear();
-        self.after.push_str(&frame[range.end..]);
+    /// The value as a string, if it is one and everything around it in `frame` is known.
+    pub(super) fn text<'a>(&self, frame: &'a str) -> Option<Cow<'a, str>> {
+        let [json] = self.values(frame)?;
+        string(json)
     }
+
+    /// Learns from a frame with one value; see [`learn_values`](Self::learn_values).
+    pub(super) fn learn(&mut self, frame: &str, value: &str) -> bool {
+        self.learn_values(frame, [value])
+    }
+}
+
+/// The text of a JSON string.
+pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
+    if let Some(text) = without_escapes(json) {
+        return Some(Cow::Borrowed(text));
+    }
+    let text: Str<'_> = serde_json::from_str(json).ok()?;
+    Some(text.0)
+}
+
+/// The length of the string or the number at the beginning of `json`.
+fn scalar_len(json: &str) -> Option<usize> {
+    let bytes = json.as_bytes();
+    if bytes.first() != Some(&b'"') {
+        return bytes.iter().position(|byte| !byte.is_ascii_digit());
+    }
+
+    let mut offset = 1;
+    loop {
+        offset += memchr2(b'"', b'\\', bytes.get(offset..)?)?;
+        if bytes[offset] == b'"' {
+            return Some(offset + 1);
+        }
+        // A backslash and the byte that it escapes.
+        offset += 2;
+    }
+}
+
+/// The text of a JSON string in which nothing is escaped. Such strings are by far the most, and
+/// short: a parser costs more than they do.
+fn without_escapes(json: &str) -> Option<&str> {
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    let is_plain = |byte: &u8| !matches!(byte, 0..b' ' | b'"' | b'\\');
+    text.as_bytes().iter().all(is_plain).then_some(text)
 }
 
 /// The range of `value`, which is borrowed from `frame`, in it; of a string with its quotes.
@@ -80,6 +180,79 @@ mod tests {
             assert_eq!(value(r#"{"id":1,"d":"b"#), None);
             assert_eq!(value(r#"{"id":1,"d":"b""#), None);
         }
+    }
+
+    #[test]
+    fn text_is_that_of_the_parser() {
+        let repeated = learned(r#"{"d":"a","u":null}"#, "a");
+        for value in [
+            r#""""#,
+            r#""b""#,
+            r#"" Zürich 🏔""#,
+            r#""a\"b\n""#,
+            r#""\u00e9""#,
+            "\"a\nb\"",
+            r#""a"b""#,
+            r#"""#,
+            r#""a\""#,
+            "7",
+            "",
+        ] {
+            let frame = format!(r#"{{"d":{value},"u":null}}"#);
+            let parsed = repeated.value::<Str<'_>>(&frame);
+            let expected = parsed.as_ref().map(Str::as_str);
+            assert_eq!(repeated.text(&frame).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn two_values_are_found_in_either_order() {
+        let frames = [
+            r#"{"n":7,"d":"a","u":[1]}"#,
+            r#"{"d":"a","n":7}"#,
+            r#"{"d":"a","n":7,"u":null}"#,
+        ];
+        for frame in frames {
+            let at = |text: &str| &frame[frame.find(text).unwrap()..][..text.len()];
+            let mut repeated = Repeated::<2>::default();
+            assert_eq!(repeated.values(frame), None);
+            repeated.learn_values(frame, [at("a"), at("7")]);
+            assert_eq!(repeated.values(frame), Some([r#""a""#, "7"]));
+            for text in [r#""""#, r#""b\"\\""#, r#"" 7,\"d\":""#] {
+                let next = frame.replace(r#""a""#, text).replace('7', "18");
+                let expected = [text.replace('7', "18"), "18".to_owned()];
+                assert_eq!(
+                    repeated
+                        .values(&next)
+                        .map(|values| values.map(str::to_owned)),
+                    Some(expected),
+                    "{next}"
+                );
+            }
+            assert_eq!(repeated.values(&frame.replace('n', "m")), None);
+            assert_eq!(repeated.values(&frame[..frame.len() - 1]), None);
+            assert_eq!(repeated.values(&frame.replace(r#""a""#, "\"a")), None);
+        }
+    }
+
+    #[test]
+    fn last_of_two_values_may_be_of_any_type() {
+        let frame = r#"{"d":"a","u":{"n":[1]}}"#;
+        let at = |text: &str| &frame[frame.find(text).unwrap()..][..text.len()];
+        let mut repeated = Repeated::<2>::default();
+        repeated.learn_values(frame, [at("a"), at(r#"{"n":[1]}"#)]);
+        let values = repeated.values(r#"{"d":"b","u":{"n":[]}}"#);
+        assert_eq!(values, Some([r#""b""#, r#"{"n":[]}"#]));
+        assert_eq!(repeated.values(r#"{"d":{},"u":{"n":[]}}"#), None);
+        assert_eq!(repeated.values(r#"{"d":"b\"#), None);
+    }
+
+    #[test]
+    fn values_that_overlap_are_not_learned() {
+        let frame = r#"{"d":{"n":1}}"#;
+        let mut repeated = Repeated::<2>::default();
+        repeated.learn_values(frame, [&frame[5..12], &frame[10..11]]);
+        assert_eq!(repeated.values(frame), None);
     }
 
     #[test]

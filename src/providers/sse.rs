@@ -242,17 +242,18 @@ impl Fields {
         };
 
         let mut start = 0;
-        while let Some(end) = memchr2(b'\n', b'\r', &bytes[start..]) {
-            let end = start + end;
-            let next = line_end(bytes, end);
-            if end == start {
-                fields.len = next;
-                fields.ends_with_cr = bytes[next - 1] == b'\r';
+        while let Some(first) = bytes.get(start) {
+            if matches!(first, b'\n' | b'\r') {
+                fields.len = line_end(bytes, start);
+                fields.ends_with_cr = bytes[fields.len - 1] == b'\r';
                 return Scan::Complete(fields);
             }
 
-            fields.line(bytes, start..end, joined);
-            start = next;
+            let Some(len) = memchr2(b'\n', b'\r', &bytes[start..]) else {
+                break;
+            };
+            fields.line(bytes, start..start + len, joined);
+            start = line_end(bytes, start + len);
         }
 
         Scan::Incomplete { line_start: start }

@@ -1,7 +1,5 @@
 //! The content blocks of an answer while they stream.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -12,7 +10,7 @@ use crate::message::{Annotations, Part, ProviderBlock, ToolCall};
 use crate::sdk::citations::annotations;
 
 use super::super::events::Events;
-use super::super::json::Piece;
+use super::super::json::{Piece, fields_without};
 use super::PROVIDER;
 use super::events::{Block, Delta};
 
@@ -195,10 +193,8 @@ impl State {
 
 /// The fields of a call that a [`ToolCall`] does not have; `None` if there are none.
 fn further_fields(block: &RawValue) -> Option<Box<RawValue>> {
-    let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(block.get()).ok()?;
-    fields.retain(|name, value| {
-        !matches!(&**name, "type" | "id" | "name" | "input") && value.get() != "null"
-    });
+    let mut fields = fields_without(block.get(), &["type", "id", "name", "input"]).ok()?;
+    fields.retain(|_, value| value.get() != "null");
     let fields = Some(fields).filter(|fields| !fields.is_empty())?;
     serde_json::value::to_raw_value(&fields).ok()
 }

@@ -1,7 +1,7 @@
 //! The Messages API's stream into model events.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -45,7 +45,7 @@ pub(super) struct MessagesDecoder {
     /// Calls that the output limit may have cut off, and those after them. Whether it did is known
     /// only when the reason to stop arrives.
     doubtful: Vec<ToolCall>,
-    call_ids: HashSet<Arc<str>>,
+    call_ids: BTreeSet<Arc<str>>,
     numbered: Numbered,
     usage: Usage,
     stop_reason: Option<StopReason>,
@@ -67,7 +67,7 @@ impl MessagesDecoder {
             open: BTreeMap::new(),
             next_index: 0,
             doubtful: Vec::new(),
-            call_ids: HashSet::new(),
+            call_ids: BTreeSet::new(),
             numbered: Numbered::default(),
             usage: Usage::default(),
             stop_reason: None,
@@ -169,8 +169,9 @@ impl MessagesDecoder {
         let BlockDelta { index, mut delta } = event;
         let state = self.open_block(index)?;
         if let Some(piece) = state.piece(&mut delta) {
-            self.repeated_index = index;
-            self.repeated.learn(data, piece.raw);
+            if self.repeated.learn(data, piece.raw) {
+                self.repeated_index = index;
+            }
             return self.piece(index, piece.text, out);
         }
 
@@ -352,8 +353,8 @@ impl MessagesDecoder {
 
 impl Decoder for MessagesDecoder {
     fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
-        if let Some(text) = self.repeated.value::<Str<'_>>(data) {
-            return self.piece(self.repeated_index, text.0, out);
+        if let Some(text) = self.repeated.text(data) {
+            return self.piece(self.repeated_index, text, out);
         }
 
         if name == BLOCK_DELTA

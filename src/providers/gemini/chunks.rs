@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use super::super::json::Str;
 use super::super::lenient::{Count, List, Object, Text};
 use super::grounding::Grounding;
-use super::usage::WireUsage;
 
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "gemini";
@@ -21,7 +20,8 @@ pub(super) struct Chunk<'a> {
     pub(super) candidates: List<Candidate<'a>>,
     #[serde(borrow)]
     pub(super) prompt_feedback: Object<Feedback<'a>>,
-    pub(super) usage_metadata: Object<WireUsage>,
+    #[serde(borrow)]
+    pub(super) usage_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) model_version: Text<'a>,
     #[serde(borrow)]
@@ -85,6 +85,17 @@ pub(super) struct WirePart<'a> {
     pub(super) thought_signature: Text<'a>,
     #[serde(borrow)]
     pub(super) function_call: Option<FunctionCall<'a>>,
+}
+
+impl WirePart<'_> {
+    /// The text of a part that has no other field.
+    pub(super) fn plain_text(&self) -> Option<&str> {
+        let has_more = self.thought.is_some()
+            || !self.thought_signature.is_empty()
+            || self.function_call.is_some();
+        let text = self.text.as_ref().filter(|_| !has_more)?;
+        Some(&text.0)
+    }
 }
 
 #[derive(Default, Deserialize)]

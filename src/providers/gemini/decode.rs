@@ -1,5 +1,6 @@
 //! Chunks into events.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,9 +15,11 @@ use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
 use super::super::lenient::{List, says_nothing};
+use super::super::repeated::{Repeated, string};
 use super::super::status;
 use super::chunks::{Candidate, Chunk, PROVIDER};
 use super::parts::Parts;
+use super::usage;
 
 /// Decodes one answer.
 ///
@@ -32,6 +35,8 @@ pub(super) struct ChunkDecoder {
     search_count: u64,
     finish: Option<StopReason>,
     is_done: bool,
+    /// The text around the piece of text and the usage.
+    repeated: Repeated<2>,
 }
 
 impl ChunkDecoder {
@@ -52,13 +57,17 @@ impl ChunkDecoder {
             search_count: 0,
             finish: None,
             is_done: false,
+            repeated: Repeated::default(),
         }
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
-        let usage = chunk.usage_metadata.0.map(Usage::from);
-        if let Some(usage) = usage.filter(|usage| !usage.is_zero()) {
-            self.usage = usage;
+        if let Some(json) = chunk.usage_metadata {
+            let usage = usage::read(json.get()).map_err(|error| self.unreadable(data, error))?;
+            self.set_usage(usage);
+            if let Some(text) = plain_text(&chunk) {
+                self.repeated.learn_values(data, [text, json.get()]);
+            }
         }
 
         if chunk.error.is_some_and(|error| !says_nothing(error)) {
@@ -88,6 +97,22 @@ impl ChunkDecoder {
         }
 
         Ok(())
+    }
+
+    fn set_usage(&mut self, usage: Option<Usage>) {
+        if let Some(usage) = usage.filter(|usage| !usage.is_zero()) {
+            self.usage = usage;
+        }
+    }
+
+    /// The text and the usage of a chunk that differs from the one before in these alone.
+    fn repeated<'a>(&self, data: &'a str) -> Option<(Cow<'a, str>, Option<Usage>)> {
+        let [text, usage] = self.repeated.values(data)?;
+        Some((string(text)?, usage::read(usage).ok()?))
+    }
+
+    fn unreadable(&self, data: &str, error: serde_json::Error) -> Error {
+        unreadable("a chunk cannot be read", data, &self.secrets).with_source(error)
     }
 
     fn start(&mut self, id: &str, model: &str, out: &mut Events) {
@@ -141,6 +166,22 @@ impl ChunkDecoder {
     }
 }
 
+/// The text of a chunk that holds nothing else but usage.
+fn plain_text<'a>(chunk: &'a Chunk<'_>) -> Option<&'a str> {
+    let [candidate] = &chunk.candidates.0[..] else {
+        return None;
+    };
+    let [part] = &candidate.content.0.as_ref()?.parts.0[..] else {
+        return None;
+    };
+    let has_more = candidate.index.get() != 0
+        || candidate.grounding_metadata.0.is_some()
+        || !candidate.finish_reason.is_empty()
+        || chunk.prompt_feedback.0.is_some()
+        || chunk.error.is_some();
+    part.part.plain_text().filter(|_| !has_more)
+}
+
 /// Returns `true` for the finish reasons of answers that the model failed to write. Nothing of such
 /// an answer has run, and a further request may succeed.
 fn is_failure(word: &str) -> bool {
@@ -171,10 +212,14 @@ impl Decoder for ChunkDecoder {
             return Ok(());
         }
 
+        if let Some((text, usage)) = self.repeated(data) {
+            self.set_usage(usage);
+            return self.parts.push_text(text, "", out);
+        }
+
         // Errors may come in an array.
-        let chunks: List<Chunk<'_>> = serde_json::from_str(data).map_err(|error| {
-            unreadable("a chunk cannot be read", data, &self.secrets).with_source(error)
-        })?;
+        let chunks: List<Chunk<'_>> =
+            serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
         for chunk in chunks.0 {
             self.chunk(chunk, data, out)?;
         }

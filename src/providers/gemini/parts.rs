@@ -95,8 +95,9 @@ impl Parts {
             (None, Some(text)) if part.thought == Some(true) => {
                 self.thought(text.0, signature, out)
             }
-            (None, Some(text)) if text.is_empty() && !is_signed => Ok(()),
-            (None, Some(text)) if !text.is_empty() => self.text(text.0, signature, out),
+            (None, Some(text)) if !text.is_empty() || !is_signed => {
+                self.push_text(text.0, signature, out)
+            }
             (None, None) if says_nothing(raw) => Ok(()),
             (None, _) => self.opaque(raw, out),
         }
@@ -112,7 +113,17 @@ impl Parts {
         }
     }
 
-    fn text(&mut self, text: Cow<'_, str>, signature: &str, out: &mut Events) -> Result<()> {
+    /// Adds a text, whose signature may be empty. One without either is ignored.
+    pub(super) fn push_text(
+        &mut self,
+        text: Cow<'_, str>,
+        signature: &str,
+        out: &mut Events,
+    ) -> Result<()> {
+        if text.is_empty() && signature.is_empty() {
+            return Ok(());
+        }
+
         let is_behind_text = matches!(self.open, Open::Text);
         if !is_behind_text {
             self.end(out)?;

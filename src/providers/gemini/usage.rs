@@ -4,17 +4,23 @@ use serde::Deserialize;
 
 use crate::usage::Usage;
 
-use super::super::lenient::Count;
+use super::super::lenient::{Count, Object};
 
 /// The counts so far; each report replaces the one before.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct WireUsage {
+struct WireUsage {
     prompt_token_count: Count,
     cached_content_token_count: Count,
     candidates_token_count: Count,
     thoughts_token_count: Count,
     tool_use_prompt_token_count: Count,
+}
+
+/// The counts in JSON text; `None` if it is no object.
+pub(super) fn read(json: &str) -> serde_json::Result<Option<Usage>> {
+    let counts: Object<WireUsage> = serde_json::from_str(json)?;
+    Ok(counts.0.map(Usage::from))
 }
 
 impl From<WireUsage> for Usage {

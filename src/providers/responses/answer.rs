@@ -10,8 +10,9 @@ use crate::error::Result;
 use crate::message::{Annotations, Message, Part, ProviderBlock, ToolCall};
 
 use super::super::encode::Items;
-use super::super::json::{call_args, identifier, write_text};
+use super::super::json::{call_args, fields_without, identifier, write_text};
 use super::input::call_id;
+use super::items::CALL_FIELDS;
 
 /// Writes the items of an answer. Blocks named `tag` are the API's own.
 pub(super) fn write_answer(
@@ -128,20 +129,27 @@ impl Answer<'_> {
     }
 
     fn call(&self, call: &ToolCall, items: &mut Items<'_>) -> Result<()> {
-        let mut item = Map::new();
-        item.insert("type".to_owned(), "function_call".into());
-        item.insert("call_id".to_owned(), call_id(&call.id).into());
-        item.insert("name".to_owned(), identifier(&call.name).into());
-        item.insert("arguments".to_owned(), call_args(call)?.into());
         let extra = call.extra.as_ref().filter(|extra| self.is_own(extra));
-        let fields = extra.and_then(|extra| fields_of(extra));
-        for (name, value) in fields.into_iter().flatten() {
-            let is_id = matches!(&*name, "id" | "status");
-            if self.keeps_ids || !is_id {
-                item.entry(name).or_insert(value);
+        let fields = extra.and_then(|extra| fields_without(extra.raw.get(), CALL_FIELDS).ok());
+        items.item(|out| {
+            out.extend_from_slice(b"{\"type\":\"function_call\",\"call_id\":");
+            write_text(out, call_id(&call.id))?;
+            out.extend_from_slice(b",\"name\":");
+            write_text(out, &identifier(&call.name))?;
+            out.extend_from_slice(b",\"arguments\":");
+            write_text(out, &call_args(call)?)?;
+            for (name, value) in fields.into_iter().flatten() {
+                let is_id = matches!(&*name, "id" | "status");
+                if self.keeps_ids || !is_id {
+                    out.push(b',');
+                    write_text(out, &name)?;
+                    out.push(b':');
+                    out.extend_from_slice(value.get().as_bytes());
+                }
             }
-        }
-        items.object(&item)
+            out.push(b'}');
+            Ok(())
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The stream of a response into model events.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,9 +18,12 @@ use super::super::decode::{Decoder, Framing, recorded, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
+use super::super::repeated::{Repeated, string};
 use super::super::status;
 use super::PROVIDER;
-use super::events::{DeltaEvent, Item, ItemEvent, Kind, Response, ResponseEvent};
+use super::events::{
+    DeltaEvent, DeltaKind, DeltaPlace, Item, ItemEvent, Kind, Response, ResponseEvent,
+};
 use super::items::{ItemState, OpenItem, StreamedText, out_of_order};
 
 /// Decodes one answer.
@@ -39,6 +43,9 @@ pub(super) struct ResponsesDecoder {
     call_count: u32,
     is_refused: bool,
     is_done: bool,
+    /// The text around the piece and the number of a delta for `repeated_place`.
+    repeated: Repeated<2>,
+    repeated_place: Option<DeltaPlace>,
 }
 
 impl ResponsesDecoder {
@@ -60,6 +67,8 @@ impl ResponsesDecoder {
             call_count: 0,
             is_refused: false,
             is_done: false,
+            repeated: Repeated::default(),
+            repeated_place: None,
         }
     }
 
@@ -162,25 +171,46 @@ impl ResponsesDecoder {
         last_index.map_or(0, |index| index.saturating_add(1))
     }
 
-    /// Emits a piece of an item. Pieces of a kind that the item does not have are ignored.
     fn delta(&mut self, kind: DeltaKind, data: &str, out: &mut Events) -> Result<()> {
+        if let Some((place, text)) = self.repeated(kind, data) {
+            return self.piece(place, text, out);
+        }
+
         let event: DeltaEvent<'_> = self.read(data)?;
-        let index = self.index_of(event.output_index.0);
+        let place = event.place(kind);
+        if let Some(number) = event.sequence_number {
+            let values = [&*event.delta.0, number.get()];
+            if self.repeated.learn_values(data, values) {
+                self.repeated_place = Some(place);
+            }
+        }
+        self.piece(place, event.delta.0, out)
+    }
+
+    /// The text of a delta that differs from one before in its number and its text alone.
+    fn repeated<'a>(&self, kind: DeltaKind, data: &'a str) -> Option<(DeltaPlace, Cow<'a, str>)> {
+        let place = self.repeated_place.filter(|place| place.kind == kind)?;
+        let [text, _] = self.repeated.values(data)?;
+        Some((place, string(text)?))
+    }
+
+    /// Emits a piece of an item. Pieces of a kind that the item does not have are ignored.
+    fn piece(&mut self, place: DeltaPlace, text: Cow<'_, str>, out: &mut Events) -> Result<()> {
+        let index = self.index_of(place.output_index);
         let Some(item) = self.open_items.get_mut(&index).filter(|item| !item.is_done) else {
             return Err(out_of_order(format!(
                 "a delta for item {index}, which is not open"
             )));
         };
 
-        let text = event.delta.0;
         if text.is_empty() {
             return Ok(());
         }
 
-        let event = match (&mut item.state, kind) {
+        let event = match (&mut item.state, place.kind) {
             (ItemState::Message(streamed), DeltaKind::Text) => {
                 // Further parts of a message are emitted at its end, behind the first one's citations.
-                if event.content_index.get() > 0 {
+                if place.content_index > 0 {
                     return Ok(());
                 }
                 streamed.push(&text);
@@ -205,7 +235,7 @@ impl ResponsesDecoder {
                 },
                 DeltaKind::Reasoning,
             ) => {
-                let summary = event.summary_index.get();
+                let summary = place.summary_index;
                 let is_next = *has_deltas && summary != *last_summary;
                 *has_deltas = true;
                 *last_summary = summary;
@@ -318,14 +348,6 @@ impl ResponsesDecoder {
     }
 }
 
-/// The kinds of deltas that are emitted.
-#[derive(Clone, Copy)]
-enum DeltaKind {
-    Text,
-    Arguments,
-    Reasoning,
-}
-
 /// The bytes of an event that waits.
 fn waiting_size(event: &ModelEvent) -> usize {
     match event {
@@ -367,14 +389,11 @@ impl Decoder for ResponsesDecoder {
             "" | "message" => self.read::<Kind<'_>>(data)?.kind.0,
             name => name.into(),
         };
+        if let Some(kind) = DeltaKind::of(&kind) {
+            return self.delta(kind, data, out);
+        }
+
         match &*kind {
-            "response.output_text.delta" | "response.refusal.delta" => {
-                self.delta(DeltaKind::Text, data, out)
-            }
-            "response.function_call_arguments.delta" => self.delta(DeltaKind::Arguments, data, out),
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.delta(DeltaKind::Reasoning, data, out)
-            }
             "response.output_item.added" => {
                 let event: ItemEvent<'_> = self.read(data)?;
                 let index = event.output_index.0.unwrap_or(self.next_index());

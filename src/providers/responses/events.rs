@@ -14,11 +14,55 @@ use super::usage::{ToolUsage, WireUsage};
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DeltaEvent<'a> {
+    #[serde(borrow)]
+    pub(super) sequence_number: Option<&'a RawValue>,
     pub(super) output_index: Count,
     pub(super) content_index: Count,
     pub(super) summary_index: Count,
     #[serde(borrow)]
     pub(super) delta: Text<'a>,
+}
+
+/// The place of a delta.
+#[derive(Clone, Copy)]
+pub(super) struct DeltaPlace {
+    pub(super) kind: DeltaKind,
+    pub(super) output_index: Option<u64>,
+    pub(super) content_index: u64,
+    pub(super) summary_index: u64,
+}
+
+impl DeltaEvent<'_> {
+    pub(super) fn place(&self, kind: DeltaKind) -> DeltaPlace {
+        DeltaPlace {
+            kind,
+            output_index: self.output_index.0,
+            content_index: self.content_index.get(),
+            summary_index: self.summary_index.get(),
+        }
+    }
+}
+
+/// The kinds of deltas that are emitted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeltaKind {
+    Text,
+    Arguments,
+    Reasoning,
+}
+
+impl DeltaKind {
+    /// The kind of an event; `None` if it is no delta that is emitted.
+    pub(super) fn of(event: &str) -> Option<Self> {
+        match event {
+            "response.output_text.delta" | "response.refusal.delta" => Some(Self::Text),
+            "response.function_call_arguments.delta" => Some(Self::Arguments),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                Some(Self::Reasoning)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// An output item that begins or ends.

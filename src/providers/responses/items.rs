@@ -3,16 +3,20 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall};
 use crate::model::ModelEvent;
 use crate::util::hash::Fnv1a;
 
-use super::super::json::unquoted;
+use super::super::json::{fields_without, unquoted};
 use super::events::{Item, Piece};
+
+/// The fields of a call's item that [`ToolCall`] holds.
+pub(super) const CALL_FIELDS: &[&str] = &["type", "call_id", "name", "arguments"];
 
 /// An output item that has begun.
 pub(super) struct OpenItem {
@@ -52,7 +56,7 @@ impl StreamedText {
     pub(super) fn push(&mut self, piece: &str) {
         self.len += piece.len();
         self.hash.push(piece.as_bytes());
-        self.has_replacement |= piece.contains('\u{FFFD}');
+        self.has_replacement |= !piece.is_ascii() && piece.contains('\u{FFFD}');
     }
 
     /// The end of `text` that was not emitted.
@@ -176,6 +180,13 @@ impl OpenItem {
     }
 }
 
+/// The fields that are sent back with a text: those of its item, and its own.
+#[derive(Serialize)]
+struct TextFields<'a> {
+    item: &'a Map<String, Value>,
+    part: &'a Map<String, Value>,
+}
+
 /// The texts of a message that were not emitted, each with its citations and the fields that are to
 /// be sent back with it.
 fn message_events(
@@ -209,7 +220,10 @@ fn message_events(
         }
         if !text.is_empty() {
             let citations: Vec<Citation> = citations(&part);
-            let fields = to_raw_value(&json!({"item": &message, "part": part}))?;
+            let fields = to_raw_value(&TextFields {
+                item: &message,
+                part: &part,
+            })?;
             let annotations =
                 Annotations::new(citations).with_block(ProviderBlock::new(tag.clone(), fields));
             events.push(ModelEvent::Part(Part::Annotations(annotations)));
@@ -236,15 +250,16 @@ fn citations(part: &Map<String, Value>) -> Vec<Citation> {
 
 /// The fields of an item.
 fn fields(raw: &RawValue) -> Result<Map<String, Value>> {
-    serde_json::from_str(raw.get()).map_err(|_| out_of_order("an item is no object"))
+    serde_json::from_str(raw.get()).map_err(|_| no_object())
+}
+
+fn no_object() -> Error {
+    out_of_order("an item is no object")
 }
 
 /// The fields of a call that no part of [`ToolCall`] holds, if there are any.
 fn call_fields(raw: &RawValue) -> Result<Option<Box<RawValue>>> {
-    let mut fields = fields(raw)?;
-    for name in ["type", "call_id", "name", "arguments"] {
-        fields.remove(name);
-    }
+    let fields = fields_without(raw.get(), CALL_FIELDS).map_err(|_| no_object())?;
     if fields.is_empty() {
         return Ok(None);
     }

@@ -561,3 +561,34 @@ fn answer_over_a_limit_is_too_large() {
         assert!(error.text().contains(limit), "case {at}: {error}");
     }
 }
+
+#[test]
+fn chunks_that_differ_in_text_and_usage_read_as_others_do() {
+    let texts = ["a", " b", "", " \"c\"\n", " d", "\u{1F600}"];
+    let parts = texts.map(|text| json!({"text": text}));
+    let thought = json!({"text": "hm", "thought": true});
+    let signed = json!({"text": "signed", "thoughtSignature": "c2ln"});
+    let call = json!({"functionCall": {"name": "f", "args": {}}});
+    let parts = [&parts[..], &[thought], &parts, &[signed], &parts, &[call]].concat();
+    let stream = |has_numbers: bool| {
+        let chunks = (1..).zip(&parts).map(|(number, part)| {
+            let mut chunk = json!({"candidates": [{"content": {"parts": [part]}, "index": 0}]});
+            chunk["usageMetadata"] = json!({"promptTokenCount": 5, "candidatesTokenCount": number});
+            chunk["responseId"] = "r".into();
+            // A chunk that differs in more is read as a whole.
+            if has_numbers {
+                chunk["number"] = number.into();
+            }
+            format!("data: {chunk}\n\n")
+        });
+        let end = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n";
+        chunks.collect::<String>() + end
+    };
+    let read = |body: String| -> Vec<_> {
+        let events = decode(vec![Ok(body.into())]);
+        events.into_iter().map(Result::unwrap).collect()
+    };
+    let whole = read(stream(true));
+    assert!(whole.contains(&ModelEvent::Text(" d".into())), "{whole:?}");
+    assert_eq!(read(stream(false)), whole);
+}

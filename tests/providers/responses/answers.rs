@@ -398,3 +398,59 @@ fn incomplete_answer_without_a_reason_has_a_stop_reason() {
         Some(StopReason::Other("incomplete".into()))
     );
 }
+
+#[test]
+fn numbers_of_events_change_nothing() {
+    let text = |index: u64, content_index: u64, delta: &str| {
+        let event = json!({"output_index": index, "content_index": content_index, "delta": delta});
+        ("response.output_text.delta", event)
+    };
+    let args = |index: u64, delta: &str| {
+        let event = json!({"output_index": index, "delta": delta});
+        ("response.function_call_arguments.delta", event)
+    };
+    let stream = [
+        added(0, json!({"type": "message"})),
+        text(0, 0, "one"),
+        text(0, 0, " two"),
+        added(
+            1,
+            json!({"type": "function_call", "call_id": "c", "name": "f"}),
+        ),
+        args(1, "{\"a\":"),
+        text(0, 0, " three"),
+        text(0, 1, "\"another\" part"),
+        text(0, 0, " \"four\"\n"),
+        args(1, "1"),
+        args(1, "2"),
+        text(0, 0, ""),
+        args(1, "}"),
+        text(0, 0, " five"),
+        done(0, message("one two three \"four\"\n five")),
+        done(1, call("c", "{\"a\":12}")),
+        completed(),
+    ];
+    let plain: Vec<_> = events(stream_of(&stream))
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert!(
+        plain.contains(&ModelEvent::Text(" five".into())),
+        "{plain:?}"
+    );
+    for is_first in [true, false] {
+        let numbered = (7..).zip(stream.clone()).map(|(number, (name, data))| {
+            let data = data.to_string();
+            let fields = &data[1..data.len() - 1];
+            let json = if is_first {
+                format!("{{\"sequence_number\":{number},{fields}}}")
+            } else {
+                format!("{{{fields},\"sequence_number\":{number}}}")
+            };
+            format!("event: {name}\ndata: {json}\n\n")
+        });
+        let numbered = stream_of(&[]) + &numbered.collect::<String>();
+        let events: Vec<_> = events(numbered).into_iter().map(Result::unwrap).collect();
+        assert_eq!(events, plain);
+    }
+}
