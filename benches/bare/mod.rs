@@ -5,7 +5,9 @@
 //! the name, no retries, no hooks, no budget, no session, no validation.
 
 mod anthropic;
+mod gemini;
 mod openai;
+mod responses;
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -40,6 +42,8 @@ struct Call {
 struct Answer {
     text: String,
     calls: Vec<Call>,
+    /// What is sent back as it came, in APIs that demand it.
+    items: Vec<String>,
     input_tokens: u64,
     output_tokens: u64,
     done: bool,
@@ -86,15 +90,25 @@ impl Conversation {
                 headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
                 "/v1/messages"
             }
+            Dialect::Responses => {
+                headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer key"));
+                "/v1/responses"
+            }
+            Dialect::Gemini => {
+                headers.insert("x-goog-api-key", HeaderValue::from_static("key"));
+                "/v1beta/models/bench-model:streamGenerateContent?alt=sse"
+            }
         };
 
         let mut body = match dialect {
             Dialect::OpenAi => openai::opening(tools),
             Dialect::Anthropic => anthropic::opening(tools),
+            Dialect::Responses => responses::opening(tools),
+            Dialect::Gemini => gemini::opening(tools),
         };
 
         for (role, text) in history {
-            push_text(&mut body, role, text);
+            push_message(dialect, &mut body, role, text);
         }
 
         Self {
@@ -107,14 +121,14 @@ impl Conversation {
 
     /// Asks and runs calls until there is an answer without any. Returns the number of turns.
     pub async fn run(&mut self, input: &str) -> usize {
-        push_text(&mut self.body, "user", input);
+        push_message(self.dialect, &mut self.body, "user", input);
         let mut turns = 0;
         loop {
             turns += 1;
             let answer = self.ask().await;
             black_box((answer.input_tokens, answer.output_tokens));
             if answer.calls.is_empty() {
-                push_text(&mut self.body, "assistant", &answer.text);
+                push_message(self.dialect, &mut self.body, "assistant", &answer.text);
                 return turns;
             }
 
@@ -127,6 +141,8 @@ impl Conversation {
             match self.dialect {
                 Dialect::OpenAi => openai::push_calls(&mut self.body, &answer, &results),
                 Dialect::Anthropic => anthropic::push_calls(&mut self.body, &answer, &results),
+                Dialect::Responses => responses::push_calls(&mut self.body, &answer, &results),
+                Dialect::Gemini => gemini::push_calls(&mut self.body, &answer, &results),
             }
         }
     }
@@ -152,6 +168,8 @@ impl Conversation {
                     match self.dialect {
                         Dialect::OpenAi => openai::event(data, &mut answer),
                         Dialect::Anthropic => anthropic::event(data, &mut answer),
+                        Dialect::Responses => responses::event(data, &mut answer),
+                        Dialect::Gemini => gemini::event(data, &mut answer),
                     }
                 }
             }
@@ -174,6 +192,13 @@ fn run_tool(name: &str, args: &Value) -> String {
     assert!(tool_names().any(|known| known == name));
     let city = args["city"].as_str().unwrap_or_default();
     format!("{CITY}: {city}, day {}", args["day"])
+}
+
+fn push_message(dialect: Dialect, body: &mut Vec<u8>, role: &str, text: &str) {
+    match dialect {
+        Dialect::Gemini => gemini::push_text(body, role, text),
+        _ => push_text(body, role, text),
+    }
 }
 
 fn push_text(body: &mut Vec<u8>, role: &str, text: &str) {

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use agentcore::providers::{Anthropic, OpenAi};
+use agentcore::providers::{Anthropic, Gemini, OpenAi, OpenAiResponses};
 use agentcore::tool::SideEffect;
 use agentcore::{Agent, AgentBuilder, FuncTool, Message, Messages, Run, SdkMessage};
 use serde_json::{Value, json};
@@ -40,6 +40,12 @@ pub fn agent(dialect: Dialect, base: &str, tools: bool, partial_messages: bool) 
         }
         Dialect::Anthropic => {
             AgentBuilder::new(Anthropic::new("bench-model", "key").base_url(format!("{base}/v1")))
+        }
+        Dialect::Responses => AgentBuilder::new(
+            OpenAiResponses::compatible(format!("{base}/v1"), "bench-model").key("key"),
+        ),
+        Dialect::Gemini => {
+            AgentBuilder::new(Gemini::new("bench-model", "key").base_url(format!("{base}/v1beta")))
         }
     };
 
@@ -82,7 +88,7 @@ pub async fn read(mut run: Run) -> usize {
         if let SdkMessage::Partial(_) = &message {
             black_box(message.text_delta());
         }
-        black_box(message);
+        black_box(&message);
     }
     run.into_output().unwrap().turns as usize
 }

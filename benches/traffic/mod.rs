@@ -3,6 +3,10 @@
 //! It runs in a process of its own: its work must not be counted as a client's.
 
 mod answers;
+mod anthropic;
+mod gemini;
+mod openai;
+mod responses;
 mod server;
 
 pub use server::{Server, serve};
@@ -60,10 +64,14 @@ impl FromStr for Reply {
 }
 
 /// The wire format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// Chat Completions.
     OpenAi,
     /// The Messages API.
     Anthropic,
+    /// The Responses API.
+    Responses,
+    /// The Gemini API.
+    Gemini,
 }

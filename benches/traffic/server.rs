@@ -69,7 +69,7 @@ struct State {
     counts: HashMap<Reply, usize>,
     gates: HashMap<usize, Arc<Barrier>>,
     /// Answers that never differ.
-    bodies: HashMap<(Reply, bool), Arc<[u8]>>,
+    bodies: HashMap<(Reply, Dialect), Arc<[u8]>>,
 }
 
 type Shared = Arc<Mutex<State>>;
@@ -124,13 +124,20 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
             .unwrap_or_default()
             .parse()
             .map_err(io::Error::other)?;
-        let dialect = if path.ends_with("/messages") {
-            Dialect::Anthropic
-        } else {
-            Dialect::OpenAi
-        };
+        answer(&mut stream, &shared, reply, dialect(&path)).await?;
+    }
+}
 
-        answer(&mut stream, &shared, reply, dialect).await?;
+/// The wire format of the address that a request went to.
+fn dialect(path: &str) -> Dialect {
+    if path.ends_with("/messages") {
+        Dialect::Anthropic
+    } else if path.ends_with("/responses") {
+        Dialect::Responses
+    } else if path.contains(":streamGenerateContent") {
+        Dialect::Gemini
+    } else {
+        Dialect::OpenAi
     }
 }
 
@@ -178,7 +185,7 @@ fn body(shared: &Shared, reply: Reply, dialect: Dialect) -> Arc<[u8]> {
 
     state
         .bodies
-        .entry((reply, dialect == Dialect::OpenAi))
+        .entry((reply, dialect))
         .or_insert_with(|| response(&text))
         .clone()
 }
