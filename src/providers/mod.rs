@@ -14,13 +14,14 @@
 //! | OpenAI's models from GPT-5 on | [`OpenAiResponses`], [`OpenAiAuto`] | encrypted reasoning, sent back unchanged; summaries as thinking; web search, code interpreter and file search by the server; PDF; token counts | audio, stop sequences, `seed`, `top_k`, answers stored by the server |
 //! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF and recordings (WAV, MP3) where the server takes them | token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
 //! | Gemini 2.5 and later, by API key or on Vertex AI | [`Gemini`] | thought signatures; levels and budgets of thinking; search, pages and code execution by the server; PDF and audio; token counts | cached contents; pages as media by the API, which takes uploaded files only |
-//! | open models behind Ollama | [`Ollama`] | thinking, the context window | forced tools, PDF, audio, token counts |
+//! | open models behind Ollama | [`Ollama`] | thinking and its levels, the context window | forced tools, PDF, audio, token counts |
 //!
 //! Every decoder is tested with recorded and documented streams, whole, cut at every byte and ended
 //! after every byte. The requests of whole conversations go to servers that refuse what the real ones
 //! refuse: thinking behind another conversation, reasoning without its item, missing signatures. The
-//! requests to Gemini are compared with those of Google's own SDK. A history written by any of these
-//! models is valid for any other. No test asks the providers' own servers unless a key is set.
+//! requests to OpenAI, Anthropic and Google and their answers are compared with the types and clients
+//! of the official SDKs. A history written by any of these models is valid for any other. No test asks
+//! the providers' own servers unless a key is set.
 //!
 //! # Servers that speak Chat Completions
 //!
@@ -50,7 +51,7 @@
 //! # Requests
 //!
 //! Providers send one request and decode one stream; they never follow a redirect, and never retry,
-//! except once, with a body without the reasoning that a server refused.
+//! except once, with a body without the reasoning, or the level of thinking, that a server refused.
 //! All share one connection pool. Streams are limited by idleness, never by their whole length,
 //! and an answer that is interrupted is an error, never a short answer. No key is part of an error, a
 //! log line or a `Debug` text.

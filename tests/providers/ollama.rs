@@ -2,17 +2,26 @@
 
 use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{
-    ModelSettings, ResponseFold, ResponseFormat, ThinkingMode, ToolChoice, ToolDefinition,
+    ModelEvent, ModelSettings, ResponseFold, ResponseFormat, ThinkingMode, ToolChoice,
+    ToolDefinition,
 };
 use agentcore::providers::{Ollama, ollama, resolve};
 use agentcore::testing::{FaultServer, Reply, conformance};
 use agentcore::{
-    ErrorKind, Message, Messages, Model, ModelRequest, ModelResponse, Part, Result, ToolCall,
+    AgentBuilder, ErrorKind, Message, Messages, Model, ModelRequest, ModelResponse, Part, Result,
+    ToolCall,
 };
 use futures::StreamExt;
 use futures::executor::block_on;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use crate::kit::doubles::ollama::{Double, Thinking};
+use crate::kit::echo;
+
+/// The levels of today's servers, and of those before `max`.
+const LEVELS: &[&str] = &["high", "medium", "low", "max"];
+const OLD_LEVELS: &[&str] = &["high", "medium", "low"];
 
 fn answer(lines: &[&str]) -> Result<ModelResponse> {
     let body = lines.join("\n") + "\n";
@@ -120,8 +129,8 @@ async fn history_is_sent_as_messages() {
             {"role": "system", "content": "be brief\n\nrules"},
             {"role": "user", "content": "one\n\ntwo\n\n[image: http://x/y.png]\n\n[document: a.pdf]\n\n[document: b.csv]\na,b", "images": ["cG5n"]},
             {"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
-                {"function": {"name": "t", "arguments": {"a": 1.5}}}]},
-            {"role": "tool", "content": "(empty)", "tool_name": "t"},
+                {"id": "c1", "function": {"name": "t", "arguments": {"a": 1.5}}}]},
+            {"role": "tool", "content": "(empty)", "tool_name": "t", "tool_call_id": "c1"},
         ])
     );
 }
@@ -170,8 +179,8 @@ async fn consecutive_user_messages_are_sent_as_one() {
         json!([
             {"role": "user", "content": "one\n\ntwo"},
             {"role": "assistant", "content": "", "tool_calls": [
-                {"function": {"name": "t", "arguments": {}}}]},
-            {"role": "tool", "content": "seen", "tool_name": "t"},
+                {"id": "c", "function": {"name": "t", "arguments": {}}}]},
+            {"role": "tool", "content": "seen", "tool_name": "t", "tool_call_id": "c"},
             {"role": "user", "content": "three\n\nfour"},
         ])
     );
@@ -239,5 +248,174 @@ fn model_tag_with_a_colon_is_kept() {
     assert_eq!(
         resolve("ollama:").err().map(|e| e.kind()),
         Some(ErrorKind::Config)
+    );
+}
+
+/// The answer to a request with this mode, the warnings about it, and the modes that were sent.
+async fn thought(
+    (thinking, levels): (Thinking, &'static [&'static str]),
+    mode: ThinkingMode,
+) -> (Result<ModelResponse>, Vec<String>, Vec<Value>) {
+    let (_, server) = Double::start(thinking, levels, []).await;
+    let mut request = ModelRequest::new("hi");
+    request.settings = ModelSettings::new().with_thinking(mode);
+    let model = local(server.url());
+    let mut fold = ResponseFold::new();
+    let mut warnings = Vec::new();
+    let result = async {
+        let mut events = model.stream(request).await?;
+        while let Some(event) = events.next().await {
+            match event? {
+                ModelEvent::Warning(text) => warnings.push(text),
+                event => fold.push(event),
+            }
+        }
+        fold.finish()
+    };
+    let result = result.await;
+    let requests = server.requests().into_iter();
+    let sent = requests.map(|request| request.json()["think"].take());
+    (result, warnings, sent.collect())
+}
+
+#[tokio::test]
+async fn modes_of_thinking_become_the_levels_of_the_server() {
+    let effort = |name: &str| ThinkingMode::Effort(name.into());
+    for (mode, sent) in [
+        (ThinkingMode::Disabled, json!(false)),
+        (ThinkingMode::Adaptive, json!(true)),
+        (ThinkingMode::Budget(1_024), json!(true)),
+        (effort("none"), json!(false)),
+        (effort("minimal"), json!("low")),
+        (effort("low"), json!("low")),
+        (effort("medium"), json!("medium")),
+        (effort("high"), json!("high")),
+        (effort("xhigh"), json!("max")),
+        (effort("max"), json!("max")),
+    ] {
+        let (response, warnings, modes) = thought((Thinking::Levels, LEVELS), mode).await;
+        assert_eq!(response.unwrap().text(), "ok");
+        assert_eq!((modes, warnings), (vec![sent], vec![]));
+    }
+
+    let (response, _, modes) = thought((Thinking::Levels, LEVELS), effort("extreme")).await;
+    let error = response.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let text = "m:8b has no effort \"extreme\"; use one of: none, low, medium, high, max";
+    assert!(error.text().contains(text), "{error}");
+    assert_eq!(modes, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn level_that_a_model_or_server_lacks_is_replaced() {
+    let effort = |name: &str| ThinkingMode::Effort(name.into());
+    let switched = (Thinking::Switched, LEVELS);
+    let (response, warnings, modes) = thought(switched, effort("low")).await;
+    assert_eq!(response.unwrap().text(), "ok");
+    assert_eq!(modes, [json!("low"), json!(true)]);
+    assert_eq!(
+        warnings,
+        ["the model has no levels of thinking; it thinks without one"]
+    );
+
+    let (response, warnings, modes) = thought((Thinking::Levels, OLD_LEVELS), effort("max")).await;
+    assert_eq!(response.unwrap().text(), "ok");
+    assert_eq!(modes, [json!("max"), json!("high")]);
+    assert_eq!(
+        warnings,
+        ["the server has no level \"max\" of thinking; \"high\" was sent"]
+    );
+
+    let (response, _, modes) = thought((Thinking::None, LEVELS), effort("low")).await;
+    let error = response.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert!(
+        error.text().contains("\"m:8b\" does not support thinking"),
+        "{error}"
+    );
+    assert_eq!(modes, [json!("low")]);
+}
+
+#[tokio::test]
+async fn double_refuses_what_the_server_refuses() {
+    let (double, _server) = Double::start(Thinking::Levels, LEVELS, []).await;
+    let call = |arguments: Value| {
+        json!({"messages": [{"role": "assistant", "content": "",
+            "tool_calls": [{"id": "c", "function": {"name": "t", "arguments": arguments}}]}]})
+    };
+    let user = |field: &str, value: Value| {
+        let mut message = json!({"role": "user", "content": "hi"});
+        message[field] = value;
+        json!({"messages": [message]})
+    };
+    for body in [
+        call(json!("{}")),
+        user("content", json!([{"type": "text", "text": "hi"}])),
+        user("images", json!(["http://x/y.png"])),
+        user("tool_call_id", json!(1)),
+        json!({"messages": [], "think": "extreme"}),
+        json!({"messages": [], "think": 1}),
+    ] {
+        assert!(double.check(&body).is_err(), "{body}");
+    }
+    assert_eq!(double.check(&call(json!({}))), Ok(()));
+}
+
+#[tokio::test]
+async fn ids_of_calls_come_back_with_their_results() {
+    let call = |fields: Value, text: &str| {
+        let mut call = json!({"function": {"name": "echo", "arguments": {"text": text}}});
+        for (name, value) in fields.as_object().unwrap() {
+            call[name] = value.clone();
+        }
+        call
+    };
+    let calls =
+        |calls: [Value; 2]| json!({"role": "assistant", "content": "", "tool_calls": calls});
+    let (double, server) = Double::start(
+        Thinking::None,
+        LEVELS,
+        [
+            calls([
+                call(json!({"id": "call_a"}), "a"),
+                call(json!({"id": "call_b"}), "b"),
+            ]),
+            calls([call(json!({}), "c"), call(json!({}), "d")]),
+        ],
+    )
+    .await;
+    let agent = AgentBuilder::new(local(server.url()))
+        .tool(echo())
+        .build()
+        .unwrap();
+    assert_eq!(agent.run("Hi").await.unwrap().text, "ok");
+    assert_eq!(double.refusals(), Vec::<String>::new());
+
+    let body = server.requests().pop().unwrap().json();
+    let messages = body["messages"].as_array().unwrap();
+    let call_ids: Vec<_> = messages
+        .iter()
+        .flat_map(|message| message["tool_calls"].as_array().into_iter().flatten())
+        .map(|call| call["id"].as_str().unwrap())
+        .collect();
+    let results: Vec<_> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| {
+            (
+                message["tool_call_id"].as_str().unwrap(),
+                &message["content"],
+            )
+        })
+        .collect();
+    assert_eq!(call_ids[..2], ["call_a", "call_b"]);
+    let expected = call_ids.iter().zip(["a", "b", "c", "d"]);
+    let results: Vec<_> = results
+        .iter()
+        .map(|(id, text)| (*id, text.as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        results,
+        expected.map(|(id, text)| (*id, text)).collect::<Vec<_>>()
     );
 }

@@ -3,10 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::model::{ModelRequest, ResponseFormat, ThinkingMode, ToolChoice};
+use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, encode};
 use super::messages::ChatWire;
+use super::think::think;
 
 /// The data that a body depends on in addition to the request.
 pub(super) struct Options<'a> {
@@ -17,7 +18,7 @@ pub(super) struct Options<'a> {
 }
 
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Encoded> {
-    // Nothing but its place says which call a result is of.
+    // To servers that know no ids, nothing but its place says which call a result is of.
     let ordered = request.messages.in_call_order().map(|messages| {
         let mut ordered = request.clone();
         ordered.messages = messages;
@@ -25,10 +26,13 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
     });
 
     let request = ordered.as_ref().unwrap_or(request);
+    let model = request.model.as_deref().unwrap_or(defaults.model);
+    let mode = request.settings.thinking.as_ref();
+    let think = mode.map(|mode| think(mode, model)).transpose()?;
     let mut extra = request.extra.clone();
     let options = options(request, defaults, &mut extra);
     encode(&ChatWire, request, &extra, |fields, sections| {
-        fields.put("model", request.model.as_deref().unwrap_or(defaults.model))?;
+        fields.put("model", model)?;
         fields.put("stream", &true)?;
 
         // There is no choice of tools in this API; leaving them out is the one that can be made.
@@ -37,7 +41,7 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
         }
 
         fields.option("format", request.response_format.as_ref().map(format))?;
-        fields.option("think", request.settings.thinking.as_ref().map(think))?;
+        fields.option("think", think)?;
         if !options.is_empty() {
             fields.put("options", &options)?;
         }
@@ -82,13 +86,5 @@ fn format(format: &ResponseFormat) -> Value {
     match format {
         ResponseFormat::JsonObject => json!("json"),
         ResponseFormat::JsonSchema { schema, .. } => (**schema).clone(),
-    }
-}
-
-fn think(mode: &ThinkingMode) -> Value {
-    match mode {
-        ThinkingMode::Disabled => json!(false),
-        ThinkingMode::Budget(_) | ThinkingMode::Adaptive => json!(true),
-        ThinkingMode::Effort(effort) => json!(&**effort),
     }
 }

@@ -68,6 +68,8 @@ impl Wire for ChatWire {
             Message::Tool(result) => {
                 out.extend_from_slice(b",\"tool_name\":");
                 write_text(out, &result.name)?;
+                out.extend_from_slice(b",\"tool_call_id\":");
+                write_text(out, &result.tool_call_id)?;
             }
             _ => {}
         }
@@ -128,7 +130,9 @@ fn assistant(message: &Message, out: &mut Vec<u8>) -> Result<()> {
             out.push(b',');
         }
 
-        out.extend_from_slice(b"{\"function\":{\"name\":");
+        out.extend_from_slice(b"{\"id\":");
+        write_text(out, &call.id)?;
+        out.extend_from_slice(b",\"function\":{\"name\":");
         write_text(out, &call.name)?;
 
         // An object, not its text.

@@ -4,6 +4,7 @@ mod body;
 mod decode;
 mod messages;
 mod model;
+mod think;
 mod wire;
 
 pub use model::{Ollama, decode};

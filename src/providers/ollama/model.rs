@@ -25,6 +25,7 @@ use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::messages::takes;
+use super::think::remedy;
 
 /// The address of Ollama without `OLLAMA_HOST`.
 const BASE_URL: &str = "http://127.0.0.1:11434";
@@ -39,9 +40,16 @@ const DEFAULT_CONTEXT: u64 = 4_096;
 /// A model behind Ollama's own API (`POST {base}/api/chat`), always streamed.
 ///
 /// Ollama silently cuts a prompt that is longer than its context length, and that length is 4,096
-/// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both. Calls of servers that send no ids get made-up ones, the same for the same answer. A tool
-/// cannot be forced. `keep_alive` and other fields go into the request's `extra`; `options` in
-/// there are merged with ours. A clone is cheap.
+/// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both. Calls of servers
+/// that send no ids get made-up ones, the same for the same answer; ids go back with calls and
+/// results, which are sent in the order of the calls for servers that know no ids. A tool cannot be
+/// forced. `keep_alive` and other fields go into the request's `extra`; `options` in there are merged
+/// with ours. A clone is cheap.
+///
+/// A model thinks as [`ThinkingMode`](crate::model::ThinkingMode) sets: the efforts `low`, `medium`,
+/// `high` and `max` are levels, `minimal` is `low`, `xhigh` is `max`, `none` switches thinking off,
+/// and another effort is a [`Config`](crate::ErrorKind::Config) error. A model without levels thinks
+/// without one, with a warning.
 ///
 /// ```
 /// use agentcore::Model;
@@ -189,7 +197,7 @@ impl Model for Ollama {
             wanted: Wanted::of(&request),
             warnings: left_out(&request.hosted_tools, None).into_iter().collect(),
             max_body: usize::MAX,
-            remedy: None,
+            remedy: Some(Box::new(remedy)),
         };
         let decoder = |id, secrets| ChatDecoder::new(id, encoded.history, secrets);
         ask(asking, decoder)

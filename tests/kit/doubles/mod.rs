@@ -8,6 +8,7 @@ pub mod gemini;
 pub mod gemini_chat;
 pub mod groq;
 pub mod mistral;
+pub mod ollama;
 pub mod openrouter;
 pub mod responses;
 mod script;
