@@ -9,7 +9,7 @@ use super::builder::AgentBuilder;
 /// model.
 const DEFAULT_MODELS: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5"),
-    ("OPENAI_API_KEY", "openai:gpt-5.4-mini"),
+    ("OPENAI_API_KEY", "openai:gpt-6-luna"),
     ("GEMINI_API_KEY", "gemini:gemini-3.8-flash"),
 ];
 

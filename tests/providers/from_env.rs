@@ -54,7 +54,7 @@ fn from_env_selects_the_model_of_the_environment() {
             "Config: no model is set",
         ),
         (vec![claude], "anthropic:claude-sonnet-5 100"),
-        (vec![gpt], "openai:gpt-5.4-mini 100"),
+        (vec![gpt], "openai:gpt-6-luna 100"),
         (vec![gpt, claude], "anthropic:claude-sonnet-5 100"),
         (
             vec![claude, named("ollama:llama3.1:8b")],
