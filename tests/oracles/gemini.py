@@ -11,34 +11,15 @@ import base64
 import json
 import pathlib
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from google import genai
 from google.genai import types
 
+from recorder import Recorder, bodies
+
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 MODEL = "gemini-3.8-flash"
 ANSWER = {"candidates": [{"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}]}
-
-
-class Recorder(BaseHTTPRequestHandler):
-    """Records each request and gives it the next answer, or a text."""
-
-    requests = []
-    answers = []
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.requests.append((self.path, dict(self.headers.items()), json.loads(body)))
-        answer = self.answers.pop(0) if self.answers else b"data: " + json.dumps(ANSWER).encode() + b"\n\n"
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_):
-        pass
 
 
 def check_types(body):
@@ -74,7 +55,7 @@ def normal(value):
     return value
 
 
-def check_client(client, body):
+def check_client(client, recorder, body):
     config = types.GenerateContentConfig.model_validate(
         {
             **body.get("generationConfig", {}),
@@ -85,11 +66,12 @@ def check_client(client, body):
         }
     )
     contents = [types.Content.model_validate(content) for content in body["contents"]]
+    recorder.answer(b"data: " + json.dumps(ANSWER).encode() + b"\n\n")
     for _ in client.models.generate_content_stream(model=MODEL, contents=contents, config=config):
         pass
-    path, headers, sent = Recorder.requests.pop()
+    path, headers, sent = recorder.requests.pop()
     assert path == f"/v1/models/{MODEL}:streamGenerateContent?alt=sse", path
-    assert {name.lower(): value for name, value in headers.items()}["x-goog-api-key"] == "key"
+    assert headers["x-goog-api-key"] == "key"
     sent, expected = normal(sent), normal(body)
     # The client has another order of the tools.
     for one in (sent, expected):
@@ -107,11 +89,11 @@ def parts(response):
     return candidates[0].get("content", {}).get("parts", [])
 
 
-def check_recording(client, recording):
+def check_recording(client, recorder, recording):
     """The SDK's parts, as JSON, are those of the recording."""
     expected = [part for chunk in chunks(recording) for part in parts(chunk)]
     # The client continues an answer that ends with CONTINUATION: with nothing, here.
-    Recorder.answers[:] = [recording.read_bytes()] + [b""] * 10
+    recorder.answer(recording.read_bytes(), b"")
     read = []
     for chunk in client.models.generate_content_stream(model=MODEL, contents="Go"):
         read += parts(chunk.model_dump(mode="json", by_alias=True, exclude_none=True))
@@ -119,21 +101,19 @@ def check_recording(client, recording):
 
 
 def main():
-    server = HTTPServer(("127.0.0.1", 0), Recorder)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    options = types.HttpOptions(base_url=f"http://127.0.0.1:{server.server_port}")
+    recorder = Recorder.start()
+    options = types.HttpOptions(base_url=recorder.url)
     client = genai.Client(api_key="key", http_options=options)
 
-    lines = [line for path in (DATA / "requests").glob("gemini*.jsonl") for line in path.read_text().splitlines()]
-    bodies = [json.loads(line) for line in lines]
-    for body in bodies:
+    requests = bodies(DATA, "gemini*.jsonl")
+    for body in requests:
         check_types(body)
-        check_client(client, body)
+        check_client(client, recorder, body)
     recordings = [path for path in sorted((DATA / "gemini").glob("*.sse")) if not path.name.startswith("error")]
     for recording in recordings:
-        check_recording(client, recording)
-    assert bodies and recordings
-    print(f"gemini: {len(bodies)} requests and {len(recordings)} recordings agree with google-genai {genai.__version__}")
+        check_recording(client, recorder, recording)
+    assert requests and recordings
+    print(f"gemini: {len(requests)} requests and {len(recordings)} recordings agree with google-genai {genai.__version__}")
 
 
 if __name__ == "__main__":

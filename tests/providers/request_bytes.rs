@@ -7,16 +7,22 @@ use std::fs;
 use std::path::Path;
 
 use agentcore::message::{Media, ProviderBlock};
+use agentcore::model::ModelStream;
 use agentcore::model::{ResponseFormat, Stability, SystemPrompt, ToolDefinition};
-use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi};
+use agentcore::providers::{
+    Anthropic, Gemini, Ollama, OpenAi, OpenAiResponses, anthropic, openai, responses,
+};
 use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Content, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolResult};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::kit::doubles;
 use crate::kit::doubles::gemini;
-use crate::kit::serving::text;
+use crate::kit::serving::{fold, text};
 
 fn thought(provider: &str, raw: &str) -> Part {
     let raw = RawValue::from_string(raw.to_owned()).unwrap();
@@ -99,6 +105,11 @@ async fn assert_bodies(file: &str, reply: Reply, model: impl FnOnce(&str) -> Box
     server.fallback(reply);
     let model = model(&server.url());
     let mut request = question(file != "ollama.jsonl");
+    if file == "responses.jsonl" {
+        // The API has no field for them.
+        request.stop = [].into();
+    }
+
     model.call(request.clone()).await.unwrap();
     for message in calls_and_results() {
         request.messages.push(message);
@@ -161,6 +172,114 @@ async fn gemini_requests_have_the_recorded_bytes() {
     let ok = gemini::stream(&[gemini::text("ok")]);
     assert_bodies("gemini.jsonl", ok, |url| {
         Box::new(Gemini::new("gemini-3.8-flash", "key-test").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn responses_requests_have_the_recorded_bytes() {
+    let ok = doubles::responses::stream(&[doubles::responses::message("msg_1", "ok")]);
+    assert_bodies("responses.jsonl", ok, |url| {
+        Box::new(OpenAiResponses::new("gpt-6-luna", "sk-test").base_url(url))
+    })
+    .await;
+}
+
+/// The name of a file and what is in it.
+macro_rules! recordings {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../data/", $name)))),*]
+    };
+}
+
+/// A conversation with these recorded answers, each behind a question or behind the results of the
+/// calls before it, the first of which is a picture.
+async fn answered(
+    recordings: &[(&str, &'static str)],
+    decode: impl Fn(BoxStream<'static, agentcore::Result<bytes::Bytes>>) -> ModelStream,
+) -> ModelRequest {
+    let mut request = question(false);
+    request.stop = [].into();
+    request.messages = Messages::from("Summary of the conversation so far: nothing is decided.");
+    for (name, body) in recordings {
+        let events = decode(stream::iter([Ok(body.as_bytes().into())]).boxed());
+        let answer = fold(events.collect().await).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let calls: Vec<_> = answer.tool_calls().cloned().collect();
+        request.messages.push(Message::ai(answer.content));
+        for (index, call) in calls.iter().enumerate() {
+            let mut result = Content::from("Seen.");
+            if index == 0 {
+                result.push(Part::Image(Media::base64("image/png", "aGk=")));
+            }
+            request
+                .messages
+                .push(Message::from(ToolResult::ok(call, result)));
+        }
+        request
+            .messages
+            .push(Message::human(format!("That was {name}.")));
+    }
+    request
+}
+
+/// Sends a request to a model and compares its body with the file.
+async fn assert_body(
+    file: &str,
+    request: ModelRequest,
+    model: impl FnOnce(&str) -> Box<dyn Model>,
+) {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(500, "{}"));
+    let refusal = model(&server.url()).call(request).await.unwrap_err();
+    assert_eq!(refusal.status(), Some(500), "{refusal}");
+    assert_recorded(file, &server.requests());
+}
+
+#[tokio::test]
+async fn answers_of_claude_go_back_in_the_recorded_bytes() {
+    let recordings = recordings![
+        "anthropic/thinking.sse",
+        "anthropic/omitted_thinking.sse",
+        "anthropic/tools.sse",
+        "anthropic/server_and_local.sse",
+        "anthropic/citations.sse",
+        "anthropic/code_execution.sse",
+    ];
+    let mut request = answered(&recordings, |body| anthropic::decode(body)).await;
+    request.hosted_tools = [anthropic::web_search(), anthropic::code_execution()].into();
+    assert_body("anthropic_answers.jsonl", request, |url| {
+        Box::new(Anthropic::new("claude-sonnet-5", "sk-test").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_of_responses_go_back_in_the_recorded_bytes() {
+    let recordings = recordings![
+        "responses/text.sse",
+        "responses/reasoning-calls.sse",
+        "responses/web-search.sse",
+        "responses/overlapping.sse",
+    ];
+    let mut request = answered(&recordings, |body| responses::decode(body)).await;
+    request.hosted_tools = [
+        responses::web_search(),
+        responses::code_interpreter(),
+        responses::file_search(["vs_1"]),
+    ]
+    .into();
+    assert_body("responses_answers.jsonl", request, |url| {
+        Box::new(OpenAiResponses::new("gpt-6-luna", "sk-test").base_url(url))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_of_chat_completions_go_back_in_the_recorded_bytes() {
+    let recordings = recordings!["openai/aimock-call.sse", "openai/aimock-text.sse"];
+    let request = answered(&recordings, |body| openai::decode(body)).await;
+    assert_body("openai_answers.jsonl", request, |url| {
+        Box::new(OpenAi::compatible(url, "qwen3"))
     })
     .await;
 }
