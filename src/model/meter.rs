@@ -333,7 +333,7 @@ mod tests {
         let event = ModelEvent::Part(Part::Annotations(annotations));
         let mut large_meter = meter(1_000);
         large_meter.count(&mut event.clone()).unwrap();
-        let bytes = 10 * r#"u\"xyz"#.len() + raw.raw.get().len();
+        let bytes = 10 * r#"u\"xyz"#.len() + raw.raw.get().len() + "p".len();
         assert_eq!(large_meter.bytes(), bytes);
         assert!(large_meter.memory() > bytes + 10 * size_of::<Citation>());
 

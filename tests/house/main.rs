@@ -60,7 +60,7 @@ mod lexer;
 mod model_names;
 mod paths;
 mod price_table;
-#[cfg(all(feature = "tls", feature = "schema", not(feature = "tools")))]
+#[cfg(all(feature = "tls", feature = "schema", feature = "tokens"))]
 mod public_api;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 #[path = "../kit/serving.rs"]
