@@ -73,6 +73,12 @@ impl Policy<'_> {
             return denied(rule);
         }
 
+        if self.mode == PermissionMode::BypassPermissions
+            && let Some(reason) = self.possible_denial(call, possible_match)
+        {
+            return reason;
+        }
+
         let in_plan = self.mode == PermissionMode::Plan;
         if in_plan && !call.read_only {
             return Explanation::new(
@@ -130,6 +136,39 @@ impl Policy<'_> {
         })
     }
 
+    /// The denial of a call that a deny rule may be about, for a mode that asks no questions about
+    /// what a rule may be about.
+    fn possible_denial(
+        &self,
+        call: &CallAccesses<'_>,
+        possible_match: Option<&Rule>,
+    ) -> Option<Explanation> {
+        let question = match possible_match {
+            Some(rule) => Some(possible(rule)),
+            None => self.hidden(call, self.of(Behavior::Deny)),
+        };
+        question.map(|question| Explanation {
+            decision: Behavior::Deny,
+            ..question
+        })
+    }
+
+    /// The question about a command that may hide what one of the rules is about.
+    fn hidden<'s>(
+        &'s self,
+        call: &CallAccesses<'_>,
+        mut rules: impl Iterator<Item = &'s Rule>,
+    ) -> Option<Explanation> {
+        let rule = rules.find(|rule| restricts_commands(rule))?;
+        call.commands().find_map(|command| {
+            let analysis = &command.analysis;
+            let reason = analysis.reason(Weight::Script)?;
+            let text = format!("{reason}, so it may hide what rule {rule} is about");
+            (!self.names_scripts(call, analysis))
+                .then(|| Explanation::new(Behavior::Ask, text).with_rule(rule))
+        })
+    }
+
     /// The question that has to be answered regardless of allow rules.
     fn asks<'s>(
         &'s self,
@@ -146,27 +185,21 @@ impl Policy<'_> {
         }
 
         if let Some(rule) = possible_match {
-            let text = format!("it may be what rule {rule} is about");
-            return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
+            return Some(possible(rule));
         }
 
-        let restricted = self
+        let mut commands = call.commands();
+        if let Some(reason) = commands.find_map(|command| command.analysis.reason(Weight::Refused))
+        {
+            return Some(Explanation::new(Behavior::Ask, reason.to_string()).by_protection());
+        }
+
+        let restricting = self
             .rules
             .iter()
-            .find(|rule| rule.behavior() != Behavior::Allow && restricts_commands(rule));
-        for command in call.commands() {
-            let analysis = &command.analysis;
-            if let Some(reason) = analysis.reason(Weight::Refused) {
-                return Some(Explanation::new(Behavior::Ask, reason.to_string()).by_protection());
-            }
-
-            if let Some(rule) = restricted
-                && !self.names_scripts(call, analysis)
-                && let Some(reason) = analysis.reason(Weight::Script)
-            {
-                let text = format!("{reason}, so it may hide what rule {rule} is about");
-                return Some(Explanation::new(Behavior::Ask, text).with_rule(rule));
-            }
+            .filter(|rule| rule.behavior() != Behavior::Allow);
+        if let Some(question) = self.hidden(call, restricting) {
+            return Some(question);
         }
 
         self.protected(call).map(|path| {
@@ -395,6 +428,12 @@ fn denied(rule: &Rule) -> Explanation {
         None => format!("denied by rule {rule}"),
     };
     Explanation::new(Behavior::Deny, reason).with_rule(rule)
+}
+
+/// The question about a call that a rule may be about.
+fn possible(rule: &Rule) -> Explanation {
+    let text = format!("it may be what rule {rule} is about");
+    Explanation::new(Behavior::Ask, text).with_rule(rule)
 }
 
 fn deny_instead(question: Explanation) -> Explanation {

@@ -62,7 +62,8 @@ impl<'a> Matcher<'a> {
             Kind::Named(pattern) => self.catches_name(pattern),
             Kind::Argument(argument, value) if by_name => match call.args.get(argument) {
                 Some(given) => fits(value, given).into(),
-                None if call.args.is_object() => Match::No,
+                // A rule to ask is about the value; without one there may be a default.
+                None if rule.behavior() == Behavior::Ask => Match::Maybe,
                 None => Match::Yes,
             },
             Kind::Argument(..) => Match::No,
@@ -118,7 +119,12 @@ impl<'a> Matcher<'a> {
             }
         }
 
-        if by_name && !has_access {
+        let governs_tool = match family(self.call.tool) {
+            Family::Read => covers_reads,
+            Family::Write => covers_writes,
+            _ => false,
+        };
+        if (by_name || governs_tool) && !has_access {
             Match::Yes
         } else {
             best_match

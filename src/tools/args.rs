@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::backend::{Backend, Command, PathFilter};
 use crate::error::BoxError;
-use crate::tool::{Access, FuncTool, LoadTurn, SideEffect, ToolContext, ToolError};
+use crate::tool::{Access, FuncTool, LoadTurn, SideEffect, Tool, ToolContext, ToolError};
 
 /// The arguments of a call. The engine has checked them against the schema; a tool that is executed
 /// by hand receives them unchecked.
@@ -116,12 +116,25 @@ pub(super) const WORKING_DIR: [&str; 1] = ["working_dir"];
 
 /// Configures a tool that reads files: its calls run concurrently, and may be repeated.
 pub(super) fn reader(tool: FuncTool) -> FuncTool {
+    let mut required = tool.parameters()["required"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let needs_path = required.any(|name| PATH.iter().any(|path| name == path));
     tool.side_effect(SideEffect::ReadOnly)
         .idempotent()
-        .accesses(reads)
+        .accesses(if needs_path { reads } else { searches })
 }
 
 fn reads(args: &Value) -> Vec<Access> {
+    let path = text_of(args, &PATH).filter(|path| !path.is_empty());
+    path.map(|path| Access::Read(path.into()))
+        .into_iter()
+        .collect()
+}
+
+/// The access of a tool that starts at the root of the files when it is given no folder.
+fn searches(args: &Value) -> Vec<Access> {
     let path = text_of(args, &PATH).filter(|path| !path.is_empty());
     vec![Access::Read(path.unwrap_or(".").into())]
 }

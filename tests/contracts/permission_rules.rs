@@ -302,7 +302,45 @@ fn rules_match_subagent_names_and_argument_values() {
     assert_eq!(is(&task, json!({"subagent_type": "writer"})), Behavior::Ask);
     assert_eq!(is(&deploy, json!({"target": "production"})), Behavior::Deny);
     assert_eq!(is(&deploy, json!({"target": "test"})), Behavior::Allow);
-    assert_eq!(is(&deploy, json!({})), Behavior::Ask);
+    assert_eq!(is(&deploy, json!({})), Behavior::Deny);
+}
+
+#[test]
+fn call_without_the_value_of_a_deny_rule_is_denied_in_every_mode() {
+    for mode in [PermissionMode::Default, PermissionMode::BypassPermissions] {
+        for (rule, name) in [
+            ("Read(/etc/**)", "Read"),
+            ("Read(/etc/**)", "read_file"),
+            ("Write(/etc/**)", "Edit"),
+            ("WebFetch(domain:example.com)", "WebFetch"),
+            ("Task(reviewer)", "Task"),
+            ("Deploy(target:prod*)", "Deploy"),
+        ] {
+            let permissions = base().mode(mode).allow(name).unwrap().deny(rule).unwrap();
+            let decision = decide(&permissions, &tool(name), json!({}));
+            assert_eq!(decision, Behavior::Deny, "{rule} {mode:?}");
+        }
+    }
+
+    let ask = base()
+        .allow("Deploy")
+        .unwrap()
+        .ask("Deploy(target:prod*)")
+        .unwrap();
+    assert_eq!(decide(&ask, &tool("Deploy"), json!({})), Behavior::Ask);
+}
+
+#[test]
+fn possible_match_of_a_deny_rule_is_denied_without_questions() {
+    let bypass = base().mode(PermissionMode::BypassPermissions);
+    let denies = bypass.clone().deny("Bash(curl:*)").unwrap();
+    let asks = bypass.ask("Bash(curl:*)").unwrap();
+    for command in ["c*l x", "bash x.sh", "eval \"$x\""] {
+        let denied = denies.explain_command(command);
+        assert_eq!(denied.decision, Behavior::Deny, "{command}: {denied}");
+        let asked = asks.explain_command(command);
+        assert_eq!(asked.decision, Behavior::Ask, "{command}: {asked}");
+    }
 }
 
 #[test]

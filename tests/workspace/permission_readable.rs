@@ -250,3 +250,23 @@ fn working_directory_is_part_of_the_paths_of_a_command() {
     assert_eq!(verdict("x'; id; '", "cat notes.txt"), Behavior::Allow);
     assert_eq!(verdict("src", "cat main.rs; id"), Behavior::Ask);
 }
+
+#[test]
+fn reading_tool_without_its_path_is_denied_and_searching_starts_at_the_root() {
+    let permissions = PermissionRules::new()
+        .workspace("/workspace")
+        .allow("Read")
+        .unwrap()
+        .deny("Read(/etc/**)")
+        .unwrap();
+    let tools = preset::coding(MemoryBackend::new());
+    for (name, decision) in [
+        ("Read", Behavior::Deny),
+        ("Glob", Behavior::Allow),
+        ("Grep", Behavior::Allow),
+    ] {
+        let tool = tools.get(name).unwrap();
+        let call = ToolCall::new("c", name, json!({}));
+        assert_eq!(permissions.explain(&call, &*tool).decision, decision);
+    }
+}
