@@ -1,10 +1,9 @@
 //! The paths in the words of a command.
 
 use super::links::Links;
-use super::path_words::{changes_files, path_words, shows_files, targets};
+use super::path_words::path_words;
 use super::paths::{PathContext, PathOf};
-use super::recursive::start_folders;
-use super::shell::{Analysis, Word};
+use super::shell::{Analysis, Files, SimpleCommand, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
 #[derive(Debug)]
@@ -15,8 +14,12 @@ pub(super) struct CommandPaths {
     pub(super) written: Vec<PathWord>,
     /// The targets that programs copy, move or link to.
     pub(super) targets: Vec<PathWord>,
-    /// The starting folders of programs that search folders recursively.
-    pub(super) start_folders: Vec<PathWord>,
+    /// The folders that programs read or change with all that is in them.
+    pub(super) trees: Vec<TreePath>,
+    /// The folders and files of projects that options name.
+    pub(super) folders: Vec<PathWord>,
+    /// The folders where git may work.
+    pub(super) repositories: Vec<PathWord>,
     /// All words of all commands.
     pub(super) words: Vec<CommandWord>,
     /// True if a program shows the content of a file that a word names.
@@ -27,7 +30,7 @@ pub(super) struct CommandPaths {
 }
 
 /// A word that may be a path.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PathWord {
     pub(super) word: Word,
     /// The possible readings, several when it holds variables of known values, each with the other
@@ -35,16 +38,25 @@ pub(super) struct PathWord {
     readings: Vec<(Word, Vec<Word>)>,
 }
 
+/// A folder that a program reads or changes with all that is in it.
+#[derive(Debug)]
+pub(super) struct TreePath {
+    pub(super) path_word: PathWord,
+    /// True if what is in it is changed.
+    pub(super) cuts: bool,
+    /// True if names that begin with a dot are left out.
+    pub(super) skips_hidden: bool,
+}
+
 /// A word of a command, and what its program does with files.
 #[derive(Debug)]
 pub(super) struct CommandWord {
     pub(super) path_word: PathWord,
-    /// True if the program only reads the files.
-    pub(super) only_reads: bool,
+    pub(super) files: Files,
+    /// The folders where the words of an unknown program may start from.
+    pub(super) folders: Option<Vec<Word>>,
     /// True if the program may change the file.
     pub(super) is_changed: bool,
-    /// True if the program does not open the files.
-    pub(super) ignores_files: bool,
 }
 
 impl PathWord {
@@ -77,23 +89,43 @@ impl CommandPaths {
         Self {
             read: read_words.map(&mut make_path_word).collect(),
             written: analysis.writes.iter().map(&mut make_path_word).collect(),
-            targets: targets(analysis).iter().map(&mut make_path_word).collect(),
-            start_folders: start_folders(analysis)
+            targets: analysis.targets.iter().map(&mut make_path_word).collect(),
+            folders: analysis.folders.iter().map(&mut make_path_word).collect(),
+            repositories: repositories(analysis).map(&mut make_path_word).collect(),
+            trees: analysis
+                .trees
                 .iter()
-                .map(&mut make_path_word)
+                .map(|tree| TreePath {
+                    path_word: make_path_word(&tree.word),
+                    cuts: tree.cuts,
+                    skips_hidden: tree.skips_hidden,
+                })
                 .collect(),
             words: path_words(analysis)
                 .map(|candidate| CommandWord {
                     path_word: make_path_word(&candidate.word),
-                    only_reads: candidate.only_reads,
+                    files: candidate.files,
+                    folders: candidate.folders,
                     is_changed: candidate.is_changed,
-                    ignores_files: candidate.ignores_files,
                 })
                 .collect(),
-            shows_files: shows_files(analysis),
-            changes_files: changes_files(analysis),
+            shows_files: analysis.commands.iter().any(shows_files),
+            changes_files: analysis.commands.iter().any(changes_files),
             directories: directories.clone(),
         }
+    }
+
+    /// The paths that a word of an unknown program may be, from each of `folders` as well.
+    pub(super) fn paths_from<'a>(
+        &'a self,
+        path_word: &'a PathWord,
+        folders: &'a [Word],
+        context: &'a PathContext,
+    ) -> impl Iterator<Item = PathOf> + 'a {
+        let bases = self.directories.iter().chain(folders).cloned();
+        let bases = bases.collect::<Vec<_>>();
+        let readings = path_word.readings.iter();
+        readings.map(move |(word, _)| PathOf::of_word(word, context, &bases))
     }
 
     /// The paths that a word may be.
@@ -107,4 +139,27 @@ impl CommandPaths {
             PathOf::of_word(word, context, &self.directories).with_link_targets(link_targets)
         })
     }
+}
+
+/// The folders that options of git name, and those that a command with git in it changes to.
+fn repositories(analysis: &Analysis) -> impl Iterator<Item = &Word> {
+    let is_git = |command: &SimpleCommand| command.program().is_some_and(|name| name == "git");
+    let runs_git = analysis.commands.iter().any(is_git);
+    let folders = analysis.directories.iter().filter(move |_| runs_git);
+    folders.chain(&analysis.repositories)
+}
+
+/// Returns `true` if a program shows the content of a file that it is given.
+fn shows_files(command: &SimpleCommand) -> bool {
+    let is_file = |word: &Word| {
+        let text = word.literal_prefix();
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        !text.starts_with('-') && !is_number
+    };
+    command.shows && command.argv.len() > 1 && command.argv.last().is_some_and(is_file)
+}
+
+/// Returns `true` if a program changes any files.
+fn changes_files(command: &SimpleCommand) -> bool {
+    command.changes && command.argv.len() > 1
 }

@@ -10,6 +10,7 @@ use super::matching::Matcher;
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
+use super::repository::is_own;
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, SimpleCommand, Weight};
 
@@ -162,7 +163,10 @@ impl Policy<'_> {
         let rule = rules.find(|rule| restricts_commands(rule))?;
         call.commands().find_map(|command| {
             let analysis = &command.analysis;
-            let reason = analysis.reason(Weight::Script)?;
+            let reason = match analysis.reason(Weight::Script) {
+                Some(reason) => reason.to_string(),
+                None => self.other_repository(command)?,
+            };
             let text = format!("{reason}, so it may hide what rule {rule} is about");
             (!self.names_scripts(call, analysis))
                 .then(|| Explanation::new(Behavior::Ask, text).with_rule(rule))
@@ -218,7 +222,7 @@ impl Policy<'_> {
             })
         };
         let mut commands = analysis.commands.iter().filter(|c| !c.guessed);
-        analysis.weight() == Some(Weight::Script) && commands.all(names)
+        analysis.weight() <= Some(Weight::Script) && commands.all(names)
     }
 
     /// The first protected path that the call changes, as the call names it.
@@ -305,7 +309,7 @@ impl Policy<'_> {
 
         let mut last = None;
         for simple_command in analysis.commands.iter().filter(|c| !c.guessed) {
-            if is_harmless(simple_command, analysis) {
+            if is_harmless(simple_command, analysis) || simple_command.transparent {
                 continue;
             }
 
@@ -319,6 +323,22 @@ impl Policy<'_> {
         let mut reasons = analysis.opaque.iter();
         if let Some(reason) = reasons.find(|reason| reason.weight() != Weight::Script) {
             return Err(Some(reason.to_string()));
+        }
+
+        let names_git = |command: &SimpleCommand| {
+            let is_git = command.program().is_some_and(|name| name == "git");
+            let mut rules = self.allowing(call);
+            !is_git || rules.any(|rule| self.matcher(rule, call).allows_program(command))
+        };
+        if let Some(reason) = self.other_repository(command)
+            && !analysis.commands.iter().all(names_git)
+        {
+            return Err(Some(reason));
+        }
+
+        let mut folders = command.paths.folders.iter();
+        if let Some(folder) = folders.find(|folder| !self.is_inside(command, folder)) {
+            return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
 
         let mut written_paths = command.paths.written.iter();
@@ -366,6 +386,22 @@ impl Policy<'_> {
                 .paths
                 .paths_of(path_word, self.context)
                 .all(is_covered)
+    }
+
+    /// The reason why git may work in another repository than the workspace's own.
+    fn other_repository(&self, command: &Command) -> Option<String> {
+        let mut folders = command.paths.repositories.iter();
+        let folder = folders.find(|folder| {
+            let mut paths = command.paths.paths_of(folder, self.context);
+            !paths.all(|path| is_own(&path, self.context))
+        })?;
+        Some(format!("{} may be another repository", folder.word))
+    }
+
+    /// Returns `true` if the folder is the workspace, or lies in it.
+    fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
+        let mut paths = command.paths.paths_of(folder, self.context);
+        paths.all(|path| path.is_inside(self.context) || path.is_root(self.context))
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 
+use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses};
-use super::command_paths::{CommandPaths, PathWord};
+use super::command_paths::{CommandPaths, CommandWord, PathWord, TreePath};
 use super::glob::{Match, matches, tokens};
 use super::parse::{Family, family};
+use super::path_words::is_unknown;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Kind, Rule};
-use super::shell::{SimpleCommand, Word};
+use super::shell::{Analysis, Files, SimpleCommand, Word};
+use super::trees::may_hold;
 use super::url::{Url, UrlPattern};
 
 /// A rule, and the call that it is compared with.
@@ -52,8 +55,7 @@ impl<'a> Matcher<'a> {
                 }
 
                 commands
-                    .flat_map(|command| &command.analysis.commands)
-                    .map(|command| pattern.catches(command))
+                    .flat_map(|command| command_matches(pattern, &command.analysis))
                     .max()
                     .unwrap_or(pattern.is_any().into())
             }
@@ -153,42 +155,86 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Matches the pattern against the files the command reads, by its words.
+    /// Matches the pattern against the files the command reads.
     fn read_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
         let read_matches = paths
             .read
             .iter()
             .map(|path_word| self.word_match(paths, path_word, pattern));
         let word_matches =
-            paths.words.iter().map(
-                |word| match self.word_match(paths, &word.path_word, pattern) {
-                    Match::Maybe if word.ignores_files => Match::No,
+            paths
+                .words
+                .iter()
+                .map(|word| match self.command_word_match(paths, word, pattern) {
+                    _ if word.files == Files::Unopened => Match::No,
                     word_match => word_match,
-                },
-            );
-        let best_match = read_matches.chain(word_matches).max().unwrap_or(Match::No);
-        let is_above = |path_word: &PathWord| {
-            let mut paths = paths.paths_of(path_word, self.context);
-            paths.any(|path| pattern.lies_beneath(&path, self.context))
-        };
-
-        if paths.start_folders.iter().any(is_above) {
-            best_match.max(Match::Maybe)
-        } else {
-            best_match
-        }
+                });
+        let tree_matches = paths.trees.iter().filter(|tree| !tree.cuts);
+        let tree_matches = tree_matches.map(|tree| self.tree_match(paths, tree, pattern));
+        let matches = read_matches.chain(word_matches).chain(tree_matches);
+        matches.max().unwrap_or(Match::No)
     }
 
-    /// Matches the pattern against the files the command writes: redirections, and words of
-    /// programs that do more than read.
+    /// Matches the pattern against the files the command writes: redirections, words of programs
+    /// that do more than read, and folders that are changed with all that is in them.
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let words = paths.words.iter().filter(|word| !word.only_reads);
-        let written_paths = paths
-            .written
+        let written_paths = paths.written.iter().chain(&paths.targets);
+        let written_matches =
+            written_paths.map(|path_word| self.word_match(paths, path_word, pattern));
+        let words = paths
+            .words
             .iter()
-            .chain(words.map(|word| &word.path_word));
-        let matches = written_paths.map(|path_word| self.word_match(paths, path_word, pattern));
+            .filter(|word| word.files == Files::Changed);
+        let word_matches = words.map(|word| self.command_word_match(paths, word, pattern));
+        let tree_matches = paths.trees.iter().filter(|tree| tree.cuts);
+        let tree_matches = tree_matches.map(|tree| self.tree_match(paths, tree, pattern));
+        let matches = written_matches.chain(word_matches).chain(tree_matches);
         matches.max().unwrap_or(Match::No)
+    }
+
+    /// Returns `Maybe` if a path the pattern matches may lie in the folder.
+    fn tree_match(self, paths: &CommandPaths, tree: &TreePath, pattern: &PathPattern) -> Match {
+        let mut paths = paths.paths_of(&tree.path_word, self.context);
+        let is_above = paths.any(|path| {
+            let beneath = pattern.beneath(&path, self.context, tree.skips_hidden);
+            match beneath {
+                Beneath::Possible => true,
+                Beneath::Impossible => false,
+                Beneath::OnDisk => path
+                    .literals()
+                    .iter()
+                    .any(|folder| may_hold(folder, pattern, self.context, tree.skips_hidden)),
+            }
+        });
+        if is_above { Match::Maybe } else { Match::No }
+    }
+
+    /// The best match of a word of a command. A word of an unknown program also matches if it may
+    /// be a folder above, or is relative to one that another word names.
+    fn command_word_match(
+        self,
+        paths: &CommandPaths,
+        word: &CommandWord,
+        pattern: &PathPattern,
+    ) -> Match {
+        let direct_match = self.word_match(paths, &word.path_word, pattern);
+        let Some(folders) = &word.folders else {
+            return direct_match;
+        };
+
+        if direct_match != Match::No || word.path_word.word.starts_with_dash() {
+            return direct_match;
+        }
+
+        let tree = TreePath {
+            path_word: word.path_word.clone(),
+            cuts: false,
+            skips_hidden: false,
+        };
+        let mut candidates = paths.paths_from(&word.path_word, folders, self.context);
+        let may_match = candidates.any(|path| pattern.catches(&path, self.context) != Match::No)
+            || self.tree_match(paths, &tree, pattern) != Match::No;
+        if may_match { Match::Maybe } else { Match::No }
     }
 
     /// The best match of the paths that a word may be.
@@ -277,6 +323,15 @@ impl<'a> Matcher<'a> {
         }
     }
 
+    /// Returns `true` if an allow rule covers every command of this command's program.
+    pub(super) fn allows_program(self, command: &SimpleCommand) -> bool {
+        let is_program = match &self.rule.kind {
+            Kind::Command(pattern) => pattern.is_program(),
+            _ => false,
+        };
+        is_program && self.allows_command(command)
+    }
+
     /// Returns `true` if an allow rule covers writing to this redirection's target.
     pub(super) fn allows_redirection(self, path: &PathOf) -> bool {
         let is_covered = match &self.rule.kind {
@@ -298,6 +353,18 @@ impl<'a> Matcher<'a> {
     fn governs_commands(self) -> bool {
         self.names_tool() || self.rule.name.matches("Bash")
     }
+}
+
+/// The match of the pattern with each command. One of an unknown program may start any program
+/// that its words name.
+fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterator<Item = Match> {
+    analysis.commands.iter().map(move |command| {
+        let may_start = || is_unknown(analysis, command) && pattern.is_named_in(command);
+        match pattern.catches(command) {
+            Match::No if may_start() => Match::Maybe,
+            command_match => command_match,
+        }
+    })
 }
 
 /// Returns `true` if the rule is about all tools that write files.

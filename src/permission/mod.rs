@@ -4,7 +4,7 @@
 //! [`AgentBuilder::permissions`](crate::AgentBuilder::permissions). Every call is decided in this
 //! order. The first step with a decision wins; how specific a rule is never matters:
 //!
-//! 1. a **deny** rule: absolute, in every mode;
+//! 1. a **deny** rule: absolute, in every mode; in `bypassPermissions` also one that may match;
 //! 2. **plan mode**: a tool that does more than read is denied;
 //! 3. a **grant** of this session: the answer "yes, for the session" was given to the same call;
 //! 4. an **ask** rule, a protected path, or a command that may hide something denied;
@@ -14,6 +14,11 @@
 //! A shell command is taken apart first: a deny or ask rule fires if *any* command in it matches, an
 //! allow rule is enough only if *every* command matches one and nothing is left that is not
 //! understood.
+//!
+//! Programs are known by a table of their safe options and operands. A program or an option that is
+//! not in it is covered by a rule to allow only if the rule spells it out or its words are plain. As
+//! soon as there is a rule to deny or ask, such a command is a question if its words may name what
+//! that rule is about: a program, a file, a folder above it.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.
@@ -28,7 +33,9 @@
 //! rules that deny a file or folder, as far as it can: `PermissionRules::held` lists these.
 //!
 //! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
-//! or a program's own configuration can do anything once it runs.
+//! or a program's own configuration can do anything once it runs. `cargo test`, `make` and
+//! `python3 build.py` run code of the workspace by purpose, and a rule about another program or a
+//! file does not see what that code does.
 //!
 //! ```
 //! use agentcore::permission::PermissionRules;
@@ -44,7 +51,9 @@
 //! # Ok::<(), agentcore::Error>(())
 //! ```
 
+mod beneath;
 mod call_accesses;
+mod clues;
 mod command_paths;
 mod config;
 mod decide;
@@ -61,13 +70,15 @@ mod parse;
 mod path_words;
 mod paths;
 mod pattern;
+mod programs;
 mod protected;
 mod readable;
-mod recursive;
+mod repository;
 mod rule;
 mod rules_gate;
 pub(crate) mod shell;
 mod suggest;
+mod trees;
 mod unmatched;
 mod url;
 #[cfg(feature = "yaml")]

@@ -1,6 +1,8 @@
 //! The normalisation of command options for deny and ask rules.
 
-use super::shell::{GIT_GLOBAL_VALUES, Word};
+use super::paths::lexical;
+use super::programs::{first_operand, is_uncertain};
+use super::shell::{Part, Word};
 
 /// Short options and the long ones that mean the same, per program: what rules are written about.
 const SAME: &[(&str, &str)] = &[
@@ -19,6 +21,17 @@ const SAME: &[(&str, &str)] = &[
     ("grep", "r=R=--recursive"),
     ("docker", "f=--force v=--volume"),
     ("npm", "g=--global f=--force"),
+];
+
+/// Subcommands that mean the same.
+const SUBCOMMANDS: &[(&str, &str)] = &[
+    (
+        "npm pnpm bun",
+        "install=i=add=in uninstall=remove=rm=un=r run=run-script test=t=tst exec=x publish=pub update=up=upgrade list=ls=la=ll",
+    ),
+    ("cargo", "build=b check=c test=t run=r doc=d remove=rm"),
+    ("brew", "uninstall=remove=rm"),
+    ("apt apt-get dnf yum", "remove=purge=autoremove"),
 ];
 
 /// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
@@ -67,69 +80,101 @@ fn has_short(flag: &str, same: &[&str]) -> bool {
     letters.any(|letter| flag[1..].contains(letter))
 }
 
-/// Options before the subcommand that take the next word as their value.
-const GLOBAL_VALUES: &[(&str, &str)] = &[
-    ("git", GIT_GLOBAL_VALUES),
-    (
-        "docker",
-        "-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey",
-    ),
-    (
-        "podman",
-        "--connection -c --url --root --runroot --log-level",
-    ),
-    (
-        "kubectl",
-        "-n --namespace --context --cluster --kubeconfig --user -s --server --token --as --as-group --request-timeout --cache-dir",
-    ),
-    (
-        "npm",
-        "--prefix -C --registry --userconfig --globalconfig --cache --loglevel -w --workspace",
-    ),
-    ("pnpm", "-C --dir --filter -F"),
-    ("yarn", "--cwd"),
-    ("cargo", "--config -Z -C --color --manifest-path"),
-    ("make", "-C --directory -f --file -j"),
-    ("systemctl", "-H --host -M --machine --root"),
-    ("apt", "-o --option -c --config-file -t"),
-    ("apt-get", "-o --option -c --config-file -t"),
-    (
-        "aws",
-        "--profile --region --endpoint-url --output --ca-bundle",
-    ),
-    ("gcloud", "--project --account --configuration"),
-    ("terraform", "-chdir"),
-    ("helm", "-n --namespace --kube-context --kubeconfig"),
-    ("pip", "--proxy --log --cache-dir --python"),
-    ("go", "-C"),
-    ("gh", "-R --repo"),
-    ("ip", "-n --netns"),
-    ("tmux", "-L -S -f -c"),
-];
-
-/// The words as given but for the program's directory, and without options before the subcommand.
+/// The words as given but for the program's directory, and without options before the first operand.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     let mut plain_argv = argv.to_vec();
     if let Some(name) = argv[0].basename() {
         plain_argv[0] = Word::from_text(name.clone());
-        if let Some((_, values)) = GLOBAL_VALUES.iter().find(|(known, _)| *known == name) {
-            let mut index = 1;
-            while let Some(word) = plain_argv.get(index) {
-                let prefix = word.literal_prefix();
-                if !prefix.starts_with('-') {
-                    break;
-                }
-
-                index += 1 + usize::from(values.split(' ').any(|known| known == prefix));
-            }
-
-            if index > 1 && index < plain_argv.len() {
-                let mut short_argv = vec![plain_argv[0].clone()];
-                short_argv.extend_from_slice(&plain_argv[index..]);
-                return vec![plain_argv, short_argv];
-            }
+        let mut index = first_operand(&name, &plain_argv);
+        if plain_argv[index - 1]
+            .literal()
+            .is_some_and(|word| word == "--")
+        {
+            // What follows is no option even if it looks like one.
+            index -= 1;
         }
+
+        if index > 1 && index < plain_argv.len() {
+            let mut short_argv = vec![plain_argv[0].clone()];
+            short_argv.extend_from_slice(&plain_argv[index..]);
+            let renamed_argvs = renamed(&name, &short_argv);
+            return [plain_argv, short_argv]
+                .into_iter()
+                .chain(renamed_argvs)
+                .collect();
+        }
+
+        let renamed_argvs = renamed(&name, &plain_argv);
+        return std::iter::once(plain_argv).chain(renamed_argvs).collect();
     }
 
     vec![plain_argv]
+}
+
+/// The words with each other name of the subcommand.
+fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
+    let subcommand = argv.get(1).and_then(Word::literal).unwrap_or_default();
+    let mut tables = SUBCOMMANDS.iter();
+    let table = tables.find(|(names, _)| names.split(' ').any(|known| known == name));
+    let groups = table.map_or("", |(_, groups)| *groups);
+    let other_names = group_of(groups, &subcommand);
+    let with_name = |other: &&str| {
+        let mut argv = argv.to_vec();
+        argv[1] = Word::from_text(*other);
+        argv
+    };
+    let other_names = other_names.iter().filter(|other| **other != subcommand);
+    other_names.map(with_name).collect()
+}
+
+/// The words and the flags of a command, each in their order.
+#[derive(Default)]
+pub(super) struct WordsAndFlags {
+    pub(super) words: Vec<String>,
+    pub(super) flags: Vec<String>,
+    /// True if a word may be a flag that is only known when the shell runs.
+    pub(super) is_partial: bool,
+}
+
+impl WordsAndFlags {
+    /// The parts of a command, its program first; `None` when that is not known.
+    pub(super) fn of(argv: &[Word]) -> Option<Self> {
+        let mut parts = Self::default();
+        parts.words.push(argv[0].basename()?);
+        let mut only_words = false;
+        for word in &argv[1..] {
+            match word.literal() {
+                Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
+                    parts.words.push(text);
+                }
+                Some(text) if text == "--" => only_words = true,
+                Some(text) => parts.flags.push(text),
+                None => {
+                    parts.is_partial |= is_uncertain(word) && !has_fixed_end(word);
+                    parts.words.push(word.to_string());
+                }
+            }
+        }
+
+        Some(parts)
+    }
+
+    pub(super) fn begins_with(&self, wanted: &[String]) -> bool {
+        let mut pairs = self.words.iter().zip(wanted).enumerate();
+        self.words.len() >= wanted.len()
+            && pairs.all(|(at, (word, wanted))| {
+                word == wanted
+                    || lexical(word) == *wanted
+                    || (at == 0 && word.eq_ignore_ascii_case(wanted))
+            })
+    }
+}
+
+/// Returns `true` if a glob ends in text that is in no short option, such as `*.o`.
+fn has_fixed_end(word: &Word) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphabetic();
+    match word.parts.last() {
+        Some(Part::Text { text, .. }) => word.is_glob() && !text.chars().all(is_letter),
+        _ => false,
+    }
 }

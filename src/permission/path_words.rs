@@ -1,122 +1,80 @@
-//! The words of a command that may name files, and whether its program reads or writes them.
+//! The words of a command that may name files.
 
-use super::shell::{Analysis, Part, SimpleCommand, Word};
+use super::shell::{Analysis, Files, Part, SimpleCommand, Word};
 
-/// Programs that only read the files their words name.
-const READERS: [&str; 58] = [
-    "cat",
-    "head",
-    "tail",
-    "less",
-    "more",
-    "grep",
-    "egrep",
-    "fgrep",
-    "rg",
-    "ls",
-    "stat",
-    "file",
-    "wc",
-    "diff",
-    "cmp",
-    "md5sum",
-    "sha1sum",
-    "sha256sum",
-    "sha512sum",
-    "cksum",
-    "od",
-    "xxd",
-    "hexdump",
-    "strings",
-    "echo",
-    "printf",
-    "test",
-    "[",
-    "sort",
-    "uniq",
-    "nl",
-    "tac",
-    "rev",
-    "tr",
-    "column",
-    "fold",
-    "jq",
-    "tree",
-    "du",
-    "df",
-    "find",
-    "gfind",
-    "fd",
-    "fdfind",
-    "readlink",
-    "realpath",
-    "basename",
-    "dirname",
-    "cd",
-    "pushd",
-    "pwd",
-    "sed",
-    "awk",
-    "cut",
-    "comm",
-    "true",
-    "zcat",
-    "ag",
-];
+/// The parts of one word that are looked at; a word with more may name any file.
+const MAX_PIECES: usize = 256;
 
 /// A word, or a part of one, that may name a file.
 pub(super) struct CandidateWord {
     pub(super) word: Word,
-    /// True if the program only reads the files that its words name.
-    pub(super) only_reads: bool,
+    pub(super) files: Files,
+    /// The folders that options of an unknown program may name, where its words may start from.
+    pub(super) folders: Option<Vec<Word>>,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
-    /// True if the program does not open files at all.
-    pub(super) ignores_files: bool,
 }
 
 /// The words of a command that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
     analysis.commands.iter().flat_map(|command| {
-        let program = command.program().unwrap_or_default();
-        let only_reads =
-            READERS.contains(&program.as_str()) && !has_changing_option(&program, command);
-        let keeps_operands = only_reads || keeps_operands(&program, command);
-        let ignores_files = matches!(
-            program.as_str(),
-            "echo" | "printf" | "true" | ":" | "test" | "["
-        );
-        command
-            .argv
-            .iter()
-            .flat_map(|word| {
-                let is_option = word.starts_with_dash();
-                let candidates = candidates(word).into_iter();
-                candidates.map(move |candidate| (candidate, is_option))
+        let folders = is_unknown(analysis, command).then(|| folders(command));
+        let is_git = command.program().is_some_and(|name| name == "git");
+        let keeps_operands = keeps_operands(command);
+        let words = command.argv.iter().chain(&command.values);
+        let words = words.filter(move |word| Some(*word) != command.pattern.as_ref());
+        let is_unknown = folders.is_some();
+        words
+            .flat_map(move |word| {
+                let mut words = candidates(word);
+                if is_unknown || command.has_parts {
+                    words.extend(pieces(word, is_unknown));
+                }
+                words.extend(is_git.then(|| pathspec(word)).flatten());
+                let is_kept = keeps_operands && !word.starts_with_dash();
+                words.into_iter().map(move |word| (word, is_kept))
             })
-            .map(move |(word, is_option)| CandidateWord {
+            .map(move |(word, is_kept)| CandidateWord {
                 word,
-                only_reads,
-                is_changed: !only_reads && (is_option || !keeps_operands),
-                ignores_files,
+                files: command.files,
+                is_changed: command.files == Files::Changed && !is_kept,
+                folders: folders.clone(),
             })
     })
 }
 
-/// The parts of a word that may be a path: all of it, or the part after an option's name.
+/// Returns `true` if nothing is known of what the command does with its words.
+pub(super) fn is_unknown(analysis: &Analysis, command: &SimpleCommand) -> bool {
+    let is_function = |name: String| analysis.functions.contains(&name);
+    command.unlisted.is_some() && !command.guessed && !command.program().is_some_and(is_function)
+}
+
+/// The values of options.
+fn folders(command: &SimpleCommand) -> Vec<Word> {
+    let mut folders = Vec::new();
+    for pair in command.argv.windows(2) {
+        let [option, value] = pair else { continue };
+        if option.starts_with_dash() && !value.starts_with_dash() {
+            folders.push(value.clone());
+        }
+    }
+
+    let attached = command.argv.iter().filter(|word| word.starts_with_dash());
+    folders.extend(attached.flat_map(|word| candidates(word).into_iter().skip(1)));
+    folders
+}
+
+/// The parts of a word that may be a path: all of it, or the part after an option's name, and its
+/// other spellings.
 fn candidates(word: &Word) -> Vec<Word> {
     let prefix = word.literal_prefix();
     let mut words = vec![word.clone()];
-    for mark in ['=', '@', ':', '<'] {
+    for mark in ['=', '@', ':', '<', ','] {
         if let Some((key, _)) = prefix.split_once(mark)
             && let Some(suffix) = word.without_prefix(&format!("{key}{mark}"))
         {
             words.push(with_home(suffix));
         }
-    }
-
-    if let Some(suffix) = word.without_prefix("file://") {
-        words.push(suffix);
     }
 
     let mut letters = prefix.chars();
@@ -127,7 +85,105 @@ fn candidates(word: &Word) -> Vec<Word> {
         words.push(with_home(suffix));
     }
 
+    words.extend(file_urls(word, &prefix));
     words
+}
+
+/// The parts of a word between marks that stand in no path. The words of an unknown program are
+/// also divided at blanks, and may hold several options before a value.
+fn pieces(word: &Word, is_unknown: bool) -> Vec<Word> {
+    let Some(text) = word.literal() else {
+        return Vec::new();
+    };
+
+    let is_mark = |c: char| "=@:,<;\"'{}()|".contains(c) || is_unknown && c.is_whitespace();
+    let pieces = text.split(is_mark).filter(|piece| piece.len() < text.len());
+    let mut pieces = pieces.map(str::to_owned).collect::<Vec<_>>();
+    if is_unknown && text.starts_with('-') && !text.starts_with("--") {
+        let ends = text.char_indices().skip(3).take(4);
+        pieces.extend(ends.map(|(at, _)| text[at..].to_owned()));
+    }
+
+    pieces.retain(|piece| !piece.is_empty());
+    if pieces.len() > MAX_PIECES {
+        return vec![Word::unknown()];
+    }
+
+    let words = pieces.into_iter().map(Word::from_text);
+    words.map(with_home).collect()
+}
+
+/// The wildcards of a pathspec, which git expands itself.
+fn pathspec(word: &Word) -> Option<Word> {
+    let text = word.literal()?;
+    text.contains(['*', '?'])
+        .then(|| Word::default().followed_by(&text))
+}
+
+/// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.
+fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
+    let lowercase = prefix.to_ascii_lowercase();
+    let Some(at) = lowercase.find("file:") else {
+        return Vec::new();
+    };
+
+    let Some(url) = word.without_prefix(&prefix[..at + 5]) else {
+        return Vec::new();
+    };
+
+    let slashes = url.literal_prefix();
+    let path = match slashes.strip_prefix("//") {
+        None => Some(url),
+        Some(authority) => {
+            let host = authority.split('/').next().unwrap_or_default();
+            url.without_prefix(&format!("//{host}"))
+        }
+    };
+    path.map(|path| decoded(&path)).into_iter().collect()
+}
+
+/// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.
+fn decoded(word: &Word) -> Word {
+    let mut path = Word::default();
+    for part in &word.parts {
+        let Part::Text { text, .. } = part else {
+            path.parts.push(part.clone());
+            continue;
+        };
+
+        let mut bytes = Vec::new();
+        let mut characters = text.bytes().peekable();
+        let flush = |bytes: &mut Vec<u8>, path: &mut Word| {
+            path.push_text(&String::from_utf8_lossy(bytes), true);
+            bytes.clear();
+        };
+        while let Some(byte) = characters.next() {
+            match byte {
+                b'%' => {
+                    let digits = [characters.next(), characters.next()];
+                    let [Some(high), Some(low)] = digits.map(hex_digit) else {
+                        return Word::unknown();
+                    };
+                    bytes.push(high * 16 + low);
+                }
+                b'{' | b'[' => {
+                    let end = if byte == b'{' { b'}' } else { b']' };
+                    flush(&mut bytes, &mut path);
+                    path.push_value(None, true);
+                    while characters.next().is_some_and(|byte| byte != end) {}
+                }
+                byte => bytes.push(byte),
+            }
+        }
+        flush(&mut bytes, &mut path);
+    }
+
+    path
+}
+
+fn hex_digit(byte: Option<u8>) -> Option<u8> {
+    let digit = char::from(byte?).to_digit(16)?;
+    u8::try_from(digit).ok()
 }
 
 /// The word with `~` expanded, which some programs do where the shell does not.
@@ -144,41 +200,16 @@ fn with_home(word: Word) -> Word {
     }
 }
 
-/// Returns `true` if the options of a program that otherwise only reads make it change the files it
-/// names.
-fn has_changing_option(program: &str, command: &SimpleCommand) -> bool {
-    let argv = &command.argv;
-    let mut words = argv.iter().map(Word::literal_prefix).skip(1);
-    match program {
-        "sed" => words.any(|word| {
-            let mut letters = word.chars().skip(1).take_while(|c| !"efl".contains(*c));
-            word.starts_with("--i")
-                || word.starts_with('-') && !word.starts_with("--") && letters.any(|c| c == 'i')
-        }),
-        "awk" => words.any(|word| word.starts_with("-i") || word.starts_with("--inc")),
-        "xxd" => words.any(|word| word.starts_with("-r")),
-        "find" | "gfind" | "fd" | "fdfind" => argv.windows(2).any(|pair| {
-            let runs = matches!(
-                pair[0].literal_prefix().as_str(),
-                "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch"
-            );
-            let is_reader = |name: String| READERS.contains(&name.as_str());
-            pair[1].literal_prefix() == "-delete"
-                || (runs && !pair[1].basename().is_some_and(is_reader))
-        }),
-        _ => false,
-    }
-}
-
 /// Returns `true` if a program that may write files leaves those that its operands name as they are,
-/// except for its [`targets`].
-fn keeps_operands(program: &str, command: &SimpleCommand) -> bool {
+/// except for its targets.
+fn keeps_operands(command: &SimpleCommand) -> bool {
     let argv = &command.argv;
+    let program = command.program().unwrap_or_default();
     if argv.iter().any(Word::is_dynamic) {
         return false;
     }
     let has_glob = argv.iter().any(Word::is_glob);
-    match program {
+    match program.as_str() {
         "source" | "." => true,
         "cp" => !has_glob && !argv.last().is_some_and(Word::starts_with_dash),
         "git" => match argv.get(1).and_then(Word::literal).as_deref() {
@@ -191,98 +222,4 @@ fn keeps_operands(program: &str, command: &SimpleCommand) -> bool {
         },
         _ => false,
     }
-}
-
-/// Returns `true` if a program shows the content of a file that it is given.
-pub(super) fn shows_files(analysis: &Analysis) -> bool {
-    analysis.commands.iter().any(|command| {
-        let program = command.program().unwrap_or_default();
-        let shows = matches!(
-            program.as_str(),
-            "cat"
-                | "tac"
-                | "head"
-                | "tail"
-                | "less"
-                | "more"
-                | "nl"
-                | "od"
-                | "xxd"
-                | "hexdump"
-                | "strings"
-                | "base64"
-                | "zcat"
-        );
-        let is_file = |word: &Word| {
-            let text = word.literal_prefix();
-            let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-            !text.starts_with('-') && !is_number
-        };
-
-        shows && command.argv.len() > 1 && command.argv.last().is_some_and(is_file)
-    })
-}
-
-/// Returns `true` if a program changes any files.
-pub(super) fn changes_files(analysis: &Analysis) -> bool {
-    analysis.commands.iter().any(|command| {
-        let program = command.program().unwrap_or_default();
-        let changes = matches!(
-            program.as_str(),
-            "tee"
-                | "cp"
-                | "mv"
-                | "ln"
-                | "install"
-                | "touch"
-                | "truncate"
-                | "dd"
-                | "patch"
-                | "rm"
-                | "rmdir"
-                | "mkdir"
-                | "shred"
-                | "unlink"
-        );
-        command.argv.len() > 1 && (changes || has_changing_option(&program, command))
-    })
-}
-
-/// The files that commands write to by copying, moving, linking or unpacking: their last words, and
-/// folders that options name.
-pub(super) fn targets(analysis: &Analysis) -> Vec<Word> {
-    analysis.commands.iter().flat_map(targets_of).collect()
-}
-
-fn targets_of(command: &SimpleCommand) -> Vec<Word> {
-    let program = command.program().unwrap_or_default();
-    let (letter, option) = match program.as_str() {
-        "mv" | "cp" | "ln" | "install" => ('t', "--target-directory"),
-        "rsync" => (' ', ""),
-        "tar" | "gtar" | "bsdtar" => ('C', "--directory"),
-        "unzip" | "patch" => ('d', "--directory"),
-        _ => return Vec::new(),
-    };
-
-    let words = &command.argv[1..];
-    let mut targets = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        let prefix = word.literal_prefix();
-        let is_long = prefix.starts_with("--");
-        if is_long && prefix.len() > 3 && option.starts_with(&*prefix)
-            || !is_long && prefix.starts_with('-') && prefix.ends_with(letter)
-        {
-            targets.extend(words.get(at + 1).cloned());
-        } else if is_long {
-            targets.extend(word.without_prefix(&format!("{option}=")));
-        } else {
-            targets.extend(word.without_prefix(&format!("-{letter}")));
-        }
-    }
-
-    if matches!(letter, 't' | ' ') {
-        targets.extend(words.last().cloned());
-    }
-
-    targets
 }

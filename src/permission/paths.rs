@@ -64,7 +64,7 @@ impl PathPattern {
         })
     }
 
-    fn segments(&self, context: &PathContext) -> Vec<Segment> {
+    pub(super) fn segments(&self, context: &PathContext) -> Vec<Segment> {
         let text = self.text.as_str();
         let trimmed_text = text.trim_end_matches('/');
         let mut segments = Vec::new();
@@ -160,29 +160,10 @@ impl PathPattern {
         let names: Option<Vec<String>> = names.collect();
         Some(format!("/{}", names?.join("/")))
     }
-
-    /// Returns `true` if a path the pattern matches may lie beneath `path`.
-    pub(crate) fn lies_beneath(&self, path: &PathOf, context: &PathContext) -> bool {
-        let mut fixed = self.segments(context);
-        let mut path = path.clone();
-        if context.folds_case {
-            fixed = fixed.iter().map(folded).collect();
-            path = path.folded();
-        }
-
-        let end = fixed
-            .iter()
-            .position(|segment| !is_literal(segment))
-            .unwrap_or(fixed.len());
-        fixed.truncate(end);
-        path.0.iter().any(|path| {
-            path.len() < fixed.len() && fixed.starts_with(path) && path.iter().all(is_literal)
-        })
-    }
 }
 
 /// Case folded, and without the characters that some file systems leave out of names.
-fn folded(segment: &Segment) -> Segment {
+pub(super) fn folded(segment: &Segment) -> Segment {
     let Segment::Name(name) = segment else {
         return segment.clone();
     };
@@ -215,7 +196,7 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
     characters.collect()
 }
 
-fn is_literal(segment: &Segment) -> bool {
+pub(super) fn is_literal(segment: &Segment) -> bool {
     matches!(segment, Segment::Name(name) if name.iter().all(|token| matches!(token, GlobToken::Char(_))))
 }
 
@@ -230,13 +211,18 @@ fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
     }
 }
 
+/// The workspace.
+pub(super) fn root(context: &PathContext) -> Vec<Segment> {
+    start(context.workspace.as_deref(), NO_WORKSPACE)
+}
+
 fn literal(name: &str) -> Segment {
     Segment::Name(name.chars().map(GlobToken::Char).collect())
 }
 
 /// A path as segments; several where it may begin at several directories.
 #[derive(Clone, Debug)]
-pub(crate) struct PathOf(Vec<Vec<Segment>>);
+pub(crate) struct PathOf(pub(super) Vec<Vec<Segment>>);
 
 impl PathOf {
     /// A path that a tool was given.
@@ -274,7 +260,30 @@ impl PathOf {
             );
         }
 
+        if paths.iter().any(|path| leads_elsewhere(path)) {
+            paths.push(vec![Segment::Unknown]);
+        }
+
         Self(paths)
+    }
+
+    /// The paths that have no wildcard and no unknown part.
+    pub(crate) fn literals(&self) -> Vec<String> {
+        let text = |segment: &Segment| match segment {
+            Segment::Name(name) => name
+                .iter()
+                .map(|token| match token {
+                    GlobToken::Char(c) => Some(*c),
+                    _ => None,
+                })
+                .collect::<Option<String>>(),
+            _ => None,
+        };
+        let paths = self.0.iter().map(|path| {
+            let names = path.iter().map(text).collect::<Option<Vec<_>>>()?;
+            Some(format!("/{}", names.join("/")))
+        });
+        paths.flatten().collect()
     }
 
     /// The same path, with the targets of links as alternatives.
@@ -286,7 +295,7 @@ impl PathOf {
     }
 
     /// The same path as a file system that folds case compares it.
-    fn folded(&self) -> Self {
+    pub(super) fn folded(&self) -> Self {
         let paths = self.0.iter();
         Self(
             paths
@@ -315,14 +324,37 @@ impl PathOf {
         !self.0.iter().flatten().any(|s| *s == Segment::Unknown)
     }
 
+    /// Returns `true` if it certainly is the workspace.
+    pub(crate) fn is_root(&self, context: &PathContext) -> bool {
+        let root = root(context);
+        self.0.iter().all(|path| *path == root)
+    }
+
     /// Returns `true` if it certainly lies in the workspace.
     pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
-        let root = start(context.workspace.as_deref(), NO_WORKSPACE);
+        let root = root(context);
         self.is_known()
             && self
                 .0
                 .iter()
                 .all(|path| path.len() > root.len() && path.starts_with(&root))
+    }
+}
+
+/// Returns `true` if the path lies in the part of `/proc` where a process shows its memory, its
+/// environment and other folders.
+fn leads_elsewhere(path: &[Segment]) -> bool {
+    const DOORS: [&str; 8] = ["root", "cwd", "fd", "task", "environ", "mem", "maps", "exe"];
+    let is = |segment: &Segment, name: &str| match segment {
+        Segment::Name(tokens) => {
+            let name = name.chars().map(GlobToken::Char).collect::<Vec<_>>();
+            intersect(tokens, &name)
+        }
+        _ => true,
+    };
+    match path {
+        [proc, _, door, ..] => is(proc, "proc") && DOORS.iter().any(|name| is(door, name)),
+        _ => false,
     }
 }
 
@@ -427,7 +459,7 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
                 (Some(_), None) => Match::No,
                 (Some(_), Some(Segment::Unknown)) => Match::Maybe,
                 (Some(Segment::Name(wanted)), Some(Segment::Name(given))) => {
-                    next_row[j + 1].min(segment(wanted, given))
+                    next_row[j + 1].min(segment(wanted, given, j + 1 == path.len()))
                 }
                 (Some(_), Some(_)) => Match::Maybe,
             };
@@ -439,8 +471,17 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     next_row[0]
 }
 
-/// One name against another; both may hold wildcards.
-fn segment(wanted: &[GlobToken], given: &[GlobToken]) -> Match {
+/// One name against another; both may hold wildcards. In folders on the way, the shell may be set to
+/// match dots.
+fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
+    let is_wild = given
+        .first()
+        .is_some_and(|token| !matches!(token, GlobToken::Char(_)));
+    if is_last && is_wild && wanted.first() == Some(&GlobToken::Char('.')) {
+        // A wildcard matches no dot at the beginning of a name.
+        return Match::No;
+    }
+
     let pattern = given
         .iter()
         .map(|token| match token {

@@ -1,7 +1,7 @@
 //! Patterns of commands: `git:*`, `npm run test`, `git * main`, matched on words.
 
 use super::glob::{GlobToken, Match, intersect, matches};
-use super::options::{has_flag, variants};
+use super::options::{WordsAndFlags, has_flag, variants};
 use super::paths::lexical;
 use super::shell::{Part, SimpleCommand, Word};
 
@@ -14,7 +14,7 @@ pub(crate) struct CommandPattern {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum PatternWord {
+pub(super) enum PatternWord {
     /// `*` alone: one word or more.
     Any,
     /// A word, perhaps with `*` in it.
@@ -51,6 +51,10 @@ impl CommandPattern {
             words,
             allows_more_words,
         })
+    }
+
+    pub(super) fn words(&self) -> &[PatternWord] {
+        &self.words
     }
 
     /// Returns `true` if every command matches.
@@ -94,22 +98,29 @@ impl CommandPattern {
             return false;
         }
 
-        self.match_words(
-            argv,
-            allows_more_words,
-            &|tokens, word, _| match word.literal() {
-                Some(text) => {
-                    let has_star = tokens.contains(&GlobToken::Many);
-                    let up = text.split('/').any(|name| name == "..");
-                    if has_star && up && !text.contains("://") {
-                        return matches(tokens, &chars(&lexical(&text))).into();
-                    }
-
-                    matches(tokens, &chars(&text)).into()
+        let words_match = self.match_words(argv, allows_more_words, &|tokens, word, _| match word
+            .literal()
+        {
+            Some(text) => {
+                let has_star = tokens.contains(&GlobToken::Many);
+                let up = text.split('/').any(|name| name == "..");
+                if has_star && up && !text.contains("://") {
+                    return matches(tokens, &chars(&lexical(&text))).into();
                 }
-                None => Match::No,
-            },
-        ) == Match::Yes
+
+                matches(tokens, &chars(&text)).into()
+            }
+            None => Match::No,
+        });
+        words_match == Match::Yes
+            && command
+                .unlisted
+                .is_none_or(|known| self.covers(argv, known))
+    }
+
+    /// Returns `true` if the pattern names a program and nothing more.
+    pub(crate) fn is_program(&self) -> bool {
+        self.words.len() == 1
     }
 
     /// Matches a command that is, or may be, one the pattern denies or asks about: after wrappers,
@@ -285,49 +296,6 @@ impl CommandPattern {
         }
 
         Some(parts)
-    }
-}
-
-/// The words and the flags of a command, each in their order.
-#[derive(Default)]
-struct WordsAndFlags {
-    words: Vec<String>,
-    flags: Vec<String>,
-    /// True if a word may be a flag that is only known when the shell runs.
-    is_partial: bool,
-}
-
-impl WordsAndFlags {
-    /// The parts of a command, its program first; `None` when that is not known.
-    fn of(argv: &[Word]) -> Option<Self> {
-        let mut parts = Self::default();
-        parts.words.push(argv[0].basename()?);
-        let mut only_words = false;
-        for word in &argv[1..] {
-            match word.literal() {
-                Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
-                    parts.words.push(text);
-                }
-                Some(text) if text == "--" => only_words = true,
-                Some(text) => parts.flags.push(text),
-                None => {
-                    parts.is_partial |= word.literal_prefix().is_empty() && !word.is_glob();
-                    parts.words.push(word.to_string());
-                }
-            }
-        }
-
-        Some(parts)
-    }
-
-    fn begins_with(&self, wanted: &[String]) -> bool {
-        let mut pairs = self.words.iter().zip(wanted).enumerate();
-        self.words.len() >= wanted.len()
-            && pairs.all(|(at, (word, wanted))| {
-                word == wanted
-                    || lexical(word) == *wanted
-                    || (at == 0 && word.eq_ignore_ascii_case(wanted))
-            })
     }
 }
 

@@ -1,9 +1,11 @@
-//! Rules and commands with what has to be decided, one row each in `tests/data/permission_cases.tsv`.
+//! Rules and commands with what has to be decided, one row each in `tests/data/permission_cases.tsv`,
+//! and in `tests/data/permission_more.tsv` for what no table of programs has.
 
 use agentcore::PermissionMode;
 use agentcore::permission::{Behavior, PermissionRules, Rule};
 
 const ROWS: &str = include_str!("../data/permission_cases.tsv");
+const MORE_ROWS: &str = include_str!("../data/permission_more.tsv");
 
 fn unescape(text: &str) -> String {
     let mut out = String::new();
@@ -49,7 +51,7 @@ fn permissions(rules: &str) -> PermissionRules {
 fn every_permission_case_is_decided_as_listed() {
     let mut wrong = Vec::new();
     let mut rows = 0;
-    for line in ROWS.lines().skip(1) {
+    for line in ROWS.lines().skip(1).chain(MORE_ROWS.lines().skip(1)) {
         let [rules, command, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
             panic!("three columns expected: {line}");
         };

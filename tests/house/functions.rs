@@ -16,11 +16,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "the analyser of commands is to be replaced",
     ),
     (
-        "src/permission/shell/wrappers.rs",
-        "wrapper",
-        "a table, and the analyser of commands is to be replaced",
-    ),
-    (
         "src/sdk/system.rs",
         "kind",
         "a table of the kinds of a message",

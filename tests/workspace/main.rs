@@ -39,6 +39,8 @@ mod permission_links;
 mod permission_protected;
 #[cfg(feature = "tools")]
 mod permission_readable;
+#[cfg(all(feature = "tools", unix))]
+mod permission_trees;
 #[cfg(all(feature = "sandbox", feature = "tools", target_os = "linux"))]
 mod sandbox;
 #[cfg(all(feature = "tools", target_os = "linux"))]

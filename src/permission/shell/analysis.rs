@@ -20,6 +20,14 @@ pub(crate) struct Analysis {
     pub(crate) reads: Vec<Word>,
     /// Files that redirections and options write.
     pub(crate) writes: Vec<Word>,
+    /// Files and folders that programs copy, move, link or unpack to.
+    pub(crate) targets: Vec<Word>,
+    /// Folders that programs read or change with all that is in them.
+    pub(crate) trees: Vec<Tree>,
+    /// Folders and files of other projects that options name.
+    pub(crate) folders: Vec<Word>,
+    /// Folders of repositories that options of git name.
+    pub(crate) repositories: Vec<Word>,
     /// Directories the command changes to.
     pub(crate) directories: Vec<Word>,
     /// Names of functions it defines.
@@ -70,6 +78,27 @@ impl Analysis {
     }
 }
 
+/// A folder that a program reads or changes with all that is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(crate) word: Word,
+    /// Whether what is in it is changed.
+    pub(crate) cuts: bool,
+    /// Whether names that begin with a dot are left out.
+    pub(crate) skips_hidden: bool,
+}
+
+/// What a program does with the files that its words name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// It may do anything.
+    #[default]
+    Changed,
+    Read,
+    /// It does not open them.
+    Unopened,
+}
+
 /// One program or builtin with its arguments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimpleCommand {
@@ -87,6 +116,23 @@ pub(crate) struct SimpleCommand {
     pub(crate) guessed: bool,
     /// Text of here-documents and here-strings.
     pub(crate) input: Option<Word>,
+    /// Whether the shell does not wait for it.
+    pub(crate) background: bool,
+    /// It only runs the command behind it, which allow rules have to cover.
+    pub(crate) transparent: bool,
+    /// How many of its words are known, if nothing is known of what stands behind them.
+    pub(crate) unlisted: Option<usize>,
+    pub(crate) files: Files,
+    /// Values of options that stand in a word with others.
+    pub(crate) values: Vec<Word>,
+    /// Whether its words hold files among other texts.
+    pub(crate) has_parts: bool,
+    /// The word that is searched for, which is no file.
+    pub(crate) pattern: Option<Word>,
+    /// Whether it shows the content of files.
+    pub(crate) shows: bool,
+    /// Whether it makes, changes or removes files.
+    pub(crate) changes: bool,
 }
 
 impl SimpleCommand {

@@ -1,10 +1,11 @@
 //! What an `awk` program may do.
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Files, Reason, SimpleCommand};
 use super::context::Context;
+use super::word::Word;
 
 /// `awk` can run commands, read and write files.
-pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
+pub(super) fn awk(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let args = &command.argv[1..];
     let mut at = 0;
     while let Some(word) = args.get(at) {
@@ -22,6 +23,7 @@ pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
             b'F' | b'v' => at += 1 + usize::from(prefix.len() == 2),
             _ => {
                 cx.note(Reason::InlineCode(name.to_owned()));
+                cx.found.commands[index].files = Files::Changed;
                 return;
             }
         }
@@ -34,7 +36,7 @@ pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
     };
 
     if text.contains('@')
-        || ["system", "getline", "/inet", "extension"]
+        || ["system", "getline", "/inet", "extension", "ARGV", "ARGC"]
             .iter()
             .any(|word| text.contains(word))
         || prints_to(&text, '|')
@@ -42,6 +44,7 @@ pub(super) fn awk(cx: &mut Context, name: &str, command: &SimpleCommand) {
         cx.note(Reason::InlineCode(name.to_owned()));
     } else if prints_to(&text, '>') {
         cx.note(Reason::Effect(name.to_owned(), "print >".to_owned()));
+        cx.found.writes.extend(written_files(&text));
     }
 }
 
@@ -72,4 +75,17 @@ fn prints_to(program: &str, mark: char) -> bool {
 
         false
     })
+}
+
+/// The files that `print >` writes; anything if one is not a text alone.
+fn written_files(program: &str) -> Vec<Word> {
+    let targets = program.split('>').skip(1).map(|target| {
+        let target = target.trim_start_matches('>').trim_start();
+        let text = target.strip_prefix('"')?.split_once('"');
+        text.filter(|(text, _)| !text.contains('\\'))
+            .map(|(text, _)| Word::from_text(text))
+    });
+    targets
+        .map(|word| word.unwrap_or_else(Word::unknown))
+        .collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::{Analysis, Reason, SimpleCommand};
+use super::environment::{is_harmless, is_local, is_run};
 use super::word::{Part, Word};
 use crate::backend::Shell;
 
@@ -107,7 +108,7 @@ impl Context {
 
     /// Notes that the shell variable `name` gets `value`. `exported` is for one that programs see.
     pub(super) fn assign(&mut self, name: &str, value: Option<&Word>, exported: bool) {
-        if !is_harmless(name) && (exported || !is_local(name)) {
+        if !is_harmless(name, value) && (exported || !is_local(name)) {
             self.note(Reason::Variable(name.to_owned()));
         }
 
@@ -185,57 +186,4 @@ impl Context {
             self.note(Reason::Expansion("arithmetic"));
         }
     }
-}
-
-/// Variables that change nothing but language, colour and logging.
-fn is_harmless(name: &str) -> bool {
-    matches!(
-        name,
-        "NODE_ENV" | "LANG" | "TZ" | "CI" | "NO_COLOR" | "RUST_LOG" | "RUST_BACKTRACE"
-    ) || matches!(
-        name,
-        "LC_ALL"
-            | "LC_ADDRESS"
-            | "LC_COLLATE"
-            | "LC_CTYPE"
-            | "LC_IDENTIFICATION"
-            | "LC_MEASUREMENT"
-            | "LC_MESSAGES"
-            | "LC_MONETARY"
-            | "LC_NAME"
-            | "LC_NUMERIC"
-            | "LC_PAPER"
-            | "LC_TELEPHONE"
-            | "LC_TIME"
-    )
-}
-
-/// Variables whose value programs run.
-fn is_run(name: &str) -> bool {
-    const PARTS: [&str; 16] = [
-        "PAGER",
-        "EDITOR",
-        "VISUAL",
-        "COMMAND",
-        "CMD",
-        "SHELL",
-        "ASKPASS",
-        "BROWSER",
-        "DIFF",
-        "GIT_SSH",
-        "RSH",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "WRAPPER",
-        "RUNNER",
-        "BASH_ENV",
-    ];
-    PARTS.iter().any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
-}
-
-/// Lower-case names that nobody but the script itself uses.
-fn is_local(name: &str) -> bool {
-    !name.contains(|c: char| c.is_ascii_uppercase())
-        && !name.ends_with("_proxy")
-        && !matches!(name, "_" | "histchars" | "auto_resume")
 }

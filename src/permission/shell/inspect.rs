@@ -1,9 +1,11 @@
 //! What each command found means: wrappers are peeled, dangerous ones noted.
 
+use crate::permission::programs::{is_launcher, runs_elsewhere};
+
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
 use super::word::{Part, Word};
-use super::{awk, builtins, code, git, options, peel, sed, shells, wrappers};
+use super::{builtins, operands, peel, shells};
 
 /// Directories that hold the system's own programs.
 const SYSTEM: [&str; 8] = [
@@ -67,7 +69,15 @@ fn one(cx: &mut Context, index: usize, command: &SimpleCommand) {
 }
 
 fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
-    if builtins::builtin(cx, name, command) || peel::peel(cx, name, command) {
+    if builtins::builtin(cx, name, command) {
+        return;
+    }
+
+    if matches!(name, "xargs" | "gxargs") {
+        return peel::xargs(cx, index, command);
+    }
+
+    if peel::peel(cx, index, name, command) {
         return;
     }
 
@@ -75,40 +85,35 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         return shells::shell(cx, name, index, command);
     }
 
-    if code::interpreter(cx, name, command) {
-        return;
-    }
-
     let words = || command.argv.iter().skip(1).filter_map(Word::literal);
-    if wrappers::is_loose(name, words()) {
+    if is_launcher(name, words()) {
         return loose(cx, name, command);
     }
 
-    if wrappers::runs_elsewhere(name, words()) {
+    if runs_elsewhere(name, words()) {
         cx.note(Reason::Script(name.to_owned()));
         peel::guess_tails(cx, name, command);
+        if runs_shell(command) {
+            cx.note(Reason::InlineCode(name.to_owned()));
+        }
     }
 
     match name {
-        "xargs" | "gxargs" => peel::xargs(cx, command),
-        "find" | "fd" | "fdfind" | "gfind" => peel::exec_actions(cx, name, command),
-        "awk" | "gawk" | "mawk" | "nawk" => awk::awk(cx, name, command),
-        "sed" | "gsed" => sed::sed(cx, command),
-        "git" => git::git(cx, command),
+        "fd" | "fdfind" => peel::exec_actions(cx, name, command),
         "cp" | "mv" | "ln" | "install" | "link" => renamed(cx, name, command),
-        "uniq" => second_is_written(cx, command, "fsw"),
-        "xxd" => second_is_written(cx, command, "clsgoR"),
-        "psql" | "sqlite3" | "mysql" | "mariadb" => code::statements(cx, name, command),
-        "npm" | "pnpm" | "yarn" if changes_packages(command) => {
-            cx.note(Reason::Option(name.to_owned(), "config set".to_owned()));
-        }
-        "go" if words().take(2).eq(["env".to_owned(), "-w".to_owned()]) => {
-            cx.note(Reason::Effect("go".to_owned(), "env -w".to_owned()));
-        }
         _ => {}
     }
 
-    options::options(cx, name, command);
+    operands::modelled(cx, index, name, command);
+}
+
+/// Whether a shell is given a script somewhere in the words.
+fn runs_shell(command: &SimpleCommand) -> bool {
+    let mut words = command.argv.iter();
+    words.any(|word| {
+        word.basename()
+            .is_some_and(|name| shells::SHELLS.contains(&&*name))
+    }) && words.any(|word| word.literal_prefix().starts_with("-c"))
 }
 
 /// A program that runs what stands somewhere in its arguments.
@@ -122,20 +127,6 @@ fn loose(cx: &mut Context, name: &str, command: &SimpleCommand) {
             .collect();
         shells::run_words(cx, command, name, &words);
     }
-}
-
-/// Whether a package manager is told to change its configuration or a package's scripts.
-fn changes_packages(command: &SimpleCommand) -> bool {
-    let is_one_of = |word: &Word, names: &[&str]| {
-        let text = word.literal();
-        text.is_some_and(|text| names.contains(&text.as_str()))
-    };
-    let sets = |word: &&Word| is_one_of(word, &["config", "set", "set-script", "pkg"]);
-    command.argv.iter().skip(1).filter(sets).count() > 1
-        || command
-            .argv
-            .get(1)
-            .is_some_and(|word| is_one_of(word, &["set-script"]))
 }
 
 /// The program's name is only known when the shell runs; what it probably is, is looked at too.
@@ -182,13 +173,6 @@ fn renamed(cx: &mut Context, name: &str, command: &SimpleCommand) {
         }
     }
     cx.guessing = outer;
-}
-
-/// For programs whose second operand is the file they write.
-fn second_is_written(cx: &mut Context, command: &SimpleCommand, values: &str) {
-    cx.found
-        .writes
-        .extend(options::operands(&command.argv, values).nth(1).cloned());
 }
 
 fn is_system_program(path: &str) -> bool {

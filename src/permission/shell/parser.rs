@@ -129,6 +129,7 @@ impl<'a> Parser<'a> {
                 return Ok(count);
             }
 
+            let first = self.cx.found.commands.len();
             self.and_or()?;
             count += 1;
             self.blanks()?;
@@ -136,7 +137,12 @@ impl<'a> Parser<'a> {
                 Some(b';') if self.peek_at(1) != Some(b';') && self.peek_at(1) != Some(b'&') => {
                     self.bump()?;
                 }
-                Some(b'&') => self.bump()?,
+                Some(b'&') => {
+                    self.bump()?;
+                    for command in &mut self.cx.found.commands[first..] {
+                        command.background = true;
+                    }
+                }
                 Some(b'\n') => {}
                 _ => {
                     if self.at_list_end()? {

@@ -1,127 +1,63 @@
 //! Finds the commands behind wrappers.
 
-use super::analysis::{Reason, SimpleCommand};
+use crate::permission::programs::{Arguments, Model, is_transparent, model};
+
+use super::analysis::{Files, Reason, SimpleCommand, Tree};
 use super::compound::is_name;
 use super::context::Context;
+use super::options::options;
 use super::word::{Part, Word};
-use super::wrappers::{Wrapper, wrapper};
-
-/// Where the wrapped program begins.
-pub(super) enum Inner {
-    /// There, or nowhere if that is the end.
-    At(usize),
-    /// At a word nobody can name.
-    Unknown,
-}
-
-/// Reads the options of a wrapper from word 1 on.
-pub(super) fn skip_options(argv: &[Word], spec: &Wrapper) -> Inner {
-    let mut at = 1;
-    while at < argv.len() {
-        let word = &argv[at];
-        let prefix = word.literal_prefix();
-        if !prefix.starts_with('-') {
-            if prefix.is_empty() && word.literal().is_none() {
-                return Inner::Unknown;
-            }
-
-            break;
-        }
-
-        if prefix == "--" && word.literal().is_some() {
-            at += 1;
-            break;
-        }
-
-        if let Some(name) = prefix.strip_prefix("--") {
-            let (name, has_value) = match name.split_once('=') {
-                Some((name, _)) => (name, true),
-                None => (name, false),
-            };
-
-            let among = |list: &str| {
-                list.split_ascii_whitespace()
-                    .any(|known| known.starts_with(name))
-            };
-
-            if among(spec.long_flags) {
-                at += 1;
-            } else if among(spec.long_values) {
-                at += if has_value { 1 } else { 2 };
-            } else {
-                return Inner::Unknown;
-            }
-
-            continue;
-        }
-
-        let mut takes_next = false;
-        for (offset, letter) in prefix[1..].char_indices() {
-            if spec.values.contains(letter) {
-                let rest = &prefix[1 + offset + letter.len_utf8()..];
-                takes_next = rest.is_empty() && word.literal().is_some();
-                break;
-            }
-
-            if !spec.flags.contains(letter) {
-                return Inner::Unknown;
-            }
-        }
-
-        if prefix.len() == 1 && spec.flags != "i0v" {
-            break;
-        }
-
-        at += 1 + usize::from(takes_next);
-    }
-
-    Inner::At(at)
-}
 
 /// Adds the commands behind the wrapper `command`, if it is one.
-pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> bool {
-    let Some(spec) = wrapper(name) else {
+pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) -> bool {
+    let argv = &command.argv;
+    let Model {
+        globals: None,
+        program: Some(program),
+        ..
+    } = model(name, argv)
+    else {
         return false;
     };
 
-    let argv = &command.argv;
-    if name == "command" && has_short(argv, "vV") {
-        return true;
+    if !program.takes("command") {
+        return false;
     }
 
-    if name == "env" && split_string(cx, command) {
-        return true;
-    }
-
-    let mut at = match skip_options(argv, &spec) {
-        Inner::At(at) => at,
-        Inner::Unknown => {
-            every_tail(cx, name, command);
-            return true;
-        }
+    let is_read = match name {
+        "command" => has_short(argv, "vV"),
+        "env" => split_string(cx, command),
+        "flock" => flock_script(cx, command),
+        _ => false,
     };
-
-    if name == "setarch" && argv.len() > at {
-        at += 1;
+    if is_read {
+        return true;
     }
 
-    if spec.assigns {
-        at += assigned(cx, &argv[at.min(argv.len())..]);
-    }
-
-    if argv.iter().skip(at).take(spec.skip).any(Word::may_split) {
+    let arguments = Arguments::read(program, argv, 1);
+    let is_unclear = |word: &&Word| word.may_split();
+    if !arguments.unknown.is_empty()
+        || !arguments.uncertain.is_empty()
+        || arguments.operands.iter().any(is_unclear)
+    {
         every_tail(cx, name, command);
         return true;
     }
 
-    at += spec.skip;
-    let first = argv.get(at).and_then(Word::literal);
-    if name == "flock" && first.is_some_and(|word| word == "-c" || word == "--command") {
-        if let Some(text) = argv.get(at + 1) {
-            super::shells::run_word(cx, command, "flock -c", text);
-        }
+    options(cx, name, command, program, &arguments);
+    let own = &mut cx.found.commands[index];
+    own.transparent = is_transparent(name) || name == "nohup" && command.background;
+    own.values = arguments.attached.clone();
+    let mut at = arguments.command.unwrap_or(argv.len());
+    if matches!(name, "env" | "sudo") {
+        let is_dash = |word: &Word| word.literal().is_some_and(|word| word == "-");
+        at += usize::from(argv.get(at).is_some_and(is_dash));
+        at += assigned(cx, &argv[at..]);
+    }
 
-        return true;
+    if name == "chroot" {
+        // Another file has this name there.
+        cx.note(Reason::Option(name.to_owned(), String::new()));
     }
 
     if name == "strace" {
@@ -134,6 +70,21 @@ pub(super) fn peel(cx: &mut Context, name: &str, command: &SimpleCommand) -> boo
         super::shells::input(cx, name, command, true);
     }
 
+    true
+}
+
+/// `flock file -c script`.
+fn flock_script(cx: &mut Context, command: &SimpleCommand) -> bool {
+    let is_option = |word: &Word| {
+        word.literal()
+            .is_some_and(|w| w == "-c" || w == "--command")
+    };
+    let Some(at) = command.argv.iter().position(is_option) else {
+        return false;
+    };
+    if let Some(text) = command.argv.get(at + 1) {
+        super::shells::run_word(cx, command, "flock -c", text);
+    }
     true
 }
 
@@ -205,6 +156,13 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
 
     // Too many commands is noted where they are counted.
     let _counted = cx.add(found);
+}
+
+/// Adds `argv` as a command that only may run.
+pub(super) fn guess(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
+    let outer = std::mem::replace(&mut cx.guessing, true);
+    inner(cx, name, command, argv);
+    cx.guessing = outer;
 }
 
 /// Where the program begins is not known: any word may be it.
@@ -282,6 +240,62 @@ fn split_string(cx: &mut Context, command: &SimpleCommand) -> bool {
     }
 
     false
+}
+
+/// `find .. -exec program .. ;`: what it runs, removes and lists.
+pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
+    let argv = &command.argv;
+    let starts = argv[1..].iter().take_while(|word| {
+        let prefix = word.literal_prefix();
+        !prefix.starts_with(['-', '(', '!']) || matches!(&*prefix, "-L" | "-P" | "-H")
+    });
+    let mut starts: Vec<Word> = starts
+        .filter(|word| !word.starts_with_dash())
+        .cloned()
+        .collect();
+    if starts.is_empty() {
+        starts.push(Word::from_text("."));
+    }
+
+    let is_test = |names: &[&str]| {
+        let mut words = argv.iter().filter_map(Word::literal);
+        words.any(|word| names.contains(&word.as_str()))
+    };
+    let selects = is_test(&[
+        "-name", "-iname", "-path", "-ipath", "-newer", "-regex", "-iregex",
+    ]);
+    let runs = is_test(&[
+        "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fls", "-fprintf",
+    ]);
+    let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
+    for word in starts.into_iter().filter(|_| cuts || runs || !selects) {
+        cx.found.trees.push(Tree {
+            word,
+            cuts,
+            skips_hidden: false,
+        });
+    }
+
+    if cuts {
+        let own = &mut cx.found.commands[index];
+        own.files = Files::Changed;
+        own.changes = true;
+    }
+
+    exec_actions(cx, name, command);
+}
+
+/// Whether every program that `find` runs only reads.
+fn executes_readers(argv: &[Word]) -> bool {
+    let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text, true));
+    argv.windows(2)
+        .filter(|pair| is_exec(&pair[0]))
+        .all(|pair| {
+            let name = pair[1].basename().unwrap_or_default();
+            model(&name, &pair[1..])
+                .program
+                .is_some_and(|program| program.reads)
+        })
 }
 
 /// `find .. -exec program .. ;` and `fd .. -x program ..`.
@@ -407,39 +421,24 @@ pub(super) fn replace_marker(text: &str, markers: &[&str]) -> Word {
 }
 
 /// `xargs [options] program ..`: its input becomes further arguments.
-pub(super) fn xargs(cx: &mut Context, command: &SimpleCommand) {
-    let spec = Wrapper {
-        flags: "0prtxo",
-        values: "IdELnPsaJR",
-        long_flags: "null interactive no-run-if-empty verbose exit open-tty show-limits",
-        long_values: "arg-file delimiter max-lines max-args max-procs max-chars process-slot-var replace",
-        skip: 0,
-        assigns: false,
-    };
-
+pub(super) fn xargs(cx: &mut Context, index: usize, command: &SimpleCommand) {
     let argv = &command.argv;
-    let Inner::At(at) = skip_options(argv, &spec) else {
-        return every_tail(cx, "xargs", command);
+    let Some(program) = model("xargs", argv).program else {
+        return;
     };
 
-    let marker = argv[1..at.min(argv.len())]
-        .iter()
-        .enumerate()
-        .find_map(|(i, word)| {
-            let text = word.literal()?;
-            if let Some(rest) = text.strip_prefix("-I") {
-                return match rest {
-                    "" => argv.get(i + 2)?.literal(),
-                    _ => Some(rest.to_owned()),
-                };
-            }
+    let arguments = Arguments::read(program, argv, 1);
+    if !arguments.unknown.is_empty() || !arguments.uncertain.is_empty() {
+        return every_tail(cx, "xargs", command);
+    }
 
-            if text.starts_with("--r") && !text.starts_with("--no") {
-                return Some(text.split_once('=').map_or("{}", |(_, m)| m).to_owned());
-            }
-
-            None
-        });
+    cx.found.commands[index].values = arguments.attached.clone();
+    let at = arguments.command.unwrap_or(argv.len());
+    let mut markers = arguments.values_of("marker").map(Word::literal);
+    let marker = match markers.next() {
+        Some(marker) => marker,
+        None => arguments.has_mark("braces").then(|| "{}".to_owned()),
+    };
     if at >= argv.len() {
         return;
     }

@@ -2,18 +2,20 @@
 
 use std::slice::Iter;
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Files, Reason, SimpleCommand};
 use super::context::Context;
 use super::word::Word;
 
 /// `sed`: scripts of plain commands are harmless; `e`, `w`, `r` and what is not known are not.
-pub(super) fn sed(cx: &mut Context, command: &SimpleCommand) {
+pub(super) fn sed(cx: &mut Context, index: usize, command: &SimpleCommand) {
     let Some(given) = Given::read(&command.argv[1..]) else {
         cx.note(Reason::InlineCode("sed".to_owned()));
         return;
     };
     if given.in_place {
         cx.note(Reason::Effect("sed".to_owned(), "-i".to_owned()));
+        cx.found.commands[index].files = Files::Changed;
+        cx.found.commands[index].changes = true;
     }
     match given.script() {
         Some(text) if is_plain_sed(&text) => {}

@@ -1,0 +1,67 @@
+//! Patterns and the folders above their paths.
+
+use super::glob::GlobToken;
+use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
+
+/// The place of a pattern's paths beneath a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Beneath {
+    /// None lies there.
+    Impossible,
+    /// Any folder may hold one.
+    OnDisk,
+    /// One may lie there.
+    Possible,
+}
+
+impl PathPattern {
+    /// The place of the pattern's paths beneath `path`. With `skips_hidden`, those with
+    /// a name that begins with a dot do not count.
+    pub(crate) fn beneath(
+        &self,
+        path: &PathOf,
+        context: &PathContext,
+        skips_hidden: bool,
+    ) -> Beneath {
+        let mut pattern = self.segments(context);
+        let mut root = root(context);
+        let mut path = path.clone();
+        if context.folds_case {
+            pattern = pattern.iter().map(folded).collect();
+            root = root.iter().map(folded).collect();
+            path = path.folded();
+        }
+
+        let end = pattern.iter().position(|segment| !is_literal(segment));
+        let fixed = &pattern[..end.unwrap_or(pattern.len())];
+        let beneath = path.0.iter().map(|path| {
+            let hides = |segments: &[Segment]| skips_hidden && segments.iter().any(is_hidden_name);
+            let is_above = |folder: &[Segment]| {
+                path.len() <= folder.len()
+                    && folder.starts_with(path)
+                    && path.iter().all(is_literal)
+            };
+            if !fixed.is_empty() && is_above(fixed) {
+                return if hides(&pattern[path.len()..]) {
+                    Beneath::Impossible
+                } else {
+                    Beneath::Possible
+                };
+            }
+
+            let is_open = fixed.len() < pattern.len() && path.starts_with(fixed);
+            if !is_open || hides(&pattern[fixed.len()..]) {
+                Beneath::Impossible
+            } else if is_above(&root) {
+                Beneath::Possible
+            } else {
+                Beneath::OnDisk
+            }
+        });
+        beneath.max().unwrap_or(Beneath::Impossible)
+    }
+}
+
+fn is_hidden_name(segment: &Segment) -> bool {
+    matches!(segment, Segment::Name(name) if name.first() == Some(&GlobToken::Char('.')))
+}

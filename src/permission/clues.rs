@@ -1,0 +1,146 @@
+//! Names in the words of programs that are not modelled.
+
+use super::glob::{GlobToken, intersect, matches};
+use super::pattern::{CommandPattern, PatternWord};
+use super::shell::{Part, SimpleCommand, Word};
+
+impl CommandPattern {
+    /// Returns `true` if a word of the command may name the pattern's program. For a command of the
+    /// program itself, the words of the pattern may stand anywhere.
+    pub(super) fn is_named_in(&self, command: &SimpleCommand) -> bool {
+        let Some(PatternWord::Word(program)) = self.words().first() else {
+            return false;
+        };
+
+        let own_name = command.program().unwrap_or_default();
+        if matches(program, &folded(own_name.chars())) {
+            let mut words = self.words()[1..].iter();
+            return words.all(|word| match word {
+                PatternWord::Any => true,
+                PatternWord::Word(tokens) => names(&command.argv[1..], tokens),
+            });
+        }
+
+        let input = command.input.iter();
+        names(&command.argv[1..], program) || input.flat_map(components).any(|c| is(&c, program))
+    }
+
+    /// Returns `true` if the words that a rule to allow does not spell out are plain: options
+    /// without values, and operands. At least the first `known` words have to be spelled out.
+    pub(super) fn covers(&self, argv: &[Word], known: usize) -> bool {
+        let is_text = |word: &&PatternWord| match word {
+            PatternWord::Any => false,
+            PatternWord::Word(tokens) => !tokens.contains(&GlobToken::Many),
+        };
+        let spelled = self.words().iter().take_while(is_text).count();
+        if spelled < known.min(argv.len()) {
+            return false;
+        }
+
+        let mut follows_option = false;
+        for word in &argv[spelled.min(argv.len())..] {
+            let prefix = word.literal_prefix();
+            let Some(text) = word.literal() else {
+                if prefix.is_empty()
+                    || prefix.starts_with('-')
+                    || word.may_split()
+                    || follows_option
+                {
+                    return false;
+                }
+                continue;
+            };
+
+            if text == "--" {
+                return true;
+            }
+
+            if text.len() > 1 && text.starts_with('-') {
+                if !is_flag(&text) {
+                    return false;
+                }
+                follows_option = true;
+                continue;
+            }
+
+            let is_number = text.bytes().all(|b| b.is_ascii_digit());
+            if follows_option && !is_number
+                || text.starts_with(['!', '|', '+', '@'])
+                || text.starts_with("ext::")
+            {
+                return false;
+            }
+            follows_option = false;
+        }
+
+        true
+    }
+}
+
+/// Returns `true` for `-x` and `--long`, with no value but a number or a switch.
+fn is_flag(text: &str) -> bool {
+    let (name, value) = text.split_once('=').unwrap_or((text, "true"));
+    let is_value = matches!(value, "true" | "false" | "auto" | "always" | "never")
+        || !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
+    let letters = name.trim_start_matches('-');
+    let is_name = letters
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    is_value && is_name && (name.starts_with("--") || letters.len() < 4)
+}
+
+/// Returns `true` if a part of a word may be the text that `tokens` match.
+fn names(words: &[Word], tokens: &[GlobToken]) -> bool {
+    words.iter().flat_map(components).any(|c| is(&c, tokens))
+}
+
+fn is(component: &[GlobToken], tokens: &[GlobToken]) -> bool {
+    intersect(component, tokens)
+}
+
+/// The parts of a word that may be the name of a program: what stands between characters that are
+/// in no name, and what follows a short option.
+fn components(word: &Word) -> Vec<Vec<GlobToken>> {
+    let mut components = vec![Vec::new()];
+    for part in &word.parts {
+        let tokens = match part {
+            Part::Text { text, .. } => folded(text.chars())
+                .into_iter()
+                .map(GlobToken::Char)
+                .collect(),
+            Part::Brace(c) => vec![GlobToken::Char(*c)],
+            Part::Glob('?') => vec![GlobToken::One],
+            Part::Value {
+                name: Some(name), ..
+            } if matches!(&**name, "HOME" | "PWD" | "{}") => {
+                vec![GlobToken::Char('/')]
+            }
+            Part::Home(_) => vec![GlobToken::Char('/')],
+            Part::Glob(_) | Part::Value { .. } => vec![GlobToken::Many],
+        };
+
+        for token in tokens {
+            let is_name = match token {
+                GlobToken::Char(c) => c.is_alphanumeric() || "_.+-".contains(c),
+                _ => true,
+            };
+            match components.last_mut() {
+                Some(component) if is_name => component.push(token),
+                _ => components.push(Vec::new()),
+            }
+        }
+    }
+
+    let attached = components
+        .iter()
+        .filter(|c| c.len() > 2 && c[0] == GlobToken::Char('-') && c[1] != GlobToken::Char('-'))
+        .map(|component| component[2..].to_vec())
+        .collect::<Vec<_>>();
+    components.extend(attached);
+    components.retain(|component| !component.is_empty());
+    components
+}
+
+fn folded(text: impl Iterator<Item = char>) -> Vec<char> {
+    text.flat_map(char::to_lowercase).collect()
+}

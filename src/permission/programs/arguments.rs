@@ -1,0 +1,196 @@
+//! The words of a command, read by the row of its program.
+
+use super::super::shell::{Part, Word};
+use super::model::{Dash, Entry, Program};
+
+/// The words of a command: operands, options, and words that are not known.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments<'a> {
+    pub(crate) operands: Vec<&'a Word>,
+    /// The index of the first operand, if the words from there on are a command.
+    pub(crate) command: Option<usize>,
+    /// The values of options, with their kinds.
+    pub(crate) values: Vec<(&'static str, Word)>,
+    /// The marks of options, with the options.
+    pub(crate) marks: Vec<(&'static str, String)>,
+    /// The values that stand in the word of a short option.
+    pub(crate) attached: Vec<Word>,
+    /// Options that the row does not have.
+    pub(crate) unknown: Vec<UnknownOption>,
+    /// The indices of words that may be an option when the command runs.
+    pub(crate) uncertain: Vec<usize>,
+}
+
+/// An option that the row does not have.
+#[derive(Debug)]
+pub(crate) struct UnknownOption {
+    pub(crate) name: String,
+    /// The word that may be its value.
+    pub(crate) value: Option<Word>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Reads the words from index `from` on.
+    pub(crate) fn read(program: &'static Program, argv: &'a [Word], from: usize) -> Self {
+        let mut arguments = Self::default();
+        let ends_at_operand = program.takes("command");
+        let leading_words = program.operands.split(' ').count() - 1;
+        let ends_at_script = ["code", "script", "host"]
+            .iter()
+            .any(|kind| program.takes(kind));
+        let mut only_operands = false;
+        let mut index = from;
+        while let Some(word) = argv.get(index) {
+            index += 1;
+            let prefix = word.literal_prefix();
+            if !only_operands && prefix.len() > 1 && prefix.starts_with('-') {
+                if prefix == "--" && word.literal().is_some() {
+                    only_operands = true;
+                    continue;
+                }
+
+                let next = argv.get(index);
+                let is_long = prefix.starts_with("--") || program.has_one_dash;
+                let takes_next = if is_long {
+                    arguments.long(program, word, &prefix, next)
+                } else {
+                    arguments.short(program, word, &prefix, next)
+                };
+                if takes_next && next.is_some_and(Word::may_split) {
+                    // The value may be several words.
+                    arguments.uncertain.push(index);
+                }
+
+                index += usize::from(takes_next);
+                only_operands |= arguments.values_of("module").next().is_some();
+
+                continue;
+            }
+
+            if !only_operands && is_uncertain(word) {
+                arguments.uncertain.push(index - 1);
+            }
+
+            if ends_at_operand && arguments.operands.len() == leading_words {
+                arguments.command = Some(index - 1);
+                break;
+            }
+
+            // What follows a script is read by that script.
+            only_operands |= ends_at_script;
+            arguments.operands.push(word);
+        }
+
+        arguments
+    }
+
+    /// Reads a long option; returns `true` if the next word is its value.
+    fn long(&mut self, program: &Program, word: &Word, prefix: &str, next: Option<&Word>) -> bool {
+        let option = prefix.split('=').next().unwrap_or_default();
+        let name = format!("--{}", option.trim_start_matches('-'));
+        let value = word.without_prefix(&format!("{option}="));
+        let Some(entry) = program.option(&name) else {
+            let value = value.or_else(|| next.cloned());
+            self.add_unknown(name, value);
+            return false;
+        };
+
+        if value.is_none() && word.literal().is_none() {
+            self.add_unknown(word.to_string(), next.cloned());
+        }
+
+        let takes_next = entry.value.is_some() && !entry.is_attached && value.is_none();
+        self.add(&entry, name, if takes_next { next.cloned() } else { value });
+        takes_next
+    }
+
+    /// Reads a word of short options; returns `true` if the next word is the value of the last one.
+    fn short(&mut self, program: &Program, word: &Word, prefix: &str, next: Option<&Word>) -> bool {
+        let option = prefix.split('=').next().unwrap_or_default();
+        let whole_word = program.option(&format!("-{option}"));
+        if whole_word.is_some_and(|entry| entry.mark == "word") {
+            return false;
+        }
+
+        for (at, letter) in prefix.char_indices().skip(1) {
+            let end = at + letter.len_utf8();
+            let attached = word.without_prefix(&prefix[..end]).filter(|w| w.len() > 0);
+            let name = format!("-{letter}");
+            let Some(entry) = program.option(&name[1..]) else {
+                if letter.is_ascii_digit() {
+                    continue;
+                }
+
+                self.add_unknown(name, attached.or_else(|| next.cloned()));
+                if program.dash == Dash::Harmless {
+                    continue;
+                }
+
+                return false;
+            };
+
+            if entry.value.is_some() {
+                self.attached.extend(attached.clone());
+                let takes_next = attached.is_none() && !entry.is_attached;
+                let value = if takes_next { next.cloned() } else { attached };
+                self.add(&entry, name, value);
+                return takes_next;
+            }
+
+            self.add(&entry, name, None);
+        }
+
+        if word.literal().is_none() {
+            self.add_unknown(word.to_string(), next.cloned());
+        }
+
+        false
+    }
+
+    fn add(&mut self, entry: &Entry, name: String, value: Option<Word>) {
+        if !entry.mark.is_empty() {
+            self.marks.push((entry.mark, name));
+        }
+        if let (Some(kind), Some(value)) = (entry.value, value) {
+            self.values.push((kind, value));
+        }
+    }
+
+    fn add_unknown(&mut self, name: String, value: Option<Word>) {
+        self.unknown.push(UnknownOption { name, value });
+    }
+
+    pub(super) fn first_operand(&self) -> Option<&'a Word> {
+        self.operands.first().copied()
+    }
+
+    /// Returns `true` if an option with this mark is given.
+    pub(crate) fn has_mark(&self, mark: &str) -> bool {
+        self.marks.iter().any(|(known, _)| *known == mark)
+    }
+
+    /// The values of this kind.
+    pub(crate) fn values_of(&self, kind: &str) -> impl Iterator<Item = &Word> {
+        let values = self.values.iter();
+        values
+            .filter(move |(known, _)| *known == kind)
+            .map(|(_, value)| value)
+    }
+}
+
+/// Returns `true` if the word may begin with a dash when the command runs: a variable, a
+/// substitution, or a glob that a file's name may match.
+pub(crate) fn is_uncertain(word: &Word) -> bool {
+    let prefix = word.literal_prefix();
+    if word.literal().is_some() || !prefix.is_empty() && !word.may_split() {
+        return word.literal().is_none() && prefix == "-";
+    }
+
+    match word.parts.first() {
+        Some(Part::Home(_)) => false,
+        Some(Part::Value {
+            name: Some(name), ..
+        }) => name != "{}",
+        _ => true,
+    }
+}

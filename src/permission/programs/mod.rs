@@ -1,0 +1,17 @@
+//! A model of programs: their operands and their options.
+//!
+//! A program without a row is not modelled. What stands in its words may be the name of another
+//! program, or of a file.
+
+mod arguments;
+mod builders;
+mod git;
+mod launchers;
+mod model;
+mod readers;
+mod wrappers;
+mod writers;
+
+pub(crate) use arguments::{Arguments, is_uncertain};
+pub(crate) use launchers::{is_launcher, is_transparent, runs_elsewhere};
+pub(crate) use model::{Dash, Model, Program, first_operand, model};

@@ -1,0 +1,250 @@
+//! Programs as rows of text.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::super::shell::Word;
+use super::arguments::Arguments;
+use super::{builders, git, readers, wrappers, writers};
+
+/// A program, or subcommands of one: what its words are.
+///
+/// A row is `names | dash | operands | options`. Names are those of programs, or after a colon
+/// those of subcommands; `name:` alone has the options before a subcommand. Operands are kinds in
+/// their order, the last one for all that follow: `text`, `read`, `show` (read and shown), `write`,
+/// `into` (the last word is written), `command` (the rest is a command), `script` (a file that is
+/// run), `code` (a file that is run by purpose); with `/tree` folders with all that is in them,
+/// with `=.` this folder if none is given. Options are `-abc` and `--long`, with a value behind
+/// `:kind`, or behind `?kind` if it stands in the same word, and with a mark behind `!`.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) dash: Dash,
+    pub(crate) operands: &'static str,
+    options: &'static str,
+    /// True if long options begin with one dash.
+    pub(crate) has_one_dash: bool,
+    /// True if the program changes no file that its operands name.
+    pub(crate) reads: bool,
+}
+
+/// The most that an option which the row does not list can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Dash {
+    /// Nothing that the operands do not do.
+    Harmless,
+    /// Writes a file.
+    Writes,
+    /// Runs a program, or loads code or settings.
+    Runs,
+}
+
+/// An option of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The kind of its value.
+    pub(crate) value: Option<&'static str>,
+    /// True if the value stands in the same word or is missing.
+    pub(crate) is_attached: bool,
+    pub(crate) mark: &'static str,
+}
+
+/// A command's place in the table.
+pub(crate) struct Model<'a> {
+    /// The options before the subcommand.
+    pub(crate) globals: Option<(&'static Program, Arguments<'a>)>,
+    /// The row; `None` if the program or the subcommand has none.
+    pub(crate) program: Option<&'static Program>,
+    /// The number of words before the options of the row, or of words that are known.
+    pub(crate) start: usize,
+}
+
+/// Programs whose long options begin with one dash.
+const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac";
+
+/// Programs whose names may end in a version.
+const VERSIONED: &str = "python pypy perl ruby php lua node pip gcc g++ clang clang++";
+
+/// The rows of each name, each with its subcommand.
+type Rows = HashMap<&'static str, Vec<(&'static str, Program)>>;
+
+static ROWS: LazyLock<Rows> = LazyLock::new(|| {
+    let mut rows = Rows::new();
+    for (table, reads) in [
+        (readers::ROWS, true),
+        (writers::ROWS, false),
+        (builders::ROWS, false),
+        (git::ROWS, false),
+        (wrappers::ROWS, false),
+    ] {
+        for row in table.lines().filter(|row| !row.is_empty()) {
+            add(&mut rows, row, reads);
+        }
+    }
+    rows
+});
+
+fn add(rows: &mut Rows, row: &'static str, reads: bool) {
+    let cells = row.split('|').map(str::trim).collect::<Vec<_>>();
+    let [names, dash, operands, options] = cells[..] else {
+        unreachable!("a row has four cells: {row}");
+    };
+
+    let (names, subcommands) = names.split_once(':').unwrap_or((names, ""));
+    let dash = match dash {
+        "H" => Dash::Harmless,
+        "W" => Dash::Writes,
+        _ => Dash::Runs,
+    };
+    for name in names.split(' ') {
+        for subcommand in subcommands.trim().split(' ') {
+            let program = Program {
+                dash,
+                operands,
+                options,
+                has_one_dash: ONE_DASH.split(' ').any(|known| known == name),
+                reads,
+            };
+            rows.entry(name).or_default().push((subcommand, program));
+        }
+    }
+}
+
+/// The place in the table of the command `argv` of the program `name`.
+pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
+    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is_versioned = VERSIONED.split(' ').any(|known| known == plain_name);
+    let known_rows = match ROWS.get(name) {
+        None if is_versioned => ROWS.get(plain_name),
+        known_rows => known_rows,
+    };
+    let unknown = |start| Model {
+        globals: None,
+        program: None,
+        start,
+    };
+    let Some(known_rows) = known_rows else {
+        return unknown(1);
+    };
+
+    let row_of = |name: &str| {
+        let mut rows = known_rows.iter();
+        rows.find(|(subcommand, _)| *subcommand == name)
+            .map(|(_, program)| program)
+    };
+    let general = row_of("");
+    if known_rows.len() == 1
+        && let Some(program) = general
+    {
+        return Model {
+            program: Some(program),
+            ..unknown(1)
+        };
+    }
+
+    let globals = general.map(|program| (program, Arguments::read(program, argv, 1)));
+    let index = match &globals {
+        Some((_, globals)) => globals.command.unwrap_or(argv.len()),
+        None => 1,
+    };
+    let program = match argv.get(index).map(Word::literal) {
+        Some(Some(subcommand)) => row_of(&subcommand),
+        Some(None) => None,
+        None => general,
+    };
+    Model {
+        globals,
+        program,
+        start: argv.len().min(index + 1),
+    }
+}
+
+/// The index of the first word that is no option of the program `name`, nor the value of one.
+pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
+    let Model {
+        globals, program, ..
+    } = model(name, argv);
+    let operand = match (globals, program) {
+        (Some((_, globals)), _) => return globals.command.unwrap_or(argv.len()),
+        (None, Some(program)) => Arguments::read(program, argv, 1).first_operand(),
+        (None, None) => argv[1..].iter().find(|word| !word.starts_with_dash()),
+    };
+    let is_operand = |word: &Word| operand.is_some_and(|operand| std::ptr::eq(word, operand));
+    argv.iter().position(is_operand).unwrap_or(argv.len())
+}
+
+impl Program {
+    /// The option with this name: a letter, or `--long`.
+    pub(super) fn option(&self, name: &str) -> Option<Entry> {
+        let entries = || self.options.split_ascii_whitespace();
+        let exact = entries().find_map(|entry| {
+            read_entry(entry, |option| match option {
+                _ if option.starts_with("--") => option == name,
+                _ => option[1..].contains(name),
+            })
+        });
+        // Programs without dangerous options may be given the beginning of one.
+        let is_part = self.dash == Dash::Harmless && name.len() > 3 && name.starts_with("--");
+        exact.or_else(|| {
+            let mut entries = entries().filter(|_| is_part);
+            entries.find_map(|entry| read_entry(entry, |option| option.starts_with(name)))
+        })
+    }
+
+    /// The beginnings of operands that run something, separated by commas.
+    pub(crate) fn refused(&self) -> Option<&'static str> {
+        let mut kinds = self.operands.split(' ');
+        kinds.find_map(|kind| kind.strip_prefix("no:"))
+    }
+
+    /// Returns `true` if its operands are of this kind, or the last ones are.
+    pub(crate) fn takes(&self, kind: &str) -> bool {
+        self.operands.split(['*', '/', '=', ' ']).any(|k| k == kind)
+    }
+}
+
+/// The entry of a row, if its option has the name.
+fn read_entry(entry: &'static str, is_named: impl Fn(&str) -> bool) -> Option<Entry> {
+    let (option, mark) = entry.split_once('!').unwrap_or((entry, ""));
+    let (option, value) = match option.split_once([':', '?']) {
+        Some((option, value)) => (option, Some(value)),
+        None => (option, None),
+    };
+    is_named(option).then_some(Entry {
+        value,
+        is_attached: entry.contains('?'),
+        mark,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn rows_name_each_program_and_each_option_once() {
+        for (name, rows) in ROWS.iter() {
+            let mut subcommands = BTreeSet::new();
+            for (subcommand, program) in rows {
+                assert!(subcommands.insert(subcommand), "{name} {subcommand}");
+                let mut options = BTreeSet::new();
+                for entry in program.options.split_ascii_whitespace() {
+                    let option = entry.split([':', '?', '!']).next().unwrap_or_default();
+                    let letters = if option.starts_with("--") {
+                        vec![option.to_owned()]
+                    } else {
+                        option[1..].chars().map(|c| format!("-{c}")).collect()
+                    };
+                    assert!(
+                        option.starts_with('-') && !letters.is_empty(),
+                        "{name}: {entry}"
+                    );
+                    for letter in letters {
+                        assert!(options.insert(letter), "{name} {subcommand}: {entry}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Variables, by what programs do with them.
+
+use super::word::Word;
+
+/// Variables that change nothing but language, colour, logging and the target of a build.
+const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
+ RUST_LOG RUST_BACKTRACE RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_INCREMENTAL GOOS GOARCH GOARM \
+ CGO_ENABLED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED DEBIAN_FRONTEND COLUMNS LINES \
+ VERBOSE V PORT GIT_TERMINAL_PROMPT LC_ALL LC_ADDRESS LC_COLLATE LC_CTYPE LC_IDENTIFICATION \
+ LC_MEASUREMENT LC_MESSAGES LC_MONETARY LC_NAME LC_NUMERIC LC_PAPER LC_TELEPHONE LC_TIME";
+
+/// Parts of the names of variables whose value programs run.
+const RUN: &str = "PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GIT_SSH RSH LESSOPEN \
+ LESSCLOSE WRAPPER RUNNER BASH_ENV";
+
+/// Whether setting the variable changes nothing of what programs run, read and write.
+pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
+    if matches!(name, "PAGER" | "GIT_PAGER") {
+        return value.and_then(Word::literal).is_some_and(|v| v == "cat");
+    }
+
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
+    HARMLESS.split(' ').any(|known| known == name)
+        && value
+            .and_then(Word::literal)
+            .is_none_or(|value| value.chars().all(is_plain))
+}
+
+/// Whether programs run the value.
+pub(super) fn is_run(name: &str) -> bool {
+    RUN.split(' ').any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
+}
+
+/// Whether the name is in lower case, which nobody but the script itself uses.
+pub(super) fn is_local(name: &str) -> bool {
+    !name.contains(|c: char| c.is_ascii_uppercase())
+        && !name.ends_with("_proxy")
+        && !matches!(name, "_" | "histchars" | "auto_resume")
+}
