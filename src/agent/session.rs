@@ -259,7 +259,7 @@ impl Session {
     ///         async move { text }
     ///     }
     /// });
-    /// let model = ScriptedModel::new().call("scout", json!({})).say("I wait.").say("It is quiet.");
+    /// let model = ScriptedModel::new().call("scout", json!({})).say("It is quiet.");
     /// let lead = Agent::builder(model).tool(start).unfinished_tasks(UnfinishedTasks::Await).build()?;
     /// assert_eq!(lead.run("What is out there?").await?.text, "It is quiet.");
     /// # Ok(())
