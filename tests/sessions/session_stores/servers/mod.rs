@@ -32,7 +32,7 @@ pub use real::{Real, is_there};
 /// A store as it is, in place of [`Real`].
 pub type Plain<S> = S;
 
-/// Each test for each kind of server there is, in modules that `.ci/run` selects. The tests are
+/// Each test for each kind of server there is, in modules named after the server. The tests are
 /// given the store itself, or a type that is made of it.
 macro_rules! for_each_server {
     ($($test:ident),* $(,)?) => {
