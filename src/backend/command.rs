@@ -37,7 +37,7 @@ pub struct Command {
     /// The shell that the command was written and checked for; a backend with another one refuses
     /// it. `None` means the backend's own. Every shell runs a command for [`Shell::Posix`].
     pub shell: Option<Shell>,
-    /// The paths that the command must not access.
+    /// The paths that the command must not access. Most backends ignore them: see [`DeniedPath`].
     pub denied: Vec<DeniedPath>,
 }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 /// A file or folder that a command must not read or write, with all beneath it.
 ///
 /// [Permission rules](crate::permission) refuse a command that names it. A `LocalBackend` with a
-/// sandbox also refuses it to programs that access it in other ways. Other backends ignore it.
+/// `Sandbox` also refuses it to programs that access it in other ways: in folders that the command
+/// may only read or run, and with `Sandbox::hold_denied` in those that it may write. Other backends
+/// ignore it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct DeniedPath {

@@ -30,8 +30,11 @@ type Summarizer =
 /// * Within a run, later requests are built from the messages the function returned and those added
 ///   since; the history stays. The tokens counted are those the provider reported for the last
 ///   call, its answer included, and an estimate of what came after.
-/// * An error of the function ends the run. [`RunContext::call_model`] calls a model within the
-///   budget of the run.
+/// * The function must return messages that are
+///   [valid for a model](Messages::validate_for_model): a call and its result stay together or are
+///   removed together. Messages that are not valid, and an error of the function, end the run.
+/// * The function is not called for a single message, nor before a run that has calls that wait for
+///   approval. [`RunContext::call_model`] calls a model within the budget of the run.
 ///
 /// ```
 /// use agentcore::hooks::CompactionHook;

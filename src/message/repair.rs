@@ -16,7 +16,8 @@ pub struct Repairs(Vec<Repair>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
-    /// A call that was cut off before it was whole, or that only the assistant may make.
+    /// A call was dropped: it has no name, was cut off before it was whole, or is in a message that
+    /// is not the assistant's.
     DroppedCall {
         /// The calling message.
         index: usize,
@@ -25,7 +26,7 @@ pub enum Repair {
         /// The tool's name; may be empty.
         name: Arc<str>,
     },
-    /// A result without a call, or a second one of the same call.
+    /// A result was dropped: it has no call, or its call has another result.
     DroppedResult {
         /// The result.
         index: usize,
@@ -189,14 +190,19 @@ impl Messages {
     /// Makes the history pass [`validate_for_model`](Messages::validate_for_model) and returns the
     /// changes.
     ///
-    /// In this order: calls that were cut off while they streamed are dropped (no name, or
-    /// unreadable arguments and no result); so are results without a call and second results;
-    /// results at another position, or not in the order of the calls, are moved behind their calls,
-    /// in the order of these; an error result is added for each call without one; an id used a
-    /// second time is changed (`_2`), in its result too; messages without content are dropped;
-    /// neighbouring assistant messages are merged. An assistant message at the beginning is
-    /// preceded by a new user message, because dropping it could drop its calls and results as
-    /// well.
+    /// In this order:
+    ///
+    /// 1. Empty text parts, calls without a name and calls outside assistant messages are dropped.
+    /// 2. Results are matched with calls by their ids, then by their positions. A call without a
+    ///    result whose arguments are unreadable was cut off while it streamed, and is dropped.
+    /// 3. A call whose id is empty or was used before gets a new one (`_2`), as does its result.
+    /// 4. Results without a call, second results and messages without content are dropped. All
+    ///    other results are placed behind their calls, in the order of the calls, with the id and
+    ///    the name of the call; an empty one gets the text `(no output)`. A call without a result
+    ///    gets an error result.
+    /// 5. Neighbouring assistant messages are merged. An assistant message at the beginning is
+    ///    preceded by a new user message, because dropping it could drop its calls and results as
+    ///    well.
     ///
     /// A second repair changes nothing. Messages that need no change stay the very same (by
     /// pointer), so the longest possible prefix stays byte for byte what a provider has cached.

@@ -15,6 +15,10 @@ use std::sync::Arc;
 /// | `Refusal` | `refusal` | `content_filter` | |
 /// | `PauseTurn` | `pause_turn` | | |
 /// | `ContextWindow` | `model_context_window_exceeded` | | |
+///
+/// Gemini and OpenAI's Responses API have other words, which their providers convert: an answer
+/// that was filtered (such as `SAFETY`) becomes `Refusal`, one that reached the output limit
+/// `MaxTokens`, and a complete one with calls `ToolUse`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {

@@ -27,7 +27,7 @@ use super::status;
 /// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
 
-/// The silence after which an answer ends that is complete should nothing more arrive.
+/// The time without a byte after which a [complete](Decoder::is_complete) answer ends.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// The number of chunks after the end of the answer that are read and discarded.

@@ -1,8 +1,9 @@
 //! Models behind HTTP APIs.
 //!
 //! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-5`, with its key
-//!   from the environment; [`Anthropic`], [`OpenAi`], [`OpenAiResponses`] (and every server that
-//!   speaks one of these APIs), [`Gemini`] and [`Ollama`] are built by hand where more is to be set.
+//!   from the environment.
+//! * [`Anthropic`], [`OpenAi`], [`OpenAiResponses`], [`Gemini`] and [`Ollama`] have constructors
+//!   and setters for everything else, such as another server that speaks the same API.
 //!   [`OpenAiAuto`] chooses between OpenAI's two APIs.
 //! * [`FallbackModel`] asks another model when the first cannot answer.
 //!
@@ -52,9 +53,10 @@
 //!
 //! Providers send one request and decode one stream; they never follow a redirect, and never retry,
 //! except once, with a body without the reasoning, or the level of thinking, that a server refused.
-//! All share one connection pool. Streams are limited by idleness, never by their whole length,
-//! and an answer that is interrupted is an error, never a short answer. No key is part of an error, a
-//! log line or a `Debug` text.
+//! All share one connection pool. A stream ends with an error when no byte arrives for some time;
+//! its total time has no limit, its size has those of
+//! [`ResponseLimits`](crate::model::ResponseLimits). An answer that is interrupted is an error,
+//! never a short answer. No key is part of an error, a log line or a `Debug` text.
 
 pub mod anthropic;
 mod ask;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Figures outside of this are no windows: they come from outside.
+/// The figures that are accepted as a window, in tokens: they are reported by servers.
 const PLAUSIBLE: std::ops::RangeInclusive<u64> = 256..=100_000_000;
 
 /// The figure, if it may be a window in tokens.

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Damage {
     /// The offset at which it begins, in bytes from the beginning of the stored data.
     pub offset: u64,
-    /// The length in bytes; none where records are missing.
+    /// The length in bytes; 0 where records are missing.
     pub len: u64,
     /// The kind of the damage.
     pub kind: DamageKind,

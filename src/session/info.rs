@@ -12,9 +12,11 @@ use super::stored::StoredSession;
 pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
-    /// Its title; without one, the user's first input: on one line, the first 80 characters. That
-    /// stays when the history is cut, and is removed with a first input that was taken back. Stores
-    /// that keep logs cut one of more than 4,096 bytes, and leave out a longer user or directory.
+    /// The session's title or, without one, the first 80 characters of the user's first input, on
+    /// one line. These stay when the history is cut, and are removed when that input is taken back.
+    ///
+    /// Stores that keep logs cut a title of more than 4,096 bytes; a `user_id` or a `cwd` of more
+    /// than that is `None`.
     pub title: Option<Arc<str>>,
     /// The number of its messages.
     pub messages: usize,

@@ -13,12 +13,12 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease that calls `release` when it is dropped. `release` must not block; what it leaves
-    /// to be done must have taken effect for the store's next
-    /// [`lease`](crate::SessionStore::lease) of the session, which may wait for it.
+    /// Creates a lease that calls `release` when it is dropped. `release` must not block. It may
+    /// only begin the release, for example on another thread; the store's next
+    /// [`lease`](crate::SessionStore::lease) of the session must then wait until it is complete.
     ///
-    /// `token` grows with every lease of the session, so that a store can refuse the writes of
-    /// one that was taken over.
+    /// `token` grows with every lease of the session, so that a store can refuse the writes of a
+    /// lease that was taken over.
     pub fn new(
         session_id: impl Into<Arc<str>>,
         token: u64,

@@ -43,11 +43,14 @@ const MAX_REDIRECTS: usize = 5;
 /// A tool that forwards its calls to a callback address.
 ///
 /// A call is `POST {callback}/tools/{name}` with `{"name", "args"}`; the reply is
-/// `{"result", "error"}`. A `result` that is not a string reaches the model as JSON text.
+/// `{"result", "error"}`, both optional. A `result` that is not a string reaches the model as JSON
+/// text.
+///
 /// A call succeeds if a response with status 200 arrives within the [`timeout`](Self::timeout),
-/// redirects included. Its body has at most 4 MiB and 50,000 JSON values; a string counts as one
-/// value, however long it is. Redirects are followed, with the same body, only to the same host and
-/// port, or on that host from http to https.
+/// redirects included, and its `error` is absent, `null`, `false` or an empty string. The body has
+/// at most 4 MiB and 50,000 JSON values; a string counts as one value, however long it is.
+/// Redirects are followed, with the same body, only to the same host and port, or on that host from
+/// http to https.
 ///
 /// Every failure is an error of the call that begins with `http_tool: NAME`. Secrets given with
 /// [`bearer`](Self::bearer) and [`header`](Self::header) and in the address are removed from what

@@ -120,11 +120,13 @@ const MACHINE: [&str; 9] = [
 ///
 /// # Denied paths
 ///
-/// A command may come with paths that permission rules deny ([`Command::denied`](super::super::Command)).
-/// What it may only read or run, it gets without them: instead of a folder, its entries other than
-/// the denied path are allowed, as they are when the command starts. In folders that it may write, denied
-/// paths are exempt only with [`hold_denied`](Self::hold_denied). Names of denied files can be
-/// listed.
+/// A command may come with paths that permission rules deny
+/// ([`Command::denied`](super::super::Command)). In folders that it may only read or run, they are
+/// always withheld: instead of the folder around a denied path, the folder's other entries are
+/// allowed, as they are when the command starts. In folders that it may write, such as the root of
+/// a [`workspace`](Self::workspace), they are withheld only with
+/// [`hold_denied`](Self::hold_denied).
+/// Names of denied files can always be listed.
 ///
 /// # Devices
 ///
@@ -267,10 +269,11 @@ impl Sandbox {
         self
     }
 
-    /// Sets whether commands are held to denied paths also where they may write. They are not by
-    /// default, because it costs something: in the folders that contain a path that must not be read,
-    /// from the allowed folder down, a command cannot read files that did not exist when it started,
-    /// and in those of one that must not be written, it can neither make nor remove entries.
+    /// Sets whether denied paths are withheld from commands also in folders that they may write.
+    /// Defaults to `false`, because it restricts a command in every folder between the allowed one
+    /// and a denied path: if the path must not be read, the command cannot read files there that
+    /// did not exist when it started; if it must not be written, the command can neither create nor
+    /// remove entries there.
     #[must_use]
     pub fn hold_denied(mut self, hold: bool) -> Self {
         self.hold_denied = hold;

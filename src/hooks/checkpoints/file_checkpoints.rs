@@ -52,8 +52,8 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 ///     .build()?;
 /// agent.session("s").run("Tidy my notes").await?;
 ///
-/// let would = files.rewind("s", 0, RewindMode::DryRun).await?;
-/// assert_eq!(would.to_string(), "change /workspace/notes.md (+1 -1 lines)\n");
+/// let preview = files.rewind("s", 0, RewindMode::DryRun).await?;
+/// assert_eq!(preview.to_string(), "change /workspace/notes.md (+1 -1 lines)\n");
 /// files.rewind("s", 0, RewindMode::SkipChanged).await?;
 /// assert_eq!(&files.read("notes.md").await?[..], b"mine\n");
 /// # Ok(())
@@ -84,8 +84,8 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 /// in, and reports the others as [`Elsewhere`](crate::hooks::RewindOutcome::Elsewhere).
 ///
 /// A workspace that was moved is another one, and containers with the same root are the same: give
-/// each a folder of its own. Checkpoints of versions that did not note the workspace are taken as
-/// those of whichever they are used in.
+/// each a folder of its own. Checkpoints of older versions of this crate do not name their
+/// workspace; they count as those of the workspace that they are used in.
 ///
 /// # What is not kept
 ///
@@ -108,19 +108,23 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 ///
 /// Whole files are kept, with any secrets in them. The folder and its files are accessible to their
 /// owner alone, and the folder must not be inside the workspace. A file that is not readable for
-/// all users is never readable for more users while it is rewound. Nothing is removed
-/// automatically: see [`forget`](Self::forget) and [`prune`](Self::prune).
+/// all users is never readable for more users while it is rewound.
 ///
-/// Damaged checkpoints are an error of every function that reads them. When more are to be kept,
-/// they are put aside under a name that ends in `.damaged`, and new ones are begun. If only the end
-/// of the last record is missing, those before it are read, and [`Rewind::damage`], the next run and
-/// the log warn of it: it may be of a change that was never made, for the process ended before.
-/// What is there of it is put aside in the same way.
+/// # Damage
+///
+/// Every function that reads damaged checkpoints fails. When another checkpoint is to be kept, the
+/// damaged ones are put aside under a name that ends in `.damaged`, and new ones are begun. If only
+/// the end of the last record is missing, the records before it are read, and [`Rewind::damage`],
+/// the next run and the log warn of the incomplete one: its change may never have been made,
+/// because the process ended first. The incomplete record is put aside in the same way.
 ///
 /// [`Rewind::damage`]: crate::hooks::Rewind::damage
 ///
-/// So a session that is deleted or pruned leaves its checkpoints behind. They are removed with it,
-/// or, once those of a whole store were pruned, as what belongs to no session any more:
+/// # Removal
+///
+/// Nothing is removed automatically: a session that is deleted or pruned leaves its checkpoints
+/// behind. [`prune`](Self::prune) removes checkpoints by age. [`forget`](Self::forget) removes
+/// those of one session; after a whole store was pruned, call it for each session that is gone:
 ///
 /// ```
 /// use agentcore::SessionStore;
@@ -260,7 +264,7 @@ impl FileCheckpoints {
 
     /// Copies the checkpoints of the session's first `messages` messages, as
     /// [`Session::fork_at`](crate::Session::fork_at) copies the messages. The copy cannot rewind
-    /// what was changed after them, nor before a history that became another.
+    /// changes made after them, nor changes made before the history was last replaced.
     ///
     /// # Errors
     ///
@@ -299,7 +303,7 @@ impl FileCheckpoints {
             let removed = inner.storage.remove(&session);
             let mut indexes = lock(&inner.indexes);
 
-            // Kept if another task waits for it, because all tasks share one book.
+            // Kept if another task waits for it, because all tasks share one index.
             if Arc::strong_count(&shared) == 2 {
                 indexes.remove(&session);
             }

@@ -132,10 +132,11 @@ connection_methods!(OpenAi);
 openai_methods!(OpenAi, "/chat/completions");
 
 impl OpenAi {
-    /// Asks the server for the context window that it gives the model, in tokens: llama.cpp
-    /// (`/props`) and vLLM (`/v1/models`) report it. `None` when it does not, as OpenAI's own, which
-    /// is not asked. Takes ten seconds at most for each of the two; changes nothing:
-    /// [`context_window`](Self::context_window) sets it.
+    /// Asks the server for the context window that it gives the model, in tokens. llama.cpp
+    /// (`/props`) and vLLM (`/v1/models`) report it; each of the two requests takes ten seconds at
+    /// most. Returns `None` for other servers. OpenAI's own server is not asked.
+    ///
+    /// The model is not changed; set the window with [`context_window`](Self::context_window).
     ///
     /// # Errors
     ///

@@ -152,13 +152,13 @@ pub trait Log: Send + Sync + 'static {
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>>;
 
     /// Takes the right to write a log, which need not exist, and reads its end as
-    /// [`tail`](Self::tail) does; of a log without bytes, the default [`LogTail`].
+    /// [`tail`](Self::tail) does. For a log without bytes, it returns the default [`LogTail`].
     ///
     /// A log that was opened and never written does not exist.
     ///
-    /// Of a lock that is taken after a file was opened, check that the file still has its name: it
-    /// may have been removed in between. Release a lock explicitly when the writer is dropped, because
-    /// a child process that was forked meanwhile keeps the file open.
+    /// If the lock is one on an open file, check after locking that the file still has its name: it
+    /// may have been removed in between. Release the lock explicitly when the writer is dropped: a
+    /// child process that was forked meanwhile keeps the file open, and the lock with it.
     ///
     /// # Errors
     ///
@@ -270,8 +270,8 @@ impl LogTail {
 
 /// The time at which a log gets a snapshot, which bounds the bytes that are read when it is opened.
 ///
-/// In each case the log must have grown by `after` bytes, and by the size of its last snapshot, since
-/// that was written.
+/// A snapshot is due when the log has grown, since the last one was written, by at least `after`
+/// bytes and by at least the size of that snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Snapshots {

@@ -86,7 +86,7 @@ impl<L: Log> LogStore<L> {
         &self.0.log
     }
 
-    /// A store of which errors name `size_option` as what sets the most bytes of a log.
+    /// Creates a store whose errors name `size_option` as the option for the limit of a log.
     #[cfg(any(
         feature = "jsonl",
         feature = "sqlite",

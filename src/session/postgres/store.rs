@@ -60,7 +60,8 @@ use super::server::Database;
 pub struct PostgresStore(LogStore<RemoteLog<Database>>);
 
 impl PostgresStore {
-    /// The store in this database: a URL, or `host=db user=agent ..`.
+    /// Creates the store in the database at `url`: a URL, or `host=db user=agent ..`. Connects on
+    /// first use.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl PostgresStore {
         Self::with_options(url, ServerOptions::default())
     }
 
-    /// The store in this database, with options.
+    /// Creates the store in the database at `url`, with options.
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ use super::server::Keys;
 pub struct RedisStore(LogStore<RemoteLog<Keys>>);
 
 impl RedisStore {
-    /// The store on this server.
+    /// Creates the store on the server at `url`. Connects on first use.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl RedisStore {
         Self::with_options(url, ServerOptions::default())
     }
 
-    /// The store on this server, with options.
+    /// Creates the store on the server at `url`, with options.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval after which a failed renewal is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The leases of a store. Dropping it waits up to [`FAREWELL`] until all are released, because the
-/// process may be about to end.
+/// The leases of a store. Dropping it waits up to [`DROP_TIMEOUT`] until all are released, because
+/// the process may be about to end.
 pub(super) struct LeaseKeeper<S: Server>(Arc<Shared<S>>);
 
 struct Shared<S: Server> {

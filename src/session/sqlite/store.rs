@@ -33,9 +33,9 @@ use super::database::{Database, PATIENCE};
 /// `_` is written as `%XX`.
 ///
 /// While another process writes, a write waits for it, for 10 seconds at most, counted from its
-/// call. Inside a tokio runtime, blocking work runs on the runtime's threads for it, of which those
-/// who wait take one, however many they are. A write that has begun is finished
-/// even if its future is dropped. Clones share one store.
+/// call. Inside a tokio runtime, blocking work runs on the runtime's threads for it; all writes
+/// that wait occupy one of these threads together. A write that has begun is finished even if its
+/// future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::SqliteStore;

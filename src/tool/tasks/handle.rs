@@ -61,13 +61,13 @@ impl TaskHandle {
         true
     }
 
-    /// The outcome, once the task has ended. Of a long text it has the first 65,536 characters.
+    /// The outcome, once the task has ended. A long text is cut to its first 65,536 characters.
     pub fn output(&self) -> Option<TaskOutcome> {
         self.entry.outcome()
     }
 
-    /// Waits until the task has ended, at most so long; `None` if it has not ended then. The task
-    /// advances only while its run is polled.
+    /// Waits for the task to end and returns its outcome, or `None` if it has not ended within
+    /// `limit`. The task advances only while its run is polled.
     ///
     /// # Cancel safety
     ///

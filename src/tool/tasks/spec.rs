@@ -6,7 +6,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskSpec {
-    /// The task's id; `None` for one that is given.
+    /// The task's id. With `None`, or with the id of another task of the run, the run assigns one,
+    /// such as `task_1`.
     pub id: Option<Arc<str>>,
     /// A short name of the work, for people and for the model.
     pub label: Arc<str>,
