@@ -63,8 +63,8 @@ mod run_edges;
 mod run_oddities;
 mod run_properties;
 mod seams;
-#[cfg(all(target_os = "linux", feature = "tools"))]
 mod session_compaction;
+#[cfg(all(target_os = "linux", feature = "tools"))]
 mod soak;
 mod source_timeouts;
 mod state_views;

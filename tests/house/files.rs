@@ -164,3 +164,42 @@ fn files_named_in_the_documents_exist() {
     }
     assert_none(&violations, "these documents name files that do not exist:");
 }
+
+/// The tests that need a feature or a system, of the binaries that the default features test.
+const CONDITIONAL_TESTS: &[(&str, &str)] = &[
+    ("tests/contracts/main.rs", "hostile_values"),
+    ("tests/contracts/main.rs", "permission_bash_diff"),
+    ("tests/engine/main.rs", "hooks_otel"),
+    ("tests/engine/main.rs", "soak"),
+];
+
+/// The modules of a file below a `cfg`.
+fn conditional_modules(text: &str) -> Vec<&str> {
+    let lines = text.lines().zip(text.lines().skip(1));
+    let conditional = lines.filter(|(line, _)| line.starts_with("#[cfg"));
+    conditional
+        .filter_map(|(_, next)| next.strip_prefix("mod ")?.strip_suffix(';'))
+        .collect()
+}
+
+#[test]
+fn tests_without_a_condition_run_with_the_default_features() {
+    let mains = files(
+        &[
+            "tests/contracts/main.rs",
+            "tests/engine/main.rs",
+            "tests/sessions/main.rs",
+        ],
+        &["rs"],
+    );
+    assert_eq!(mains.len(), 3);
+    let modules = mains.iter().flat_map(|file| {
+        let modules = conditional_modules(&file.text).into_iter();
+        modules.map(|module| (file.path.as_str(), module))
+    });
+    assert_eq!(
+        modules.collect::<Vec<_>>(),
+        CONDITIONAL_TESTS,
+        "an attribute belongs to the module in the next line; add a module that needs its condition"
+    );
+}
