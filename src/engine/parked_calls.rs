@@ -18,6 +18,7 @@ use super::restore::insert_results;
 use super::result_context::ResultContext;
 use super::sanitize;
 use super::tool_batch::cancelled_result;
+use super::tool_call::CallEnd;
 use super::tool_permission::PermissionCheck;
 
 impl ActiveRun {
@@ -58,6 +59,7 @@ impl ActiveRun {
         let mut exit = self.check_stop();
         let decisions = decisions.by_id();
         let mut pace = Pace::default();
+        let max_bytes = self.history.byte_size.max_result_bytes(1);
         for call in pending {
             let context = ResultContext::new(call.context.clone());
             let decision = decisions.get(&*call.id).filter(|_| exit.is_none());
@@ -69,7 +71,7 @@ impl ActiveRun {
                 }
                 Some(Answer::Reply { text, picked }) => {
                     let reply = Refusal::reply(text.clone(), picked);
-                    Some(reply.into_result(&call.call))
+                    Some(reply.into_limited_result(&call.call, max_bytes))
                 }
                 Some(answer) => self.run_approved(&call, answer, &context, answers).await?,
             };
@@ -79,7 +81,7 @@ impl ActiveRun {
                 continue;
             };
 
-            context.add_to(&mut result, self.history.byte_size.max_result_bytes(1));
+            context.add_to(&mut result, max_bytes);
             sanitize::result(&mut result);
             answers.add(call.id, result.clone());
             self.history.count(&result);
@@ -110,8 +112,8 @@ impl ActiveRun {
         Ok(())
     }
 
-    /// Runs an approved call and returns its result; `None` when it could not begin and stays
-    /// pending.
+    /// Runs an approved call and returns its result; `None` when it stays pending: it could not
+    /// begin, or waits for the answer to a question of its tool.
     async fn run_approved(
         &self,
         pending: &PendingCall,
@@ -161,39 +163,35 @@ impl ActiveRun {
         let writer = &self.history.writer;
         writer.append_with_state(&self.cx, records).await?;
         answers.ids.insert(pending.id.clone());
-        let result = self.run_decided(&tool, &call, context).await;
-        if result.is_none() {
-            answers.ids.remove(&pending.id);
+        match self.run_decided(&tool, &call, context).await {
+            Some(CallEnd::Done(result)) => Ok(Some(result)),
+            Some(CallEnd::Asks(question)) => {
+                self.replace_pending(&pending.id, check.pending(call, question));
+                Ok(None)
+            }
+            None => {
+                answers.ids.remove(&pending.id);
+                Ok(None)
+            }
         }
-
-        Ok(result)
     }
 
+    /// Runs a call whose question is answered. Returns `None` if it could not begin.
     async fn run_decided(
         &self,
         tool: &Arc<dyn Tool>,
         call: &ToolCall,
         context: &ResultContext,
-    ) -> Option<ToolResult> {
+    ) -> Option<CallEnd> {
         let runner = self.call_runner(1);
         let is_started = AtomicBool::new(false);
-        let execution = runner.run_permitted(tool, call.clone(), context, &is_started);
-        let result = self.cx.shared().unless_stopped(execution).await;
-        if let Some(result) = &result
-            && let Some(question) = runner.open_question(context, result)
-        {
-            self.cx.warn(format!(
-                "the question of tool {:?} has no answer; its call stays pending: {question}",
-                call.name
-            ));
-            return None;
-        }
-
+        let execution = runner.run_permitted(tool, call, context, &is_started);
+        let end = self.cx.shared().unless_stopped(execution).await;
         if is_started.load(Ordering::Acquire) {
-            return Some(result.unwrap_or_else(|| cancelled_result(call, true)));
+            return Some(end.unwrap_or_else(|| CallEnd::Done(cancelled_result(call, true))));
         }
 
-        if let Some(refusal) = result {
+        if let Some(CallEnd::Done(refusal)) = end {
             self.cx.warn(format!(
                 "{}; the call stays pending",
                 refusal.content.text()
@@ -201,6 +199,16 @@ impl ActiveRun {
         }
 
         None
+    }
+
+    /// Puts a call with another question in the place of a call that waited.
+    fn replace_pending(&self, id: &str, call: PendingCall) {
+        self.cx.state(|state| {
+            let place = state.pending.iter_mut().find(|pending| *pending.id == *id);
+            if let Some(place) = place {
+                *place = call;
+            }
+        });
     }
 }
 

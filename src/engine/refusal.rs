@@ -11,6 +11,8 @@ use crate::tool::{GateRequest, PermissionGate};
 use crate::util::panic;
 use crate::util::sync::lock;
 
+use super::result_limits::limit_result;
+
 /// A call does not run.
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -18,8 +20,10 @@ pub(super) struct Refusal {
     reason: String,
     /// The reason why the run ends with it, if it does.
     exit: Option<ExitReason>,
-    /// The details of a reply that takes the place of the call's result.
-    reply: Option<Value>,
+    /// True if the reason is the reply of a person, which is the result of the call.
+    is_reply: bool,
+    /// The details of a reply.
+    details: Option<Value>,
 }
 
 /// The most characters of the reason of a denial.
@@ -41,15 +45,16 @@ impl Refusal {
         Self {
             reason,
             exit: None,
-            reply: None,
+            is_reply: false,
+            details: None,
         }
     }
 
     /// A call whose result is the reply of a person. It does not count as denied.
     pub(super) fn reply(text: String, picked: &[usize]) -> Self {
-        let details = json!({"reply": text, "picked": picked});
         Self {
-            reply: Some(details),
+            is_reply: true,
+            details: (!picked.is_empty()).then(|| json!({"picked": picked})),
             ..Self::invalid(text)
         }
     }
@@ -86,14 +91,20 @@ impl Refusal {
 
     /// The result of the call.
     pub(super) fn into_result(self, call: &ToolCall) -> ToolResult {
-        match self.reply {
-            None => ToolResult::failed(call, self.reason),
-            Some(details) => {
-                let mut result = ToolResult::ok(call, self.reason);
-                result.details = Some(details);
-                result
-            }
+        if !self.is_reply {
+            return ToolResult::failed(call, self.reason);
         }
+
+        let mut result = ToolResult::ok(call, self.reason);
+        result.details = self.details;
+        result
+    }
+
+    /// The result of the call, limited as that of a tool: a reply is as long as its author likes.
+    pub(super) fn into_limited_result(self, call: &ToolCall, max_bytes: usize) -> ToolResult {
+        let mut result = self.into_result(call);
+        limit_result(&mut result, call, max_bytes);
+        result
     }
 
     /// Records and reports that a call was denied.

@@ -27,6 +27,13 @@ pub(super) enum CallOutcome {
     Parked(PendingCall),
 }
 
+/// The end of a permitted call.
+pub(super) enum CallEnd {
+    Done(ToolResult),
+    /// The call waits for the answer to this question of its tool.
+    Asks(String),
+}
+
 /// Runs the calls of one turn.
 pub(super) struct CallRunner<'a> {
     pub(super) config: &'a Arc<Config>,
@@ -93,20 +100,18 @@ impl CallRunner<'_> {
         let mut result = match check.permit(call.clone()).await {
             Ok(Permit::Run(_)) if self.halt.is_set() => return None,
             Ok(Permit::Run(call)) => {
-                let result = self
-                    .run_permitted(&tool, call.clone(), &context, started)
-                    .await;
-                match self.open_question(&context, &result) {
-                    Some(question) => {
+                let end = self.run_permitted(&tool, &call, &context, started).await;
+                match end {
+                    CallEnd::Done(result) => result,
+                    CallEnd::Asks(question) => {
                         return Some(CallOutcome::Parked(check.pending(call, question)));
                     }
-                    None => result,
                 }
             }
             Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
             Err(refusal) => {
                 self.halt.set(refusal.exit());
-                refusal.into_result(&call)
+                refusal.into_limited_result(&call, self.max_result_bytes)
             }
         };
 
@@ -114,26 +119,15 @@ impl CallRunner<'_> {
         Some(CallOutcome::Done(result))
     }
 
-    /// The question that a call waits for instead of failing: one that its tool could not get an
-    /// answer to, if the agent parks such questions.
-    pub(super) fn open_question(
-        &self,
-        context: &ResultContext,
-        result: &ToolResult,
-    ) -> Option<String> {
-        let question = context.take_question()?;
-        let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
-        is_parked.then_some(question)
-    }
-
-    /// Runs a permitted call, also one that was approved later.
+    /// Runs a permitted call, also one that was approved later. A call that waits for an answer has
+    /// no result, so neither `post_tool_use` hooks nor watchers receive one.
     pub(super) async fn run_permitted(
         &self,
         tool: &Arc<dyn Tool>,
-        call: ToolCall,
+        call: &ToolCall,
         context: &ResultContext,
         started: &AtomicBool,
-    ) -> ToolResult {
+    ) -> CallEnd {
         if !tool.side_effect().is_read_only() {
             let record = Record::ToolStarted {
                 call_id: call.id.clone(),
@@ -142,25 +136,42 @@ impl CallRunner<'_> {
             if let Err(error) = self.writer.append(vec![record]).await {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
-                return ToolResult::failed(&call, text);
+                return CallEnd::Done(ToolResult::failed(call, text));
             }
         }
 
         started.store(true, Ordering::Release);
         let clock = CallClock::start(self.cx);
-        let start_progress = clock.progress(self.cx, &call).with_data(start_data(&call));
-        self.cx.shared().push(start_progress.into());
+        self.report_progress(&clock, call, start_data(call));
         let result = self.run_wrapped(tool, call.clone(), context, &clock).await;
-        let result = self.run_post_hooks(&call, result).await;
+        if let Some(question) = self.open_question(context, &result) {
+            self.cx.drop_watchers(&call.id);
+            self.report_progress(&clock, call, json!({"state": "waiting"}));
+            return CallEnd::Asks(question);
+        }
+
+        let result = self.run_post_hooks(call, result).await;
         self.cx.report_result(&result);
-        let end_progress = clock.progress(self.cx, &call).with_data(json!({
+        let end_data = json!({
             "state": "done",
             "is_error": result.is_error,
             "output": result.content.text(),
-        }));
+        });
+        self.report_progress(&clock, call, end_data);
+        CallEnd::Done(result)
+    }
 
-        self.cx.shared().push(end_progress.into());
-        result
+    /// The question that a call waits for instead of failing: one that its tool could not get an
+    /// answer to, if the agent parks such questions.
+    fn open_question(&self, context: &ResultContext, result: &ToolResult) -> Option<String> {
+        let question = context.take_question()?;
+        let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
+        is_parked.then_some(question)
+    }
+
+    fn report_progress(&self, clock: &CallClock, call: &ToolCall, data: Value) {
+        let progress = clock.progress(self.cx, call).with_data(data);
+        self.cx.shared().push(progress.into());
     }
 
     /// Runs a call inside the `wrap_tool_call` hooks.

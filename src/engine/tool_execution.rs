@@ -13,6 +13,8 @@ use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::util::Cancellation;
 use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
 use crate::util::panic::{self, DropContained};
+use crate::util::secret::redact_text;
+use crate::util::text::cut_bytes;
 use crate::util::time::later;
 
 use super::result_context::ResultContext;
@@ -136,15 +138,21 @@ impl Execution<'_> {
     /// Executes the call. A failure becomes an error result. Secrets are redacted.
     pub(super) async fn run(self) -> ToolResult {
         let mut end = self.execute().await;
-        self.context.set_question(end.take_question());
+        let question = end.take_question();
+        let question_len = question.as_ref().map_or(0, String::len);
+        let text_len = end.text_len().saturating_add(question_len);
         let call = self.call.clone();
         let limits = self.limits;
         // Measuring and redacting take time in proportion to the text.
-        blocking_if_large(end.text_len(), move || {
-            end.into_limited_result(&call, limits)
-        })
-        .await
-        .unwrap_or_else(|error| ToolResult::failed(self.call, error.to_string()))
+        let limited = blocking_if_large(text_len, move || {
+            let question = question.map(|question| limited_question(question, limits));
+            (end.into_limited_result(&call, limits), question)
+        });
+        let (result, question) = limited
+            .await
+            .unwrap_or_else(|error| (ToolResult::failed(self.call, error.to_string()), None));
+        self.context.set_question(question);
+        result
     }
 
     async fn execute(self) -> ExecutionEnd {
@@ -209,6 +217,14 @@ impl Execution<'_> {
             }
         }
     }
+}
+
+/// Redacts and cuts a question, which is stored and emitted as a result is.
+fn limited_question(mut question: String, limits: CallLimits) -> String {
+    redact_text(&mut question);
+    let max_bytes = limits.max_result_bytes;
+    cut_bytes(&mut question, 0, max_bytes, max_bytes);
+    question
 }
 
 /// Cuts the content of a failure before it is copied behind its prefix.

@@ -28,6 +28,12 @@ impl RunContext {
             .push(Box::new(watcher));
     }
 
+    /// Drops the watchers of a call that has no result.
+    pub(crate) fn drop_watchers(&self, call_id: &str) {
+        let watchers = lock(&self.0.result_watchers.0).remove(call_id);
+        drop(watchers);
+    }
+
     /// Reports a result that no hook changes any more.
     pub(crate) fn report_result(&self, result: &ToolResult) {
         let watchers = lock(&self.0.result_watchers.0).remove(&result.tool_call_id);

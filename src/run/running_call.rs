@@ -205,9 +205,10 @@ impl ToolHost for RunningCall {
         self.run.shared().drained().boxed()
     }
 
-    fn ask(&self, question: String, expects_text: bool) -> BoxFuture<'_, Answer> {
+    fn ask(&self, mut question: String, expects_text: bool) -> BoxFuture<'_, Answer> {
         async move {
             let _paused = PausedClock::begin(&self.clock);
+            secret::redact_text(&mut question);
             self.run.ask(&self.call, question, expects_text).await
         }
         .boxed()

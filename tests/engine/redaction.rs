@@ -2,7 +2,10 @@
 
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
-use agentcore::{FuncTool, Secret, ToolContext, ToolError, ToolOutput, hook};
+use agentcore::{
+    Answer, BoxError, FuncTool, OnUnanswered, SdkMessage, Secret, ToolContext, ToolError,
+    ToolOutput, hook,
+};
 use serde_json::json;
 
 use crate::kit::{Log, agent, any_object, watch};
@@ -129,6 +132,37 @@ async fn key_in_a_background_task_outcome_is_redacted() {
     let seen = everything(starts).await;
     assert!(!seen.contains("sk-aside"), "{seen}");
     assert!(seen.contains("found [redacted]"), "{seen}");
+}
+
+#[tokio::test]
+async fn key_in_a_question_of_a_tool_is_redacted() {
+    const KEY: &str = "sk-question-0123456789";
+    let _known = Secret::new(KEY);
+    let run = |cx: ToolContext, _args| async move {
+        cx.ask(format!("Is {KEY} yours?")).await;
+        let error = ToolError::new("no answer").with_question(format!("Is {KEY} right?"));
+        Err::<String, BoxError>(error.into())
+    };
+    let agent = agent(ScriptedModel::new().call("tool", json!({})))
+        .tool(FuncTool::new("tool", "Asks", any_object(), run))
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let mut run = agent.session("s").run("Go");
+    let responder = run.responder();
+    let mut seen = String::new();
+    while let Some(message) = run.next().await {
+        seen.push_str(&serde_json::to_string(&message).unwrap());
+        if let SdkMessage::PermissionRequest(request) = &message {
+            assert_eq!(request.question, "Is [redacted] yours?");
+            responder.respond(request, Answer::Unanswered);
+        }
+    }
+    let output = run.into_output().unwrap();
+    assert_eq!(output.pending()[0].question, "Is [redacted] right?");
+    let state = agent.session("s").state().await.unwrap();
+    seen.push_str(&serde_json::to_string(&state).unwrap());
+    assert!(!seen.contains("sk-question"), "{seen}");
 }
 
 /// A file of a project says what may run, and neither who answers nor with which key.

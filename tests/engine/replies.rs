@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcore::testing::ScriptedModel;
 use agentcore::{
-    Agent, AgentBuilder, Answer, BoxError, Decision, ExitReason, FuncTool, OnUnanswered,
-    SdkMessage, ToolContext, ToolError,
+    Agent, AgentBuilder, Answer, BoxError, Decision, ErrorKind, ExitReason, FuncTool, OnUnanswered,
+    SdkMessage, ToolContext, ToolError, hook,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, asking, logged, results, texts, warnings, watch};
+use crate::kit::{Log, agent, any_object, asking, logged, progress, results, texts, watch};
 
 #[tokio::test]
 async fn reply_to_a_permission_question_is_the_result_of_the_call() {
@@ -34,7 +34,7 @@ async fn reply_to_a_permission_question_is_the_result_of_the_call() {
     let result = &results(&output.messages)[0];
     assert_eq!(result.content.text(), "Done by hand.");
     assert!(!result.is_error);
-    let details = json!({"reply": "Done by hand.", "picked": [1]});
+    let details = json!({"picked": [1]});
     assert_eq!(result.details.as_ref(), Some(&details));
     assert!(output.permission_denials.is_empty());
     assert_eq!(log.len(), 0);
@@ -59,7 +59,9 @@ async fn reply_to_a_parked_call_is_its_result() {
 
     let output = agent.session("s").resume(decision).await.unwrap();
     assert_eq!(output.text, "done");
-    assert_eq!(texts(&output.messages), ["Done by hand."]);
+    let result = &results(&output.messages)[0];
+    assert_eq!(result.content.text(), "Done by hand.");
+    assert_eq!(result.details, None);
     assert_eq!(log.len(), 0);
 }
 
@@ -131,16 +133,14 @@ async fn allowed_call_asks_again_and_stays_pending_without_an_answer() {
     let output = agent.session("s").run("Go").await.unwrap();
     is_asked.store(false, Ordering::SeqCst);
     let allowed = Decision::allow(&output.pending()[0]);
-    let (messages, output) = watch(agent.session("s").resume(allowed.clone())).await;
-    let output = output.unwrap();
+    let output = agent.session("s").resume(allowed.clone()).await.unwrap();
     assert!(is_asked.load(Ordering::SeqCst));
     assert_eq!(output.end, ExitReason::AwaitingApproval);
     assert_eq!(output.pending().len(), 1);
-    assert!(
-        warnings(&messages)[0].contains("Your name?"),
-        "{messages:?}"
-    );
+    let repeated = agent.session("s").resume(allowed).await.unwrap_err();
+    assert_eq!(repeated.kind(), ErrorKind::Conflict);
 
+    let allowed = Decision::allow(&output.pending()[0]);
     let mut run = agent.session("s").resume(allowed);
     let responder = run.responder();
     while let Some(message) = run.next().await {
@@ -150,6 +150,94 @@ async fn allowed_call_asks_again_and_stays_pending_without_an_answer() {
     }
     let output = run.into_output().unwrap();
     assert_eq!(texts(&output.messages), ["hello Ada"]);
+}
+
+#[tokio::test]
+async fn allowed_call_waits_for_the_question_of_its_tool() {
+    let agent = naming(&Arc::default())
+        .permissions(asking())
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    let permission = output.pending()[0].clone();
+    assert_eq!(permission.question, "run ask_name?");
+
+    let allowed = Decision::allow(&permission);
+    let output = agent.session("s").resume(allowed).await.unwrap();
+    assert_eq!(output.end, ExitReason::AwaitingApproval);
+    let [pending] = output.pending() else {
+        panic!("{:?}", output.pending());
+    };
+    assert_eq!(pending.question, "Your name?");
+    assert_ne!(pending.id, permission.id);
+    let state = agent.session("s").state().await.unwrap();
+    assert_eq!(state.unwrap().pending, output.pending());
+
+    let reply = Decision::reply(pending, "Ada");
+    let output = agent.session("s").resume(reply).await.unwrap();
+    assert_eq!(texts(&output.messages), ["Ada"]);
+    assert_eq!(output.text, "done");
+}
+
+/// The states of the calls of a run, in the order of their progress messages.
+fn states(messages: &[SdkMessage]) -> Vec<String> {
+    let states = progress(messages).into_iter().filter_map(|progress| {
+        let data = progress.data.as_ref()?;
+        data["state"].as_str().map(str::to_owned)
+    });
+    states.collect()
+}
+
+#[tokio::test]
+async fn parked_call_is_waiting_and_has_no_result_for_hooks() {
+    let log = Log::default();
+    let seen = log.clone();
+    let post = hook::post_tool_use("post", move |_cx, _call, result| {
+        seen.add(result.content.text());
+        async move { Ok(result) }
+    });
+    let agent = naming(&Arc::default())
+        .hook(post)
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let (messages, output) = watch(agent.session("s").run("Go")).await;
+    assert_eq!(states(&messages), ["started", "waiting"]);
+    assert_eq!(log.len(), 0);
+
+    let allowed = Decision::allow(&output.unwrap().pending()[0]);
+    let mut run = agent.session("s").resume(allowed);
+    let responder = run.responder();
+    let mut messages = Vec::new();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            responder.respond(request, Answer::reply("Ada"));
+        }
+        messages.push(message);
+    }
+    assert_eq!(states(&messages), ["started", "done"]);
+    assert_eq!(log.take(), ["hello Ada"]);
+}
+
+#[tokio::test]
+async fn question_of_a_tool_is_cut_to_the_limit_of_results() {
+    let run = |_cx, _args: Value| async {
+        let error = ToolError::new("no name").with_question("x".repeat(100_000));
+        Err::<String, BoxError>(error.into())
+    };
+    let model = ScriptedModel::new().call("long", json!({}));
+    let agent = agent(model)
+        .tool(FuncTool::new("long", "Asks", any_object(), run))
+        .max_result_bytes(2_000)
+        .unanswered(OnUnanswered::Park)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let question = &output.pending()[0].question;
+    let note = "... (cut: 100000 bytes are more than the limit of 2000)";
+    assert!(question.len() < 2_000, "{}", question.len());
+    assert!(question.ends_with(note), "{question}");
 }
 
 #[cfg(feature = "tools")]

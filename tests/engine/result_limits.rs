@@ -5,12 +5,12 @@ use agentcore::sdk::SystemKind;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::TaskOutcome;
 use agentcore::{
-    AgentBuilder, BoxError, FuncTool, Part, SdkMessage, ToolCall, ToolDecision, ToolOutput,
-    ToolResult, hook,
+    AgentBuilder, Answer, BoxError, Decision, FuncTool, OnUnanswered, Part, SdkMessage, ToolCall,
+    ToolDecision, ToolOutput, ToolResult, hook,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{any_object, results, texts, watch};
+use crate::kit::{any_object, asking, results, texts, watch};
 
 const LIMIT: usize = 8 * 1024 * 1024;
 
@@ -133,6 +133,39 @@ async fn media_beyond_the_limit_is_replaced_by_an_error_text() {
         "{text}"
     );
     assert_eq!(result(agent(tool())).await.content.parts().len(), 2);
+}
+
+#[tokio::test]
+async fn reply_of_a_person_is_cut_to_the_limit_with_its_details() {
+    let reply = || Answer::Reply {
+        text: "x".repeat(100_000),
+        picked: vec![0; 100_000],
+    };
+    let builder = || agent(small()).permissions(asking()).max_result_bytes(2_000);
+    let agent = builder().build().unwrap();
+    let mut run = agent.run("go");
+    let responder = run.responder();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            responder.respond(request, reply());
+        }
+    }
+    let answered = run.into_output().unwrap();
+
+    let agent = builder().unanswered(OnUnanswered::Park).build().unwrap();
+    let output = agent.session("s").run("go").await.unwrap();
+    let mut decision = Decision::allow(&output.pending()[0]);
+    decision.answer = reply();
+    let resumed = agent.session("s").resume(decision).await.unwrap();
+
+    for output in [answered, resumed] {
+        let result = results(&output.messages).remove(0);
+        assert!(!result.is_error);
+        let text = result.content.text();
+        assert!(text.len() <= 2_000, "{}", text.len());
+        assert!(text.starts_with("xxx"), "{text}");
+        assert_eq!(result.details, None);
+    }
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// |---|---|
 /// | [errors](crate::Error): text, context, sources, request id | all |
 /// | logs, spans and events of traces, warnings | all |
-/// | results, progress and details of tools | all |
+/// | results, progress, details and questions of tools | all |
 /// | what models answer: text, thinking, arguments of calls, ids | exact |
 ///
 /// All spellings are: the text itself; base64 in both alphabets, wherever in a longer text the
