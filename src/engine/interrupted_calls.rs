@@ -68,7 +68,10 @@ impl ActiveRun {
         let outcome = runner.run(call.clone(), &is_started).await;
         *interrupted |= runner.halt.is_interrupted();
         match outcome {
-            Some(CallOutcome::Done(mut result)) if is_started.load(Ordering::Acquire) => {
+            // Without a start, only the reply of a person succeeds.
+            Some(CallOutcome::Done(mut result))
+                if is_started.load(Ordering::Acquire) || !result.is_error =>
+            {
                 sanitize::result(&mut result);
                 Some(result)
             }

@@ -1,12 +1,14 @@
 //! Calls that had started when their run was dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::{GateRequest, SideEffect};
-use agentcore::{Agent, FuncTool, Messages, Run, ThreadStore, ToolDecision, hook};
+use agentcore::{
+    Agent, Answer, FuncTool, Messages, Run, SdkMessage, ThreadStore, ToolDecision, hook,
+};
 use serde_json::json;
 
 use crate::kit::{Gate, Log, agent, any_object, kinds, logged, roles, stored, texts, watch};
@@ -245,5 +247,38 @@ async fn idempotent_tool_registered_by_a_hook_runs_again() {
     dropped(&agent, &log, 1).await;
     let output = agent.session("s").run("And?").await.unwrap();
     assert_eq!(texts(&output.messages), ["again ran"]);
+    model.assert_finished();
+}
+
+#[tokio::test]
+async fn reply_to_the_question_about_an_interrupted_call_is_its_result() {
+    let log = Log::default();
+    let is_asked = Arc::<AtomicBool>::default();
+    let has_begun = is_asked.clone();
+    let gate = Gate(move |_: &GateRequest| {
+        if has_begun.load(Ordering::SeqCst) {
+            ToolDecision::ask("again?")
+        } else {
+            ToolDecision::allow()
+        }
+    });
+    let model = ScriptedModel::new().call("again", json!({})).say("done");
+    let agent = agent(StrictModel::new(model.clone()))
+        .tool(halting("again", &log).idempotent())
+        .permissions(gate)
+        .build()
+        .unwrap();
+    dropped(&agent, &log, 1).await;
+    is_asked.store(true, Ordering::SeqCst);
+    let mut run = agent.session("s").run("And?");
+    let responder = run.responder();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = &message {
+            responder.respond(request, Answer::reply("Done by hand."));
+        }
+    }
+    let output = run.into_output().unwrap();
+    assert_eq!(texts(&output.messages), ["Done by hand."]);
+    assert_eq!(log.len(), 1, "it ran once");
     model.assert_finished();
 }
