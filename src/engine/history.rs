@@ -121,11 +121,7 @@ impl History {
         for SteeredMessage { id, message } in messages {
             pace.step(message.content().text_len()).await;
             if !sanitize::is_valid_input(&message) {
-                let role = message.role();
-                self.cx.warn(format!(
-                    "a {role} message was not sent to the model: only user and system messages \
-                     with content can be sent during a run"
-                ));
+                self.warn_of_refused(&message);
                 continue;
             }
 
@@ -144,6 +140,15 @@ impl History {
         }
 
         Ok(())
+    }
+
+    /// Reports that a message cannot be sent to the model during the run.
+    pub(super) fn warn_of_refused(&self, message: &Message) {
+        let role = message.role();
+        self.cx.warn(format!(
+            "a {role} message was not sent to the model: only user and system messages with content \
+             can be sent during a run"
+        ));
     }
 
     /// Stores a message that was sent during the run, which is an input of its own if it has an id.

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{HookChain, Phases, StopDecision, guard};
 use crate::message::{Message, Part};
 use crate::model::{CompactionTrigger, ModelRequest, ModelResponse, StopReason};
-use crate::run::{ExitReason, RunContext, Stop};
+use crate::run::{ExitReason, SteeredMessage, Stop};
 use crate::sdk::SystemKind;
 use crate::util::Pace;
 use crate::util::sync::lock;
@@ -24,7 +24,7 @@ use super::closing::{exit_for_error, exit_for_stop_reason};
 use super::config::UnfinishedTasks;
 use super::request::add_wrap_up_section;
 use super::result_limits::cut_text;
-use super::sanitize;
+use super::sanitize::{self, is_valid_input};
 use super::structured_output;
 
 /// The number of times hooks may keep a run without a turn limit from stopping.
@@ -372,9 +372,7 @@ impl Turns<'_> {
         &mut self,
         response: &Arc<ModelResponse>,
     ) -> Result<ControlFlow<ExitReason>> {
-        let cx = self.run.cx.clone();
-        let unfinished = self.run.config.limits.unfinished_tasks;
-        if self.has_steering() || has_awaited_task(&cx, unfinished).await {
+        if self.has_next_input().await {
             return Ok(Continue(()));
         }
 
@@ -414,13 +412,46 @@ impl Turns<'_> {
         Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
     }
 
-    /// Returns `true` if messages to the model wait that it has not received before. The others are
+    /// Returns `true` if there is a message for the model. Without one, waits while background tasks
+    /// run, if the run does not end before its tasks; a run that a hook has stopped does. Returns
+    /// `true` as well if the run is stopped while it waits.
+    async fn has_next_input(&self) -> bool {
+        let cx = &self.run.cx;
+        let shared = cx.shared();
+        let is_awaiting = self.run.config.limits.unfinished_tasks == UnfinishedTasks::Await;
+        loop {
+            if self.has_steering() {
+                return true;
+            }
+
+            let has_stopped = cx.hook_stop_reason().is_some();
+            if !is_awaiting || has_stopped || cx.tasks().is_empty() {
+                return false;
+            }
+
+            if shared.unless_stopped(shared.steered()).await.is_none() {
+                return true;
+            }
+        }
+    }
+
+    /// Returns `true` if there are messages that the next turn adds to the history. The others are
     /// removed.
     fn has_steering(&self) -> bool {
         let inputs = self.run.cx.state(|state| state.inputs.clone());
-        let steering = &mut lock(&self.run.cx.shared().control).steering;
-        steering.retain(|one| one.id.as_ref().is_none_or(|id| !inputs.contains(id)));
-        !steering.is_empty()
+        let was_sent = |id: &Arc<str>| inputs.contains(id);
+        let (refused_messages, is_empty) = {
+            let steering = &mut lock(&self.run.cx.shared().control).steering;
+            steering.retain(|steered| !steered.id.as_ref().is_some_and(was_sent));
+            let is_refused = |steered: &mut SteeredMessage| !is_valid_input(&steered.message);
+            let refused_messages: Vec<_> = steering.extract_if(.., is_refused).collect();
+            (refused_messages, steering.is_empty())
+        };
+
+        for steered in &refused_messages {
+            self.run.history.warn_of_refused(&steered.message);
+        }
+        !is_empty
     }
 
     /// Reads the value that the caller requested from an answer. If it does not match the output
@@ -460,7 +491,7 @@ impl Turns<'_> {
             let future = hook.before_stop(&self.run.cx, response);
             match guard(&self.run.cx, &**hook, Phases::BEFORE_STOP, future).await {
                 Ok(StopDecision::Stop) => {}
-                Ok(StopDecision::Continue(message)) if !sanitize::is_valid_input(&message) => {
+                Ok(StopDecision::Continue(message)) if !is_valid_input(&message) => {
                     self.run.cx.warn(format!(
                         "hook `{}` returned a message from before_stop that is empty or not a user \
                          message; it was ignored",
@@ -517,17 +548,6 @@ impl Turns<'_> {
 
         self.run.outcome.last_answer = Some(partial);
     }
-}
-
-/// Waits for the end of a background task, if the run does not end before its tasks. Returns `true`
-/// if there is something for the model, or the run is stopped meanwhile.
-async fn has_awaited_task(cx: &RunContext, unfinished: UnfinishedTasks) -> bool {
-    if unfinished == UnfinishedTasks::Stop || cx.tasks().is_empty() {
-        return false;
-    }
-    let shared = cx.shared();
-    shared.unless_stopped(shared.steered()).await;
-    true
 }
 
 /// Returns `true` if an answer has nothing to store. A paused answer may consist of the provider's

@@ -259,9 +259,10 @@ impl RunContext {
 
     /// Ends the run before its next model call with
     /// [`ExitReason::HookStopped`](super::ExitReason::HookStopped). If it is called again, the
-    /// first reason stays.
+    /// first reason stays. A run that waits for background tasks waits no longer.
     pub fn stop(&self, reason: impl Into<String>) {
         lock(&self.0.hook_stop).get_or_insert(reason.into().into());
+        self.shared().end_wait();
     }
 
     /// The backend that stores files and runs commands, if the agent has one.

@@ -66,7 +66,7 @@ pub(crate) struct Shared {
     pub(crate) end: Mutex<Option<Box<(ExitReason, AgentState)>>>,
     ended: AtomicBool,
     end_notify: Notify,
-    /// Notified when a message to the model arrives.
+    /// Notified when a message to the model arrives, or none is waited for any longer.
     steer_notify: Notify,
 }
 
@@ -149,11 +149,15 @@ impl Shared {
         !control.closed
     }
 
-    /// Waits until a message to the model waits.
+    /// Completes when a message to the model has arrived since the last call, perhaps one that a turn
+    /// has read, or after [`end_wait`](Self::end_wait).
     pub(crate) async fn steered(&self) {
-        while lock(&self.control).steering.is_empty() {
-            self.steer_notify.notified().await;
-        }
+        self.steer_notify.notified().await;
+    }
+
+    /// Wakes the run if it waits for a message to the model.
+    pub(crate) fn end_wait(&self) {
+        self.steer_notify.notify_one();
     }
 
     /// Closes steering; returns `false`, without a change, when there are unread messages.

@@ -9,36 +9,40 @@ use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::{TaskOutcome, TaskSpec};
 use agentcore::{
     Agent, AgentBuilder, ErrorKind, ExitReason, FuncTool, SdkMessage, ToolContext, UnfinishedTasks,
-    Usage,
+    Usage, hook,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{agent, any_object, echo, kinds, roles, sleep, watch};
+use crate::kit::{agent, any_object, echo, kinds, roles, sleep, warnings, watch};
 
 /// The system messages about tasks, each with its id.
 fn reports(messages: &[SdkMessage]) -> Vec<String> {
     let reports = messages.iter().filter_map(|message| match message {
         SdkMessage::System(event) => match &event.kind {
-            SystemKind::TaskStarted(one) => Some(format!(
+            SystemKind::TaskStarted(event) => Some(format!(
                 "{} starts: {} by {:?} of {:?}",
-                one.task_id, one.description, one.tool_use_id, one.subagent_type
+                event.task_id, event.description, event.tool_use_id, event.subagent_type
             )),
-            SystemKind::TaskProgress(one) => Some(format!(
+            SystemKind::TaskProgress(event) => Some(format!(
                 "{} {:?} {:?}, {} calls, of {:?}",
-                one.task_id, one.summary, one.last_tool_name, one.usage.tool_uses, one.tool_use_id
+                event.task_id,
+                event.summary,
+                event.last_tool_name,
+                event.usage.tool_uses,
+                event.tool_use_id
             )),
-            SystemKind::TaskUpdated(one) => Some(format!(
+            SystemKind::TaskUpdated(event) => Some(format!(
                 "{} is {}",
-                one.task_id,
-                one.patch.status.as_ref().expect("a status")
+                event.task_id,
+                event.patch.status.as_ref().expect("a status")
             )),
-            SystemKind::TaskNotification(one) => Some(format!(
+            SystemKind::TaskNotification(event) => Some(format!(
                 "{} {}: {} ({} tokens) of {:?}",
-                one.task_id,
-                one.status,
-                one.summary,
-                one.usage.expect("the usage").total_tokens,
-                one.tool_use_id
+                event.task_id,
+                event.status,
+                event.summary,
+                event.usage.expect("the usage").total_tokens,
+                event.tool_use_id
             )),
             _ => None,
         },
@@ -61,6 +65,15 @@ fn counting() -> FuncTool {
             TaskOutcome::Completed("ten".into())
         });
         handle.id().to_string()
+    })
+}
+
+/// A tool that begins a task which never ends.
+fn endless() -> FuncTool {
+    FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
+        cx.tasks()
+            .begin(TaskSpec::new("work"), |_| std::future::pending());
+        "started"
     })
 }
 
@@ -196,8 +209,8 @@ async fn stopped_task_is_dropped_and_reported() {
             });
             assert!(task.output().is_none());
             assert!(task.wait(Duration::from_secs(3)).await.is_none());
-            let found = cx.tasks().get(task.id()).expect("the task");
-            assert!(found.stop() && !task.stop(), "once");
+            let handle = cx.tasks().get(task.id()).expect("the task");
+            assert!(handle.stop() && !task.stop(), "once");
             let outcome = task.wait(Duration::from_secs(3)).await;
             assert_eq!(outcome, Some(TaskOutcome::Stopped));
             assert!(task.send("too late").is_err());
@@ -297,12 +310,7 @@ async fn waiting_for_tasks_ends_with_steering_and_with_an_interrupt() {
         .call("work", json!({}))
         .say("I wait.")
         .say("I wait longer.");
-    let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
-        cx.tasks()
-            .begin(TaskSpec::new("work"), |_| std::future::pending());
-        "started"
-    });
-    let agent = awaiting(model).tool(work).build().unwrap();
+    let agent = awaiting(model).tool(endless()).build().unwrap();
     let run = agent.run("Go");
     let handle = run.handle();
     tokio::spawn(async move {
@@ -314,4 +322,63 @@ async fn waiting_for_tasks_ends_with_steering_and_with_an_interrupt() {
     let output = run.await.unwrap();
     assert_eq!(output.end, ExitReason::Interrupted);
     assert_eq!(output.text, "I wait longer.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_tasks_goes_on_after_messages_that_are_not_added() {
+    let model = ScriptedModel::new()
+        .call("count", json!({}))
+        .say("It counts.")
+        .say("It is ten.");
+    let agent = awaiting(model.clone()).tool(counting()).build().unwrap();
+    let mut run = agent.session("s").input_id("m1").run("Go");
+    let handle = run.handle();
+    tokio::spawn(async move {
+        sleep(2).await;
+        assert!(handle.steer_input("m1", "Go"));
+        sleep(1).await;
+        assert!(handle.steer(""));
+    });
+    let mut messages = Vec::new();
+    while let Some(message) = run.next().await {
+        messages.push(message);
+    }
+    let output = run.into_output().unwrap();
+    assert_eq!((output.text.as_str(), output.turns), ("It is ten.", 3));
+    assert_eq!(
+        roles(&output.messages),
+        "user assistant tool assistant user assistant"
+    );
+    let warnings = warnings(&messages);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("was not sent to the model"));
+    model.assert_finished();
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_that_a_hook_stops_does_not_wait_for_its_tasks() {
+    for seconds in [0, 5] {
+        let stop = hook::wrap_model_call("stop", move |request, next| async move {
+            let cx = next.context().clone();
+            let response = next.run(request).await;
+            if cx.turn() == 2 {
+                let stop = async move {
+                    sleep(seconds).await;
+                    cx.stop("enough");
+                };
+                match seconds {
+                    0 => stop.await,
+                    _ => drop(tokio::spawn(stop)),
+                }
+            }
+            response
+        });
+        let model = ScriptedModel::new().call("work", json!({})).say("I wait.");
+        let agent = awaiting(model).tool(endless()).hook(stop).build().unwrap();
+        let limit = Duration::from_secs(60);
+        let output = tokio::time::timeout(limit, agent.run("Go").into_future()).await;
+        let output = output.expect("the run ends").unwrap();
+        assert_eq!(output.end, ExitReason::HookStopped);
+        assert_eq!(output.text, "I wait.");
+    }
 }
