@@ -17,7 +17,7 @@ use crate::model::retry::RetryPolicy;
 use crate::model::{
     self, Compactor, HostedTool, Model, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
-use crate::run::RunSettings;
+use crate::run::{GrantedQuestions, RunSettings};
 use crate::session::SessionStore;
 use crate::tool::{
     Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
@@ -45,7 +45,9 @@ use super::agent::Agent;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 ///
-/// A clone builds another agent of the same parts.
+/// A clone builds another agent of the same parts: the gates, hooks and stores that were added are
+/// shared. Answers for the rest of a session hold for the agent that asked, and those that a gate
+/// keeps, for all agents that share it.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
@@ -494,6 +496,8 @@ impl AgentBuilder {
         self.check()?;
         let memory_paths = self.hooks.iter().flat_map(|hook| hook.memory_paths());
         self.settings.memory_paths = memory_paths.collect();
+        // The answers for sessions of an agent are not those of one from a clone of this builder.
+        self.settings.granted_questions = GrantedQuestions::default();
         let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(find_in_hooks);
         let (store, default_store) = store_or_default(self.store);

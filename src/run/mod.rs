@@ -42,6 +42,7 @@ pub use budget::Budget;
 pub use context::RunContext;
 pub(crate) use estimate::{Estimate, HighestPrice};
 pub use exit_reason::ExitReason;
+pub(crate) use granted_questions::GrantedQuestions;
 pub use handle::RunHandle;
 pub use output::RunOutput;
 pub use parent_call::ParentCall;

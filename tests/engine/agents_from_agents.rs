@@ -1,11 +1,13 @@
 //! Agents that are built from other agents, and the origin of their questions.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{Asking, Confirmer};
 use agentcore::{
-    AgentBuilder, Answer, BoxError, FuncTool, PermissionRequest, ToolContext, async_trait, hook,
+    AgentBuilder, Answer, BoxError, FuncTool, PermissionRequest, ToolContext, ToolDecision,
+    async_trait, hook,
 };
 use serde_json::{Value, json};
 
@@ -82,6 +84,34 @@ async fn clone_of_a_builder_builds_an_independent_agent() {
     assert_eq!((one.info().max_turns, two.info().max_turns), (100, 1));
     assert_eq!(one.session("s").run("Hi").await.unwrap().text, "one");
     assert!(two.session("s").state().await.unwrap().is_none());
+}
+
+/// Allows every call for the session and counts the questions.
+#[derive(Clone, Default)]
+struct Granting(Arc<AtomicUsize>);
+
+#[async_trait]
+impl Confirmer for Granting {
+    async fn confirm(&self, _request: &PermissionRequest, _asking: &Asking) -> Answer {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Answer::AllowForSession
+    }
+}
+
+#[tokio::test]
+async fn grants_of_an_agent_are_not_those_of_one_from_a_clone_of_its_builder() {
+    let granting = Granting::default();
+    let ask = hook::pre_tool_use("ask", |_cx, _call| async { Ok(ToolDecision::ask("sure?")) });
+    let call = |model: ScriptedModel| model.call("echo", json!({})).say("done");
+    let builder = agent(call(call(call(ScriptedModel::new()))))
+        .tool(echo())
+        .hook(ask)
+        .confirmer(granting.clone());
+    let (one, two) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    for (agent, questions) in [(&one, 1), (&one, 1), (&two, 2)] {
+        agent.session("s").run("Go").await.unwrap();
+        assert_eq!(granting.0.load(Ordering::SeqCst), questions);
+    }
 }
 
 /// The chat of a session.
