@@ -138,7 +138,8 @@ pub(in crate::session) fn check_regular_file(path: &Path) -> io::Result<()> {
 }
 
 fn irregular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+    let text = "it is not a regular file; move it away, or use another folder";
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 /// Returns `true` if the file is (still) the one with this name, not through a link.

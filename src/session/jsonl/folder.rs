@@ -90,12 +90,14 @@ impl Log for Folder {
         }
 
         // The file of damaged parts may remain from an interrupted removal.
-        let place = sidecar::path_of(&path);
-        let removed = match self.disk.remove(&place) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => had_log,
-            Err(error) => return Err(file_error("remove", &place, error)),
-        };
+        let mut removed = had_log;
+        for place in sidecar::paths_of(&path) {
+            match self.disk.remove(&place) {
+                Ok(()) => removed = true,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(file_error("remove", &place, error)),
+            }
+        }
 
         if removed {
             let outcome = self.disk.sync_folder(&self.path);

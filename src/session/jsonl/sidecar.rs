@@ -1,7 +1,7 @@
 //! The unreadable parts of a session, kept in a file next to it.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -18,9 +18,25 @@ use crate::session::log::Repair;
 
 use super::disk::Disk;
 
-/// The sidecar of a session's file.
+/// The names that a sidecar may have, in their order.
+const NAMES: [&str; 4] = ["damaged", "2.damaged", "3.damaged", "4.damaged"];
+
+/// The sidecar of a session's file: the first of its names that nothing else has.
+///
+/// A pipe would block, and a link would lead the parts into a foreign file.
 pub(super) fn path_of(session: &Path) -> PathBuf {
-    session.with_extension("damaged")
+    let mut paths = paths_of(session);
+    let is_usable = |path: &PathBuf| match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata.is_file() && metadata.nlink() == 1,
+        Err(_) => true,
+    };
+    let path = paths.find(is_usable);
+    path.unwrap_or_else(|| session.with_extension(NAMES[0]))
+}
+
+/// All names that the sidecar of a session's file may have.
+pub(super) fn paths_of(session: &Path) -> impl Iterator<Item = PathBuf> {
+    NAMES.iter().map(|name| session.with_extension(name))
 }
 
 #[derive(Serialize)]
@@ -92,8 +108,8 @@ impl Lines {
     }
 }
 
-/// Opens the sidecar, and reads the end of it that is searched. A link would lead the parts into a
-/// foreign file.
+/// Opens the sidecar, and reads the end of it that is searched. Refuses what all its names have but
+/// is no file of this session.
 fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     check_regular_file(path)?;
     let mut options = OpenOptions::new();
@@ -102,8 +118,7 @@ fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     let metadata = file.metadata()?;
     if metadata.nlink() > 1 {
         let text = format!(
-            "{} is a hard link: the file has {} names; move it, or copy it in its place",
-            path.display(),
+            "it is a hard link: the file has {} names; move it away, or copy it in its place",
             metadata.nlink()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));

@@ -1,8 +1,9 @@
 //! Session files: their names, their form, who may read them and who may write them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use agentcore::session::JsonlStore;
 use agentcore::session::Record;
@@ -256,8 +257,6 @@ async fn path_that_is_not_a_regular_file_is_an_error() {
 
 #[tokio::test]
 async fn symbolic_link_in_place_of_a_session_file_is_rejected() {
-    use std::os::unix::fs::symlink;
-
     let files = Files::new();
     let outside = files.path("outside");
     fs::write(&outside, "of somebody else\n").unwrap();
@@ -273,33 +272,74 @@ async fn symbolic_link_in_place_of_a_session_file_is_rejected() {
         }
     }
 
-    // Nor what is put aside.
-    fs::write(files.path("c.jsonl"), "damaged\n").unwrap();
-    symlink(&outside, files.path("c.damaged")).unwrap();
-    let error = files.store.lease("c").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-    assert_eq!(
-        fs::read_to_string(files.path("c.jsonl")).unwrap(),
-        "damaged\n"
-    );
-    assert_eq!(fs::read_to_string(&outside).unwrap(), "of somebody else\n");
     assert!(!files.path("missing").exists());
 }
 
+/// Puts what is no file of a session in the place of its damaged parts.
+type Obstruct = fn(&Files, &str);
+
+const OBSTACLES: [Obstruct; 4] = [
+    |files, name| {
+        let made = Command::new("mkfifo").arg(files.path(name)).status();
+        assert!(made.unwrap().success());
+    },
+    |files, name| fs::create_dir(files.path(name)).unwrap(),
+    |files, name| symlink(files.path("outside"), files.path(name)).unwrap(),
+    |files, name| fs::hard_link(files.path("outside"), files.path(name)).unwrap(),
+];
+
 #[tokio::test]
-async fn hard_link_in_place_of_damaged_parts_is_rejected() {
+async fn damaged_parts_are_kept_beside_what_has_the_name_of_their_file() {
+    for obstruct in OBSTACLES {
+        let files = Files::new();
+        fs::write(files.path("outside"), "of somebody else\n").unwrap();
+        fs::write(files.path("a.jsonl"), "damaged\n").unwrap();
+        obstruct(&files, "a.damaged");
+        let lease = files.store.lease("a").await.unwrap();
+        let session = files.store.load("a").await.unwrap().unwrap_or_default();
+        let [damage] = &session.damage[..] else {
+            panic!("{:?}", session.damage);
+        };
+        let place = files.path("a.2.damaged");
+        assert_eq!(damage.kept_in.as_deref(), place.to_str());
+        assert!(fs::read_to_string(place).unwrap().contains("damaged"));
+        let content = fs::read_to_string(files.path("outside")).unwrap();
+        assert_eq!(content, "of somebody else\n");
+        drop(lease);
+        files.say("a", &["Hi"]).await;
+        assert_eq!(files.texts("a").await, ["Hi"]);
+    }
+}
+
+#[tokio::test]
+async fn damage_without_a_place_is_an_error_that_names_a_remedy() {
+    for obstruct in OBSTACLES {
+        let files = Files::new();
+        fs::write(files.path("outside"), "of somebody else\n").unwrap();
+        fs::write(files.path("a.jsonl"), "damaged\n").unwrap();
+        for name in ["a.damaged", "a.2.damaged", "a.3.damaged", "a.4.damaged"] {
+            obstruct(&files, name);
+        }
+        let error = files.store.lease("a").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        for part in ["a.damaged: it is", "move it away"] {
+            assert!(error.text().contains(part), "{error}");
+        }
+        let log = fs::read_to_string(files.path("a.jsonl")).unwrap();
+        assert_eq!(log, "damaged\n");
+        let content = fs::read_to_string(files.path("outside")).unwrap();
+        assert_eq!(content, "of somebody else\n");
+    }
+}
+
+#[tokio::test]
+async fn removed_session_leaves_no_file_of_damaged_parts() {
     let files = Files::new();
-    let outside = files.path("outside");
-    fs::write(&outside, "of somebody else\n").unwrap();
-    fs::write(files.path("a.jsonl"), "damaged\n").unwrap();
-    fs::hard_link(&outside, files.path("a.damaged")).unwrap();
-    let error = files.store.lease("a").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-    assert!(error.text().contains("a.damaged is a hard link"), "{error}");
-    assert_eq!(fs::read_to_string(&outside).unwrap(), "of somebody else\n");
-    fs::remove_file(files.path("a.damaged")).unwrap();
-    drop(files.store.lease("a").await.unwrap());
-    assert_eq!(names(&files), ["a.damaged", "a.jsonl", "outside"]);
+    files.say("a", &["Hi"]).await;
+    fs::write(files.path("a.damaged"), "").unwrap();
+    fs::write(files.path("a.3.damaged"), "").unwrap();
+    assert!(files.store.delete("a").await.unwrap());
+    assert!(names(&files).is_empty());
 }
 
 #[tokio::test]
