@@ -85,7 +85,7 @@ pub(super) fn check_len(len: usize) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Protocol,
-        format!("line too long: an event of more than {FRAME_LIMIT} bytes"),
+        format!("line too long: the stream has an event of more than {FRAME_LIMIT} bytes"),
     ))
 }
 

@@ -80,6 +80,16 @@ pub(crate) fn truncated() -> Error {
     )
 }
 
+/// The same error, with what to do about a stream that breaks its protocol.
+fn with_advice(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Protocol => {
+            error.with_hint("check the base URL, or update the server or the proxy that sends this")
+        }
+        _ => error,
+    }
+}
+
 /// The error for a frame that cannot be read.
 pub(crate) fn unreadable(what: &str, data: &str, secrets: &Secrets) -> Error {
     Error::new(
@@ -211,7 +221,7 @@ impl<D: Decoder> Stream for Decoding<D> {
                 }
 
                 if let Some(error) = this.failure.take() {
-                    return Poll::Ready(Some(Err(error.context(&this.provider))));
+                    return Poll::Ready(Some(Err(with_advice(error).context(&this.provider))));
                 }
             }
 

@@ -24,6 +24,54 @@ async fn error_in_stream(body: &Value) -> Error {
     failure(events(&format!("data: {body}\n\n"))).await
 }
 
+#[tokio::test]
+async fn status_without_a_reason_is_an_error_with_a_remedy() {
+    let final_address = "location: https://other.example/v1\r\n";
+    let cases = [
+        (307, final_address, "redirects to https://other.example/v1,"),
+        (301, "", "redirects to another address"),
+        (
+            101,
+            "connection: upgrade\r\nupgrade: x\r\n",
+            "another protocol",
+        ),
+        (404, "", "HTTP 404 without a reason"),
+        (418, "", "HTTP 418 without a reason"),
+    ];
+    for (code, headers, reason) in cases {
+        let error = failure(status(code, headers, "")).await;
+        assert_eq!(error.status(), Some(code), "{error}");
+        assert!(error.text().contains(reason), "{code}: {error}");
+        assert!(error.text().contains("the base URL"), "{code}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn redirect_shows_no_secret_and_the_beginning_of_its_address() {
+    let key = agentcore::Secret::new("hunter-of-this-test-0123456789");
+    let long_path = "r/".repeat(4_000);
+    let location = format!(
+        "location: http://x/?key={}&to={long_path}\r\n",
+        key.expose()
+    );
+    let error = failure(status(302, &location, "")).await;
+    let text = error.text();
+    assert!(text.contains("http://x/?key=[redacted]&to=r/r/"), "{text}");
+    assert!(text.len() < 600, "{}", text.len());
+}
+
+#[tokio::test]
+async fn stream_that_breaks_its_protocol_is_an_error_with_a_remedy() {
+    for stream in ["data: [1]\n\n", "data: \u{1}\n\n", "nothing of a stream"] {
+        let error = failure(events(stream)).await;
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{stream:?}: {error}");
+        assert!(error.text().contains("; check the base URL"), "{error}");
+    }
+    let page = status(200, "content-type: text/html\r\n", "<html>Sign in</html>");
+    let error = failure(page).await;
+    assert!(error.text().contains("; set the base URL"), "{error}");
+}
+
 /// An error as Google writes it.
 fn google(code: u16, word: &str, details: &Value) -> Value {
     json!({"error": {"code": code, "status": word, "message": "no", "details": details}})

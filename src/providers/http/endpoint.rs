@@ -322,7 +322,10 @@ impl Endpoint {
         let excerpt = status::excerpt(&String::from_utf8_lossy(&body), &self.secrets);
         let error = Error::new(
             ErrorKind::Protocol,
-            format!("the answer is a web page, not a model's: {excerpt}"),
+            format!(
+                "the answer is a web page, not a model's: {excerpt}; set the base URL to the \
+                 address of the API"
+            ),
         );
         match request_id {
             Some(id) => error.with_request_id(&*id),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 
 use crate::error::{Error, ErrorKind};
 
@@ -12,6 +12,27 @@ use super::refusal::Refusal;
 
 /// The length of an excerpt, in characters.
 const EXCERPT_LIMIT: usize = 200;
+
+/// The advice about a refusal that gives no reason.
+const CHECK_ADDRESS: &str = "check the base URL and the name of the model";
+
+/// The reason why a status that is neither a success nor a refusal is an error, and the remedy.
+fn without_answer(status: u16, location: &str) -> String {
+    match (status, location) {
+        (300.., "") => "the server redirects to another address without naming it; set the base \
+                        URL to the final address"
+            .to_owned(),
+        (300.., location) => format!(
+            "the server redirects to {location}, and redirects are not followed; set the base URL \
+             to the final address"
+        ),
+        _ => {
+            "the server switches to another protocol; set the base URL to the address of a model's \
+              API"
+            .to_owned()
+        }
+    }
+}
 
 /// The error for an answer whose status is not a success.
 pub(crate) fn from_response(
@@ -25,7 +46,14 @@ pub(crate) fn from_response(
     let kind = kind(Some(status), &refusal);
     let label = refusal.codes.first().map(String::as_str).unwrap_or("HTTP");
     let text = match &*refusal.message {
-        "" => format!("{label} {status}"),
+        _ if (100..400).contains(&status) => {
+            let location = header(headers, LOCATION.as_str()).unwrap_or_default();
+            format!(
+                "HTTP {status}: {}",
+                without_answer(status, &excerpt(location, secrets))
+            )
+        }
+        "" => format!("{label} {status} without a reason; {CHECK_ADDRESS}"),
         message => format!("{label} {status}: {message}"),
     };
 
