@@ -4,22 +4,24 @@ use std::error::Error as _;
 use std::io;
 
 use crate::error::{Error, ErrorKind};
+use crate::util::path::short_path;
 
 /// A path that leaves the workspace.
 pub(super) fn outside(path: &str, root: &str) -> Error {
     Error::new(
         ErrorKind::PermissionDenied,
-        format!("path {path:?} is outside workspace {root:?}"),
+        format!("path {:?} is outside workspace {root:?}", short_path(path)),
     )
 }
 
 /// An error of the file system about a path: `"a/b" does not exist`.
 pub(super) fn path_error(kind: io::ErrorKind, path: &str, what: &str) -> Error {
-    io::Error::new(kind, format!("{path:?} {what}")).into()
+    io::Error::new(kind, format!("{:?} {what}", short_path(path))).into()
 }
 
 /// The content is not what the writer believed it to be.
 pub(super) fn conflict(path: &str) -> Error {
+    let path = short_path(path);
     let text = format!("{path:?} has changed since it was read; read it again");
     Error::new(ErrorKind::Conflict, text)
 }

@@ -1,6 +1,7 @@
 //! The order in which rules, grants and modes decide.
 
 use crate::tool::PermissionMode;
+use crate::util::path::short_path;
 
 use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::command_paths::{CommandPaths, PathWord};
@@ -207,7 +208,7 @@ impl Policy<'_> {
         }
 
         self.protected(call).map(|path| {
-            let text = format!("{path} decides what runs later");
+            let text = format!("{} decides what runs later", short_path(&path));
             Explanation::new(Behavior::Ask, text).by_protection()
         })
     }

@@ -1,5 +1,27 @@
 //! Paths as text, without asking any file system.
 
+use std::borrow::Cow;
+
+use super::secret::redacted;
+use super::text::head_tail;
+
+/// The number of characters that are shown of each end of a long path.
+const END_CHARS: usize = 200;
+
+/// `path` for an error: without secrets, a long one with its middle left out, the root as `.`.
+pub(crate) fn short_path(path: &str) -> Cow<'_, str> {
+    let shorten = |path: &str| {
+        let marker = |omitted| format!("... ({omitted} characters left out) ...");
+        head_tail(path, END_CHARS, END_CHARS, marker).into_owned()
+    };
+    match path {
+        "" => Cow::Borrowed("."),
+        // A text has at most as many characters as bytes.
+        path if path.len() <= 2 * END_CHARS => Cow::Borrowed(path),
+        path => Cow::Owned(shorten(&redacted(path))),
+    }
+}
+
 /// `path` without `.`, `..` and repeated slashes. `..` at the beginning of a relative path stays.
 pub(crate) fn lexical(path: &str) -> String {
     let is_absolute = path.starts_with('/');
@@ -26,5 +48,38 @@ pub(crate) fn lexical(path: &str) -> String {
         (true, _) => format!("/{output}"),
         (false, true) => ".".to_owned(),
         (false, false) => output,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::util::Secret;
+
+    #[test]
+    fn long_path_is_cut_in_the_middle() {
+        assert_eq!(short_path(""), ".");
+        assert_eq!(short_path("a/b"), "a/b");
+        let path = "é/".repeat(200);
+        assert_eq!(short_path(&path), path);
+        let path = format!("{path}end");
+        let short = short_path(&path);
+        assert!(short.starts_with("é/é/"), "{short}");
+        assert!(
+            short.contains("é/... (3 characters left out) .../é"),
+            "{short}"
+        );
+        assert!(short.ends_with("é/é/end"), "{short}");
+    }
+
+    #[test]
+    fn secret_at_the_cut_of_a_path_is_redacted() {
+        let secret = Secret::new("a-secret-of-this-very-test");
+        for len in 170..=200 {
+            let start = "r".repeat(len);
+            let path = format!("{start}{}{}", secret.expose(), "/s".repeat(300));
+            let short = short_path(&path);
+            assert!(!short.contains("a-sec"), "{len}: {short}");
+        }
     }
 }

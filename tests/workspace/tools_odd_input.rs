@@ -1,5 +1,7 @@
 //! Fields of calls at and beyond their edges. Calls by hand pass no schema on their way.
 
+use std::sync::Arc;
+
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::tool::check_arguments;
 use agentcore::tools::{coding, picoclaw, preset, wick};
@@ -62,6 +64,51 @@ async fn numeric_arguments_of_any_size_are_accepted() {
         let mut args = json!({"pattern": "one", "output_mode": "content"});
         args[field] = u64::MAX.into();
         assert_eq!(text(&grep, args).await, expected, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn long_path_is_cut_in_the_middle_of_an_error() {
+    let workspace = Workspace::new();
+    let memory = MemoryBackend::new();
+    memory.write("file", b"text").await.unwrap();
+    workspace.backend.write("file", b"text").await.unwrap();
+    let local: Arc<dyn Backend> = Arc::new(workspace.backend.clone());
+    let backends = [local, Arc::new(memory)];
+    for backend in &backends {
+        for path in [
+            "r/".repeat(20_000),
+            format!("/{}", "x".repeat(40_000)),
+            "../".repeat(20_000),
+        ] {
+            let path = format!("{path}end");
+            let edit = json!({"file_path": path, "old_string": "a", "new_string": "b"});
+            let tools = [
+                (coding::read(backend.clone()), json!({"file_path": path})),
+                (coding::edit(backend.clone()), edit),
+                (
+                    coding::glob(backend.clone()),
+                    json!({"pattern": "*", "path": path}),
+                ),
+                (
+                    coding::grep(backend.clone()),
+                    json!({"pattern": "a", "path": path}),
+                ),
+                (picoclaw::list_dir(backend.clone()), json!({"path": path})),
+                (
+                    picoclaw::append_file(backend.clone()),
+                    json!({"path": format!("file/{path}"), "content": ""}),
+                ),
+            ];
+            for (tool, args) in tools {
+                let text = text(&tool, args).await;
+                let name = tool.name();
+                assert!(text.starts_with("Error: "), "{name}: {text:.50}");
+                assert!(text.len() < 1_000, "{name}: {}", text.len());
+                assert!(text.contains("characters left out"), "{name}: {text}");
+                assert!(text.contains("end\""), "{name}: {text}");
+            }
+        }
     }
 }
 

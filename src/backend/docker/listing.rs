@@ -3,10 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use crate::error::{Error, ErrorKind};
+use crate::util::path::short_path;
 
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 
 pub(super) fn unreadable(path: &str) -> Error {
+    let path = short_path(path);
     let text = format!("{path:?}: the report of the container about it cannot be read");
     Error::new(ErrorKind::Protocol, text)
 }

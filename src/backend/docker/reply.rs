@@ -48,7 +48,10 @@ fn error(word: &str, path: &str, root: &str, stderr: &str) -> Error {
         ),
         "loop" => make_error(io::ErrorKind::Other, "has too many symbolic links"),
         "denied" => make_error(io::ErrorKind::PermissionDenied, "may not be written"),
-        "many" => make_error(io::ErrorKind::FileTooLarge, "has more than 50000 entries"),
+        "many" => make_error(
+            io::ErrorKind::FileTooLarge,
+            "has more than 50000 entries; name a folder in it, or list it with a command",
+        ),
         "cut" => make_error(
             io::ErrorKind::UnexpectedEof,
             "was not written: its content did not arrive whole",

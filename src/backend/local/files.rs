@@ -20,6 +20,9 @@ const MAX_ENTRIES: usize = 200_000;
 /// The number of bytes that their names have at most together, as they are shown.
 const MAX_NAME_BYTES: usize = 32 * 1024 * 1024;
 
+/// The advice about a folder that is too large.
+const NARROW: &str = "name a folder in it, or list it with a command";
+
 /// The permission bits of a mode: without the kind of file, and without the set-user-id and
 /// set-group-id bits.
 const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO);
@@ -134,7 +137,8 @@ impl Root {
             }
 
             if entries.len() == MAX_ENTRIES {
-                return Err(too_large(&format!("has more than {MAX_ENTRIES} entries")));
+                let text = format!("has more than {MAX_ENTRIES} entries; {NARROW}");
+                return Err(too_large(&text));
             }
 
             let mut kind = entry.file_type();
@@ -154,7 +158,7 @@ impl Root {
             let name = escape_name(name.to_bytes());
             name_bytes += name.len();
             if name_bytes > MAX_NAME_BYTES {
-                let text = format!("has more than {MAX_NAME_BYTES} bytes of names");
+                let text = format!("has more than {MAX_NAME_BYTES} bytes of names; {NARROW}");
                 return Err(too_large(&text));
             }
 

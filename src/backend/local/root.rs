@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, CWD, FileType, Mode, OFlags, Stat};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::path::short_path;
 
 use super::super::failure;
 use super::beneath;
@@ -179,12 +180,13 @@ impl Root {
                 return not_a_file(path, FileType::Fifo);
             }
             _ => {
-                let text = format!("{path:?}: {error}");
+                let text = format!("{:?}: {error}", short_path(path));
                 return Error::new(ErrorKind::Io, text).with_source(error);
             }
         };
 
-        Error::new(ErrorKind::Io, format!("{path:?} {reason}")).with_source(error)
+        let text = format!("{:?} {reason}", short_path(path));
+        Error::new(ErrorKind::Io, text).with_source(error)
     }
 
     pub(super) fn outside(&self, path: &str) -> Error {
