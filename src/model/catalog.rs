@@ -92,7 +92,7 @@ impl Catalog {
         // Opening a pipe would wait for a writer.
         let metadata = fs::metadata(path).map_err(|error| refuse(&error))?;
         if !metadata.is_file() {
-            return Err(refuse(&"it is not a regular file"));
+            return Err(refuse(&"it is not a regular file; name a file of JSON"));
         }
 
         let mut text = String::new();

@@ -282,7 +282,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
 /// Checks that nothing but a regular file has this name.
 fn check_regular(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        let text = "something that is not a regular file has its name";
+        let text = "something that is not a regular file has its name; move it away";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     Ok(())

@@ -224,14 +224,15 @@ pub(super) fn unreadable(session: &str, path: &Path, fault: &Fault) -> Error {
             ErrorKind::VersionTooNew,
             format!(
                 "the checkpoints of session {session:?} in {path} have the format {version}, which \
-                 is newer"
+                 is newer; update this program, or move the file away to begin new ones"
             ),
         ),
         Fault::Torn(Torn { len, .. }) | Fault::Damaged(len) => Error::new(
             ErrorKind::Corrupt,
             format!(
                 "the checkpoints of session {session:?} are damaged: the last {len} bytes of {path} \
-                 cannot be read"
+                 cannot be read; put a copy of the file in its place, or move it away to begin new \
+                 ones, as the next change of a file does"
             ),
         ),
     }

@@ -25,6 +25,10 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
         let files = place.files();
         let error = files.rewind("s", 0, RewindMode::DryRun).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{at}");
+        assert!(
+            error.text().contains("cannot be read; put a copy"),
+            "{error}"
+        );
     }
 
     // The content: it cannot be restored, and says so.
@@ -80,7 +84,10 @@ async fn damaged_checkpoint_file_is_reported_and_new_changes_are_kept() {
     let ops = json!({"ops": [["write", "a", "4"]]});
     let output = place.message(&files, vec![("change", ops)]).await;
     let result_text = crate::kit::texts(&output.messages).pop().unwrap();
-    assert!(result_text.contains("which is newer"), "{result_text}");
+    assert!(
+        result_text.contains("which is newer; update"),
+        "{result_text}"
+    );
     assert_eq!(tree(&place.root()), before);
     assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }
