@@ -465,8 +465,10 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the token counter, which estimates counts that the provider has not reported. Defaults
-    /// to [`EstimateCounter`](crate::message::EstimateCounter).
+    /// Sets the token counter, which estimates counts that the provider has not reported: for a
+    /// compactor, a hook that shortens requests, or a limit of tokens or money. Histories of more
+    /// than 256 KiB are counted on the runtime's threads for blocking work. Defaults to
+    /// [`EstimateCounter`](crate::message::EstimateCounter).
     pub fn token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.settings.counter = Arc::new(counter);
         self

@@ -65,7 +65,12 @@ impl Compacting<'_> {
     /// Returns `true` if the history takes too much room. Near the limit the model is asked for the
     /// number of tokens.
     async fn is_due(&mut self) -> bool {
-        if self.config.compactor.is_none() || self.failed_lately() {
+        if self.config.compactor.is_none() {
+            return false;
+        }
+
+        self.update_size().await;
+        if self.failed_lately() {
             return false;
         }
 
@@ -77,7 +82,14 @@ impl Compacting<'_> {
             self.count_tokens().boxed().await;
         }
 
-        self.is_too_long()
+        self.is_too_long().await
+    }
+
+    /// Counts the messages that were added since the last count.
+    async fn update_size(&mut self) {
+        let messages = self.cx.state(|state| state.messages.clone());
+        let counter = self.cx.token_counter();
+        self.history.context_size.update(counter, &messages).await;
     }
 
     /// Returns `true` if a compaction has failed and the context has hardly grown since.
@@ -103,7 +115,12 @@ impl Compacting<'_> {
     }
 
     /// Returns `true` if there is a compactor and it reports that the next request is too long.
-    pub(super) fn is_too_long(&self) -> bool {
+    pub(super) async fn is_too_long(&mut self) -> bool {
+        if self.config.compactor.is_none() {
+            return false;
+        }
+
+        self.update_size().await;
         let [should_compact] = self.should_compact([self.context_tokens()]);
         should_compact.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
@@ -165,7 +182,8 @@ impl Compacting<'_> {
             None
         });
         let tokens = tokens.filter(|tokens| *tokens > 0);
-        self.history.context_size.count(tokens);
+        let len = self.cx.state(|state| state.messages.len());
+        self.history.context_size.count(tokens, len);
     }
 
     /// The tokens of the next request, system prompt and tools included.
@@ -198,6 +216,7 @@ impl Compacting<'_> {
             return false;
         };
 
+        self.update_size().await;
         let start_time = Instant::now();
         self.cx.emit(SystemKind::Status(Box::new(Status::new(
             Activity::Compacting,
@@ -262,6 +281,7 @@ impl Compacting<'_> {
         });
 
         self.history.recount(&state);
+        self.update_size().await;
         if let Err(error) = self.history.save(&state).await {
             self.cx
                 .warn(format!("the compaction was not stored: {error}"));

@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::message::{Message, Messages, TokenCounter};
+use crate::message::{Messages, TokenCounter, count};
 use crate::model::Compaction;
 use crate::usage::{Usage, total};
 
 /// The token count of the next request: the count the provider reported for the last one, plus an
 /// estimate of the messages added since.
+///
+/// Messages are estimated by [`update`](Self::update), not when they are added: few runs need the
+/// count after every message, and those without a compactor never need it.
 #[derive(Debug, Default)]
 pub(super) struct ContextSize {
     tokens: u64,
+    /// The number of messages at the beginning of the history that `tokens` covers.
+    counted_len: usize,
     /// The part of `tokens` that the provider reported, system prompt and tools included; 0 if it
     /// has reported nothing.
     reported_tokens: u64,
@@ -28,41 +33,35 @@ impl ContextSize {
         self.tokens
     }
 
-    /// Counts what is sent of a history, when nothing better is known.
-    pub(super) fn restart(
-        &mut self,
-        counter: &dyn TokenCounter,
-        messages: &Messages,
-        compaction: Option<&Compaction>,
-    ) {
-        let summary_tokens =
-            compaction.map_or(0, |compaction| counter.count_text(&compaction.summary));
-        let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
-        let tail = messages.iter().skip(covered_count);
-        let tail_tokens = tail.map(|message| counter.count_message(message));
-        self.tokens = total(tail_tokens.chain([summary_tokens]));
-        self.reported_tokens = 0;
-        self.is_uncountable = false;
-        self.failed_at = None;
+    /// Forgets what was counted of a history that has changed: what is sent of it begins with the
+    /// summary, if there is one.
+    pub(super) fn restart(&mut self, counter: &dyn TokenCounter, compaction: Option<&Compaction>) {
+        *self = Self::default();
+        if let Some(compaction) = compaction {
+            self.tokens = counter.count_text(&compaction.summary);
+            self.counted_len = compaction.through_message;
+        }
     }
 
-    pub(super) fn add(&mut self, counter: &dyn TokenCounter, messages: &[Arc<Message>]) {
-        let added_tokens = messages
-            .iter()
-            .map(|message| counter.count_message(message));
-        self.tokens = total(added_tokens.chain([self.tokens]));
+    /// Adds an estimate of the messages of the history that are not counted yet.
+    pub(super) async fn update(&mut self, counter: &Arc<dyn TokenCounter>, messages: &Messages) {
+        let added_messages = messages.as_slice().get(self.counted_len..);
+        let added_tokens = count(counter, added_messages.unwrap_or_default()).await;
+        self.tokens = total([self.tokens, added_tokens]);
+        self.counted_len = messages.len();
     }
 
-    /// Sets the count to the one the provider reported, which covers the whole request.
-    pub(super) fn report(&mut self, usage: &Usage) {
-        self.set(usage.context_tokens());
+    /// Sets the count to the one the provider reported, which covers the whole request: so many
+    /// messages of the history.
+    pub(super) fn report(&mut self, usage: &Usage, len: usize) {
+        self.set(usage.context_tokens(), len);
     }
 
-    /// Sets the count to the one that the model made of the next request; `None` if it made none,
-    /// and is not to be asked again for this history.
-    pub(super) fn count(&mut self, tokens: Option<u64>) {
+    /// Sets the count to the one that the model made of the next request, with so many messages of
+    /// the history; `None` if it made none, and is not to be asked again for this history.
+    pub(super) fn count(&mut self, tokens: Option<u64>, len: usize) {
         self.is_uncountable = tokens.is_none();
-        self.set(tokens.unwrap_or_default());
+        self.set(tokens.unwrap_or_default(), len);
     }
 
     /// Forgets that the model did not count, because another one takes its place.
@@ -70,9 +69,10 @@ impl ContextSize {
         self.is_uncountable = false;
     }
 
-    fn set(&mut self, tokens: u64) {
+    fn set(&mut self, tokens: u64, len: usize) {
         if tokens > 0 {
             self.tokens = tokens;
+            self.counted_len = len;
             self.reported_tokens = tokens;
         }
     }

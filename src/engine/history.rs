@@ -92,14 +92,12 @@ impl History {
         info: Option<Arc<MessageInfo>>,
     ) -> Result<()> {
         self.writer.append_with_state(&self.cx, records).await?;
-        // First, so that the state has what is stored even if the token counter panics.
         self.cx.state(|state| {
             state.messages.extend(messages.iter().cloned());
             if let Some(info) = info {
                 state.inform(info);
             }
         });
-        self.context_size.add(&**self.cx.token_counter(), messages);
         self.byte_size.add(messages);
         Ok(())
     }
@@ -108,8 +106,7 @@ impl History {
     pub(super) fn recount(&mut self, state: &AgentState) {
         let counter = &**self.cx.token_counter();
         let compaction = state.compaction.as_ref();
-        self.context_size
-            .restart(counter, &state.messages, compaction);
+        self.context_size.restart(counter, compaction);
         let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
         self.byte_size
             .restart(&state.messages, covered_count, self.new_from);
@@ -322,9 +319,8 @@ impl History {
 
     /// Adds the size of a result that was inserted into the history.
     pub(super) fn count(&mut self, result: &ToolResult) {
-        let messages = [Arc::new(Message::Tool(result.clone()))];
-        self.context_size.add(&**self.cx.token_counter(), &messages);
-        self.byte_size.add(&messages);
+        self.byte_size
+            .add(&[Arc::new(Message::Tool(result.clone()))]);
     }
 
     /// The last `count` messages of the history are shown as one message with this id.

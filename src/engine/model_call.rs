@@ -99,7 +99,7 @@ async fn reserve(
         return Ok(cx.budget().unlimited());
     }
     request.max_output_tokens = requested_tokens;
-    let estimate = worst_case(cx, model, request)?;
+    let estimate = worst_case(cx, model, request).boxed().await?;
     let clock = &cx.shared().clock;
     let reservation = cx.budget().reserve(estimate, clock).boxed().await?;
     if let Some(cap) = reservation.max_output_tokens {
@@ -137,15 +137,20 @@ fn report_retry(cx: &RunContext, retry: u32, wait: Duration, error: &Error) {
 }
 
 /// Estimates the worst case of a call over all models that may answer it.
-fn worst_case(cx: &RunContext, model: &dyn Model, request: &ModelRequest) -> Result<Estimate> {
+async fn worst_case(
+    cx: &RunContext,
+    model: &dyn Model,
+    request: &ModelRequest,
+) -> Result<Estimate> {
     let cards = model.cards(request);
     if cx.budget().needs_prices() {
         check_prices(&cards)?;
     }
 
-    let counter = &**cx.token_counter();
-    let messages = request.provider_cache().count(counter, &request.messages);
-    let overhead = request.overhead(counter);
+    let counter = cx.token_counter();
+    let cache = request.provider_cache();
+    let messages = cache.count(counter, &request.messages).await;
+    let overhead = request.overhead(&**counter);
     let output_limits = cards.iter().map(|card| card.profile.max_output_tokens);
     Ok(Estimate {
         input_tokens: messages.saturating_add(overhead),

@@ -242,7 +242,7 @@ async fn prepare(config: &Config, cx: &RunContext, mut state: AgentState) -> Res
     let mut context_size = ContextSize::default();
     let counter = &**cx.token_counter();
     let compaction = state.compaction.as_ref();
-    context_size.restart(counter, &state.messages, compaction);
+    context_size.restart(counter, compaction);
     let covered_count = compaction.map_or(0, |compaction| compaction.through_message);
     let pool = &cx.shared().tree.histories;
     let byte_size = HistorySize::new(&config.limits, pool, &state.messages, covered_count);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::{Message, Messages, Part, Role, TokenCounter};
+use crate::message::{Message, Messages, Part, Role, count};
 
 use super::history::History;
 use super::run_input::STALE_COMPACTION;
@@ -13,7 +13,7 @@ impl History {
     /// The error of a model call that ends the run. When the model does not accept the input, or the
     /// history is over its limit, and no answer was given, the input is removed; the text contains a
     /// remedy.
-    pub(super) fn remove_rejected_input(&mut self, error: Error) -> Error {
+    pub(super) async fn remove_rejected_input(&mut self, error: Error) -> Error {
         let kind = error.kind();
         let is_rejected = match kind {
             ErrorKind::ContextTooLong | ErrorKind::RequestTooLarge | ErrorKind::InvalidRequest => {
@@ -33,8 +33,8 @@ impl History {
         };
 
         let is_earlier = is_suspect(&earlier_messages)
-            && tokens(&*counter, &earlier_messages) > tokens(&*counter, &own_messages);
-        let count = match (is_earlier, is_suspect(&own_messages)) {
+            && count(&counter, &earlier_messages).await > count(&counter, &own_messages).await;
+        let removed_count = match (is_earlier, is_suspect(&own_messages)) {
             (true, _) => own_messages.len() + earlier_messages.len(),
             (false, true) => own_messages.len(),
             (false, false) => 0,
@@ -42,17 +42,17 @@ impl History {
 
         if is_earlier {
             self.cx.warn(format!(
-                "the unanswered input of an earlier run was removed as well ({} of {count} \
+                "the unanswered input of an earlier run was removed as well ({} of {removed_count} \
                  messages), because it is longer than this input",
                 earlier_messages.len()
             ));
         }
 
-        self.remove_last(count);
-        match (count, kind) {
+        self.remove_last(removed_count);
+        match (removed_count, kind) {
             (0, ErrorKind::InvalidRequest | ErrorKind::ResponseTooLarge) => error,
             (0, _) => error.with_hint(self.long_history_hint()),
-            (_, _) => error.with_hint(removed_input_hint(kind, count)),
+            (_, _) => error.with_hint(removed_input_hint(kind, removed_count)),
         }
     }
 
@@ -144,13 +144,6 @@ fn trailing_input_count(messages: &[Arc<Message>]) -> usize {
 fn has_media(message: &Message) -> bool {
     let mut parts = message.content().parts().iter();
     parts.any(|part| matches!(part, Part::Image(_) | Part::Document(_) | Part::Audio(_)))
-}
-
-fn tokens(counter: &dyn TokenCounter, messages: &[Arc<Message>]) -> u64 {
-    let counts = messages
-        .iter()
-        .map(|message| counter.count_message(message));
-    counts.fold(0, u64::saturating_add)
 }
 
 /// The advice about an input that was removed.

@@ -111,7 +111,7 @@ impl Turns<'_> {
             return Ok(Break(stop.exit_reason()));
         }
 
-        let error = self.run.history.remove_rejected_input(error);
+        let error = self.run.history.remove_rejected_input(error).await;
         let exit = exit_for_error(error, &mut self.run.outcome.notes)?;
         if exit == ExitReason::Refused && !self.run.config.request.keep_refused {
             self.run.history.forget_refused();
@@ -200,7 +200,8 @@ impl Turns<'_> {
         self.run.cx.discard_partial();
         sanitize::answer(&mut response);
         self.run.history.call_ids.claim(&mut response);
-        self.run.history.context_size.report(&response.usage);
+        let len = self.run.cx.state(|state| state.messages.len());
+        self.run.history.context_size.report(&response.usage, len);
         if has_nothing_to_store(&response) && self.tries.has_empty_answer && !has_reason(&response)
         {
             return Err(empty_response(self.run.cx.model().id()));
@@ -339,7 +340,7 @@ impl Turns<'_> {
 
     /// Compacts to make room for a longer answer. Returns `true` on success.
     async fn make_room(&mut self) -> bool {
-        self.run.compacting().is_too_long() && self.compact_once().await
+        self.run.compacting().is_too_long().await && self.compact_once().await
     }
 
     /// Ends the run. Removes the refused turn from the history, unless the agent keeps such turns:

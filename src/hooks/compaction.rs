@@ -9,11 +9,11 @@ use futures::future::BoxFuture;
 
 use crate::error::{Error, Result};
 use crate::hook::{Hook, Next, Phases};
-use crate::message::{Message, Messages};
+use crate::message::{Messages, count};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::run::RunContext;
 use crate::session::AgentState;
-use crate::usage::{Usage, total};
+use crate::usage::Usage;
 use crate::util::sync::lock;
 
 /// A shorter history is never compacted.
@@ -114,18 +114,14 @@ impl Progress {
         }
     }
 
-    fn tokens(&self, cx: &RunContext, messages: &Messages) -> u64 {
-        let count = |from: usize| -> u64 {
-            let new = messages.iter().skip(from);
-            total(new.map(|message: &Message| cx.token_counter().count_message(message)))
-        };
-        match &self.last {
+    async fn tokens(&self, cx: &RunContext, messages: &Messages) -> u64 {
+        let (known_tokens, known_len) = match &self.last {
             // The answer to the last call follows the messages that were sent.
-            Some((usage, sent)) if messages.len() > *sent => {
-                usage.total_tokens().saturating_add(count(sent + 1))
-            }
-            _ => count(0),
-        }
+            Some((usage, sent)) if messages.len() > *sent => (usage.total_tokens(), sent + 1),
+            _ => (0, 0),
+        };
+        let new_messages = &messages.as_slice()[known_len..];
+        known_tokens.saturating_add(count(cx.token_counter(), new_messages).await)
     }
 }
 
@@ -145,7 +141,7 @@ impl Hook for CompactionHook {
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         cx.set_value(Seen::default());
-        let tokens = cx.token_counter().count_messages(&state.messages);
+        let tokens = count(cx.token_counter(), state.messages.as_slice()).await;
         let has_pending = !state.pending.is_empty();
         if !has_pending && self.should_compact(tokens, state.messages.len()) {
             state.messages = self.compact(cx, state.messages).await?;
@@ -164,7 +160,7 @@ impl Hook for CompactionHook {
         let mut progress = lock(&shared_progress.0).clone();
         let messages = request.messages.clone();
         request.messages = progress.apply(messages.clone());
-        let tokens = progress.tokens(&cx, &request.messages);
+        let tokens = progress.tokens(&cx, &request.messages).await;
         if self.should_compact(tokens, request.messages.len()) {
             request.messages = self.compact(&cx, request.messages).await?;
             progress.replaced = Some((messages, request.messages.clone()));

@@ -53,6 +53,7 @@ mod annotations;
 mod call_order;
 mod check;
 mod content;
+mod count;
 mod depth;
 #[expect(
     clippy::module_inception,
@@ -80,6 +81,7 @@ mod wire_part;
 pub use annotations::{Annotations, Citation};
 pub use check::ModelCheck;
 pub use content::Content;
+pub(crate) use count::{count, count_each, is_large};
 #[cfg(feature = "session-log")]
 pub(crate) use depth::is_text_deeper;
 pub(crate) use depth::{

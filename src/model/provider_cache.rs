@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use crate::message::{Message, Messages, TokenCounter};
+use crate::message::{Message, Messages, TokenCounter, count_each};
 use crate::usage::total;
 use crate::util::sync::lock;
 
@@ -22,30 +22,37 @@ struct Inner {
     counted: Mutex<Counted>,
 }
 
-/// The tokens of a history that grows: what was counted before is known by its address.
+/// The tokens of the messages of a history that grows: what was counted before is known by its
+/// address.
 #[derive(Default)]
-struct Counted {
-    /// Each message, and the tokens up to its end.
-    seen: Vec<(Arc<Message>, u64)>,
+struct Counted(Vec<CountedMessage>);
+
+struct CountedMessage {
+    message: Arc<Message>,
+    tokens: u64,
+    /// The tokens of the history up to its end.
+    total_tokens: u64,
 }
 
 impl Counted {
-    fn count(&mut self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
-        let history = messages.as_slice();
-        let shared_len = self
-            .seen
-            .iter()
-            .zip(history)
-            .take_while(|((old, _), new)| Arc::ptr_eq(old, new))
+    /// Counts those of `history` that were not counted before. Returns the tokens of all.
+    async fn count(&mut self, counter: &Arc<dyn TokenCounter>, history: &[Arc<Message>]) -> u64 {
+        let counted_messages = self.0.iter().zip(history);
+        let shared_len = counted_messages
+            .take_while(|(old, new)| Arc::ptr_eq(&old.message, new))
             .count();
-        self.seen.truncate(shared_len);
-        let mut tokens = self.seen.last().map_or(0, |(_, tokens)| *tokens);
-        for message in &history[shared_len..] {
-            tokens = total([tokens, counter.count_message(message)]);
-            self.seen.push((message.clone(), tokens));
-        }
-
-        tokens
+        self.0.truncate(shared_len);
+        let mut total_tokens = self.0.last().map_or(0, |last| last.total_tokens);
+        count_each(counter, &history[shared_len..], |message, tokens| {
+            total_tokens = total([total_tokens, tokens]);
+            self.0.push(CountedMessage {
+                message: message.clone(),
+                tokens,
+                total_tokens,
+            });
+        })
+        .await;
+        total_tokens
     }
 }
 
@@ -61,8 +68,17 @@ impl ProviderCache {
     }
 
     /// The tokens of `messages`, of which what was counted before is not counted again.
-    pub(crate) fn count(&self, counter: &dyn TokenCounter, messages: &Messages) -> u64 {
-        lock(&self.0.counted).count(counter, messages)
+    pub(crate) async fn count(&self, counter: &Arc<dyn TokenCounter>, messages: &Messages) -> u64 {
+        let mut counted = std::mem::take(&mut *lock(&self.0.counted));
+        let tokens = counted.count(counter, messages.as_slice()).await;
+        *lock(&self.0.counted) = counted;
+        tokens
+    }
+
+    /// The tokens of each message that was counted last.
+    pub(crate) fn message_tokens(&self) -> Vec<u64> {
+        let counted = lock(&self.0.counted);
+        counted.0.iter().map(|message| message.tokens).collect()
     }
 }
 

@@ -41,6 +41,18 @@ where
     blocking(move || Ok(work())).await
 }
 
+/// Like [`blocking`], for work that ends early when the future is dropped: it checks the cancellation
+/// that it is given as often as one check a bounded amount of work.
+pub(crate) async fn blocking_until_dropped<T, F>(work: F) -> Result<T>
+where
+    T: Send + 'static,
+    F: FnOnce(&Cancellation) -> Result<T> + Send + 'static,
+{
+    let cancellation = Cancellation::default();
+    let _guard = cancellation.guard();
+    blocking(move || work(&cancellation)).await
+}
+
 /// Like [`blocking`], for work that `cancellation` ends: work that has not begun when it is
 /// cancelled is not begun. The work itself checks it as often as one check a bounded amount of
 /// work.

@@ -39,6 +39,7 @@ mod inputs_too_long;
 mod json_values;
 mod keys_answers;
 mod keys_errors;
+mod long_counts;
 mod loop_cases;
 mod loop_control;
 mod loop_stops;

@@ -64,7 +64,8 @@ async fn model_panic_is_an_error_result() {
 
 #[tokio::test]
 async fn token_counter_panic_is_an_error_result() {
-    let builder = agent(FunctionModel::text(|_| "a".into())).token_counter(Bad);
+    let builder = agent(FunctionModel::text(|_| "a".into())).max_total_tokens(100_000);
+    let builder = builder.token_counter(Bad);
     says(&result_of(builder).await, "cannot count");
 }
 
@@ -120,8 +121,7 @@ async fn interrupt_with_a_panicking_token_counter_keeps_a_valid_history() {
     let mut run = in_mid_answer().build().unwrap().session("s").run("Go");
     while futures::poll!(run.next()).is_ready() {}
     run.handle().interrupt();
-    let error = run.await.unwrap_err();
-    let output = error.partial().unwrap();
+    let output = run.await.unwrap();
     assert!(output.usage.output_tokens >= 500, "{:?}", output.usage);
     assert!(output.messages.validate_for_model().is_ok());
 }

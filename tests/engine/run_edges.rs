@@ -63,6 +63,7 @@ async fn stored_result_is_kept_when_the_token_counter_panics() {
     let agent = agent(model)
         .tool(logged("act", &Log::default()))
         .token_counter(CannotCountResults)
+        .max_total_tokens(100_000)
         .build()
         .unwrap();
     assert!(agent.session("s").run("Go").await.is_err());

@@ -1,8 +1,11 @@
 //! The positions at which a history may be cut.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use crate::message::{Message, Messages, TokenCounter};
+use crate::error::Result;
+use crate::message::{Message, Messages, TokenCounter, is_large};
+use crate::util::blocking::blocking;
 
 /// The least number of messages that are kept.
 const MIN_KEPT: usize = 2;
@@ -19,8 +22,23 @@ pub(super) struct Keep {
 }
 
 /// The index of the first message that is kept; the messages of `from..` before it go into a
-/// summary. `None` when there is nothing to summarise.
-pub(super) fn cut(
+/// summary. `None` when there is nothing to summarise. Long messages are counted on a thread for
+/// blocking work.
+pub(super) async fn cut(
+    messages: &Messages,
+    from: usize,
+    keep: Keep,
+    counter: &Arc<dyn TokenCounter>,
+) -> Result<Option<usize>> {
+    if !is_large(messages.as_slice()) {
+        return Ok(cut_now(messages, from, keep, &**counter));
+    }
+    let messages = messages.clone();
+    let counter = counter.clone();
+    blocking(move || Ok(cut_now(&messages, from, keep, &*counter))).await
+}
+
+fn cut_now(
     messages: &Messages,
     from: usize,
     keep: Keep,

@@ -25,24 +25,28 @@ pub(super) struct FittedRequest {
 
 /// Cuts tool results so that the request fits into a window of `window` tokens, as far as that makes
 /// it fit, and limits the answer to the room that is left. The history is not touched.
-pub(super) fn fit(
+pub(super) async fn fit(
     mut request: ModelRequest,
     window: u64,
     max_output: u32,
-    counter: &dyn TokenCounter,
+    counter: &Arc<dyn TokenCounter>,
     measure: Measure,
 ) -> FittedRequest {
     let answer = request.max_output_tokens.unwrap_or(max_output);
     let reserve = u64::from(answer).min(window / 8);
     let limit = window.saturating_sub(reserve);
-    let mut estimated_tokens = request.count_tokens(counter);
+    let cache = request.provider_cache().clone();
+    let overhead = request.overhead(&**counter);
+    let history_tokens = cache.count(counter, &request.messages).await;
+    let mut estimated_tokens = history_tokens.saturating_add(overhead);
     let is_within_limit = |estimated_tokens| measure.tokens(estimated_tokens) <= limit;
     if !is_within_limit(estimated_tokens) {
-        shorten_results(&mut request, counter, limit, |saved| {
+        shorten_results(&mut request, &cache.message_tokens(), limit, |saved| {
             is_within_limit(estimated_tokens.saturating_sub(saved))
         });
 
-        estimated_tokens = request.count_tokens(counter);
+        let history_tokens = cache.count(counter, &request.messages).await;
+        estimated_tokens = history_tokens.saturating_add(overhead);
     }
 
     let tokens = measure.tokens(estimated_tokens);
@@ -59,19 +63,20 @@ pub(super) fn fit(
 }
 
 /// Cuts the longest results, all to one length below `limit`, the longest that saves enough.
-/// Halving the length makes the same cut turn after turn.
+/// Halving the length makes the same cut turn after turn. `message_tokens` are those of each message.
 fn shorten_results(
     request: &mut ModelRequest,
-    counter: &dyn TokenCounter,
+    message_tokens: &[u64],
     limit: u64,
     is_enough: impl Fn(u64) -> bool,
 ) {
     let results: Vec<(usize, u64)> = request
         .messages
         .iter()
+        .zip(message_tokens)
         .enumerate()
-        .filter(|(_, message)| message.as_tool_result().is_some())
-        .map(|(at, message)| (at, counter.count_message(message)))
+        .filter(|(_, (message, _))| message.as_tool_result().is_some())
+        .map(|(at, (_, tokens))| (at, *tokens))
         .collect();
     let mut cap = limit / 2;
     loop {

@@ -18,7 +18,6 @@ use super::cut::{Keep, cut};
 use super::fit::fit;
 use super::measure::Measure;
 use super::summarize::Summarizer;
-use super::transcript::transcript;
 
 /// Replaces old messages with a summary when the context window fills up.
 ///
@@ -196,9 +195,9 @@ impl Hook for SummarizationHook {
         let cx = next.context().clone();
         let profile = cx.profile();
         let window = self.window(&profile);
-        let counter = &**cx.token_counter();
+        let counter = cx.token_counter();
         let max_output = profile.max_output_tokens;
-        let fitted = fit(request, window, max_output, counter, Measure::of(&cx));
+        let fitted = fit(request, window, max_output, counter, Measure::of(&cx)).await;
         let response = next.run(fitted.request).await?;
         Measure::note(
             &cx,
@@ -235,13 +234,12 @@ impl Compactor for SummarizationHook {
             tokens: window / 4,
         };
 
-        let Some(cut_index) = cut(messages, start, retention, &*request.counter) else {
+        let cut_index = cut(messages, start, retention, &request.counter).await?;
+        let Some(cut_index) = cut_index else {
             return Ok(None);
         };
 
-        let max_chars = usize::try_from(window.saturating_mul(4)).unwrap_or(usize::MAX);
-        let old = messages.iter().skip(start).take(cut_index - start);
-        let entries = transcript(old, max_chars);
+        let old_messages = &messages.as_slice()[start..cut_index];
         let old_summary = request.current.as_ref().map(|made| made.summary.clone());
         let summarizer = Summarizer {
             request: &request,
@@ -250,7 +248,7 @@ impl Compactor for SummarizationHook {
             timeout: self.timeout,
         };
 
-        let summary = summarizer.summarize(old_summary, &entries).await?;
+        let summary = summarizer.summarize(old_summary, old_messages).await?;
         Ok(Some(Compaction::new(summary, cut_index)))
     }
 }

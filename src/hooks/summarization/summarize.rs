@@ -1,15 +1,18 @@
 //! The calls of the summariser.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, is_large};
 use crate::model::{CompactionRequest, Model, ModelRequest, StopReason};
+use crate::util::blocking::blocking_until_dropped;
 
 use super::prompt;
-use super::transcript::pieces;
+use super::transcript::{pieces, transcript};
 
 /// The most words of a summary, where the window has room for them.
 const MAX_WORDS: usize = 2_000;
@@ -29,7 +32,7 @@ pub(super) struct Summarizer<'a> {
 }
 
 impl Summarizer<'_> {
-    /// One summary of `before` and all entries. Where they do not fit into the summariser's own
+    /// One summary of `before` and all messages. Where they do not fit into the summariser's own
     /// window it reads them piece by piece, each with the summary of those before.
     ///
     /// # Errors
@@ -38,10 +41,11 @@ impl Summarizer<'_> {
     pub(super) async fn summarize(
         &self,
         before: Option<String>,
-        entries: &[String],
+        messages: &[Arc<Message>],
     ) -> Result<String> {
         let counter = &*self.request.counter;
-        let mut queue = pieces(entries, self.room(before.as_deref()), counter);
+        let room = self.room(before.as_deref());
+        let mut queue = self.pieces(messages, room).await?;
         let mut summary = before;
         while let Some(piece) = queue.pop_front() {
             match self.ask(&piece, summary.as_deref()).await {
@@ -52,7 +56,7 @@ impl Summarizer<'_> {
                         return Err(error);
                     }
 
-                    let halves = pieces(&[piece], tokens.div_ceil(2), counter);
+                    let halves = pieces([piece], tokens.div_ceil(2), counter);
                     halves
                         .into_iter()
                         .rev()
@@ -62,6 +66,28 @@ impl Summarizer<'_> {
         }
 
         summary.ok_or_else(empty)
+    }
+
+    /// The messages as the summariser reads them, in pieces of about `max_tokens`. Long ones are
+    /// written and counted on a thread for blocking work.
+    async fn pieces(&self, messages: &[Arc<Message>], max_tokens: u64) -> Result<VecDeque<String>> {
+        let max_chars = usize::try_from(self.window.saturating_mul(4)).unwrap_or(usize::MAX);
+        let counter = self.request.counter.clone();
+        if !is_large(messages) {
+            return Ok(pieces(
+                transcript(messages, max_chars),
+                max_tokens,
+                &*counter,
+            ));
+        }
+
+        let messages = messages.to_vec();
+        blocking_until_dropped(move |cancellation| {
+            let entries = transcript(&messages, max_chars);
+            let entries = entries.take_while(|_| !cancellation.is_cancelled());
+            Ok(pieces(entries, max_tokens, &*counter))
+        })
+        .await
     }
 
     async fn ask(&self, piece: &str, before: Option<&str>) -> Result<String> {

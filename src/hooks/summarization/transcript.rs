@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -32,12 +33,14 @@ const CONTENTS: [&str; 6] = [
 
 /// The messages as text, a blank line after each. At most `max_result` characters of a tool result
 /// are included: the model itself has seen no more.
-pub(super) fn transcript<'a>(
-    messages: impl Iterator<Item = &'a Message>,
+pub(super) fn transcript(
+    messages: &[Arc<Message>],
     max_result: usize,
-) -> Vec<String> {
-    let entries = messages.map(|message| entry(message, max_result));
-    entries.filter(|entry| !entry.is_empty()).collect()
+) -> impl Iterator<Item = String> {
+    let entries = messages
+        .iter()
+        .map(move |message| entry(message, max_result));
+    entries.filter(|entry| !entry.is_empty())
 }
 
 fn entry(message: &Message, max_result: usize) -> String {
@@ -119,7 +122,7 @@ fn shortened(key: &str, value: &Value) -> Value {
 /// The entries in pieces of about `max_tokens` at most, in order and without a gap. An entry that
 /// is too long for a piece continues in the next.
 pub(super) fn pieces(
-    entries: &[String],
+    entries: impl IntoIterator<Item = String>,
     max_tokens: u64,
     counter: &dyn TokenCounter,
 ) -> VecDeque<String> {
@@ -128,14 +131,14 @@ pub(super) fn pieces(
     let mut piece = String::new();
     let mut room = max_tokens;
     for entry in entries {
-        let tokens = counter.count_text(entry);
+        let tokens = counter.count_text(&entry);
         if tokens > room && !piece.is_empty() {
             pieces.push_back(std::mem::take(&mut piece));
             room = max_tokens;
         }
 
         if tokens <= room {
-            piece.push_str(entry);
+            piece.push_str(&entry);
             room -= tokens;
             continue;
         }

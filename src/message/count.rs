@@ -1,0 +1,69 @@
+//! The counting of a history where it holds up no other task.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+
+use crate::error::Result;
+use crate::usage::total;
+use crate::util::blocking::{LARGE_TEXT, blocking_until_dropped};
+
+use super::message::Message;
+use super::size::message_size;
+use super::tokens::TokenCounter;
+
+/// The tokens of messages, counted as by [`count_each`].
+pub(crate) async fn count(counter: &Arc<dyn TokenCounter>, messages: &[Arc<Message>]) -> u64 {
+    let mut total_tokens = 0;
+    count_each(counter, messages, |_, tokens| {
+        total_tokens = total([total_tokens, tokens]);
+    })
+    .await;
+    total_tokens
+}
+
+/// Passes each message and its tokens to `add`. Long ones are counted on a thread for blocking work,
+/// until the future is dropped.
+pub(crate) async fn count_each(
+    counter: &Arc<dyn TokenCounter>,
+    messages: &[Arc<Message>],
+    mut add: impl FnMut(&Arc<Message>, u64),
+) {
+    if is_large(messages) {
+        let counting = count_apart(counter.clone(), messages.to_vec()).boxed();
+        if let Ok(counts) = counting.await {
+            let counts = messages.iter().zip(counts);
+            return counts.for_each(|(message, tokens)| add(message, tokens));
+        }
+        // The runtime is shut down, and has no other thread any more.
+    }
+
+    for message in messages {
+        add(message, counter.count_message(message));
+    }
+}
+
+/// The tokens of each message.
+async fn count_apart(
+    counter: Arc<dyn TokenCounter>,
+    messages: Vec<Arc<Message>>,
+) -> Result<Vec<u64>> {
+    blocking_until_dropped(move |cancellation| {
+        let messages = messages.iter();
+        let messages = messages.take_while(|_| !cancellation.is_cancelled());
+        let counts = messages.map(|message| counter.count_message(message));
+        Ok(counts.collect())
+    })
+    .await
+}
+
+/// Returns `true` if messages have so much text together that counting it takes a noticeable time.
+pub(crate) fn is_large(messages: &[Arc<Message>]) -> bool {
+    let mut room = LARGE_TEXT;
+    messages.iter().any(|message| {
+        let size = message_size(message);
+        let is_over = size > room;
+        room = room.saturating_sub(size);
+        is_over
+    })
+}
