@@ -40,6 +40,7 @@
 //! * [`hook`]: hooks around the run, the request, the model call, its tokens and every tool call.
 //! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,
 //!   summaries, spans, sessions.
+//! * [`subagent`] and [`tools::task`]: subagents by their type; [`Agent::as_tool`]: an agent as a tool.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
@@ -121,9 +122,9 @@ pub mod providers;
 pub mod run;
 pub mod sdk;
 pub mod session;
+pub mod subagent;
 pub mod testing;
 pub mod tool;
-#[cfg(any(feature = "tools", feature = "web", feature = "calc", feature = "time"))]
 pub mod tools;
 pub mod trace;
 mod usage;

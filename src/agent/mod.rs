@@ -6,8 +6,10 @@
 
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod agent;
+mod as_tool;
 mod builder;
 mod check;
+mod child_result;
 #[cfg(feature = "http")]
 mod environment;
 mod info;
@@ -18,5 +20,6 @@ pub use crate::engine::{Decision, Decisions, OnUnanswered, UnfinishedTasks};
 pub use crate::model::retry::RetryPolicy;
 pub use agent::Agent;
 pub use builder::AgentBuilder;
+pub(crate) use child_result::answer_of;
 pub use info::{AgentInfo, HookInfo};
 pub use session::Session;

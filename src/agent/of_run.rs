@@ -1,10 +1,13 @@
 //! A builder of an agent like that of a run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::Config;
+use crate::hook::Hook;
+use crate::model::Model;
 use crate::run::RunningCall;
-use crate::tool::ToolContext;
+use crate::tool::{ToolContext, ToolRegistry, TurnTools};
 
 use super::builder::AgentBuilder;
 
@@ -52,5 +55,59 @@ impl AgentBuilder {
         builder.store = Some(config.store.clone());
         builder.compactor = config.compactor.clone();
         Some(builder)
+    }
+
+    /// Replaces the model.
+    pub(crate) fn with_model(mut self, model: Arc<dyn Model>) -> Self {
+        self.settings.model = model;
+        self
+    }
+
+    /// Replaces the tools by those of a registry.
+    pub(crate) fn with_own_tools(mut self, registry: &ToolRegistry) -> Self {
+        self.tools.clear();
+        self.sources.clear();
+        self.disabled_tools.clear();
+        self.registry(registry)
+    }
+
+    /// Replaces the hooks.
+    pub(crate) fn with_own_hooks(mut self, hooks: Vec<Arc<dyn Hook>>) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Leaves out the tools that `allows` returns `false` for, by their names and whether they start
+    /// agents. `turn_tools` are those that the calling run has. If `is_list`, no other than these
+    /// are allowed, so sources may add none.
+    pub(crate) fn retain_tools(
+        mut self,
+        turn_tools: &TurnTools,
+        is_list: bool,
+        allows: impl Fn(&str, bool) -> bool,
+    ) -> Self {
+        let hook_names: BTreeSet<_> = self.hooks.iter().flat_map(|hook| hook.tools()).collect();
+        let refused_hook_names = hook_names.iter().filter(|name| !allows(name, false));
+        self.disabled_tools
+            .extend(refused_hook_names.map(|name| name.as_str().into()));
+
+        let has_sources = !self.sources.is_empty();
+        if is_list {
+            self.sources.clear();
+        }
+        self.tools
+            .retain(|tool| allows(tool.name(), tool.starts_agents()));
+        for name in turn_tools.names() {
+            let Some(tool) = turn_tools.get(name) else {
+                continue;
+            };
+            let is_own = self.tools.iter().any(|own| own.name() == name);
+            if !allows(name, tool.starts_agents()) {
+                self.disabled_tools.insert(name.into());
+            } else if is_list && has_sources && !is_own && !hook_names.contains(name) {
+                self.tools.push(tool);
+            }
+        }
+        self
     }
 }

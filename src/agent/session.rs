@@ -215,9 +215,19 @@ impl Session {
         cx: &ToolContext,
         input: impl Into<Messages>,
     ) -> Result<RunOutput> {
+        let name = self.agent.name();
+        let task = TaskSpec::new(name).with_subagent_type(name);
+        self.run_as_described_child(cx, input, task).await
+    }
+
+    /// Runs as a child of `cx`'s run to the end, as a task that is described so.
+    pub(crate) async fn run_as_described_child(
+        self,
+        cx: &ToolContext,
+        input: impl Into<Messages>,
+        task: TaskSpec,
+    ) -> Result<RunOutput> {
         if let Some(call) = RunningCall::of(cx) {
-            let name = self.agent.name();
-            let task = TaskSpec::new(name).with_subagent_type(name);
             call.forwarded().describe(self.id.clone(), task);
         }
         let mut run = self.child_of(cx).run(input);

@@ -234,6 +234,10 @@ impl ToolHost for RunningCall {
         self.run.depth()
     }
 
+    fn can_start_agents_below(&self) -> bool {
+        self.run.depth() + 2 <= self.run.shared().tree.max_depth
+    }
+
     fn model(&self) -> Option<Arc<dyn Model>> {
         Some(self.run.model())
     }

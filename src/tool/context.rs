@@ -42,6 +42,8 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn asking(&self) -> Asking;
     /// The number of runs above this one.
     fn depth(&self) -> u32;
+    /// Returns `true` if a child run may have children.
+    fn can_start_agents_below(&self) -> bool;
     fn model(&self) -> Option<Arc<dyn Model>>;
     fn tools(&self) -> TurnTools;
     fn permission_mode(&self) -> PermissionMode;
@@ -207,6 +209,11 @@ impl ToolContext {
     /// The nesting depth of the run: 0 if it has no parent, 1 for a child of such a run.
     pub fn depth(&self) -> u32 {
         self.host.depth()
+    }
+
+    /// Returns `true` if the depth allows a child of the run to have children.
+    pub(crate) fn can_start_agents_below(&self) -> bool {
+        self.host.can_start_agents_below()
     }
 
     /// The model in use; `None` outside any run.

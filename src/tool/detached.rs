@@ -84,6 +84,10 @@ impl ToolHost for Detached {
         0
     }
 
+    fn can_start_agents_below(&self) -> bool {
+        false
+    }
+
     fn model(&self) -> Option<Arc<dyn Model>> {
         None
     }

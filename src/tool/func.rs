@@ -80,6 +80,7 @@ pub struct FuncTool {
     concurrency: Concurrency,
     timeout: Option<Duration>,
     idempotent: bool,
+    starts_agents: bool,
     accesses: Option<Accesses>,
     shell: Shell,
 }
@@ -114,6 +115,7 @@ impl FuncTool {
             concurrency: Concurrency::Parallel,
             timeout: None,
             idempotent: false,
+            starts_agents: false,
             accesses: None,
             shell: Shell::default(),
         }
@@ -152,6 +154,13 @@ impl FuncTool {
     #[must_use]
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
+        self
+    }
+
+    /// Marks the tool as one whose calls start or control agents; see [`Tool::starts_agents`].
+    #[must_use]
+    pub fn starting_agents(mut self) -> Self {
+        self.starts_agents = true;
         self
     }
 
@@ -311,6 +320,10 @@ impl Tool for FuncTool {
 
     fn timeout(&self) -> Option<Duration> {
         self.timeout
+    }
+
+    fn starts_agents(&self) -> bool {
+        self.starts_agents
     }
 
     fn is_idempotent(&self) -> bool {

@@ -100,6 +100,12 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
+    /// Returns `true` if its calls start or control agents. Subagents do not have such tools, unless
+    /// their definition lists them.
+    fn starts_agents(&self) -> bool {
+        false
+    }
+
     /// The accesses of a call with these arguments, for permission rules.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
@@ -153,6 +159,10 @@ macro_rules! forward {
 
             fn is_idempotent(&self) -> bool {
                 (**self).is_idempotent()
+            }
+
+            fn starts_agents(&self) -> bool {
+                (**self).starts_agents()
             }
 
             fn accesses(&self, args: &Value) -> Vec<Access> {

@@ -44,6 +44,8 @@
 //! # }
 //! ```
 //!
+//! [`task`] returns the tools that start subagents: `Task`, `TaskOutput` and `TaskStop`.
+//!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //!
 //! In lists and results of searches, a path with control or invisible characters, or with a quote in
@@ -88,6 +90,7 @@ mod read;
 mod run;
 #[cfg(feature = "tools")]
 mod schema;
+mod task;
 #[cfg(feature = "web")]
 pub mod web;
 #[cfg(feature = "tools")]
@@ -99,3 +102,4 @@ pub use calculate::calculate;
 pub use datetime::{current_datetime, current_datetime_by};
 #[cfg(feature = "tools")]
 pub use edit::EditPolicy;
+pub use task::{ChildHooks, TaskTools, task};

@@ -5,6 +5,8 @@ pub(crate) mod byte_pool;
 mod cancel;
 #[cfg(unix)]
 pub(crate) mod folder;
+#[cfg(feature = "yaml")]
+pub(crate) mod front_matter;
 mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]

@@ -71,6 +71,9 @@ mod source_timeouts;
 mod state_views;
 mod steered_inputs;
 mod store_hangs;
+#[cfg(feature = "yaml")]
+mod subagent_files;
+mod subagents;
 mod suppressed_results;
 mod tools_in_runs;
 mod unmatched_rules;

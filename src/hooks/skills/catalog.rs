@@ -1,14 +1,21 @@
 //! The list of skills as the model reads it.
 
-use crate::util::text::{self, is_hidden};
+use serde::Deserialize;
 
-use super::front_matter::FrontMatter;
+use crate::util::text::{self, is_hidden};
 
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 /// The number of bytes of the list.
 pub(super) const MAX_CATALOG: usize = 32 * 1024;
 const HEADING: &str = "Available Skills:";
+
+/// The fields of a skill's front matter that are read; there may be more.
+#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+pub(super) struct FrontMatter {
+    name: Option<String>,
+    description: Option<String>,
+}
 
 /// One skill.
 #[derive(Clone, Debug, PartialEq, Eq)]

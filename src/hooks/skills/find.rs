@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::backend::{Backend, EntryKind, is_not_found};
+use crate::util::front_matter;
 use crate::util::text::is_hidden;
 
 use super::super::paths::workspace_path;
-use super::catalog::Skill;
-use super::front_matter;
+use super::catalog::{FrontMatter, Skill};
 
 const FILE: &str = "SKILL.md";
 /// Folders deeper than this beneath a given one are not entered.
@@ -125,7 +125,7 @@ impl Search {
             Err(error) => return self.warn(format!("{path} was not read: {error}")),
         };
 
-        let front_matter = match front_matter::read(&content) {
+        let front_matter: FrontMatter = match front_matter::read(&content) {
             Ok(front_matter) => front_matter,
             Err(wrong) => return self.warn(format!("{path} is left out: {wrong}")),
         };

@@ -2,7 +2,6 @@
 
 mod catalog;
 mod find;
-mod front_matter;
 mod skills_hook;
 
 pub use skills_hook::SkillsHook;

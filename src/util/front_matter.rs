@@ -1,8 +1,8 @@
 //! The YAML between two lines `---` at the beginning of a file.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-use crate::util::text;
+use super::text;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// The number of steps after which the parser stops with an error.
@@ -10,25 +10,19 @@ const MAX_EVENTS: usize = 5_000;
 /// The length to which an error of the parser is shown.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// The fields that are read; there may be more.
-#[derive(Debug, Default, Deserialize, PartialEq, Eq)]
-pub(super) struct FrontMatter {
-    pub(super) name: Option<String>,
-    pub(super) description: Option<String>,
-}
-
 /// The front matter of a file, of which `content` may be the beginning; empty when it has none.
 ///
 /// The description of an error, for people.
-pub(super) fn read(content: &[u8]) -> Result<FrontMatter, String> {
+pub(crate) fn read<T: DeserializeOwned + Default>(content: &[u8]) -> Result<T, String> {
     let content = content.strip_prefix(BOM).unwrap_or(content);
-    let Some(yaml) = split(content)? else {
-        return Ok(FrontMatter::default());
+    let Some(parts) = split(content)? else {
+        return Ok(T::default());
     };
 
-    let yaml = std::str::from_utf8(yaml).map_err(|_| "its front matter is not UTF-8".to_owned())?;
+    let yaml =
+        std::str::from_utf8(parts.yaml).map_err(|_| "its front matter is not UTF-8".to_owned())?;
     if yaml.trim().is_empty() {
-        return Ok(FrontMatter::default());
+        return Ok(T::default());
     }
 
     // Metadata is small; without limits, aliases could expand without bound.
@@ -44,9 +38,24 @@ pub(super) fn read(content: &[u8]) -> Result<FrontMatter, String> {
     })
 }
 
-/// The lines between the first one, `---`, and the next such. The end of the first line is part
-/// of it, so that the parser counts lines as the file has them.
-fn split(content: &[u8]) -> Result<Option<&[u8]>, String> {
+/// The content behind the front matter, or all of it when it has none.
+pub(crate) fn body(content: &[u8]) -> &[u8] {
+    let content = content.strip_prefix(BOM).unwrap_or(content);
+    match split(content) {
+        Ok(Some(parts)) => parts.body,
+        _ => content,
+    }
+}
+
+/// The two parts of a file with front matter.
+struct Parts<'a> {
+    /// The lines between the first one, `---`, and the next such. The end of the first line is part
+    /// of it, so that the parser counts lines as the file has them.
+    yaml: &'a [u8],
+    body: &'a [u8],
+}
+
+fn split(content: &[u8]) -> Result<Option<Parts<'_>>, String> {
     let mut lines = content.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().filter(|line| is_fence(line));
     let Some(first) = first else { return Ok(None) };
@@ -54,7 +63,9 @@ fn split(content: &[u8]) -> Result<Option<&[u8]>, String> {
     let mut end = first.len();
     for line in lines {
         if is_fence(line) {
-            return Ok(Some(&content[start..end]));
+            let yaml = &content[start..end];
+            let body = &content[end + line.len()..];
+            return Ok(Some(Parts { yaml, body }));
         }
 
         end += line.len();

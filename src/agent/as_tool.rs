@@ -1,0 +1,65 @@
+//! An agent as a tool of another.
+
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::tool::{Access, FuncTool, SideEffect, ToolContext};
+
+use super::agent::Agent;
+use super::child_result::answer_of;
+
+impl Agent {
+    /// Returns a tool that runs this agent on its argument `task` and returns the final text.
+    ///
+    /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in a session of
+    /// its own, `PARENT:sub:NAME:CALL`. A child that fails or is cut off is an error that the model
+    /// reads, with the text and the calls it had. The time limit is that of this agent
+    /// ([`max_duration`](crate::AgentBuilder::max_duration)), not that of tools. A call needs no
+    /// question, because those of the child pass the gates of the calling run; rules such as
+    /// `deny:Agent(NAME)` apply.
+    ///
+    /// ```
+    /// use agentcore::Agent;
+    /// use agentcore::testing::ScriptedModel;
+    /// use serde_json::json;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let librarian = Agent::builder(ScriptedModel::new().say("In May 2015.")).build()?;
+    /// let model = ScriptedModel::new()
+    ///     .call("librarian", json!({"task": "When was Rust 1.0 released?"}))
+    ///     .say("In 2015.");
+    /// let lead = Agent::builder(model)
+    ///     .tool(librarian.as_tool("librarian", "Answers questions about books and dates"))
+    ///     .build()?;
+    /// assert_eq!(lead.run("How old is Rust?").await?.text, "In 2015.");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn as_tool(&self, name: impl Into<String>, description: impl Into<String>) -> FuncTool {
+        let name = name.into();
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "task": {"type": "string", "description": "The task, with all that is needed to do it"}
+            },
+            "required": ["task"]
+        });
+        let agent = self.clone();
+        let tool_name = name.clone();
+        let access_name = name.clone();
+        let run = move |cx: ToolContext, args: Value| {
+            let id = format!("{}:sub:{tool_name}:{}", cx.session_id(), cx.call_id());
+            let session = agent.session(id);
+            async move {
+                let task = args["task"].as_str().unwrap_or_default().to_owned();
+                let output = answer_of(session.run_as_child(&cx, task).await)?;
+                Ok::<_, BoxError>(output.text)
+            }
+        };
+        FuncTool::new(name, description, parameters, run)
+            .side_effect(SideEffect::ReadOnly)
+            .starting_agents()
+            .accesses(move |_args| vec![Access::Agent(access_name.as_str().into())])
+    }
+}

@@ -1,0 +1,45 @@
+//! The result of a call that ran a child.
+
+use std::fmt::Write as _;
+
+use crate::error::{BoxError, Error, Result};
+use crate::run::{ExitReason, RunOutput};
+use crate::tool::ToolError;
+
+/// The text of a child's answer. A child that failed, or did not end as intended, is an error with
+/// the text and the calls that it had.
+pub(crate) fn answer_of(outcome: Result<RunOutput>) -> Result<RunOutput, BoxError> {
+    match outcome {
+        Ok(output) if is_whole(output.end) => Ok(output),
+        Ok(output) => {
+            let reason = format!("the subagent was cut off ({})", output.end);
+            Err(failure(reason, Some(&output)).into())
+        }
+        Err(error) => {
+            let reason = format!("the subagent failed: {error}");
+            Err(failure(reason, Error::partial(&error)).into())
+        }
+    }
+}
+
+fn is_whole(end: ExitReason) -> bool {
+    matches!(end, ExitReason::EndTurn | ExitReason::StopSequence)
+}
+
+fn failure(mut text: String, output: Option<&RunOutput>) -> ToolError {
+    if let Some(output) = output {
+        if !output.text.trim().is_empty() {
+            let _ = write!(text, "\n\nIts last text:\n{}", output.text);
+        }
+
+        let calls = output
+            .messages
+            .iter()
+            .flat_map(|message| message.tool_calls());
+        let names: Vec<_> = calls.map(|call| &*call.name).collect();
+        if !names.is_empty() {
+            let _ = write!(text, "\n\nIts calls: {}", names.join(", "));
+        }
+    }
+    ToolError::new(text)
+}

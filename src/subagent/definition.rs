@@ -1,0 +1,100 @@
+//! The definition of a type of subagents.
+
+use crate::tool::PermissionMode;
+
+/// The definition of a type of subagents.
+///
+/// ```
+/// use agentcore::subagent::SubagentDefinition;
+///
+/// let reviewer = SubagentDefinition::new("Reviews a change", "You review changes. Be strict.")
+///     .with_tools(["Read", "Grep"])
+///     .with_max_turns(20);
+/// assert_eq!(reviewer.tools, ["Read", "Grep"]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentDefinition {
+    /// The description for the model that starts it: the kind of work it does.
+    pub description: String,
+    /// The system prompt.
+    pub prompt: String,
+    /// The names of its tools, in any case; empty for all of the calling run's but those that start
+    /// agents.
+    pub tools: Vec<String>,
+    /// The names of tools it does not have, in any case. They take precedence over
+    /// [`tools`](Self::tools).
+    pub disallowed_tools: Vec<String>,
+    /// Its model: `inherit`, `provider:name`, or an alias. `None` for that of the calling run.
+    pub model: Option<String>,
+    /// The maximum number of its turns.
+    pub max_turns: Option<u32>,
+    /// Its permission mode. It allows no more than the calling run does.
+    pub permission_mode: Option<PermissionMode>,
+    /// True if it always runs in the background.
+    pub background: bool,
+}
+
+impl SubagentDefinition {
+    /// A definition with the tools and the model of the calling run.
+    pub fn new(description: impl Into<String>, prompt: impl Into<String>) -> Self {
+        Self {
+            description: description.into(),
+            prompt: prompt.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the names of its tools.
+    #[must_use]
+    pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the names of tools it does not have.
+    #[must_use]
+    pub fn with_disallowed_tools<T: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.disallowed_tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets its model: `inherit`, `provider:name`, or an alias.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the maximum number of its turns.
+    #[must_use]
+    pub fn with_max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// Sets its permission mode.
+    #[must_use]
+    pub fn with_permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.permission_mode = Some(mode);
+        self
+    }
+
+    /// Makes it run in the background.
+    #[must_use]
+    pub fn in_background(mut self) -> Self {
+        self.background = true;
+        self
+    }
+
+    /// Returns `true` if it may have the tool `name`, which starts agents or does not.
+    pub(crate) fn allows(&self, name: &str, starts_agents: bool) -> bool {
+        let is_in = |names: &[String]| names.iter().any(|one| one.eq_ignore_ascii_case(name));
+        let is_listed = is_in(&self.tools);
+        let is_wanted = is_listed || self.tools.is_empty() && !starts_agents;
+        is_wanted && !is_in(&self.disallowed_tools)
+    }
+}

@@ -1,0 +1,79 @@
+//! The types of subagents that a run may start.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::definition::SubagentDefinition;
+
+/// The longest name of a type, in bytes.
+const MAX_NAME: usize = 64;
+
+/// The types of subagents that a run may start, by name.
+///
+/// ```
+/// use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
+///
+/// let mut agents = SubagentRegistry::new();
+/// agents.register("scout", SubagentDefinition::new("Looks around", "You look around."))?;
+/// assert_eq!(agents.names(), ["scout"]);
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SubagentRegistry(BTreeMap<Arc<str>, SubagentDefinition>);
+
+impl SubagentRegistry {
+    /// Creates an empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a type.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if the name is taken, or is not of 1 to 64 letters, digits, `_` and
+    /// `-`.
+    pub fn register(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        definition: SubagentDefinition,
+    ) -> Result<()> {
+        let name = name.into();
+        check_name(&name)?;
+        if self.0.contains_key(&name) {
+            let text = format!("there is already a subagent {name:?}; give this one another name");
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        self.0.insert(name, definition);
+        Ok(())
+    }
+
+    /// The definition of a type.
+    pub fn get(&self, name: &str) -> Option<&SubagentDefinition> {
+        self.0.get(name)
+    }
+
+    /// The names of all types, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        self.0.keys().map(|name| &**name).collect()
+    }
+
+    /// All types, sorted by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &SubagentDefinition)> {
+        self.0.iter()
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
+        return Ok(());
+    }
+    let excerpt: String = name.chars().take(MAX_NAME + 1).collect();
+    Err(Error::new(
+        ErrorKind::Config,
+        format!("{excerpt:?} is not a name of a subagent; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
+    ))
+}

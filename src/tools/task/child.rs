@@ -1,0 +1,128 @@
+//! The agents that `Task` starts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::{Agent, AgentBuilder};
+use crate::error::BoxError;
+use crate::hook::Hook;
+use crate::model::Model;
+use crate::subagent::SubagentDefinition;
+use crate::tool::{ToolContext, ToolRegistry};
+
+/// The hooks of subagents.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum ChildHooks {
+    /// Those of the calling run.
+    #[default]
+    Inherit,
+    /// None.
+    None,
+    /// These.
+    These(Vec<Arc<dyn Hook>>),
+}
+
+impl fmt::Debug for ChildHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inherit => f.write_str("Inherit"),
+            Self::None => f.write_str("None"),
+            Self::These(hooks) => {
+                let names = hooks.iter().map(|hook| hook.name());
+                f.debug_tuple("These")
+                    .field(&names.collect::<Vec<_>>())
+                    .finish()
+            }
+        }
+    }
+}
+
+/// A type of subagents, with its model if it has one of its own.
+pub(super) struct ChildType {
+    pub(super) definition: SubagentDefinition,
+    pub(super) model: Option<Arc<dyn Model>>,
+}
+
+/// The subagents that the tools may start.
+pub(super) struct Children {
+    pub(super) types: BTreeMap<Arc<str>, ChildType>,
+    pub(super) aliases: BTreeMap<String, Arc<dyn Model>>,
+    pub(super) tools: Option<ToolRegistry>,
+    pub(super) hooks: ChildHooks,
+    pub(super) max_duration: Duration,
+}
+
+impl Children {
+    /// The type of this name, or the text for the model if there is none.
+    pub(super) fn find(&self, name: &str) -> Result<(&Arc<str>, &ChildType), BoxError> {
+        self.types.get_key_value(name).ok_or_else(|| {
+            let names: Vec<_> = self.types.keys().map(|name| &**name).collect();
+            let names = names.join(", ");
+            format!("unknown subagent type {name:?}. Available types: [{names}]").into()
+        })
+    }
+
+    /// Builds an agent of a type for a call, with the model of this alias if there is one.
+    pub(super) fn agent(
+        &self,
+        cx: &ToolContext,
+        name: &Arc<str>,
+        alias: Option<&str>,
+    ) -> Result<Agent, BoxError> {
+        let child = &self.types[name];
+        let definition = &child.definition;
+        let mut builder = AgentBuilder::of_run(cx).ok_or("subagents need a run")?;
+        if let Some(tools) = &self.tools {
+            builder = builder.with_own_tools(tools);
+        }
+        builder = match &self.hooks {
+            ChildHooks::Inherit => builder,
+            ChildHooks::None => builder.with_own_hooks(Vec::new()),
+            ChildHooks::These(hooks) => builder.with_own_hooks(hooks.clone()),
+        };
+
+        let can_nest = cx.can_start_agents_below();
+        let is_list = !definition.tools.is_empty();
+        builder = builder.retain_tools(&cx.tools(), is_list, |name, starts_agents| {
+            definition.allows(name, starts_agents) && (can_nest || !starts_agents)
+        });
+        if let Some(model) = self.model(child, alias)? {
+            builder = builder.with_model(model);
+        }
+        if let Some(turns) = definition.max_turns {
+            builder = builder.max_turns(turns);
+        }
+        if let Some(mode) = definition.permission_mode {
+            builder = builder.permission_mode(mode);
+        }
+        let builder = builder
+            .name(name.clone())
+            .system_prompt(definition.prompt.as_str())
+            .max_duration(self.max_duration);
+        Ok(builder.build()?)
+    }
+
+    /// The model of a subagent; `None` for that of the calling run.
+    fn model(
+        &self,
+        child: &ChildType,
+        alias: Option<&str>,
+    ) -> Result<Option<Arc<dyn Model>>, BoxError> {
+        match alias {
+            None => Ok(child.model.clone()),
+            Some("inherit") => Ok(None),
+            Some(alias) => match self.aliases.get(alias) {
+                Some(model) => Ok(Some(model.clone())),
+                None => {
+                    let names = self.aliases.keys().map(String::as_str);
+                    let names: Vec<_> = ["inherit"].into_iter().chain(names).collect();
+                    let names = names.join(", ");
+                    Err(format!("unknown model {alias:?}. Available models: [{names}]").into())
+                }
+            },
+        }
+    }
+}

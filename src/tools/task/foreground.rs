@@ -1,0 +1,176 @@
+//! `Task`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::agent::{Session, answer_of};
+use crate::error::{BoxError, Error, ErrorKind};
+use crate::tool::{
+    Access, FuncTool, SideEffect, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput,
+};
+
+use super::child::Children;
+use super::report::report;
+
+#[derive(Deserialize)]
+struct Arguments {
+    prompt: String,
+    description: String,
+    subagent_type: String,
+    model: Option<String>,
+    #[serde(default)]
+    run_in_background: bool,
+    resume: Option<Arc<str>>,
+}
+
+/// A child that is about to run.
+struct Start {
+    session: Session,
+    prompt: String,
+    spec: TaskSpec,
+    id: Arc<str>,
+    is_resumed: bool,
+}
+
+pub(super) fn task_tool(children: Arc<Children>) -> FuncTool {
+    let description = description(&children);
+    let run = move |cx: ToolContext, args: Value| {
+        let children = children.clone();
+        async move { run_task(&children, cx, args).await }
+    };
+    FuncTool::new("Task", description, parameters(), run)
+        .side_effect(SideEffect::ReadOnly)
+        .starting_agents()
+        .accesses(|args| {
+            let name = args["subagent_type"].as_str();
+            name.map(|name| Access::Agent(name.into()))
+                .into_iter()
+                .collect()
+        })
+}
+
+fn description(children: &Children) -> String {
+    let mut text = "Starts a subagent, which works on the prompt with a context of its own and \
+        returns one final text. It sees nothing of this conversation, so the prompt needs \
+        everything. Start several in one answer to let them work side by side. Types:"
+        .to_owned();
+    for (name, child) in &children.types {
+        let _ = write!(text, "\n- {name}: {}", child.definition.description);
+    }
+    text
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "prompt": {"type": "string", "minLength": 1, "description": "The task, with all that is needed to do it"},
+            "description": {"type": "string", "description": "The task in three to five words"},
+            "subagent_type": {"type": "string", "description": "The type of the subagent"},
+            "model": {"type": "string", "description": "Another model, by its alias"},
+            "run_in_background": {"type": "boolean", "description": "Return at once; TaskOutput waits for the result"},
+            "resume": {"type": "string", "description": "The agent ID of an earlier result, to continue that subagent"}
+        },
+        "required": ["prompt", "description", "subagent_type"]
+    })
+}
+
+async fn run_task(
+    children: &Children,
+    cx: ToolContext,
+    args: Value,
+) -> Result<ToolOutput, BoxError> {
+    let arguments: Arguments = serde_json::from_value(args)?;
+    let (name, child) = children.find(&arguments.subagent_type)?;
+    let is_resumed = arguments.resume.is_some();
+    let id = match arguments.resume {
+        None => new_id(),
+        Some(id) if is_id(&id) => id,
+        Some(id) => return Err(unknown_id(&id)),
+    };
+
+    let agent = children.agent(&cx, name, arguments.model.as_deref())?;
+    let session_id = format!("{}:sub:{name}:{id}", cx.session_id());
+    let mut session = agent.session(session_id);
+    if is_resumed {
+        session = session.must_exist();
+    }
+    if let Some(user_id) = cx.user_id() {
+        session = session.user_id(user_id);
+    }
+
+    let spec = TaskSpec::new(arguments.description)
+        .with_id(id.clone())
+        .with_tool_use_id(cx.call_id())
+        .with_subagent_type(name.clone());
+    let start = Start {
+        session,
+        prompt: arguments.prompt,
+        spec,
+        id,
+        is_resumed,
+    };
+    if arguments.run_in_background || child.definition.background {
+        Ok(run_in_background(cx, start))
+    } else {
+        run_to_end(&cx, start).await
+    }
+}
+
+async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxError> {
+    let Start { id, .. } = &start;
+    let id = id.clone();
+    let start_time = Instant::now();
+    let run = start
+        .session
+        .run_as_described_child(cx, start.prompt, start.spec);
+    let outcome = match run.await {
+        Err(error) if start.is_resumed && is_unknown(&error) => return Err(unknown_id(&id)),
+        outcome => answer_of(outcome),
+    };
+    let output = outcome.map_err(|error| ToolError::new(format!("Agent ID: {id}\n\n{error}")))?;
+    let report = report(&id, &output, start_time.elapsed());
+    Ok(
+        ToolOutput::new(format!("Agent ID: {id}\n\n{}", output.text))
+            .with_details(report.details)
+            .with_display(report.display),
+    )
+}
+
+fn run_in_background(cx: ToolContext, start: Start) -> ToolOutput {
+    let tasks = cx.tasks();
+    let task = tasks.begin(start.spec, |task| async move {
+        let outcome = start.session.run_as_task(&cx, &task, start.prompt).await;
+        match answer_of(outcome) {
+            Ok(output) => TaskOutcome::Completed(output.text),
+            Err(error) => TaskOutcome::Failed(error.to_string()),
+        }
+    });
+    let text = format!("Task started in background. Task ID: {}", task.id());
+    ToolOutput::new(text).in_background()
+}
+
+fn new_id() -> Arc<str> {
+    let digits = Uuid::new_v4().simple().to_string();
+    format!("task_{}", &digits[..8]).into()
+}
+
+/// Returns `true` for an id of the form of [`new_id`].
+fn is_id(id: &str) -> bool {
+    let digits = id.strip_prefix("task_").unwrap_or_default();
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    digits.len() == 8 && digits.bytes().all(is_digit)
+}
+
+fn is_unknown(error: &Error) -> bool {
+    error.kind() == ErrorKind::SessionNotFound
+}
+
+fn unknown_id(id: &str) -> BoxError {
+    format!("unknown agent ID {id:?}").into()
+}

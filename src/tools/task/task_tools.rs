@@ -1,0 +1,170 @@
+//! The builder of the tools.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{self, Model};
+use crate::subagent::SubagentRegistry;
+use crate::tool::{FuncTool, ToolRegistry};
+
+use super::background::{task_output, task_stop};
+use super::child::{ChildHooks, ChildType, Children};
+use super::foreground::task_tool;
+
+/// The time limit of a subagent.
+const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
+
+/// Returns the tools that start the subagents of `registry`: `Task`, which runs one on a prompt, in the
+/// foreground or in the background, `TaskOutput`, which waits for one in the background, and
+/// `TaskStop`, which stops it.
+///
+/// A subagent is a [child](crate::Session::child_of) of the calling run: it spends that run's budget,
+/// its calls pass that run's gates as well, and it ends with that run. It has the model, the hooks,
+/// the store and the tools of the calling run, unless its definition or the options here differ.
+/// Tools that start agents are left out, unless the definition lists them and the depth allows it
+/// ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
+///
+/// A subagent's session is `PARENT:sub:TYPE:ID`. With the id, which is in the result, a later call of
+/// the same session continues it. `Task` needs no question, because each call of the subagent passes
+/// the gates; rules such as `deny:Agent(TYPE)` apply.
+///
+/// ```
+/// use agentcore::Agent;
+/// use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::tools;
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let mut agents = SubagentRegistry::new();
+/// agents.register("scout", SubagentDefinition::new("Looks around", "You look around."))?;
+///
+/// let scout = ScriptedModel::new().say("All quiet.");
+/// let call = json!({"prompt": "Look!", "description": "Look around", "subagent_type": "scout"});
+/// let lead = Agent::builder(ScriptedModel::new().call("Task", call).say("It is quiet."))
+///     .tools(tools::task(agents).model(scout).build()?)
+///     .build()?;
+/// assert_eq!(lead.run("What is out there?").await?.text, "It is quiet.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn task(registry: SubagentRegistry) -> TaskTools {
+    TaskTools {
+        registry,
+        model: None,
+        aliases: BTreeMap::new(),
+        tools: None,
+        hooks: ChildHooks::Inherit,
+        max_duration: MAX_DURATION,
+    }
+}
+
+/// Builds the tools of [`task`].
+#[must_use = "a builder does nothing until `build()`"]
+pub struct TaskTools {
+    registry: SubagentRegistry,
+    model: Option<Arc<dyn Model>>,
+    aliases: BTreeMap<String, Arc<dyn Model>>,
+    tools: Option<ToolRegistry>,
+    hooks: ChildHooks,
+    max_duration: Duration,
+}
+
+impl TaskTools {
+    /// Sets the model of subagents whose definition names none. Defaults to that of the calling run.
+    pub fn model(mut self, model: impl Model) -> Self {
+        self.model = Some(model::erase(model));
+        self
+    }
+
+    /// Adds a model that definitions and calls may name by `alias`.
+    pub fn model_alias(mut self, alias: impl Into<String>, model: impl Model) -> Self {
+        self.aliases.insert(alias.into(), model::erase(model));
+        self
+    }
+
+    /// Sets the tools of which subagents have theirs. Defaults to those of the calling run.
+    pub fn tools(mut self, registry: &ToolRegistry) -> Self {
+        self.tools = Some(registry.clone());
+        self
+    }
+
+    /// Sets the hooks of subagents. Defaults to those of the calling run.
+    pub fn hooks(mut self, hooks: ChildHooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Sets the time limit of a subagent. Defaults to 10 minutes.
+    pub fn max_duration(mut self, duration: Duration) -> Self {
+        self.max_duration = duration;
+        self
+    }
+
+    /// Builds the tools.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if the registry is empty, or a definition names a model that is neither
+    /// an alias nor one that `providers::resolve` accepts.
+    pub fn build(self) -> Result<Vec<FuncTool>> {
+        if self.registry.names().is_empty() {
+            let text = "no subagent is registered; register one, or leave out the tools";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+
+        let mut types = BTreeMap::new();
+        for (name, definition) in self.registry.iter() {
+            let model = match definition.model.as_deref() {
+                None => self.model.clone(),
+                Some("inherit") => None,
+                Some(model) => {
+                    let error = |error: Error| error.context(format!("subagent {name:?}"));
+                    Some(self.resolve(model).map_err(error)?)
+                }
+            };
+            let definition = definition.clone();
+            types.insert(name.clone(), ChildType { definition, model });
+        }
+
+        let children = Arc::new(Children {
+            types,
+            aliases: self.aliases,
+            tools: self.tools,
+            hooks: self.hooks,
+            max_duration: self.max_duration,
+        });
+        Ok(vec![task_tool(children), task_output(), task_stop()])
+    }
+
+    fn resolve(&self, model: &str) -> Result<Arc<dyn Model>> {
+        match self.aliases.get(model) {
+            Some(model) => Ok(model.clone()),
+            None => resolve(model),
+        }
+    }
+}
+
+#[cfg(feature = "http")]
+fn resolve(model: &str) -> Result<Arc<dyn Model>> {
+    crate::providers::resolve(model)
+}
+
+#[cfg(not(feature = "http"))]
+fn resolve(model: &str) -> Result<Arc<dyn Model>> {
+    let text = format!("unknown model {model:?}; add it with model_alias");
+    Err(Error::new(ErrorKind::Config, text))
+}
+
+impl fmt::Debug for TaskTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskTools")
+            .field("types", &self.registry.names())
+            .field("aliases", &self.aliases.keys())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! Types of subagents in files.
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
+
+async fn files(files: &[(&str, &str)]) -> MemoryBackend {
+    let backend = MemoryBackend::new();
+    for (name, text) in files {
+        let path = format!("agents/{name}");
+        backend.write(&path, text.as_bytes()).await.unwrap();
+    }
+    backend
+}
+
+#[tokio::test]
+async fn files_of_a_folder_define_types() {
+    let text = "---\nname: reviewer\ndescription: Reviews a change\ntools: [Read, Grep]\n\
+        disallowed_tools: Bash, Write\nmodel: haiku\nmax_turns: 7\ncolor: red\n---\n\nBe strict.\n\nAnd kind.\n";
+    let backend = files(&[
+        ("reviewer.md", text),
+        (
+            "plain.md",
+            "---\nname: plain\ndescription: Plain\n---\nWork.",
+        ),
+        ("notes.txt", "not a subagent"),
+    ])
+    .await;
+    let mut agents = SubagentRegistry::new();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(agents.names(), ["plain", "reviewer"]);
+    let mut expected = SubagentDefinition::new("Reviews a change", "Be strict.\n\nAnd kind.")
+        .with_tools(["Read", "Grep"])
+        .with_disallowed_tools(["Bash", "Write"])
+        .with_model("haiku");
+    expected.max_turns = Some(7);
+    assert_eq!(agents.get("reviewer"), Some(&expected));
+    let plain = SubagentDefinition::new("Plain", "Work.");
+    assert_eq!(agents.get("plain"), Some(&plain));
+}
+
+#[tokio::test]
+async fn broken_file_is_a_warning_and_an_earlier_name_wins() {
+    let long = "x".repeat(300_000);
+    let long = format!("---\nname: long\ndescription: Long\n---\n{long}");
+    let backend = files(&[
+        ("a.md", "---\nname: scout\ndescription: First\n---\nOne."),
+        ("b.md", "---\nname: scout\ndescription: Second\n---\nTwo."),
+        ("c.md", "no front matter"),
+        ("d.md", "---\nname: open\n"),
+        ("e.md", "---\nname: no_description\n---\nText."),
+        ("f.md", "---\nname: ../up\ndescription: Up\n---\nText."),
+        ("g.md", "---\nname: [\n---\nText."),
+        ("h.md", &long),
+    ])
+    .await;
+    let mut agents = SubagentRegistry::new();
+    agents
+        .register("own", SubagentDefinition::new("Own", "Own."))
+        .unwrap();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    assert_eq!(agents.names(), ["own", "scout"]);
+    assert_eq!(agents.get("scout").unwrap().description, "First");
+    let expected = [
+        "already a subagent",
+        "has no name",
+        "has no end",
+        "has no description",
+        "not a name",
+        "not understood",
+        "more than 262144 bytes",
+    ];
+    assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+    for (warning, text) in warnings.iter().zip(expected) {
+        assert!(warning.contains(text), "{warning}");
+    }
+}
+
+#[tokio::test]
+async fn missing_folder_has_no_types() {
+    let mut agents = SubagentRegistry::new();
+    let backend = MemoryBackend::new();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    assert!(warnings.is_empty() && agents.names().is_empty());
+}
