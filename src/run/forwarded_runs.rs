@@ -7,30 +7,38 @@ use crate::sdk::{
     Envelope, ResultMessage, SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskStarted,
     TaskState, TaskUsage,
 };
-use crate::tool::TaskSpec;
+use crate::tool::{OpenTasks, TaskSpec};
 use crate::util::sync::lock;
 
 /// The child runs whose messages one call passes on, by session.
 #[derive(Default)]
-pub(crate) struct ForwardedRuns(Mutex<BTreeMap<Arc<str>, ForwardedRun>>);
+pub(crate) struct ForwardedRuns {
+    runs: Mutex<BTreeMap<Arc<str>, ForwardedRun>>,
+    /// These runs, and the tasks below them.
+    open_tasks: OpenTasks,
+}
 
 #[derive(Default)]
 struct ForwardedRun {
     task: TaskSpec,
-    /// The envelope of its start, once that was passed on.
-    start: Option<Envelope>,
     tool_uses: u64,
 }
 
 impl ForwardedRuns {
     /// Sets the description of the child run in a session.
     pub(crate) fn describe(&self, session_id: Arc<str>, task: TaskSpec) {
-        lock(&self.0).entry(session_id).or_default().task = task;
+        lock(&self.runs).entry(session_id).or_default().task = task;
     }
 
     /// The message of a run within the call `call_id` as one of the run that made the call: a stream
     /// has one `init` and one `result`, so those of children are the start and the end of a task.
-    pub(crate) fn forward(&self, call_id: &Arc<str>, mut message: SdkMessage) -> SdkMessage {
+    pub(crate) fn forward(&self, call_id: &Arc<str>, message: SdkMessage) -> SdkMessage {
+        let message = self.translated(call_id, message);
+        self.open_tasks.record(&message);
+        message
+    }
+
+    fn translated(&self, call_id: &Arc<str>, mut message: SdkMessage) -> SdkMessage {
         let envelope = message.envelope_mut();
         let parent_id = envelope
             .parent_tool_use_id
@@ -41,14 +49,13 @@ impl ForwardedRuns {
                 envelope,
                 kind: SystemKind::Init(_),
             }) => {
-                let mut runs = lock(&self.0);
+                let mut runs = lock(&self.runs);
                 let run = runs.entry(envelope.session_id.clone()).or_default();
-                run.start = Some(envelope.clone());
                 let kind = SystemKind::TaskStarted(Box::new(run.started(&envelope)));
                 SystemEvent::new(envelope, kind).into()
             }
             SdkMessage::Result(result) => {
-                let run = lock(&self.0).remove(&result.envelope.session_id);
+                let run = lock(&self.runs).remove(&result.envelope.session_id);
                 let end = run.unwrap_or_default().ended(&result);
                 let kind = SystemKind::TaskNotification(Box::new(end));
                 SystemEvent::new(result.envelope, kind).into()
@@ -56,7 +63,7 @@ impl ForwardedRuns {
             SdkMessage::Assistant(answer) => {
                 let count = answer.message.message.tool_calls().count() as u64;
                 if is_of_child && count > 0 {
-                    let mut runs = lock(&self.0);
+                    let mut runs = lock(&self.runs);
                     let run = runs.entry(answer.envelope.session_id.clone()).or_default();
                     run.tool_uses += count;
                 }
@@ -68,17 +75,7 @@ impl ForwardedRuns {
 
     /// The ends of the runs that were passed on without a result, because their futures were dropped.
     pub(crate) fn stop(&self) -> Vec<SdkMessage> {
-        let runs = std::mem::take(&mut *lock(&self.0));
-        let open_runs = runs.into_values().filter_map(|mut run| {
-            let start = run.start.take()?;
-            let mut envelope = Envelope::new(start.session_id.clone(), 0);
-            envelope.parent_tool_use_id = start.parent_tool_use_id.clone();
-            let text = "The call ended before the subagent did; the subagent was stopped.";
-            let end = run.notification(&start, TaskState::Stopped, text.to_owned());
-            let kind = SystemKind::TaskNotification(Box::new(end));
-            Some(SystemEvent::new(envelope, kind).into())
-        });
-        open_runs.collect()
+        self.open_tasks.stop()
     }
 }
 
@@ -105,20 +102,12 @@ impl ForwardedRun {
             Some(text) => text.clone(),
             None => result.errors.join("\n"),
         };
-        let mut end = self.notification(&result.envelope, state(result), summary);
+        let envelope = &result.envelope;
+        let id = self.id(envelope).clone();
+        let mut end = TaskNotification::new(id, state(result), summary);
+        end.tool_use_id = self.call_id(envelope);
         let tokens = result.usage.total_tokens();
         end.usage = Some(TaskUsage::new(tokens, self.tool_uses, result.duration_ms));
-        end
-    }
-
-    fn notification(
-        &self,
-        envelope: &Envelope,
-        status: TaskState,
-        summary: String,
-    ) -> TaskNotification {
-        let mut end = TaskNotification::new(self.id(envelope).clone(), status, summary);
-        end.tool_use_id = self.call_id(envelope);
         end
     }
 }

@@ -48,6 +48,7 @@ pub use output::RunOutput;
 pub use parent_call::ParentCall;
 pub(crate) use poll_clock::{PollClock, RunTimer};
 pub(crate) use reservation::Reservation;
+pub(crate) use responder::OpenQuestions;
 pub use responder::Responder;
 pub use run::Run;
 pub(crate) use running_call::{CallClock, RunningCall};

@@ -70,7 +70,11 @@ pub struct Responder(Arc<OpenQuestions>);
 
 impl Responder {
     pub(crate) fn of(shared: &Shared) -> Self {
-        let mut slot = lock(&shared.questions);
+        Self::of_slot(&mut lock(&shared.questions))
+    }
+
+    /// Returns a responder of the questions of `slot`, or of new ones, which are put there.
+    pub(crate) fn of_slot(slot: &mut Weak<OpenQuestions>) -> Self {
         let questions = slot.upgrade().unwrap_or_else(|| {
             let questions = Arc::<OpenQuestions>::default();
             *slot = Arc::downgrade(&questions);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::IntoFuture;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
@@ -18,7 +18,7 @@ use crate::util::sync::lock;
 
 use super::handle::RunHandle;
 use super::output::RunOutput;
-use super::responder::Responder;
+use super::responder::{OpenQuestions, Responder};
 use super::shared::{OutputFormat, Shared};
 
 /// The number of messages after which the stream returns `Pending` once, with the task woken, so
@@ -126,6 +126,11 @@ impl Run {
     /// Returns a [`Responder`], which answers the run's questions while it is held.
     pub fn responder(&self) -> Responder {
         Responder::of(&self.shared)
+    }
+
+    /// Replaces the questions that responders of this run answer.
+    pub(crate) fn share_questions(&self, questions: &Weak<OpenQuestions>) {
+        *lock(&self.shared.questions) = questions.clone();
     }
 
     /// The session's id.
@@ -236,6 +241,10 @@ impl FinishedTask {
     /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
         let Self { entry, outcome, .. } = self;
+        for message in entry.open_tasks().stop() {
+            shared.push(message);
+        }
+
         let id = entry.id();
         let label = &entry.spec().label;
         let (status, text) = match outcome {

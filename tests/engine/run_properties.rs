@@ -16,6 +16,7 @@ mod check;
 mod drive;
 mod hooks;
 mod plan;
+mod trees;
 mod world;
 
 use drive::Ending;

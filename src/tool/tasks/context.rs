@@ -87,6 +87,7 @@ impl TaskContext {
             _ => {}
         }
 
+        self.entry.open_tasks.record(&message);
         sink.forward(message);
         if has_progress {
             self.report(None);

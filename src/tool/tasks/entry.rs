@@ -13,6 +13,7 @@ use crate::sdk::{TaskStarted, TaskUsage};
 use crate::util::Cancellation;
 use crate::util::sync::lock;
 
+use super::open_tasks::OpenTasks;
 use super::spec::TaskSpec;
 
 /// The number of messages that wait for a task.
@@ -50,6 +51,8 @@ pub(crate) struct TaskEntry {
     state: Mutex<State>,
     /// Notified when the outcome is set.
     pub(super) end: Notify,
+    /// The tasks below this one.
+    pub(super) open_tasks: OpenTasks,
     mail: Mutex<VecDeque<Message>>,
     /// Notified when there is mail.
     pub(super) mail_arrival: Notify,
@@ -74,6 +77,7 @@ impl TaskEntry {
             is_stopped: AtomicBool::new(false),
             state: Mutex::default(),
             end: Notify::new(),
+            open_tasks: OpenTasks::default(),
             mail: Mutex::default(),
             mail_arrival: Notify::new(),
         })
@@ -85,6 +89,11 @@ impl TaskEntry {
 
     pub(crate) fn spec(&self) -> &TaskSpec {
         &self.spec
+    }
+
+    /// The tasks below this one that have not ended.
+    pub(crate) fn open_tasks(&self) -> &OpenTasks {
+        &self.open_tasks
     }
 
     /// Returns `true` if the task was stopped by a handle.

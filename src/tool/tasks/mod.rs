@@ -6,6 +6,7 @@
 mod context;
 mod entry;
 mod handle;
+mod open_tasks;
 mod outcome_limits;
 mod scope;
 mod spec;
@@ -14,6 +15,7 @@ pub use context::TaskContext;
 pub(crate) use context::TaskSink;
 pub use entry::TaskOutcome;
 pub use handle::TaskHandle;
+pub(crate) use open_tasks::OpenTasks;
 pub use scope::BackgroundTasks;
 pub(crate) use scope::FinishedTask;
 pub use spec::TaskSpec;

@@ -1,0 +1,58 @@
+//! The tasks of runs below whose ends are to come.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::sdk::{Envelope, SdkMessage, SystemEvent, SystemKind, TaskNotification, TaskState};
+use crate::util::sync::lock;
+
+/// The tasks of runs below that a reader has seen begin and not end. A run that is dropped cannot
+/// report their ends, so the one above it does.
+#[derive(Default)]
+pub(crate) struct OpenTasks(Mutex<BTreeMap<Key, OpenTask>>);
+
+/// The session and the id of a task.
+type Key = (Arc<str>, Arc<str>);
+
+struct OpenTask {
+    envelope: Envelope,
+    tool_use_id: Option<Arc<str>>,
+}
+
+impl OpenTasks {
+    /// Records the start or the end of a task, if the message is about one.
+    pub(crate) fn record(&self, message: &SdkMessage) {
+        let SdkMessage::System(event) = message else {
+            return;
+        };
+        let envelope = &event.envelope;
+        let key = |id: &Arc<str>| (envelope.session_id.clone(), id.clone());
+        match &event.kind {
+            SystemKind::TaskStarted(start) => {
+                let task = OpenTask {
+                    envelope: envelope.clone(),
+                    tool_use_id: start.tool_use_id.clone(),
+                };
+                lock(&self.0).insert(key(&start.task_id), task);
+            }
+            SystemKind::TaskNotification(end) => {
+                lock(&self.0).remove(&key(&end.task_id));
+            }
+            _ => {}
+        }
+    }
+
+    /// The messages about the ends of those that are open.
+    pub(crate) fn stop(&self) -> Vec<SdkMessage> {
+        let tasks = std::mem::take(&mut *lock(&self.0));
+        let messages = tasks.into_iter().map(|((session_id, id), task)| {
+            let text = "The call ended before the subagent did; the subagent was stopped.";
+            let mut end = TaskNotification::new(id, TaskState::Stopped, text);
+            end.tool_use_id = task.tool_use_id;
+            let mut envelope = Envelope::new(session_id, 0);
+            envelope.parent_tool_use_id = task.envelope.parent_tool_use_id;
+            SystemEvent::new(envelope, SystemKind::TaskNotification(Box::new(end))).into()
+        });
+        messages.collect()
+    }
+}
