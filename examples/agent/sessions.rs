@@ -57,7 +57,10 @@ async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
     }
 
     let mut list = store.list().await?;
-    list.retain(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none());
+    list.retain(|info| {
+        let is_of_user = info.parent.is_none() && info.problem.is_none();
+        is_of_user && info.cwd.as_deref() == Some(cwd)
+    });
     if list.is_empty() {
         return Err(usage(format!("no session began in {cwd}")));
     }

@@ -120,13 +120,16 @@ impl Agent {
         Session::new(self.clone(), Uuid::now_v7().to_string().into())
     }
 
-    /// Returns all sessions of the agent's store, the most recently written first.
+    /// Returns the sessions of the agent's store, the most recently written first. Those of subagents
+    /// are left out; [`SessionStore::list`] has them.
     ///
     /// # Errors
     ///
     /// The store's error.
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>> {
-        self.store().list().await
+        let mut list = self.store().list().await?;
+        list.retain(|info| info.parent.is_none());
+        Ok(list)
     }
 
     /// Returns the most recently written session that began in the agent's working directory.

@@ -1,5 +1,6 @@
 //! One session of an agent.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
 use crate::run::{Run, RunOutput, RunningCall};
-use crate::session::{AgentState, PendingCall, Record, not_found};
+use crate::session::{AgentState, PendingCall, Record, SessionInfo, not_found};
 use crate::tool::{TaskContext, TaskSpec, ToolContext};
 use crate::util::Values;
 
@@ -73,6 +74,12 @@ impl Session {
     /// Marks the session of a run without a named session: it is not kept.
     pub(super) fn unkept(mut self) -> Self {
         self.is_kept = false;
+        self
+    }
+
+    /// The same session, run by another agent.
+    pub(crate) fn of_agent(mut self, agent: Agent) -> Self {
+        self.agent = agent;
         self
     }
 
@@ -411,15 +418,29 @@ impl Session {
         Ok(Self::new(self.agent.clone(), id))
     }
 
-    /// Removes the conversation. Returns `false` if it did not exist. Data stored outside the session is
-    /// removed by its own functions, such as
+    /// Removes the conversation, and the sessions of its subagents, for which it lists the store.
+    /// Returns `false` if it did not exist. Data stored outside the session is removed by its own
+    /// functions, such as
     /// [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error. If
+    /// the session of a subagent cannot be removed, all others are before the error is returned.
     pub async fn delete(&self) -> Result<bool> {
-        self.agent.store().delete(&self.id).await
+        let store = self.agent.store();
+        if !store.delete(&self.id).await? {
+            return Ok(false);
+        }
+
+        let list = store.list().await?;
+        let mut first_error = Ok(());
+        for id in below(&self.id, &list) {
+            if let Err(error) = store.delete(&id).await {
+                first_error = first_error.and(Err(error));
+            }
+        }
+        first_error.map(|()| true)
     }
 
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
@@ -437,6 +458,27 @@ impl Session {
             parent: self.parent,
         })
     }
+}
+
+/// The sessions of the subagents of a session, and of theirs.
+fn below(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
+    let mut children: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
+    for info in list {
+        if let Some(parent) = &info.parent {
+            children.entry(parent).or_default().push(&info.id);
+        }
+    }
+
+    let mut ids = Vec::new();
+    let mut parents = vec![id];
+    while let Some(parent) = parents.pop() {
+        // Removed, so that sessions that name each other end it.
+        for child in children.remove(&**parent).unwrap_or_default() {
+            ids.push(child.clone());
+            parents.push(child);
+        }
+    }
+    ids
 }
 
 impl fmt::Debug for Session {

@@ -160,7 +160,7 @@ struct LoadedState {
     state: AgentState,
     /// True if the state must be saved, because it differs from the stored one.
     must_save: bool,
-    /// True if the session's user or its directory is new.
+    /// True if the session's user, its directory or its parent is new.
     has_new_origin: bool,
     /// Calls that had no result when their run was dropped.
     open_calls: Vec<OpenCall>,
@@ -196,7 +196,7 @@ async fn load_state(
 
     let mut state = restored.state;
     state.thread_id = id.clone();
-    let has_new_origin = complete_origin(&request.config, &mut state, request.user_id.take());
+    let has_new_origin = complete_origin(request, &mut state);
     state.values = std::mem::take(&mut request.values);
     cx.set_state(state.clone());
     Ok(LoadedState {
@@ -208,13 +208,22 @@ async fn load_state(
     })
 }
 
-/// Completes the session's user and working directory. Returns `true` if one of them has changed
-/// and has to be stored with the input.
-fn complete_origin(config: &Config, state: &mut AgentState, user_id: Option<Arc<str>>) -> bool {
-    let user_id = user_id.or_else(|| state.user_id.clone());
-    let cwd = state.cwd.clone().or_else(|| config.settings.cwd.clone());
-    let is_new = state.user_id != user_id || state.cwd != cwd;
-    (state.user_id, state.cwd) = (user_id, cwd);
+/// Completes the session's user, working directory and parent. Returns `true` if one of them has
+/// changed and has to be stored with the input.
+fn complete_origin(request: &mut RunRequest, state: &mut AgentState) -> bool {
+    let parent = request.parent.as_ref().map(|call| call.run());
+    let parent_user = || parent.and_then(|run| run.state(|state| state.user_id.clone()));
+    let user_id = request.user_id.take().or_else(|| state.user_id.clone());
+    let user_id = user_id.or_else(parent_user);
+    let cwd = &request.config.settings.cwd;
+    let cwd = state.cwd.clone().or_else(|| cwd.clone());
+    let is_begun = !state.messages.is_empty();
+    let parent_id = parent
+        .filter(|_| !is_begun)
+        .map(|run| run.session_id().clone());
+    let parent_id = state.parent.clone().or(parent_id);
+    let is_new = state.user_id != user_id || state.cwd != cwd || state.parent != parent_id;
+    (state.user_id, state.cwd, state.parent) = (user_id, cwd, parent_id);
     is_new
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn changed_files<'a>(
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
-/// JSON: `thread_id, user_id?, title?, cwd?, messages, todos?, files?, compaction?, pending?,
+/// JSON: `thread_id, user_id?, title?, cwd?, parent?, messages, todos?, files?, compaction?, pending?,
 /// inputs?, infos?`; the rest belongs to one run and is never written. A clone costs a few pointers.
 ///
 /// ```
@@ -69,6 +69,9 @@ pub struct AgentState {
     /// The working directory of the agent that began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Arc<str>>,
+    /// The session whose run began it, if it is that of a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<str>>,
     /// The whole history.
     #[serde(default, deserialize_with = "or_default")]
     pub messages: Messages,
@@ -117,6 +120,7 @@ impl Default for AgentState {
             user_id: None,
             title: None,
             cwd: None,
+            parent: None,
             messages: Messages::default(),
             todos: no_todos(),
             files: no_files(),
@@ -151,6 +155,7 @@ impl AgentState {
             user_id: self.user_id.clone(),
             title: self.title.clone(),
             cwd: self.cwd.clone(),
+            parent: self.parent.clone(),
             messages: self.messages.clone(),
             todos: self.todos.clone(),
             files: self.files.clone(),

@@ -30,6 +30,9 @@ pub struct SessionInfo {
     pub user_id: Option<Arc<str>>,
     /// The working directory it began in.
     pub cwd: Option<Arc<str>>,
+    /// The session whose run began it, if it is that of a subagent. Stores that keep logs leave out
+    /// one of more than 4,096 bytes.
+    pub parent: Option<Arc<str>>,
     /// The reason it cannot be read, if it cannot; the other fields are then guesses.
     pub problem: Option<Arc<str>>,
 }
@@ -46,6 +49,7 @@ impl SessionInfo {
             size: None,
             user_id: None,
             cwd: None,
+            parent: None,
             problem: None,
         }
     }
@@ -60,6 +64,7 @@ impl SessionInfo {
         info.title = state.title.clone().or_else(first_text);
         info.user_id = state.user_id.clone();
         info.cwd = state.cwd.clone();
+        info.parent = state.parent.clone();
         info
     }
 

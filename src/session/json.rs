@@ -98,6 +98,7 @@ struct SessionFields {
     user_id: Option<Arc<str>>,
     title: Option<Arc<str>>,
     cwd: Option<Arc<str>>,
+    parent: Option<Arc<str>>,
     messages: Option<Messages>,
     #[serde(default)]
     todos: Arc<Vec<Todo>>,
@@ -130,6 +131,7 @@ impl SessionFields {
             user_id: self.user_id,
             title: self.title,
             cwd: self.cwd,
+            parent: self.parent,
             messages: self.messages?,
             todos: self.todos,
             files: self.files,

@@ -75,7 +75,7 @@ pub enum Record {
         /// The difference from those before.
         change: InputsChange,
     },
-    /// The session's user, title and working directory, all three. Kind `about`.
+    /// The session's user, title, working directory and parent, all four. Kind `about`.
     About {
         /// The id of the session's user.
         user_id: Option<Arc<str>>,
@@ -83,6 +83,8 @@ pub enum Record {
         title: Option<Arc<str>>,
         /// The working directory of the agent that began it.
         cwd: Option<Arc<str>>,
+        /// The session whose run began it, if it is that of a subagent.
+        parent: Option<Arc<str>>,
     },
     /// Replaces the task list. Kind `todos`.
     Todos {
@@ -132,6 +134,8 @@ struct About<'a> {
     title: Cow<'a, Option<Arc<str>>>,
     #[serde(default, skip_serializing_if = "is_none")]
     cwd: Cow<'a, Option<Arc<str>>>,
+    #[serde(default, skip_serializing_if = "is_none")]
+    parent: Cow<'a, Option<Arc<str>>>,
 }
 
 /// The data of [`Record::File`].
@@ -152,6 +156,7 @@ impl Record {
             user_id: state.user_id.clone(),
             title: state.title.clone(),
             cwd: state.cwd.clone(),
+            parent: state.parent.clone(),
         }
     }
 
@@ -198,10 +203,12 @@ impl Serialize for Data<'_> {
                 user_id,
                 title,
                 cwd,
+                parent,
             } => About {
                 user_id: Cow::Borrowed(user_id),
                 title: Cow::Borrowed(title),
                 cwd: Cow::Borrowed(cwd),
+                parent: Cow::Borrowed(parent),
             }
             .serialize(to),
             Record::Todos { todos } => todos.serialize(to),
@@ -270,6 +277,7 @@ impl<'de> DeserializeSeed<'de> for OfKind<'_> {
                     user_id: metadata.user_id.into_owned(),
                     title: metadata.title.into_owned(),
                     cwd: metadata.cwd.into_owned(),
+                    parent: metadata.parent.into_owned(),
                 }
             }
             "todos" => Record::Todos {

@@ -162,7 +162,8 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`ErrorKind::Conflict`] if `lease` is no longer the newest lease of the session.
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
-    /// Returns all sessions, the most recently written first. The durable stores return the newest
+    /// Returns all sessions, those of subagents among them ([`SessionInfo::parent`]), the most
+    /// recently written first. The durable stores return the newest
     /// 100,000 at most, and 32 MiB of their texts.
     ///
     /// # Errors
@@ -250,14 +251,17 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Returns the most recently written session of this working directory. Sessions that cannot be
-    /// read are skipped.
+    /// read and those of subagents are skipped.
     ///
     /// # Errors
     ///
     /// As [`list`](SessionStore::list).
     async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
         let mut list = self.list().await?.into_iter();
-        Ok(list.find(|info| info.cwd.as_deref() == Some(cwd) && info.problem.is_none()))
+        Ok(list.find(|info| {
+            let is_of_user = info.parent.is_none() && info.problem.is_none();
+            is_of_user && info.cwd.as_deref() == Some(cwd)
+        }))
     }
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.

@@ -130,7 +130,7 @@ impl SessionSize {
     }
 
     pub(super) fn set_about(&mut self, state: &AgentState) {
-        self.about_bytes = of_texts([&state.user_id, &state.title, &state.cwd]);
+        self.about_bytes = of_texts([&state.user_id, &state.title, &state.cwd, &state.parent]);
     }
 
     pub(super) fn total(&self) -> usize {
@@ -238,7 +238,8 @@ pub(super) fn added_size(record: &Record) -> usize {
             user_id,
             title,
             cwd,
-        } => of_texts([user_id, title, cwd]),
+            parent,
+        } => of_texts([user_id, title, cwd, parent]),
         Record::Todos { todos } => of_todos(todos),
         Record::File { path, content } => {
             content.as_ref().map_or(0, |content| of_file(path, content))
@@ -270,7 +271,7 @@ fn of_compaction(compaction: &Compaction) -> usize {
     compaction.summary.len()
 }
 
-fn of_texts(texts: [&Option<Arc<str>>; 3]) -> usize {
+fn of_texts(texts: [&Option<Arc<str>>; 4]) -> usize {
     texts.into_iter().flatten().map(|text| text.len()).sum()
 }
 

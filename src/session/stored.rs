@@ -79,7 +79,11 @@ impl StoredSession {
                 user_id,
                 title,
                 cwd,
-            } => (state.user_id, state.title, state.cwd) = (user_id, title, cwd),
+                parent,
+            } => {
+                (state.user_id, state.title) = (user_id, title);
+                (state.cwd, state.parent) = (cwd, parent);
+            }
             Record::Todos { todos } => state.todos = todos,
             Record::File { path, content } => {
                 let files = Arc::make_mut(&mut state.files);

@@ -108,7 +108,10 @@ async fn tool_context_has_the_model_tools_mode_user_and_depth_of_its_run() {
         texts[0],
         r#"Some("large") ["delegate", "look"] acceptEdits Some("ann") 0"#
     );
-    assert_eq!(texts[1], r#"seen [Some("small") ["look"] default None 1]"#);
+    assert_eq!(
+        texts[1],
+        r#"seen [Some("small") ["look"] default Some("ann") 1]"#
+    );
 
     let cx = agentcore::ToolContext::detached();
     assert!(cx.model().is_none() && cx.tools().names().is_empty());

@@ -253,7 +253,7 @@ impl LogFold {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();
-        let mut metadata = (&state.user_id, &state.title, &state.cwd);
+        let mut metadata = (&state.user_id, &state.title, &state.cwd, &state.parent);
         for entry in entries {
             let Entry::Record(record) = entry else {
                 continue;
@@ -272,18 +272,20 @@ impl LogFold {
                     user_id,
                     title,
                     cwd,
-                } => metadata = (user_id, title, cwd),
+                    parent,
+                } => metadata = (user_id, title, cwd, parent),
                 _ => {}
             }
         }
 
-        let (user_id, title, cwd) = metadata;
+        let (user_id, title, cwd, parent) = metadata;
         LogSummary {
             messages: count,
             created: if self.exists() { self.created } else { at },
             title: title.clone().or(first_text),
             user_id: user_id.clone(),
             cwd: cwd.clone(),
+            parent: parent.clone(),
             snapshot: self.snapshot,
         }
     }

@@ -462,6 +462,7 @@ impl<L: Log> Shared<L> {
                 info.updated_at = system_time(at);
                 info.user_id = summary.user_id;
                 info.cwd = summary.cwd;
+                info.parent = summary.parent;
             }
             Ok(None) => return Ok(None),
             Err(error) => info.problem = Some(error.to_string().into()),

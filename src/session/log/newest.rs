@@ -64,7 +64,8 @@ impl Newest {
 }
 
 fn text_bytes(info: &SessionInfo) -> usize {
-    let texts = [&info.title, &info.user_id, &info.cwd, &info.problem];
+    let (title, user_id, cwd) = (&info.title, &info.user_id, &info.cwd);
+    let texts = [title, user_id, cwd, &info.parent, &info.problem];
     let texts = texts.into_iter().flatten();
     info.id.len() + texts.map(|text| text.len()).sum::<usize>()
 }

@@ -59,6 +59,7 @@ fn log() -> Vec<u8> {
         title: None,
         user_id: None,
         cwd: None,
+        parent: None,
         snapshot: None,
     };
 

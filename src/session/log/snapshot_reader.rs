@@ -46,6 +46,8 @@ struct Fields<'a> {
     #[serde(borrow)]
     cwd: Option<&'a RawValue>,
     #[serde(borrow)]
+    parent: Option<&'a RawValue>,
+    #[serde(borrow)]
     first_text: Option<&'a RawValue>,
 }
 
@@ -171,6 +173,7 @@ impl Reader {
             user_id: self.parse_or_default(fields.user_id)?,
             title: self.parse_or_default(fields.title)?,
             cwd: self.parse_or_default(fields.cwd)?,
+            parent: self.parse_or_default(fields.parent)?,
             compaction,
             inputs,
             ..state
@@ -258,6 +261,7 @@ mod tests {
         let mut session = StoredSession::new(AgentState::new("a"));
         let state = &mut session.state;
         (state.user_id, state.cwd) = (Some("u".into()), Some(text(rng).into()));
+        state.parent = Some(text(rng).into());
         for number in 0..rng.usize(1..30) {
             let call = ToolCall::new(number.to_string(), "t", json!({"a": text(rng)}));
             let mut response = ModelResponse::new("");
@@ -442,6 +446,7 @@ mod tests {
             ("user_id", text.clone()),
             ("title", text.clone()),
             ("cwd", text.clone()),
+            ("parent", text.clone()),
             ("first_text", text.clone()),
         ] {
             let mut data = json!({"messages": [{"role": "assistant", "content": ""}]});

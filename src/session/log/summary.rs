@@ -34,6 +34,12 @@ pub(super) struct LogSummary {
         deserialize_with = "read_text"
     )]
     pub(super) cwd: Option<Arc<str>>,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "read_text"
+    )]
+    pub(super) parent: Option<Arc<str>>,
     /// The position of the newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) snapshot: Option<SnapshotPosition>,

@@ -57,6 +57,7 @@ fn one_of_each() -> Vec<Record> {
             user_id: Some("u".into()),
             title: None,
             cwd: Some("/a".into()),
+            parent: Some("p".into()),
         },
         Record::Todos {
             todos: Arc::new(vec![Todo::new("1", "first")]),

@@ -39,6 +39,7 @@ pub(super) fn full(id: &str) -> AgentState {
     state.user_id = Some("u".into());
     state.title = Some("A search".into());
     state.cwd = Some("/work place/\u{e4}".into());
+    state.parent = Some("p/1".into());
     state.messages = history();
     let mut todo = Todo::new("1", "Look");
     todo.status = TodoStatus::InProgress;
@@ -305,6 +306,7 @@ pub(super) async fn about(store: &impl SessionStore) -> Result<()> {
         user_id: user.map(Into::into),
         title: title.map(Into::into),
         cwd: cwd.map(Into::into),
+        parent: None,
     };
 
     let lease = store.lease("a").await?;

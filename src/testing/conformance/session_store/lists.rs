@@ -69,6 +69,8 @@ async fn infos(store: &impl SessionStore) -> Result<()> {
     let users = (&a.user_id, &b.user_id);
     same("user", &users, &(&None, &full("b").user_id))?;
     same("cwd", &(&a.cwd, &b.cwd), &(&None, &full("b").cwd))?;
+    let parents = (&a.parent, &b.parent);
+    same("parent", &parents, &(&None, &full("b").parent))?;
     same("a problem", &a.problem, &None)?;
     let title = find_info("long")?
         .title
@@ -168,12 +170,19 @@ pub(super) async fn pruning(store: &impl SessionStore) -> Result<()> {
 
 pub(super) async fn latest(store: &impl SessionStore) -> Result<()> {
     same("of nothing", &store.latest("/a").await?, &None)?;
-    for (id, cwd) in [("1", "/a"), ("2", "/a"), ("3", "/a/b"), ("4", "/A")] {
+    for (id, cwd, parent) in [
+        ("1", "/a", None),
+        ("2", "/a", None),
+        ("3", "/a/b", None),
+        ("4", "/A", None),
+        ("2:sub", "/a", Some("2")),
+    ] {
         let lease = store.lease(id).await?;
         let began_record = Record::About {
             user_id: None,
             title: None,
             cwd: Some(cwd.into()),
+            parent: parent.map(Into::into),
         };
 
         store
