@@ -66,7 +66,8 @@ impl SubagentRegistry {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+/// Checks the name of an agent.
+pub(super) fn check_name(name: &str) -> Result<()> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed) {
         return Ok(());
@@ -74,6 +75,6 @@ fn check_name(name: &str) -> Result<()> {
     let excerpt: String = name.chars().take(MAX_NAME + 1).collect();
     Err(Error::new(
         ErrorKind::Config,
-        format!("{excerpt:?} is not a name of a subagent; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
+        format!("{excerpt:?} is not a name of an agent; use 1 to {MAX_NAME} of A-Z a-z 0-9 _ -"),
     ))
 }

@@ -1,0 +1,183 @@
+//! A group of agents that hand the conversation over to each other.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::agent::{Agent, AgentBuilder};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, Messages};
+use crate::session::{AgentState, SessionStore, ThreadStore};
+
+use super::handoff_hook::{HandoffHook, Members, target_of};
+use super::handoff_run::HandoffRun;
+use super::registry::check_name;
+
+/// The description of the agent that begins.
+const FIRST: &str = "Begins every conversation";
+/// The number of handoffs for one input unless another is set.
+const MAX_HANDOFFS: u32 = 8;
+
+/// A group of agents that hand the conversation of a session over to each other.
+///
+/// Each agent has the tool `handoff { agent, reason? }`. A successful call ends its run, and the
+/// session continues with the named agent, which sees the whole history and has its own system
+/// prompt, tools, permissions, hooks and limits. A subagent works for its caller instead, and cannot
+/// hand over the conversation. Rules such as `deny:handoff(agent:billing)` and
+/// `deny:Agent(billing)` restrict handoffs.
+///
+/// The last handoff in the history decides which agent has the conversation, so it is the same in
+/// the next process. The session is free between two runs: while one of a group's runs is in
+/// progress, give its session no other input.
+///
+/// ```
+/// use agentcore::Agent;
+/// use agentcore::subagent::Handoffs;
+/// use agentcore::testing::ScriptedModel;
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let triage = ScriptedModel::new().call("handoff", json!({"agent": "billing"}));
+/// let billing = ScriptedModel::new().say("I refund it.").say("Tomorrow.");
+/// let support = Handoffs::builder("triage", Agent::builder(triage))
+///     .agent("billing", "Invoices and refunds", Agent::builder(billing))
+///     .build()?;
+/// let output = support.run("th_1", "I was charged twice").await?;
+/// assert_eq!((output.text.as_str(), output.turns), ("I refund it.", 2));
+///
+/// // The next input goes to the same agent.
+/// assert_eq!(support.run("th_1", "When?").await?.text, "Tomorrow.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Handoffs(Arc<Group>);
+
+struct Group {
+    /// The agent that begins is the first.
+    agents: Vec<Agent>,
+    store: Arc<dyn SessionStore>,
+}
+
+impl Handoffs {
+    /// Begins a group with the agent that begins every conversation.
+    pub fn builder(name: impl Into<Arc<str>>, agent: AgentBuilder) -> HandoffsBuilder {
+        HandoffsBuilder {
+            agents: vec![(name.into(), FIRST.into(), agent)],
+            store: None,
+            max_handoffs: MAX_HANDOFFS,
+        }
+    }
+
+    /// Continues the conversation of a session with the agent that has it. Nothing happens until the
+    /// run is polled or awaited.
+    ///
+    /// An empty input, [`Messages::new`], lets that agent continue with the history as it is, such as
+    /// after a process has ended between two runs.
+    pub fn run(&self, session_id: impl Into<Arc<str>>, input: impl Into<Messages>) -> HandoffRun {
+        let session = self.0.agents[0].session(session_id);
+        HandoffRun::new(self.clone(), session, input.into())
+    }
+
+    /// The agent that has the conversation: the one of the last successful handoff in the history,
+    /// or else the one that begins.
+    pub fn active(&self, state: &AgentState) -> &Agent {
+        let results = state.messages.as_slice().iter().rev();
+        let mut targets = results.filter_map(|message| {
+            let result = Message::as_tool_result(message)?;
+            self.agent(target_of(result)?)
+        });
+        targets.next().unwrap_or(&self.0.agents[0])
+    }
+
+    /// The agent of this name.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.0.agents.iter().find(|agent| agent.name() == name)
+    }
+
+    pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.0.store
+    }
+}
+
+impl fmt::Debug for Handoffs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.agents.iter().map(Agent::name);
+        f.debug_tuple("Handoffs")
+            .field(&names.collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// Builds a group of agents.
+#[must_use = "a builder does nothing until `build()`"]
+pub struct HandoffsBuilder {
+    agents: Vec<(Arc<str>, String, AgentBuilder)>,
+    store: Option<Arc<dyn SessionStore>>,
+    max_handoffs: u32,
+}
+
+impl HandoffsBuilder {
+    /// Adds an agent. The other agents read the description.
+    pub fn agent(
+        mut self,
+        name: impl Into<Arc<str>>,
+        description: impl Into<String>,
+        agent: AgentBuilder,
+    ) -> Self {
+        self.agents.push((name.into(), description.into(), agent));
+        self
+    }
+
+    /// Sets the store of all sessions, for all agents. Defaults to a
+    /// [`ThreadStore`](crate::ThreadStore).
+    pub fn store(mut self, store: impl SessionStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the maximum number of handoffs for one input. Defaults to 8.
+    pub fn max_handoffs(mut self, count: u32) -> Self {
+        self.max_handoffs = count;
+        self
+    }
+
+    /// Builds the agents, each with its name, the tool `handoff` and the store of the group.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if two agents have the same name, or one is not of 1 to 64 letters,
+    /// digits, `_` and `-`, and the errors of [`AgentBuilder::build`].
+    pub fn build(self) -> Result<Handoffs> {
+        let members = self.agents.iter();
+        let members = members.map(|(name, description, _)| (name.clone(), description.clone()));
+        let members: Members = members.collect();
+        for (index, (name, _)) in members.iter().enumerate() {
+            check_name(name)?;
+            if members[..index].iter().any(|(earlier, _)| earlier == name) {
+                let text = format!("there are two agents {name:?}; give one another name");
+                return Err(Error::new(ErrorKind::Config, text));
+            }
+        }
+
+        let store = self.store.unwrap_or_else(|| Arc::new(ThreadStore::new()));
+        let agents = self.agents.into_iter().map(|(name, _, agent)| {
+            let hook = HandoffHook::new(name.clone(), &members, self.max_handoffs);
+            let error = format!("agent {name:?}");
+            let agent = agent.name(name).store(store.clone()).hook(hook).build();
+            agent.map_err(|cause| cause.context(error))
+        });
+        let agents = agents.collect::<Result<Vec<_>>>()?;
+        Ok(Handoffs(Arc::new(Group { agents, store })))
+    }
+}
+
+impl fmt::Debug for HandoffsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.agents.iter().map(|(name, ..)| name);
+        f.debug_struct("HandoffsBuilder")
+            .field("agents", &names.collect::<Vec<_>>())
+            .field("max_handoffs", &self.max_handoffs)
+            .finish_non_exhaustive()
+    }
+}

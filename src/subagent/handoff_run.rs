@@ -1,0 +1,322 @@
+//! A run that may pass through several agents.
+
+use std::fmt;
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, ready};
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
+
+use crate::agent::{Agent, Session};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Messages;
+use crate::run::{ExitReason, OpenQuestions, Responder, Run, RunOutput};
+use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage};
+use crate::session::StoredSession;
+
+use super::handoff::Handoffs;
+use super::handoff_hook::HandoffCount;
+
+/// A run of a group of agents: a stream of messages, or, awaited, its output.
+///
+/// It consists of one run for each agent that has the conversation in turn. Each begins with a
+/// `system/init` that names its model and tools. There is one `result`, the last message: that of
+/// the last run, with turns, times, usage, cost and denials of all of them. The output is that of
+/// the last run with the same sums; an error is that of the last run alone. A session that cannot be
+/// loaded ends the stream with a `result` and no `system/init`.
+///
+/// Lazy as a [`Run`] is. Dropping it cancels the run in progress; a handoff that was stored stays.
+#[must_use = "a run does nothing unless it is polled or awaited"]
+pub struct HandoffRun {
+    group: Handoffs,
+    /// The session of each run, but for its agent and its input id.
+    session: Session,
+    input_id: Option<Arc<str>>,
+    input: Messages,
+    step: Step,
+    /// The agent of the run in progress.
+    agent_name: Arc<str>,
+    questions: Weak<OpenQuestions>,
+    is_interrupted: bool,
+    handoff_count: u32,
+    message_count: u64,
+    /// The result of the run in progress, once it has arrived.
+    result: Option<Box<ResultMessage>>,
+    /// The sum of the results of earlier runs.
+    earlier: Option<Box<ResultMessage>>,
+    output: Option<Box<Result<RunOutput>>>,
+}
+
+enum Step {
+    Load(BoxFuture<'static, Result<Option<StoredSession>>>),
+    Run(Box<Run>),
+    End,
+}
+
+impl HandoffRun {
+    pub(super) fn new(group: Handoffs, session: Session, input: Messages) -> Self {
+        let store = group.store().clone();
+        let id = session.id().clone();
+        let load = async move { store.load(&id).await };
+        Self {
+            group,
+            session,
+            input_id: None,
+            input,
+            step: Step::Load(load.boxed()),
+            agent_name: Arc::default(),
+            questions: Weak::new(),
+            is_interrupted: false,
+            handoff_count: 0,
+            message_count: 0,
+            result: None,
+            earlier: None,
+            output: None,
+        }
+    }
+
+    /// Adds a value that hooks and tools of all agents can read by its type. Call it before the first
+    /// poll; later it applies to the runs that have not begun.
+    pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.session = self.session.with(value);
+        self
+    }
+
+    /// Sets the id of the input, as [`Session::input_id`] does. Call it before the first poll.
+    pub fn input_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.input_id = Some(id.into());
+        self
+    }
+
+    /// Sets the id of the session's user. Call it before the first poll.
+    pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.session = self.session.user_id(id);
+        self
+    }
+
+    /// The next message; `None` when the run has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped, and `next` called again, without losing a message.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the name that streams have for it"
+    )]
+    pub fn next(&mut self) -> impl Future<Output = Option<SdkMessage>> + Unpin {
+        StreamExt::next(self)
+    }
+
+    /// Returns a [`Responder`], which answers the questions of all agents while it is held.
+    pub fn responder(&mut self) -> Responder {
+        let responder = Responder::of_slot(&mut self.questions);
+        if let Step::Run(run) = &self.step {
+            run.share_questions(&self.questions);
+        }
+        responder
+    }
+
+    /// Stops the run at once, as [`RunHandle::interrupt`](crate::RunHandle::interrupt) does.
+    pub fn interrupt(&mut self) {
+        self.is_interrupted = true;
+        if let Step::Run(run) = &self.step {
+            run.handle().interrupt();
+        }
+    }
+
+    /// The session's id.
+    pub fn session_id(&self) -> &Arc<str> {
+        self.session.id()
+    }
+
+    /// Polls the run to its end and returns its output: the same as `.await`, as a future that can
+    /// be spawned or joined with others.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::finish`], and the store's error.
+    pub async fn finish(mut self) -> Result<RunOutput> {
+        while self.next().await.is_some() {}
+        self.into_output()
+    }
+
+    /// Returns the run's output, once the stream has ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish), and [`ErrorKind::Cancelled`] when it has not ended.
+    pub fn into_output(mut self) -> Result<RunOutput> {
+        match self.output.take() {
+            Some(output) => *output,
+            None => {
+                let text = "the run has not ended: poll it until it yields `None`, or await it";
+                Err(Error::new(ErrorKind::Cancelled, text))
+            }
+        }
+    }
+
+    /// Like `.await`; inherent, so that it takes precedence over `StreamExt::into_future`.
+    pub fn into_future(self) -> BoxFuture<'static, Result<RunOutput>> {
+        Box::pin(self.finish())
+    }
+
+    /// Begins the run of an agent.
+    fn begin(&mut self, agent: &Agent) {
+        let session = self.session.clone().of_agent(agent.clone());
+        let mut session = session.with(HandoffCount(self.handoff_count));
+        if let Some(id) = self.input_id.take() {
+            session = session.input_id(id);
+        }
+
+        let run = session.run(std::mem::take(&mut self.input));
+        run.share_questions(&self.questions);
+        if self.is_interrupted {
+            run.handle().interrupt();
+        }
+        self.agent_name = agent.name().into();
+        self.step = Step::Run(Box::new(run));
+    }
+
+    /// Ends a run: begins that of the next agent, or returns the last message, if there is one.
+    fn end(&mut self, output: Result<RunOutput>) -> Option<SdkMessage> {
+        let mut result = self.result.take();
+        if let Some((result, earlier)) = result.as_mut().zip(self.earlier.take()) {
+            add(result, *earlier);
+        }
+
+        if let Ok(output) = &output
+            && output.end == ExitReason::HookStopped
+        {
+            let group = self.group.clone();
+            let agent = group.active(&output.state);
+            if *agent.name() != *self.agent_name {
+                self.earlier = result;
+                self.handoff_count += 1;
+                self.begin(agent);
+                return None;
+            }
+        }
+
+        let sum = result.as_deref();
+        let output = output.map(|output| summed(output, sum));
+        self.output = Some(Box::new(output));
+        result.map(SdkMessage::Result)
+    }
+
+    /// Ends the stream with an error before any run.
+    fn fail(&mut self, error: Error) -> SdkMessage {
+        let envelope = Envelope::new(self.session.id().clone(), 0);
+        let mut result = ResultMessage::new(envelope, ResultSubtype::ErrorDuringExecution);
+        result.errors = vec![error.to_string()];
+        self.output = Some(Box::new(Err(error)));
+        SdkMessage::Result(Box::new(result))
+    }
+
+    fn numbered(&mut self, mut message: SdkMessage) -> SdkMessage {
+        message.envelope_mut().seq = self.message_count;
+        self.message_count += 1;
+        message
+    }
+
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+        loop {
+            match &mut self.step {
+                Step::Load(load) => match ready!(load.poll_unpin(cx)) {
+                    Ok(stored_session) => {
+                        let state = stored_session.unwrap_or_default().state;
+                        let group = self.group.clone();
+                        self.begin(group.active(&state));
+                    }
+                    Err(error) => {
+                        self.step = Step::End;
+                        return Poll::Ready(Some(self.fail(error)));
+                    }
+                },
+                Step::Run(run) => match ready!(run.poll_next_unpin(cx)) {
+                    Some(SdkMessage::Result(result)) => self.result = Some(result),
+                    Some(message) => return Poll::Ready(Some(message)),
+                    None => {
+                        if let Step::Run(run) = std::mem::replace(&mut self.step, Step::End)
+                            && let Some(message) = self.end(run.into_output())
+                        {
+                            return Poll::Ready(Some(message));
+                        }
+                    }
+                },
+                Step::End => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// Adds the figures of an earlier run to those of a later one.
+fn add(later: &mut ResultMessage, earlier: ResultMessage) {
+    later.duration_ms += earlier.duration_ms;
+    later.duration_api_ms += earlier.duration_api_ms;
+    later.num_turns += earlier.num_turns;
+    later.usage += earlier.usage;
+    later.total_cost_usd = sum(earlier.total_cost_usd, later.total_cost_usd);
+    later.ttft_ms = earlier.ttft_ms.or(later.ttft_ms);
+    let later_denials =
+        std::mem::replace(&mut later.permission_denials, earlier.permission_denials);
+    later.permission_denials.extend(later_denials);
+    for (model, usage) in earlier.model_usage {
+        match later.model_usage.get_mut(&model) {
+            None => {
+                later.model_usage.insert(model, usage);
+            }
+            Some(entry) => {
+                entry.input_tokens += usage.input_tokens;
+                entry.output_tokens += usage.output_tokens;
+                entry.cache_read_input_tokens += usage.cache_read_input_tokens;
+                entry.cache_creation_input_tokens += usage.cache_creation_input_tokens;
+                entry.web_search_requests += usage.web_search_requests;
+                entry.cost_usd = sum(usage.cost_usd, entry.cost_usd);
+            }
+        }
+    }
+}
+
+fn sum(earlier: Option<f64>, later: Option<f64>) -> Option<f64> {
+    earlier.zip(later).map(|(earlier, later)| earlier + later)
+}
+
+/// The output of the last run with the figures of all.
+fn summed(mut output: RunOutput, sum: Option<&ResultMessage>) -> RunOutput {
+    if let Some(sum) = sum {
+        output.turns = sum.num_turns;
+        output.usage = sum.usage;
+        output.cost = sum.total_cost_usd;
+        output.permission_denials = sum.permission_denials.clone();
+    }
+    output
+}
+
+impl Stream for HandoffRun {
+    type Item = SdkMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
+        let message = ready!(self.poll_message(cx));
+        Poll::Ready(message.map(|message| self.numbered(message)))
+    }
+}
+
+impl IntoFuture for HandoffRun {
+    type Output = Result<RunOutput>;
+    type IntoFuture = BoxFuture<'static, Result<RunOutput>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.finish())
+    }
+}
+
+impl fmt::Debug for HandoffRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandoffRun")
+            .field("session_id", self.session_id())
+            .field("agent", &self.agent_name)
+            .finish_non_exhaustive()
+    }
+}

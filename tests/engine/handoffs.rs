@@ -1,0 +1,322 @@
+//! Agents that hand the conversation over to each other.
+
+use agentcore::model::{ModelProfile, Prices};
+use agentcore::permission::PermissionRules;
+use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
+use agentcore::subagent::{Handoffs, HandoffsBuilder, SubagentDefinition, SubagentRegistry};
+use agentcore::testing::ScriptedModel;
+use agentcore::{
+    Answer, Error, ErrorKind, ExitReason, Messages, Result, SdkMessage, SessionStore, ThreadStore,
+    Usage, async_trait, tools,
+};
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::kit::{agent, kinds, text_of, texts};
+
+fn to(agent: &str) -> Value {
+    json!({"agent": agent, "reason": "It is theirs"})
+}
+
+/// A model whose turns cost 100 and 10 tokens, and 0.02 dollars.
+fn model(id: &'static str) -> ScriptedModel {
+    let profile = ModelProfile::default().with_prices(Prices::new(100.0, 1000.0));
+    ScriptedModel::new()
+        .with_id(id)
+        .with_profile(profile)
+        .with_usage(Usage::new(100, 10))
+}
+
+fn group(triage: ScriptedModel, billing: ScriptedModel) -> HandoffsBuilder {
+    Handoffs::builder("triage", agent(triage)).agent("billing", "Refunds", agent(billing))
+}
+
+#[tokio::test]
+async fn conversation_continues_with_the_agent_it_was_handed_to() {
+    let triage = model("first").call("handoff", to("billing"));
+    let billing = model("second")
+        .expect(|request| {
+            let result = request.messages.last_content().into_owned();
+            assert_eq!(result, text_of("handoff"));
+        })
+        .say("I refund it.")
+        .say("Tomorrow.");
+    let support = group(triage.clone(), billing).build().unwrap();
+    let mut run = support.run("s", "Twice!");
+    let mut messages = Vec::new();
+    while let Some(message) = run.next().await {
+        messages.push(message);
+    }
+    let output = run.into_output().unwrap();
+    let kinds = kinds(&messages);
+    let count = |kind: &str| kinds.iter().filter(|one| one.starts_with(kind)).count();
+    assert_eq!((count("system/init"), count("result")), (2, 1), "{kinds:?}");
+    let inits = messages
+        .iter()
+        .map(|message| serde_json::to_value(message).unwrap());
+    let models: Vec<_> = inits
+        .filter_map(|one| one["model"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(models, ["first", "second"]);
+    let numbers: Vec<_> = messages
+        .iter()
+        .map(|message| message.envelope().seq)
+        .collect();
+    assert!(numbers.is_sorted(), "{numbers:?}");
+
+    let Some(SdkMessage::Result(result)) = messages.last() else {
+        panic!("the last message is no result");
+    };
+    assert_eq!((result.num_turns, result.usage), (2, Usage::new(200, 20)));
+    assert_eq!(result.result.as_deref(), Some("I refund it."));
+    assert!((result.total_cost_usd.unwrap() - 0.04).abs() < 1e-9);
+    assert_eq!(result.model_usage.len(), 2);
+    assert_eq!((output.turns, output.usage), (2, Usage::new(200, 20)));
+    assert!((output.cost.unwrap() - 0.04).abs() < 1e-9);
+    assert_eq!(output.end, ExitReason::EndTurn);
+    assert_eq!(support.active(&output.state).name(), "billing");
+    let description = &triage.requests()[0].tools[0].description;
+    assert!(
+        description.ends_with("Agents:\n- billing: Refunds"),
+        "{description}"
+    );
+
+    let output = support.run("s", "When?").await.unwrap();
+    assert_eq!((output.text.as_str(), output.turns), ("Tomorrow.", 1));
+}
+
+#[tokio::test]
+async fn process_that_ends_between_two_runs_loses_no_handoff() {
+    let store = ThreadStore::new();
+    let group = |triage: ScriptedModel| {
+        let billing = ScriptedModel::new().say("b1").call("handoff", to("legal"));
+        let legal = ScriptedModel::new().say("l1").call("handoff", to("triage"));
+        billing.allow_unused();
+        legal.allow_unused();
+        Handoffs::builder("triage", agent(triage))
+            .agent("billing", "Refunds", agent(billing))
+            .agent("legal", "Law", agent(legal))
+            .store(store.clone())
+            .build()
+            .unwrap()
+    };
+    let first = ScriptedModel::new()
+        .say("t1")
+        .call("handoff", to("billing"));
+    let first = group(first);
+    assert_eq!(first.run("s", "1").await.unwrap().text, "t1");
+
+    // It ends after the handoff was stored, before the next run begins.
+    let mut run = first.run("s", "2");
+    let mut inits = 0;
+    while let Some(message) = run.next().await {
+        inits += usize::from(crate::kit::kind(&message) == "system/init");
+        if matches!(message, SdkMessage::User(_)) {
+            break;
+        }
+    }
+    assert_eq!(inits, 1);
+    drop(run);
+
+    let second = group(ScriptedModel::new().say("t2"));
+    let state = store.get("s").unwrap();
+    assert_eq!(second.active(&state).name(), "billing");
+    assert_eq!(second.run("s", Messages::new()).await.unwrap().text, "b1");
+    assert_eq!(second.run("s", "3").await.unwrap().text, "l1");
+    let output = second.run("s", "4").await.unwrap();
+    assert_eq!((output.text.as_str(), output.turns), ("t2", 2));
+    assert_eq!(second.active(&output.state).name(), "triage");
+}
+
+#[tokio::test]
+async fn handoff_beyond_the_limit_is_refused() {
+    let bouncing = |name: &'static str, times: usize| {
+        let model = ScriptedModel::new();
+        (0..times).fold(model, |model, _| model.call("handoff", to(name)))
+    };
+    let triage = bouncing("billing", 5).say("enough");
+    let support = group(triage, bouncing("triage", 4)).build().unwrap();
+    let output = support.run("s", "Go").await.unwrap();
+    let texts = texts(&output.messages);
+    assert_eq!(texts.len(), 9);
+    assert_eq!(texts[7], r#"Handed over to "triage"."#);
+    assert_eq!(texts[8], text_of("handoff, limit"));
+    assert_eq!((output.turns, output.text.as_str()), (10, "enough"));
+}
+
+#[tokio::test]
+async fn handoff_that_is_not_possible_is_an_error() {
+    let triage = ScriptedModel::new()
+        .call("handoff", to("x"))
+        .call("handoff", to("triage"))
+        .say("I stay.");
+    let support = group(triage, ScriptedModel::new()).build().unwrap();
+    let output = support.run("s", "Go").await.unwrap();
+    assert_eq!(
+        texts(&output.messages),
+        [text_of("handoff, unknown"), text_of("handoff, self")]
+    );
+    assert_eq!(support.active(&output.state).name(), "triage");
+}
+
+#[tokio::test]
+async fn first_of_two_handoffs_counts() {
+    let calls = [("handoff", to("billing")), ("handoff", to("legal"))];
+    let triage = ScriptedModel::new().calls(calls);
+    let support = group(triage, ScriptedModel::new().say("mine"))
+        .agent("legal", "Law", agent(ScriptedModel::new()))
+        .build()
+        .unwrap();
+    let output = support.run("s", "Go").await.unwrap();
+    assert_eq!(output.text, "mine");
+    let expected = r#"Error: "billing" already has the conversation"#;
+    assert_eq!(
+        texts(&output.messages),
+        [text_of("handoff"), expected.to_owned()]
+    );
+}
+
+#[tokio::test]
+async fn rules_restrict_handoffs() {
+    for rule in ["handoff(agent:billing)", "Agent(billing)"] {
+        let rules = PermissionRules::new()
+            .allow("*")
+            .unwrap()
+            .deny(rule)
+            .unwrap();
+        let triage = ScriptedModel::new()
+            .call("handoff", to("billing"))
+            .say("I stay.");
+        let support = Handoffs::builder("triage", agent(triage).permissions(rules))
+            .agent("billing", "Refunds", agent(ScriptedModel::new()))
+            .build()
+            .unwrap();
+        let output = support.run("s", "Go").await.unwrap();
+        assert_eq!(output.permission_denials.len(), 1, "{rule}");
+        assert_eq!(output.text, "I stay.", "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn subagent_cannot_hand_over_the_conversation() {
+    let mut registry = SubagentRegistry::new();
+    let scout = SubagentDefinition::new("Looks around", "You look around.");
+    // A definition that does not list the tool withholds it.
+    let scout = scout.with_tools(["handoff"]);
+    registry.register("scout", scout).unwrap();
+    let scout = ScriptedModel::new()
+        .call("handoff", to("billing"))
+        .say("I cannot.");
+    let triage = ScriptedModel::new()
+        .call(
+            "delegate_to_agent",
+            json!({"agent": "scout", "task": "Look"}),
+        )
+        .say("I stay.");
+    let tools = tools::delegate(registry)
+        .model(scout.clone())
+        .build()
+        .unwrap();
+    let support = Handoffs::builder("triage", agent(triage).tools(tools))
+        .agent("billing", "Refunds", agent(ScriptedModel::new()))
+        .build()
+        .unwrap();
+    assert_eq!(support.run("s", "Go").await.unwrap().text, "I stay.");
+    let answer = scout.requests()[1].messages.last_content().into_owned();
+    assert_eq!(answer, text_of("handoff, subagent"));
+}
+
+#[tokio::test]
+async fn responder_answers_the_questions_of_all_agents() {
+    let asking = |reply: &'static str| {
+        let question = json!({"question": "Deploy?"});
+        let model = ScriptedModel::new().call("request_user_input", question);
+        model.expect(move |request| assert_eq!(request.messages.last_content(), reply))
+    };
+    let triage = asking("one").call("handoff", to("billing"));
+    let billing = asking("two").say("done");
+    let with_tool = |model| agent(model).tool(tools::request_user_input());
+    let support = Handoffs::builder("triage", with_tool(triage))
+        .agent("billing", "Refunds", with_tool(billing))
+        .build()
+        .unwrap();
+    let mut run = support.run("s", "Go");
+    let responder = run.responder();
+    let mut replies = ["one", "two"].into_iter();
+    while let Some(message) = run.next().await {
+        if let SdkMessage::PermissionRequest(request) = message {
+            assert!(responder.respond(&request, Answer::reply(replies.next().unwrap())));
+        }
+    }
+    assert_eq!(run.into_output().unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn input_that_is_sent_twice_is_answered_once() {
+    let triage = ScriptedModel::new().call("handoff", to("billing"));
+    let billing = ScriptedModel::new().say("I refund it.");
+    let support = group(triage, billing).build().unwrap();
+    for turns in [2, 0] {
+        let run = support.run("s", "Twice!").input_id("m1").user_id("ann");
+        let output = run.await.unwrap();
+        assert_eq!(
+            (output.text.as_str(), output.turns),
+            ("I refund it.", turns)
+        );
+        assert_eq!(output.state.user_id.as_deref(), Some("ann"));
+        assert_eq!(output.messages.user_messages().count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn interrupted_run_begins_no_other() {
+    let triage = ScriptedModel::new().call("handoff", to("billing"));
+    let support = group(triage, ScriptedModel::new()).build().unwrap();
+    let mut run = support.run("s", "Go");
+    run.interrupt();
+    assert_eq!(run.await.unwrap().end, ExitReason::Interrupted);
+}
+
+/// A store that cannot be read.
+struct Unreadable;
+
+#[async_trait]
+impl SessionStore for Unreadable {
+    async fn load(&self, _id: &str) -> Result<Option<StoredSession>> {
+        Err(Error::new(ErrorKind::Other, "the disk is gone"))
+    }
+
+    async fn append(&self, _lease: &Lease, _records: Vec<Record>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>> {
+        Ok(Vec::new())
+    }
+
+    async fn delete(&self, _id: &str) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn lease(&self, id: &str) -> Result<Lease> {
+        Ok(Lease::new(id, 1, || {}))
+    }
+}
+
+#[tokio::test]
+async fn session_that_cannot_be_loaded_is_one_result_and_an_error() {
+    let support = group(ScriptedModel::new(), ScriptedModel::new()).store(Unreadable);
+    let mut run = support.build().unwrap().run("s", "Go");
+    let messages: Vec<_> = (&mut run).collect().await;
+    assert_eq!(kinds(&messages), ["result/error_during_execution"]);
+    assert_eq!(run.into_output().unwrap_err().kind(), ErrorKind::Other);
+}
+
+#[tokio::test]
+async fn group_has_agents_with_different_names() {
+    for name in ["triage", "a b", ""] {
+        let builder = group(ScriptedModel::new(), ScriptedModel::new());
+        let error = builder.agent(name, "", agent(ScriptedModel::new())).build();
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Config, "{name}");
+    }
+}
