@@ -32,6 +32,8 @@ mod hostile_names;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_patterns;
 #[cfg(all(feature = "tools", unix))]
+#[cfg(feature = "time")]
+mod memory_notes;
 mod path_cases;
 #[cfg(all(feature = "tools", unix))]
 mod permission_links;

@@ -1,0 +1,66 @@
+//! The days of a local calendar.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
+use crate::error::{Error, ErrorKind, Result};
+
+type Clock = dyn Fn() -> SystemTime + Send + Sync;
+
+/// The days of a local calendar.
+#[derive(Clone)]
+pub(super) struct Days {
+    clock: Arc<Clock>,
+    /// `None` for that of the system, which may change.
+    zone: Option<TimeZone>,
+}
+
+impl Days {
+    /// The days in the time zone of the system.
+    pub(super) fn local() -> Self {
+        Self {
+            clock: Arc::new(SystemTime::now),
+            zone: None,
+        }
+    }
+
+    pub(super) fn with_clock(mut self, clock: Arc<Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets the time zone by its IANA name.
+    pub(super) fn with_zone(mut self, name: &str) -> Result<Self> {
+        let zone = TimeZone::get(name);
+        let error = |_| Error::new(ErrorKind::Config, format!("unknown time zone {name:?}"));
+        self.zone = Some(zone.map_err(error)?);
+        Ok(self)
+    }
+
+    pub(super) fn today(&self) -> Result<Date> {
+        let error = |_| Error::new(ErrorKind::Other, "the clock is outside the calendar");
+        let now = Timestamp::try_from((self.clock)()).map_err(error)?;
+        let zone = self.zone.clone().unwrap_or_else(TimeZone::system);
+        Ok(now.to_zoned(zone).date())
+    }
+
+    /// Today and the days before it, `count` in all, the newest first.
+    pub(super) fn newest(&self, count: u32) -> Result<Vec<Date>> {
+        let today = self.today()?;
+        let days = (0..count).map_while(|age| today.checked_sub(i64::from(age).days()).ok());
+        Ok(days.collect())
+    }
+}
+
+impl fmt::Debug for Days {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Days")
+            .field("zone", &self.zone)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,207 @@
+//! Long-term memory and daily notes.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use jiff::civil::Date;
+use tokio::sync::Mutex;
+
+use crate::backend::{Backend, is_not_found};
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::floor_char_boundary;
+
+use super::days::Days;
+
+const LONG_TERM: &str = "memory/MEMORY.md";
+const SEPARATOR: &str = "\n\n---\n\n";
+/// The most bytes of a file that are read.
+const MAX_BYTES: usize = 256 * 1024;
+/// The days of notes in the text for the prompt.
+const DAYS: u32 = 3;
+/// The most days of notes that are read.
+const MAX_DAYS: u32 = 366;
+
+/// Long-term memory and daily notes, in files of a workspace.
+///
+/// Long-term memory is `memory/MEMORY.md`, and the notes of a day are
+/// `memory/YYYYMM/YYYYMMDD.md`, by the local calendar. A file that is missing is empty. Of a long one,
+/// the first 256 KiB are read; bytes that are not UTF-8 are replaced. Clones share it.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use agentcore::backend::MemoryBackend;
+/// use agentcore::prompt::MemoryStore;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let clock = || SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_936_400);
+/// let memory = MemoryStore::new(MemoryBackend::new()).with_clock(clock).with_zone("UTC")?;
+/// memory.append_today("Fixed the parser.").await?;
+/// memory.append_today("Began the lexer.").await?;
+/// assert_eq!(memory.today_file()?, "memory/202602/20260201.md");
+/// assert_eq!(memory.read_today().await?, "# 2026-02-01\n\nFixed the parser.\nBegan the lexer.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    backend: Arc<dyn Backend>,
+    days: Days,
+    /// Held while notes are appended, so that a day has one heading.
+    appending: Arc<Mutex<()>>,
+}
+
+impl MemoryStore {
+    /// Creates a store on the files of a workspace, by the clock and in the time zone of the system.
+    pub fn new(backend: impl Backend) -> Self {
+        Self {
+            backend: Arc::new(backend),
+            days: Days::local(),
+            appending: Arc::default(),
+        }
+    }
+
+    /// Sets the clock, such as a fixed one in tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.days = self.days.with_clock(Arc::new(clock));
+        self
+    }
+
+    /// Sets the time zone that days are counted in, by its IANA name.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if there is no such zone.
+    pub fn with_zone(mut self, name: &str) -> Result<Self> {
+        self.days = self.days.with_zone(name)?;
+        Ok(self)
+    }
+
+    /// The path of long-term memory.
+    pub fn long_term_file(&self) -> &'static str {
+        LONG_TERM
+    }
+
+    /// The path of today's notes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Other`] if the clock is outside the calendar.
+    pub fn today_file(&self) -> Result<String> {
+        Ok(file_of(self.days.today()?))
+    }
+
+    /// Reads long-term memory.
+    ///
+    /// # Errors
+    ///
+    /// The backend's error.
+    pub async fn read_long_term(&self) -> Result<String> {
+        self.read(LONG_TERM).await
+    }
+
+    /// Replaces long-term memory.
+    ///
+    /// # Errors
+    ///
+    /// The backend's error, and [`ErrorKind::InvalidRequest`] if the text has more than 256 KiB.
+    pub async fn write_long_term(&self, text: &str) -> Result<()> {
+        check_size(text)?;
+        self.backend.write(LONG_TERM, text.as_bytes()).await
+    }
+
+    /// Reads today's notes.
+    ///
+    /// # Errors
+    ///
+    /// The backend's error, and that of [`today_file`](Self::today_file).
+    pub async fn read_today(&self) -> Result<String> {
+        self.read(&self.today_file()?).await
+    }
+
+    /// Appends to today's notes. The first note of a day is written below a heading with the date.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the text has more than
+    /// 256 KiB.
+    pub async fn append_today(&self, text: &str) -> Result<()> {
+        check_size(text)?;
+        let _appending = self.appending.lock().await;
+        let today = self.days.today()?;
+        let path = file_of(today);
+        let text = if self.read(&path).await?.is_empty() {
+            format!("# {today}\n\n{text}")
+        } else {
+            format!("\n{text}")
+        };
+        self.backend.append(&path, text.as_bytes()).await
+    }
+
+    /// Reads the notes of the newest `days` days, today among them, the newest first, with a line `---`
+    /// between two days. Days without notes are left out. At most 366 days are read, and 256 KiB.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_today`](Self::read_today).
+    pub async fn recent_daily_notes(&self, days: u32) -> Result<String> {
+        let mut notes = String::new();
+        for day in self.days.newest(days.min(MAX_DAYS))? {
+            let text = self.read(&file_of(day)).await?;
+            let text = text.trim_end();
+            let gap = if notes.is_empty() { "" } else { SEPARATOR };
+            if text.is_empty() || notes.len() + gap.len() + text.len() > MAX_BYTES {
+                continue;
+            }
+            notes.push_str(gap);
+            notes.push_str(text);
+        }
+        Ok(notes)
+    }
+
+    /// The text for the system prompt: long-term memory and the notes of three days, each below its
+    /// heading; empty if there is neither.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_today`](Self::read_today).
+    pub async fn memory_context(&self) -> Result<String> {
+        let sections = [
+            ("Long-term Memory", self.read_long_term().await?),
+            ("Recent Daily Notes", self.recent_daily_notes(DAYS).await?),
+        ];
+        let sections = sections.iter().filter(|(_, text)| !text.trim().is_empty());
+        let sections =
+            sections.map(|(heading, text)| format!("## {heading}\n\n{}", text.trim_end()));
+        Ok(sections.collect::<Vec<_>>().join(SEPARATOR))
+    }
+
+    async fn read(&self, path: &str) -> Result<String> {
+        let content = match self.backend.read_range(path, 0, MAX_BYTES).await {
+            Ok(content) => content,
+            Err(error) if is_not_found(&error) => return Ok(String::new()),
+            Err(error) => return Err(error),
+        };
+        let text = String::from_utf8_lossy(&content);
+        // Replacements are longer than what they replace.
+        let len = floor_char_boundary(&text, MAX_BYTES);
+        Ok(text[..len].trim_start_matches('\u{feff}').to_owned())
+    }
+}
+
+fn file_of(day: Date) -> String {
+    day.strftime("memory/%Y%m/%Y%m%d.md").to_string()
+}
+
+fn check_size(text: &str) -> Result<()> {
+    if text.len() <= MAX_BYTES {
+        return Ok(());
+    }
+    let text = format!(
+        "a memory of {} bytes is more than {MAX_BYTES}; shorten it",
+        text.len()
+    );
+    Err(Error::new(ErrorKind::InvalidRequest, text))
+}

@@ -1,0 +1,111 @@
+//! `read_memory`, `write_long_term_memory` and `append_daily_note`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::prompt::MemoryStore;
+use crate::tool::{Access, FuncTool, SideEffect};
+
+/// Returns the tools with which the model keeps its memory: `read_memory`,
+/// `write_long_term_memory` and `append_daily_note`.
+///
+/// ```
+/// use agentcore::backend::MemoryBackend;
+/// use agentcore::prompt::MemoryStore;
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::{AgentBuilder, tools};
+/// use serde_json::json;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let memory = MemoryStore::new(MemoryBackend::new());
+/// let note = json!({"content": "- The user's name is Ann."});
+/// let model = ScriptedModel::new().call("write_long_term_memory", note).say("Hello Ann.");
+/// let agent = AgentBuilder::new(model).tools(tools::memory(&memory)).build()?;
+/// agent.run("I am Ann").await?;
+/// assert_eq!(memory.memory_context().await?, "## Long-term Memory\n\n- The user's name is Ann.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn memory(store: &MemoryStore) -> [FuncTool; 3] {
+    [
+        read(store.clone()),
+        write(store.clone()),
+        append(store.clone()),
+    ]
+}
+
+fn read(store: MemoryStore) -> FuncTool {
+    let file = store.long_term_file();
+    let today_store = store.clone();
+    let parameters = json!({"type": "object", "properties": {}});
+    let description = "Returns the long-term memory and the notes of the last three days.";
+    FuncTool::new("read_memory", description, parameters, move |_cx, _args| {
+        let store = store.clone();
+        async move {
+            let text = store.memory_context().await?;
+            let is_empty = text.is_empty();
+            Ok::<_, BoxError>(if is_empty {
+                "The memory is empty.".to_owned()
+            } else {
+                text
+            })
+        }
+    })
+    .side_effect(SideEffect::ReadOnly)
+    .accesses(move |_args| {
+        let today = today_store.today_file().ok();
+        let paths = [Some(file.to_owned()), today].into_iter().flatten();
+        paths.map(|path| Access::Read(path.into())).collect()
+    })
+}
+
+fn write(store: MemoryStore) -> FuncTool {
+    let file = store.long_term_file();
+    let run = move |_cx, args: Value| {
+        let store = store.clone();
+        async move {
+            store.write_long_term(content(&args)).await?;
+            Ok::<_, BoxError>("The long-term memory is written.")
+        }
+    };
+    let description = "Replaces the long-term memory. Give all of it: read it first.";
+    FuncTool::new("write_long_term_memory", description, parameters(), run)
+        .exclusive()
+        .accesses(move |_args| vec![Access::Write(file.into())])
+}
+
+fn append(store: MemoryStore) -> FuncTool {
+    let today_store = Arc::new(store.clone());
+    let run = move |_cx, args: Value| {
+        let store = store.clone();
+        async move {
+            store.append_today(content(&args)).await?;
+            Ok::<_, BoxError>("The note is added to those of today.")
+        }
+    };
+    let description = "Adds a note to those of today.";
+    FuncTool::new("append_daily_note", description, parameters(), run)
+        .exclusive()
+        .accesses(move |_args| {
+            let today = today_store.today_file().ok();
+            let today = today.map(|path| Access::Write(path.into()));
+            today.into_iter().collect()
+        })
+}
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "content": {"type": "string", "minLength": 1, "description": "The text, in Markdown"}
+        },
+        "required": ["content"]
+    })
+}
+
+fn content(args: &Value) -> &str {
+    args["content"].as_str().unwrap_or_default()
+}
