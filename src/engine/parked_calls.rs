@@ -157,6 +157,8 @@ impl ActiveRun {
             check.grant(&call, &pending.question).await;
         }
 
+        context.approve(pending.question.clone());
+
         // Stored before the call runs, so that a resume after a crash does not run it again. A
         // question whose approval could not be used up stays open.
         let records = answers.unstored_with(&pending.id);

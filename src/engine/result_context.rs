@@ -8,7 +8,8 @@ use crate::util::sync::lock;
 use super::result_limits::limit_content;
 
 /// The texts that hooks and gates add to the result of a call, for the model, and the question that
-/// its tool has no answer to. Clones share them.
+/// its tool has no answer to. Of a call that waited, the question that was approved. Clones share
+/// them.
 #[derive(Clone, Default)]
 pub(super) struct ResultContext(Arc<Mutex<Additions>>);
 
@@ -16,6 +17,7 @@ pub(super) struct ResultContext(Arc<Mutex<Additions>>);
 struct Additions {
     texts: Vec<String>,
     question: Option<String>,
+    approved_question: Option<String>,
 }
 
 impl ResultContext {
@@ -23,7 +25,7 @@ impl ResultContext {
     pub(super) fn new(texts: Vec<String>) -> Self {
         Self(Arc::new(Mutex::new(Additions {
             texts,
-            question: None,
+            ..Additions::default()
         })))
     }
 
@@ -50,6 +52,16 @@ impl ResultContext {
     /// Sets the question that the tool could not get an answer to when it was last executed.
     pub(super) fn set_question(&self, question: Option<String>) {
         lock(&self.0).question = question;
+    }
+
+    /// Sets the question that a person has answered with yes.
+    pub(super) fn approve(&self, question: String) {
+        lock(&self.0).approved_question = Some(question);
+    }
+
+    /// The question that a person has answered with yes.
+    pub(super) fn approved_question(&self) -> Option<String> {
+        lock(&self.0).approved_question.clone()
     }
 
     /// Takes the question that the tool could not get an answer to.

@@ -3,6 +3,7 @@
 //! | hook | what it does | feature |
 //! |---|---|---|
 //! | [`TracingHook`] | spans of model and tool calls | |
+//! | [`BackgroundTasksHook`] | puts the state of background tasks into the system prompt | |
 //! | [`TodoListHook`] | a task list the model keeps with `write_todos` | |
 //! | [`FilesystemHook`] | the seven tools for files, search and the shell; tracks what was written, moves long results into files | `tools` |
 //! | [`FileCheckpoints`] | keeps files as they were before each message, to rewind them | |
@@ -31,6 +32,7 @@
 //! as tools and files do not change, each request begins with the same bytes as the one before it,
 //! across runs as well.
 
+mod background_tasks;
 mod checkpoints;
 mod clear_tool_results;
 mod compaction;
@@ -55,6 +57,7 @@ mod text;
 mod todolist;
 mod usage_logger;
 
+pub use background_tasks::BackgroundTasksHook;
 pub use checkpoints::{
     Checkpoint, FileAction, FileChange, FileCheckpoints, Rewind, RewindMode, RewindOutcome,
 };

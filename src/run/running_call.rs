@@ -88,6 +88,8 @@ pub(crate) struct RunningCall {
     clock: Arc<CallClock>,
     max_result_bytes: usize,
     forwarded: ForwardedRuns,
+    /// The question that was answered with yes while the call waited.
+    approved_question: Mutex<Option<String>>,
 }
 
 impl RunningCall {
@@ -105,7 +107,20 @@ impl RunningCall {
             clock,
             max_result_bytes,
             forwarded: ForwardedRuns::default(),
+            approved_question: Mutex::default(),
         }
+    }
+
+    /// Sets the question that was answered with yes while the call waited: it is not asked again.
+    pub(crate) fn with_approved_question(mut self, question: Option<String>) -> Self {
+        self.approved_question = Mutex::new(question);
+        self
+    }
+
+    fn is_approved(&self, question: &str) -> bool {
+        let mut approved_question = lock(&self.approved_question);
+        let is_same = |approved: &mut String| *approved == question;
+        approved_question.take_if(is_same).is_some()
     }
 
     /// The call that `cx` belongs to; `None` for a detached context.
@@ -207,8 +222,13 @@ impl ToolHost for RunningCall {
 
     fn ask(&self, mut question: String, expects_text: bool) -> BoxFuture<'_, Answer> {
         async move {
-            let _paused = PausedClock::begin(&self.clock);
+            // Stored questions are redacted as well.
             secret::redact_text(&mut question);
+            if !expects_text && self.is_approved(&question) {
+                return Answer::Allow;
+            }
+
+            let _paused = PausedClock::begin(&self.clock);
             self.run.ask(&self.call, question, expects_text).await
         }
         .boxed()

@@ -224,7 +224,8 @@ impl ToolError {
     /// Sets the question that the tool could not get an answer to. With
     /// [`OnUnanswered::Park`](crate::OnUnanswered::Park), the call waits for the answer instead of
     /// failing: [`Decision::reply`](crate::Decision::reply) is its result, and if the call is
-    /// allowed, the tool runs again from its beginning. Hooks of
+    /// allowed, the tool runs again from its beginning, and
+    /// [`ToolContext::ask`](crate::ToolContext::ask) answers the same question with yes, once. Hooks of
     /// [`post_tool_use`](crate::Hook::post_tool_use) do not receive the failure of a call that
     /// waits. The question is redacted and limited as a result is.
     #[must_use]

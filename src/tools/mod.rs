@@ -44,9 +44,12 @@
 //! # }
 //! ```
 //!
-//! [`task`] returns the tools that start subagents: `Task`, `TaskOutput` and `TaskStop`.
+//! [`task`] returns the tools that start subagents, `Task`, `TaskOutput` and `TaskStop`; [`delegate`]
+//! returns others for the same work, with names that the agent `wick` uses.
 //!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
+//! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
+//! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature `time`).
 //!
 //! In lists and results of searches, a path with control or invisible characters, or with a quote in
 //! front, is shown as a string of JSON; any other as it is.
@@ -66,6 +69,7 @@ pub mod coding;
 mod compute;
 #[cfg(feature = "time")]
 mod datetime;
+mod delegate;
 #[cfg(feature = "tools")]
 mod diff;
 #[cfg(feature = "tools")]
@@ -78,6 +82,9 @@ mod find;
 mod formula;
 #[cfg(feature = "calc")]
 mod fraction;
+mod human;
+#[cfg(feature = "time")]
+mod memory;
 #[cfg(feature = "calc")]
 mod parser_work;
 #[cfg(feature = "tools")]
@@ -100,6 +107,11 @@ pub mod wick;
 pub use calculate::calculate;
 #[cfg(feature = "time")]
 pub use datetime::{current_datetime, current_datetime_by};
+pub use delegate::delegate;
+pub(crate) use delegate::task_line;
 #[cfg(feature = "tools")]
 pub use edit::EditPolicy;
-pub use task::{ChildHooks, TaskTools, task};
+pub use human::{request_user_approval, request_user_input};
+#[cfg(feature = "time")]
+pub use memory::memory;
+pub use task::{ChildHooks, SubagentTools, task};

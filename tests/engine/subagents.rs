@@ -10,14 +10,14 @@ use agentcore::sdk::SystemKind;
 use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
 use agentcore::testing::{ScriptedModel, Step};
 use agentcore::tool::ToolRegistry;
-use agentcore::tools::{self, ChildHooks, TaskTools};
+use agentcore::tools::{self, ChildHooks, SubagentTools};
 use agentcore::{
     AgentBuilder, Error, ErrorKind, FuncTool, PermissionMode, SdkMessage, UnfinishedTasks, Usage,
     hook,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, echo, logged, results, texts, watch};
+use crate::kit::{Log, agent, any_object, echo, logged, results, text_of, texts, watch};
 
 /// A registry with the type `scout`.
 fn scouts(definition: SubagentDefinition) -> SubagentRegistry {
@@ -30,7 +30,7 @@ fn scout() -> SubagentDefinition {
     SubagentDefinition::new("Looks around", "You look around.")
 }
 
-fn task(definition: SubagentDefinition) -> TaskTools {
+fn task(definition: SubagentDefinition) -> SubagentTools {
     tools::task(scouts(definition))
 }
 
@@ -45,7 +45,7 @@ fn call_with(field: &str, value: Value) -> Value {
 }
 
 /// An agent that makes these calls of `Task`, one after the other.
-fn lead(calls: impl IntoIterator<Item = Value>, tools: TaskTools) -> AgentBuilder {
+fn lead(calls: impl IntoIterator<Item = Value>, tools: SubagentTools) -> AgentBuilder {
     let calls = calls.into_iter();
     let model = calls.fold(ScriptedModel::new(), |model, call| model.call("Task", call));
     agent(model.say("done")).tools(tools.build().unwrap())
@@ -70,12 +70,10 @@ async fn task_returns_the_final_text_with_details_and_a_display() {
     let result = &results(&output.messages)[0];
     let text = result.content.text();
     let id = agent_id(&text);
-    assert_eq!(text, format!("Agent ID: {id}\n\nAll quiet."));
+    let expected = text_of("Task").replace("<ID>", &id);
+    assert_eq!(text, expected.replace("TEXT", "All quiet."));
     assert!(id.len() == 13 && id.starts_with("task_"), "{id}");
-    assert_eq!(
-        result.display.as_deref(),
-        Some("Duration: 12.3s | Turns: 1 | Cost: $0.0200 | Tokens: 100 in / 10 out")
-    );
+    assert_eq!(result.display.as_deref(), Some(&*text_of("Task, display")));
     let details = result.details.as_ref().unwrap();
     assert_eq!(details["agentId"], *id);
     assert_eq!(details["turns"], 1);
@@ -110,10 +108,7 @@ async fn unknown_type_names_the_available_ones() {
         tools::task(registry),
     );
     let output = agent.build().unwrap().run("Go").await.unwrap();
-    assert_eq!(
-        texts(&output.messages),
-        [r#"Error: unknown subagent type "x". Available types: [builder, scout]"#]
-    );
+    assert_eq!(texts(&output.messages), [text_of("Task, unknown type")]);
 }
 
 #[tokio::test]

@@ -171,6 +171,7 @@ const CONDITIONAL_TESTS: &[(&str, &str)] = &[
     ("tests/contracts/main.rs", "permission_bash_diff"),
     ("tests/engine/main.rs", "hooks_otel"),
     ("tests/engine/main.rs", "soak"),
+    ("tests/engine/main.rs", "subagent_files"),
 ];
 
 /// The modules of a file below a `cfg`.

@@ -170,3 +170,11 @@ pub async fn stored(agent: &Agent, id: &str) -> Messages {
     let state = agent.session(id).state().await.unwrap();
     state.expect("the session exists").messages
 }
+
+/// The text of this name in `tests/data/subagents/texts.txt`.
+pub fn text_of(name: &str) -> String {
+    let lines = include_str!("../data/subagents/texts.txt").lines();
+    let mut texts = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let text = texts.next().expect("the text is in the file");
+    text.replace("\\n", "\n")
+}

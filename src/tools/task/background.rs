@@ -9,7 +9,9 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, TaskHandle, TaskOutcome, ToolContext};
 
 /// The longest wait, in milliseconds.
-const MAX_TIMEOUT: u64 = 600_000;
+pub(crate) const MAX_TIMEOUT: u64 = 600_000;
+/// The wait unless another is given, in milliseconds.
+pub(crate) const DEFAULT_TIMEOUT: u64 = 30_000;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -25,7 +27,7 @@ fn default_block() -> bool {
 }
 
 fn default_timeout() -> u64 {
-    30_000
+    DEFAULT_TIMEOUT
 }
 
 pub(super) fn task_output() -> FuncTool {
@@ -36,7 +38,7 @@ pub(super) fn task_output() -> FuncTool {
         "properties": {
             "task_id": {"type": "string", "description": "The task's ID"},
             "block": {"type": "boolean", "default": true, "description": "Wait for the end"},
-            "timeout": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT, "default": 30_000, "description": "The longest wait, in milliseconds"}
+            "timeout": {"type": "integer", "minimum": 0, "maximum": MAX_TIMEOUT, "default": DEFAULT_TIMEOUT, "description": "The longest wait, in milliseconds"}
         },
         "required": ["task_id"]
     });
@@ -51,7 +53,7 @@ pub(super) fn task_output() -> FuncTool {
 
 async fn output(cx: ToolContext, args: Value) -> Result<String, BoxError> {
     let arguments: Arguments = serde_json::from_value(args)?;
-    let task = find(&cx, &arguments.task_id)?;
+    let task = find_task(&cx, &arguments.task_id)?;
     let limit = Duration::from_millis(arguments.timeout.min(MAX_TIMEOUT));
     let outcome = if arguments.block {
         task.wait(limit).await
@@ -73,7 +75,7 @@ pub(super) fn task_stop() -> FuncTool {
         "required": ["task_id"]
     });
     let stop = |cx: ToolContext, args: Value| async move {
-        let task = find(&cx, args["task_id"].as_str().unwrap_or_default())?;
+        let task = find_task(&cx, args["task_id"].as_str().unwrap_or_default())?;
         let text = if task.stop() {
             format!("Task {} is stopped.", task.id())
         } else {
@@ -91,7 +93,8 @@ pub(super) fn task_stop() -> FuncTool {
     .starting_agents()
 }
 
-fn find(cx: &ToolContext, id: &str) -> Result<TaskHandle, BoxError> {
+/// The task of this id, or the text for the model if there is none.
+pub(crate) fn find_task(cx: &ToolContext, id: &str) -> Result<TaskHandle, BoxError> {
     let task = cx.tasks().get(id);
     task.ok_or_else(|| format!("unknown task {id:?}").into())
 }

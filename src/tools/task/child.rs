@@ -1,11 +1,11 @@
 //! The agents that `Task` starts.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::agent::{Agent, AgentBuilder};
+use crate::agent::{Agent, AgentBuilder, Session};
 use crate::error::BoxError;
 use crate::hook::Hook;
 use crate::model::Model;
@@ -41,14 +41,14 @@ impl fmt::Debug for ChildHooks {
 }
 
 /// A type of subagents, with its model if it has one of its own.
-pub(super) struct ChildType {
+pub(in crate::tools) struct ChildType {
     pub(super) definition: SubagentDefinition,
     pub(super) model: Option<Arc<dyn Model>>,
 }
 
 /// The subagents that the tools may start.
-pub(super) struct Children {
-    pub(super) types: BTreeMap<Arc<str>, ChildType>,
+pub(crate) struct Children {
+    pub(in crate::tools) types: BTreeMap<Arc<str>, ChildType>,
     pub(super) aliases: BTreeMap<String, Arc<dyn Model>>,
     pub(super) tools: Option<ToolRegistry>,
     pub(super) hooks: ChildHooks,
@@ -65,8 +65,30 @@ impl Children {
         })
     }
 
+    /// A text with the list of the types.
+    pub(in crate::tools) fn description(&self, introduction: &str) -> String {
+        let mut text = introduction.to_owned();
+        for (name, child) in &self.types {
+            let _ = write!(text, "\n- {name}: {}", child.definition.description);
+        }
+        text
+    }
+
+    /// The session of a child of `cx`'s run, of a type and with the model of this alias if there is
+    /// one: `PARENT:sub:TYPE:ID`.
+    pub(in crate::tools) fn session(
+        &self,
+        cx: &ToolContext,
+        name: &Arc<str>,
+        alias: Option<&str>,
+        id: &str,
+    ) -> Result<Session, BoxError> {
+        let agent = self.agent(cx, name, alias)?;
+        Ok(agent.session(format!("{}:sub:{name}:{id}", cx.session_id())))
+    }
+
     /// Builds an agent of a type for a call, with the model of this alias if there is one.
-    pub(super) fn agent(
+    fn agent(
         &self,
         cx: &ToolContext,
         name: &Arc<str>,
@@ -101,7 +123,10 @@ impl Children {
         let builder = builder
             .name(name.clone())
             .system_prompt(definition.prompt.as_str())
-            .max_duration(self.max_duration);
+            .max_duration(self.max_duration)
+            // The limits of the calling run apply.
+            .max_subagent_depth(u32::MAX)
+            .max_subagents(u32::MAX);
         Ok(builder.build()?)
     }
 

@@ -1,6 +1,5 @@
 //! `Task`.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -10,6 +9,7 @@ use uuid::Uuid;
 
 use crate::agent::{Session, answer_of};
 use crate::error::{BoxError, Error, ErrorKind};
+use crate::run::RunOutput;
 use crate::tool::{
     Access, FuncTool, SideEffect, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput,
 };
@@ -38,7 +38,11 @@ struct Start {
 }
 
 pub(super) fn task_tool(children: Arc<Children>) -> FuncTool {
-    let description = description(&children);
+    let description = children.description(
+        "Starts a subagent, which works on the prompt with a context of its own and returns one \
+         final text. It sees nothing of this conversation, so the prompt needs everything. Start \
+         several in one answer to let them work side by side. Types:",
+    );
     let run = move |cx: ToolContext, args: Value| {
         let children = children.clone();
         async move { run_task(&children, cx, args).await }
@@ -52,17 +56,6 @@ pub(super) fn task_tool(children: Arc<Children>) -> FuncTool {
                 .into_iter()
                 .collect()
         })
-}
-
-fn description(children: &Children) -> String {
-    let mut text = "Starts a subagent, which works on the prompt with a context of its own and \
-        returns one final text. It sees nothing of this conversation, so the prompt needs \
-        everything. Start several in one answer to let them work side by side. Types:"
-        .to_owned();
-    for (name, child) in &children.types {
-        let _ = write!(text, "\n- {name}: {}", child.definition.description);
-    }
-    text
 }
 
 fn parameters() -> Value {
@@ -94,14 +87,9 @@ async fn run_task(
         Some(id) => return Err(unknown_id(&id)),
     };
 
-    let agent = children.agent(&cx, name, arguments.model.as_deref())?;
-    let session_id = format!("{}:sub:{name}:{id}", cx.session_id());
-    let mut session = agent.session(session_id);
+    let mut session = children.session(&cx, name, arguments.model.as_deref(), &id)?;
     if is_resumed {
         session = session.must_exist();
-    }
-    if let Some(user_id) = cx.user_id() {
-        session = session.user_id(user_id);
     }
 
     let spec = TaskSpec::new(arguments.description)
@@ -116,7 +104,15 @@ async fn run_task(
         is_resumed,
     };
     if arguments.run_in_background || child.definition.background {
-        Ok(run_in_background(cx, start))
+        let Start {
+            session,
+            spec,
+            prompt,
+            ..
+        } = start;
+        Ok(begin_child(cx, session, spec, prompt, |outcome| {
+            Ok(answer_of(outcome)?.text)
+        }))
     } else {
         run_to_end(&cx, start).await
     }
@@ -142,12 +138,19 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
     )
 }
 
-fn run_in_background(cx: ToolContext, start: Start) -> ToolOutput {
+/// Begins a child in the background, and returns the result of the call. `text` is that of its
+/// outcome.
+pub(crate) fn begin_child(
+    cx: ToolContext,
+    session: Session,
+    spec: TaskSpec,
+    prompt: String,
+    text: impl FnOnce(Result<RunOutput, Error>) -> Result<String, BoxError> + Send + 'static,
+) -> ToolOutput {
     let tasks = cx.tasks();
-    let task = tasks.begin(start.spec, |task| async move {
-        let outcome = start.session.run_as_task(&cx, &task, start.prompt).await;
-        match answer_of(outcome) {
-            Ok(output) => TaskOutcome::Completed(output.text),
+    let task = tasks.begin(spec, |task| async move {
+        match text(session.run_as_task(&cx, &task, prompt).await) {
+            Ok(text) => TaskOutcome::Completed(text),
             Err(error) => TaskOutcome::Failed(error.to_string()),
         }
     });

@@ -4,7 +4,10 @@ mod background;
 mod child;
 mod foreground;
 mod report;
-mod task_tools;
+mod subagent_tools;
 
+pub(super) use background::{DEFAULT_TIMEOUT, MAX_TIMEOUT, find_task};
 pub use child::ChildHooks;
-pub use task_tools::{TaskTools, task};
+pub(crate) use child::Children;
+pub(super) use foreground::begin_child;
+pub use subagent_tools::{SubagentTools, task};

@@ -52,29 +52,41 @@ const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
-pub fn task(registry: SubagentRegistry) -> TaskTools {
-    TaskTools {
-        registry,
-        model: None,
-        aliases: BTreeMap::new(),
-        tools: None,
-        hooks: ChildHooks::Inherit,
-        max_duration: MAX_DURATION,
-    }
+pub fn task(registry: SubagentRegistry) -> SubagentTools {
+    SubagentTools::new(registry, |children| {
+        vec![task_tool(children), task_output(), task_stop()]
+    })
 }
 
-/// Builds the tools of [`task`].
+/// Builds the tools of [`task`] and of [`delegate`](super::delegate).
 #[must_use = "a builder does nothing until `build()`"]
-pub struct TaskTools {
+pub struct SubagentTools {
     registry: SubagentRegistry,
     model: Option<Arc<dyn Model>>,
     aliases: BTreeMap<String, Arc<dyn Model>>,
     tools: Option<ToolRegistry>,
     hooks: ChildHooks,
     max_duration: Duration,
+    make: fn(Arc<Children>) -> Vec<FuncTool>,
 }
 
-impl TaskTools {
+impl SubagentTools {
+    /// The tools that `make` returns for the subagents.
+    pub(crate) fn new(
+        registry: SubagentRegistry,
+        make: fn(Arc<Children>) -> Vec<FuncTool>,
+    ) -> Self {
+        Self {
+            registry,
+            model: None,
+            aliases: BTreeMap::new(),
+            tools: None,
+            hooks: ChildHooks::Inherit,
+            max_duration: MAX_DURATION,
+            make,
+        }
+    }
+
     /// Sets the model of subagents whose definition names none. Defaults to that of the calling run.
     pub fn model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
@@ -138,7 +150,7 @@ impl TaskTools {
             hooks: self.hooks,
             max_duration: self.max_duration,
         });
-        Ok(vec![task_tool(children), task_output(), task_stop()])
+        Ok((self.make)(children))
     }
 
     fn resolve(&self, model: &str) -> Result<Arc<dyn Model>> {
@@ -160,9 +172,9 @@ fn resolve(model: &str) -> Result<Arc<dyn Model>> {
     Err(Error::new(ErrorKind::Config, text))
 }
 
-impl fmt::Debug for TaskTools {
+impl fmt::Debug for SubagentTools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskTools")
+        f.debug_struct("SubagentTools")
             .field("types", &self.registry.names())
             .field("aliases", &self.aliases.keys())
             .finish_non_exhaustive()

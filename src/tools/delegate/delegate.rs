@@ -1,0 +1,176 @@
+//! `delegate_to_agent`.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::{Session, answer_of};
+use crate::error::{BoxError, ErrorKind, Result};
+use crate::run::RunOutput;
+use crate::subagent::SubagentRegistry;
+use crate::tool::{Access, FuncTool, SideEffect, TaskSpec, ToolContext};
+
+use super::super::task::{Children, SubagentTools, begin_child};
+use super::async_tasks::async_task_tools;
+
+/// Returns the tools that delegate to the subagents of `registry`: `delegate_to_agent`, which runs one
+/// on a task and returns its final text, and six for tasks in the background, `start_async_task`,
+/// `check_async_task`, `update_async_task`, `cancel_async_task`, `list_async_tasks` and
+/// `await_async_tasks`.
+///
+/// A subagent runs as one of [`task`](super::task) does, with the same options, in a session
+/// `PARENT:sub:NAME:CALL`. A task in the background ends with the run that started it, unless
+/// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end reaches
+/// the model as a message. Until it ends, up to 16 updates wait for the subagent's next turn. With
+/// [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state of the tasks is in the system
+/// prompt.
+///
+/// ```
+/// use agentcore::Agent;
+/// use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::tools;
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let mut agents = SubagentRegistry::new();
+/// agents.register("scout", SubagentDefinition::new("Looks around", "You look around."))?;
+///
+/// let scout = ScriptedModel::new().say("All quiet.");
+/// let call = json!({"agent": "scout", "task": "Look around"});
+/// let lead = Agent::builder(ScriptedModel::new().call("delegate_to_agent", call).say("It is quiet."))
+///     .tools(tools::delegate(agents).model(scout).build()?)
+///     .build()?;
+/// assert_eq!(lead.run("What is out there?").await?.text, "It is quiet.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn delegate(registry: SubagentRegistry) -> SubagentTools {
+    SubagentTools::new(registry, |children| {
+        let mut tools = vec![
+            delegate_to_agent(children.clone()),
+            start_async_task(children),
+        ];
+        tools.extend(async_task_tools());
+        tools
+    })
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    agent: String,
+    task: String,
+}
+
+/// A subagent that is about to work on a task.
+struct Delegation {
+    name: Arc<str>,
+    session: Session,
+    spec: TaskSpec,
+    task: String,
+}
+
+impl Delegation {
+    fn of_call(children: &Children, cx: &ToolContext, args: Value) -> Result<Self, BoxError> {
+        let Arguments { agent, task } = serde_json::from_value(args)?;
+        let unknown = || format!("unknown sub-agent {agent:?}");
+        let (name, _) = children.types.get_key_value(&*agent).ok_or_else(unknown)?;
+        let session = children.session(cx, name, None, cx.call_id())?;
+        let spec = TaskSpec::new(name.clone())
+            .with_description(task.as_str())
+            .with_tool_use_id(cx.call_id())
+            .with_subagent_type(name.clone());
+        Ok(Self {
+            name: name.clone(),
+            session,
+            spec,
+            task,
+        })
+    }
+}
+
+/// The final text of a subagent, or a note that there is none.
+fn text_of(name: &str, outcome: Result<RunOutput>) -> Result<String, BoxError> {
+    let text = match outcome {
+        Err(error) if error.kind() == ErrorKind::EmptyResponse => String::new(),
+        outcome => answer_of(outcome)?.text,
+    };
+    Ok(if text.trim().is_empty() {
+        format!("Sub-agent {name:?} completed but produced no response.")
+    } else {
+        text
+    })
+}
+
+fn delegate_to_agent(children: Arc<Children>) -> FuncTool {
+    let description = children.description(
+        "Delegates a task to a subagent, which works with a context of its own and returns one \
+         final text. It sees nothing of this conversation, so the task needs everything. Agents:",
+    );
+    let run = move |cx: ToolContext, args: Value| {
+        let children = children.clone();
+        async move {
+            let delegation = Delegation::of_call(&children, &cx, args)?;
+            let Delegation {
+                name,
+                session,
+                spec,
+                task,
+            } = delegation;
+            text_of(&name, session.run_as_described_child(&cx, task, spec).await)
+        }
+    };
+    agent_tool("delegate_to_agent", &description, run_parameters(), run)
+}
+
+fn start_async_task(children: Arc<Children>) -> FuncTool {
+    let description = children.description(
+        "Starts a subagent on a task in the background and returns the task's ID at once. Its end \
+         is reported. Agents:",
+    );
+    let run = move |cx: ToolContext, args: Value| {
+        let delegation = Delegation::of_call(&children, &cx, args);
+        async move {
+            let delegation = delegation?;
+            let Delegation {
+                name,
+                session,
+                spec,
+                task,
+            } = delegation;
+            let text = move |outcome| text_of(&name, outcome);
+            Ok::<_, BoxError>(begin_child(cx, session, spec, task, text))
+        }
+    };
+    agent_tool("start_async_task", &description, run_parameters(), run)
+}
+
+fn run_parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "agent": {"type": "string", "description": "The name of the agent"},
+            "task": {"type": "string", "minLength": 1, "description": "The task, with all that is needed to do it"}
+        },
+        "required": ["agent", "task"]
+    })
+}
+
+fn agent_tool<F, T, R>(name: &str, description: &str, parameters: Value, run: F) -> FuncTool
+where
+    F: Fn(ToolContext, Value) -> T + Send + Sync + 'static,
+    T: Future<Output = R> + Send + 'static,
+    R: crate::tool::IntoToolResult,
+{
+    FuncTool::new(name, description, parameters, run)
+        .side_effect(SideEffect::ReadOnly)
+        .starting_agents()
+        .accesses(|args| {
+            let name = args["agent"].as_str();
+            name.map(|name| Access::Agent(name.into()))
+                .into_iter()
+                .collect()
+        })
+}

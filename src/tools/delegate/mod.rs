@@ -1,0 +1,12 @@
+//! The tools that delegate to subagents: `delegate_to_agent`, and those for tasks in the background.
+
+mod async_tasks;
+#[expect(
+    clippy::module_inception,
+    reason = "the function has the module's name"
+)]
+mod delegate;
+mod task_line;
+
+pub use delegate::delegate;
+pub(crate) use task_line::task_line;

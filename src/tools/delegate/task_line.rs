@@ -1,0 +1,23 @@
+//! The line about a task.
+
+use crate::tool::{TaskHandle, TaskOutcome};
+use crate::util::text::truncate;
+
+/// The most characters of the description of a task.
+const MAX_CHARS: usize = 200;
+
+/// The line about a task: `ID [STATUS] NAME: TASK`.
+pub(crate) fn task_line(task: &TaskHandle) -> String {
+    let status = match task.output() {
+        None => "running",
+        Some(TaskOutcome::Completed(_)) => "done",
+        Some(TaskOutcome::Failed(_)) => "error",
+        Some(TaskOutcome::Stopped) => "cancelled",
+    };
+    let spec = task.spec();
+    let name = spec.subagent_type.as_ref().unwrap_or(&spec.label);
+    let words: Vec<_> = spec.text().split_whitespace().map(str::to_owned).collect();
+    let text = words.join(" ");
+    let text = truncate(&text, MAX_CHARS);
+    format!("{} [{status}] {name}: {text}", task.id())
+}
