@@ -47,6 +47,7 @@
 //! | `HOME` | or else in .local/state/agentcore/sessions there |
 
 mod address;
+mod agents;
 mod approvals;
 mod args;
 mod checkpoints;
@@ -177,7 +178,8 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
 /// What needs no agent.
 async fn look(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
     if args.list_sessions {
-        let list = place.look().await?.list().await?;
+        let mut list = place.look().await?.list().await?;
+        list.retain(|info| info.parent.is_none());
         return Ok(Some(Job::Sessions(list)));
     }
 
@@ -295,6 +297,10 @@ async fn build(
 
     if let Some(usd) = args.max_budget_usd {
         builder = builder.max_budget_usd(usd);
+    }
+
+    if let Some(folder) = &args.agents {
+        builder = builder.tools(agents::tools(folder).await?);
     }
 
     Ok(builder)

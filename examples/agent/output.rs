@@ -14,6 +14,8 @@ use super::shown;
 
 /// The tool whose calls are shown as the task list they change.
 const TASKS: &str = "write_todos";
+/// What notes about subagents begin with.
+const INDENT: &str = "    ";
 /// How many lines of a result are shown.
 const MAX_RESULT: usize = 10;
 
@@ -84,19 +86,25 @@ impl Printer {
             return Ok(());
         }
 
+        // What subagents do is indented.
+        let indent = match message.parent_tool_use_id() {
+            Some(_) => INDENT,
+            None => "",
+        };
+
         match message {
             // Each answer begins on a line of its own.
-            SdkMessage::Assistant(answer) if answer.envelope.parent_tool_use_id.is_none() => {
+            SdkMessage::Assistant(answer) => {
                 self.end_line()?;
                 if self.detail >= Detail::Calls {
                     let calls = answer.message.message.tool_calls();
                     let calls = calls.filter(|call| *call.name != *TASKS);
-                    calls.for_each(|call| note(&shown::call(call)));
+                    calls.for_each(|call| note(&format!("{indent}{}", shown::call(call))));
                 }
 
                 Ok(())
             }
-            SdkMessage::User(event) if event.envelope.parent_tool_use_id.is_none() => {
+            SdkMessage::User(event) if indent.is_empty() => {
                 let results = event
                     .messages
                     .iter()
@@ -104,43 +112,7 @@ impl Printer {
                 results.for_each(|result| self.result(result));
                 Ok(())
             }
-            SdkMessage::System(event) => match &event.kind {
-                SystemKind::StreamRestart { .. } => {
-                    self.end_line()?;
-                    note("the answer begins anew; what was printed of it is void");
-                    Ok(())
-                }
-                SystemKind::ApiRetry(retry) => {
-                    let (attempt, most) = (retry.attempt, retry.max_retries);
-                    let seconds = retry.retry_delay_ms as f64 / 1000.0;
-                    let why = &retry.error;
-                    note(&format!(
-                        "no answer ({why}); retry {attempt} of {most} in {seconds:.1} s"
-                    ));
-                    Ok(())
-                }
-                SystemKind::PermissionDenied(denied) => {
-                    self.denied.insert(denied.tool_use_id.clone());
-                    self.end_line()?;
-                    note(&format!(
-                        "{} is denied: {}",
-                        denied.tool_name, denied.message
-                    ));
-                    Ok(())
-                }
-                SystemKind::Informational { content, level, .. } if *level == Level::Warning => {
-                    note(content);
-                    Ok(())
-                }
-                SystemKind::StateChanged {
-                    todos: Some(todos), ..
-                } if self.detail >= Detail::Calls => {
-                    self.end_line()?;
-                    todos.iter().for_each(|todo| note(&task(todo)));
-                    Ok(())
-                }
-                _ => Ok(()),
-            },
+            SdkMessage::System(event) => self.event(&event.kind, indent),
             SdkMessage::Result(result) => {
                 self.end_line()?;
                 explain(result);
@@ -152,6 +124,56 @@ impl Printer {
             }
             _ => Ok(()),
         }
+    }
+
+    fn event(&mut self, kind: &SystemKind, indent: &str) -> io::Result<()> {
+        match kind {
+            SystemKind::StreamRestart { .. } if indent.is_empty() => {
+                self.end_line()?;
+                note("the answer begins anew; what was printed of it is void");
+            }
+            SystemKind::ApiRetry(retry) => {
+                let (attempt, most) = (retry.attempt, retry.max_retries);
+                let seconds = retry.retry_delay_ms as f64 / 1000.0;
+                let why = &retry.error;
+                note(&format!(
+                    "{indent}no answer ({why}); retry {attempt} of {most} in {seconds:.1} s"
+                ));
+            }
+            SystemKind::PermissionDenied(denied) => {
+                self.denied.insert(denied.tool_use_id.clone());
+                self.end_line()?;
+                note(&format!(
+                    "{indent}{} is denied: {}",
+                    denied.tool_name, denied.message
+                ));
+            }
+            SystemKind::Informational { content, level, .. } if *level == Level::Warning => {
+                note(&format!("{indent}{content}"));
+            }
+            SystemKind::StateChanged {
+                todos: Some(todos), ..
+            } if self.detail >= Detail::Calls => {
+                self.end_line()?;
+                todos
+                    .iter()
+                    .for_each(|todo| note(&format!("{indent}{}", task(todo))));
+            }
+            SystemKind::TaskStarted(task) if self.detail >= Detail::Calls => {
+                self.end_line()?;
+                let name = task.subagent_type.as_deref().unwrap_or("task");
+                let description = shown::first_line(&task.description);
+                note(&format!("{INDENT}{name} begins: {description}"));
+            }
+            SystemKind::TaskNotification(task) if self.detail >= Detail::Calls => {
+                self.end_line()?;
+                let summary = shown::first_line(&task.summary);
+                note(&format!("{INDENT}{}: {summary}", task.status));
+            }
+            _ => {}
+        }
+
+        Ok(())
     }
 
     /// Notes what a call came to: why it failed, or with all details how its result begins.

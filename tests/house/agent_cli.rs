@@ -21,9 +21,11 @@ pub fn example(name: &str) -> &'static Path {
             build(&[
                 "agent",
                 "approval",
+                "handoff",
                 "quickstart",
                 "repair_history",
                 "sessions",
+                "subagents",
             ])
         })
         .get(name)

@@ -206,3 +206,34 @@ fn sessions_example_runs_without_a_key() {
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }
+
+#[test]
+fn subagents_example_reads_the_documents_of_this_repository() {
+    let output = run(Command::new(example("subagents")), "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "Three researchers read a file each.",
+        "    Read CONTRIBUTING.md begins",
+        "\nCONTRIBUTING.md: Checks, Guidelines\n",
+        "(2 turns of the lead)",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn handoff_example_runs_without_a_key() {
+    let output = run(Command::new(example("handoff")), "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "(refund {\"invoice\":\"2026-117\"})",
+        "billing: Invoice 2026-117 was charged twice.",
+        "billing: Within three days.",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}

@@ -36,6 +36,8 @@ mod agent_sessions;
 mod agent_signals;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
 mod agent_stores;
+#[cfg(all(feature = "http", feature = "tools", feature = "yaml", unix))]
+mod agent_subagents;
 #[cfg(all(feature = "http", feature = "tools", unix))]
 mod agent_terminal;
 #[cfg(all(feature = "http", feature = "tools", feature = "jsonl", unix))]
