@@ -25,8 +25,8 @@ async fn main() -> agentcore::Result<()> {
     agents.register("researcher", researcher.with_tools(["Grep"]))?;
 
     let files = LocalBackend::new(env!("CARGO_MANIFEST_DIR"))?;
-    let task = tools::task(agents).model(FunctionModel::new(research));
-    let lead = Agent::builder(FunctionModel::new(lead))
+    let task = tools::task(agents).model(FunctionModel::new(|request| research(&request)));
+    let lead = Agent::builder(FunctionModel::new(|request| lead(&request)))
         .registry(&preset::coding(files))
         .tools(task.build()?)
         .build()?;
@@ -56,7 +56,7 @@ fn print(message: &SdkMessage) {
 }
 
 /// The model of the lead: three tasks in one answer, then their results.
-fn lead(request: ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
+fn lead(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let mut results = request.messages.tool_messages().peekable();
     if results.peek().is_some() {
         let texts = results.map(|result| {
@@ -81,7 +81,7 @@ fn lead(request: ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
 }
 
 /// The model of a researcher: it searches the file that the prompt names, and counts what it found.
-fn research(request: ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
+fn research(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let file = request.messages.user_messages().next();
     let file = file
         .map(|prompt| prompt.text().into_owned())

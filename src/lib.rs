@@ -87,7 +87,7 @@
 //! * `web`: the tools `web_fetch` and `internet_search`, with what keeps them out of private
 //!   networks; it turns on `tls`.
 //! * `calc`: the tool `calculate`.
-//! * `time`: the tool `current_datetime`.
+//! * `time`: the tool `current_datetime`, and the module `prompt`: an agent's memory in files.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
 //! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
 //! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,

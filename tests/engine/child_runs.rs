@@ -253,37 +253,42 @@ async fn child_question_is_unanswered_when_the_parent_has_no_responder() {
     assert_eq!(log.len(), 0);
 }
 
+/// A model that counts the calls in progress, and the most at once.
+fn counting(now: Arc<AtomicU64>, most: Arc<AtomicU64>) -> FunctionModel {
+    FunctionModel::stream(move |_request| {
+        let (now, most) = (now.clone(), most.clone());
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep(1).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            let events = vec![
+                Ok(ModelEvent::Text("ok".into())),
+                Ok(ModelEvent::stop(agentcore::StopReason::EndTurn)),
+            ];
+            Ok(futures::stream::iter(events).boxed())
+        }
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn parallel_model_calls_limit_applies_to_the_whole_run_tree() {
-    let (now, most) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let model = FunctionModel::stream({
-        let (now, most) = (now.clone(), most.clone());
-        move |_request| {
-            let (now, most) = (now.clone(), most.clone());
-            async move {
-                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                sleep(1).await;
-                now.fetch_sub(1, Ordering::SeqCst);
-                let events = vec![
-                    Ok(ModelEvent::Text("ok".into())),
-                    Ok(ModelEvent::stop(agentcore::StopReason::EndTurn)),
-                ];
-                Ok(futures::stream::iter(events).boxed())
-            }
+    for (children, limit, expected) in [(30, Some(4), 4), (1000, None, 16)] {
+        let most = Arc::<AtomicU64>::default();
+        let child = agent(counting(Arc::default(), most.clone()))
+            .build()
+            .unwrap();
+        let calls = (0..children).map(|_| ("delegate", json!({})));
+        let mut parent = agent(ScriptedModel::new().calls(calls).say("done"))
+            .tool(delegate(child))
+            .parallel_tools(children)
+            .max_subagents(1000);
+        if let Some(limit) = limit {
+            parent = parent.parallel_model_calls(limit);
         }
-    });
-
-    let child = agent(model).build().unwrap();
-    let calls = (0..30).map(|_| ("delegate", json!({})));
-    let parent = agent(ScriptedModel::new().calls(calls).say("done"))
-        .tool(delegate(child))
-        .parallel_tools(30)
-        .parallel_model_calls(4)
-        .build()
-        .unwrap();
-    let output = parent.run("Go").await.unwrap();
-    assert_eq!(most.load(Ordering::SeqCst), 4);
-    assert_eq!(texts(&output.messages).len(), 30);
+        let output = parent.build().unwrap().run("Go").await.unwrap();
+        assert_eq!(most.load(Ordering::SeqCst), expected);
+        assert_eq!(texts(&output.messages).len(), children);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -422,6 +422,16 @@ async fn agent_as_a_tool_returns_its_final_text() {
         .unwrap();
     assert_eq!(state.unwrap().messages.len(), 2);
 
+    let rules = PermissionRules::new().allow("*").unwrap();
+    let rules = rules.deny("Agent(librarian)").unwrap();
+    let model = ScriptedModel::new()
+        .call("librarian", json!({"task": "When?"}))
+        .say("done");
+    let lead = agent(model).permissions(rules);
+    let lead = lead.tool(librarian.as_tool("librarian", "Knows dates"));
+    let output = lead.build().unwrap().run("Go").await.unwrap();
+    assert_eq!(output.permission_denials.len(), 1);
+
     let failing = agent(ScriptedModel::new().fail(Error::new(ErrorKind::Auth, "no key")));
     let model = ScriptedModel::new()
         .call("librarian", json!({"task": "When?"}))

@@ -31,9 +31,9 @@ mod hostile_grep;
 mod hostile_names;
 #[cfg(all(feature = "tools", unix))]
 mod hostile_patterns;
-#[cfg(all(feature = "tools", unix))]
 #[cfg(feature = "time")]
 mod memory_notes;
+#[cfg(all(feature = "tools", unix))]
 mod path_cases;
 #[cfg(all(feature = "tools", unix))]
 mod permission_links;

@@ -19,7 +19,7 @@ use super::async_tasks::async_task_tools;
 /// `check_async_task`, `update_async_task`, `cancel_async_task`, `list_async_tasks` and
 /// `await_async_tasks`.
 ///
-/// A subagent runs as one of [`task`](super::task) does, with the same options, in a session
+/// A subagent runs as one of [`task`](crate::tools::task) does, with the same options, in a session
 /// `PARENT:sub:NAME:CALL`. A task in the background ends with the run that started it, unless
 /// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end reaches
 /// the model as a message. Until it ends, up to 16 updates wait for the subagent's next turn. With

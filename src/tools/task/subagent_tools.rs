@@ -58,7 +58,7 @@ pub fn task(registry: SubagentRegistry) -> SubagentTools {
     })
 }
 
-/// Builds the tools of [`task`] and of [`delegate`](super::delegate).
+/// Builds the tools of [`task`] and of [`delegate`](crate::tools::delegate).
 #[must_use = "a builder does nothing until `build()`"]
 pub struct SubagentTools {
     registry: SubagentRegistry,
