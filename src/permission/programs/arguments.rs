@@ -1,5 +1,7 @@
 //! The words of a command, read by the row of its program.
 
+use std::collections::BTreeSet;
+
 use super::super::shell::{Part, Word};
 use super::model::{Dash, Entry, Program};
 
@@ -61,7 +63,10 @@ impl<'a> Arguments<'a> {
                     arguments.uncertain.push(index);
                 }
 
-                index += usize::from(takes_next);
+                // Another version of the program may have the option without a value: what looks
+                // like an option is read as one as well.
+                let is_option = program.dash != Dash::Harmless && next.is_some_and(is_like_option);
+                index += usize::from(takes_next && !is_option);
                 only_operands |= arguments.values_of("module").next().is_some();
 
                 continue;
@@ -90,13 +95,12 @@ impl<'a> Arguments<'a> {
         let name = format!("--{}", option.trim_start_matches('-'));
         let value = word.without_prefix(&format!("{option}="));
         let Some(entry) = program.option(&name) else {
-            let value = value.or_else(|| next.cloned());
-            self.add_unknown(name, value);
+            self.add_unknown(program, name, || value.or_else(|| next.cloned()));
             return false;
         };
 
         if value.is_none() && word.literal().is_none() {
-            self.add_unknown(word.to_string(), next.cloned());
+            self.add_unknown(program, word.to_string(), || next.cloned());
         }
 
         let takes_next = entry.value.is_some() && !entry.is_attached && value.is_none();
@@ -112,16 +116,22 @@ impl<'a> Arguments<'a> {
             return false;
         }
 
+        let mut letters = BTreeSet::new();
         for (at, letter) in prefix.char_indices().skip(1) {
+            if !letters.insert(letter) {
+                // A letter that is read again has no value.
+                continue;
+            }
+
             let end = at + letter.len_utf8();
-            let attached = word.without_prefix(&prefix[..end]).filter(|w| w.len() > 0);
+            let attached = || word.without_prefix(&prefix[..end]).filter(|w| w.len() > 0);
             let name = format!("-{letter}");
             let Some(entry) = program.option(&name[1..]) else {
                 if letter.is_ascii_digit() {
                     continue;
                 }
 
-                self.add_unknown(name, attached.or_else(|| next.cloned()));
+                self.add_unknown(program, name, || attached().or_else(|| next.cloned()));
                 if program.dash == Dash::Harmless {
                     continue;
                 }
@@ -130,6 +140,7 @@ impl<'a> Arguments<'a> {
             };
 
             if entry.value.is_some() {
+                let attached = attached();
                 self.attached.extend(attached.clone());
                 let takes_next = attached.is_none() && !entry.is_attached;
                 let value = if takes_next { next.cloned() } else { attached };
@@ -141,7 +152,7 @@ impl<'a> Arguments<'a> {
         }
 
         if word.literal().is_none() {
-            self.add_unknown(word.to_string(), next.cloned());
+            self.add_unknown(program, word.to_string(), || next.cloned());
         }
 
         false
@@ -156,7 +167,17 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn add_unknown(&mut self, name: String, value: Option<Word>) {
+    fn add_unknown(
+        &mut self,
+        program: &Program,
+        name: String,
+        value: impl FnOnce() -> Option<Word>,
+    ) {
+        let value = match program.dash {
+            // It runs nothing.
+            Dash::Harmless => None,
+            _ => value(),
+        };
         self.unknown.push(UnknownOption { name, value });
     }
 
@@ -176,6 +197,19 @@ impl<'a> Arguments<'a> {
             .filter(move |(known, _)| *known == kind)
             .map(|(_, value)| value)
     }
+}
+
+/// Returns `true` if a word where the value of an option is expected looks like an option: no number
+/// or text behind a dash, and not `--`, which would end the options.
+fn is_like_option(word: &Word) -> bool {
+    let prefix = word.literal_prefix();
+    let is_mark = |c: char| c == '-' || c == '.' || c.is_ascii_digit();
+    let is_named = |name: &str| {
+        let name = name.trim_start_matches(is_mark);
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    let mut names = prefix.strip_prefix('-').into_iter();
+    names.any(|name| word.literal().is_none() || is_named(name))
 }
 
 /// Returns `true` if the word may begin with a dash when the command runs: a variable, a

@@ -115,6 +115,29 @@ fn shell_commands_are_analysed_without_panic() {
     });
 }
 
+const OPTIONS: Grammar = Grammar {
+    tokens: &[
+        "cat ", "rm ", "sort ", "git log ", "make ", "gcc ", "tar ", "grep -R ", "unknown ", " -",
+        " --", "n", "r", "z", "1", "=", " ", " src", " a*", " */", "é", "$x",
+    ],
+    pairs: &[("'", "'"), ("-o ", ""), ("--", "=a")],
+};
+
+#[test]
+fn options_of_commands_are_read_without_panic() {
+    let rules = PermissionRules::new()
+        .workspace("/nonexistent")
+        .allow("Bash")
+        .and_then(|rules| rules.deny("Bash(rm -rf:*)"))
+        .and_then(|rules| rules.deny("Read(.env)"))
+        .unwrap();
+    fuzz("options of a command", |rng| {
+        let text = OPTIONS.text(rng, 64 * 1024);
+        std::hint::black_box(rules.explain_command(&text).decision);
+        text.len()
+    });
+}
+
 const RULES: Grammar = Grammar {
     tokens: &[
         "Bash",
