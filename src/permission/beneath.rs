@@ -1,7 +1,7 @@
 //! Patterns and the folders above their paths.
 
-use super::glob::GlobToken;
-use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root};
+use super::glob::{GlobToken, Match};
+use super::paths::{PathContext, PathOf, PathPattern, Segment, folded, is_literal, root, segment};
 
 /// The place of a pattern's paths beneath a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,11 +36,8 @@ impl PathPattern {
         let fixed = &pattern[..end.unwrap_or(pattern.len())];
         let beneath = path.0.iter().map(|path| {
             let hides = |segments: &[Segment]| skips_hidden && segments.iter().any(is_hidden_name);
-            let is_above = |folder: &[Segment]| {
-                path.len() <= folder.len()
-                    && folder.starts_with(path)
-                    && path.iter().all(is_literal)
-            };
+            let is_above =
+                |folder: &[Segment]| path.len() <= folder.len() && may_agree(folder, path);
             if !fixed.is_empty() && is_above(fixed) {
                 return if hides(&pattern[path.len()..]) {
                     Beneath::Impossible
@@ -49,7 +46,8 @@ impl PathPattern {
                 };
             }
 
-            let is_open = fixed.len() < pattern.len() && path.starts_with(fixed);
+            let is_open =
+                fixed.len() < pattern.len() && fixed.len() <= path.len() && may_agree(fixed, path);
             if !is_open || hides(&pattern[fixed.len()..]) {
                 Beneath::Impossible
             } else if is_above(&root) {
@@ -60,6 +58,20 @@ impl PathPattern {
         });
         beneath.max().unwrap_or(Beneath::Impossible)
     }
+}
+
+/// Returns `true` if the names of a pattern and those of a path may be the same, as far as both go.
+fn may_agree(pattern: &[Segment], path: &[Segment]) -> bool {
+    pattern
+        .iter()
+        .zip(path)
+        .enumerate()
+        .all(|(at, pair)| match pair {
+            (Segment::Name(wanted), Segment::Name(given)) => {
+                segment(wanted, given, at + 1 == path.len()) != Match::No
+            }
+            _ => false,
+        })
 }
 
 fn is_hidden_name(segment: &Segment) -> bool {

@@ -1,8 +1,12 @@
 //! The paths in the words of a command.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::Arc;
+
 use super::links::Links;
 use super::path_words::path_words;
-use super::paths::{PathContext, PathOf};
+use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
 use super::shell::{Analysis, Files, SimpleCommand, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
@@ -46,6 +50,8 @@ pub(super) struct TreePath {
     pub(super) cuts: bool,
     /// True if names that begin with a dot are left out.
     pub(super) skips_hidden: bool,
+    /// True if the program follows links.
+    pub(super) follows_links: bool,
 }
 
 /// A word of a command, and what its program does with files.
@@ -54,7 +60,7 @@ pub(super) struct CommandWord {
     pub(super) path_word: PathWord,
     pub(super) files: Files,
     /// The folders where the words of an unknown program may start from.
-    pub(super) folders: Option<Vec<Word>>,
+    pub(super) folders: Option<Arc<[Word]>>,
     /// True if the program may change the file.
     pub(super) is_changed: bool,
 }
@@ -85,23 +91,26 @@ impl CommandPaths {
             PathWord { word, readings }
         };
 
-        let read_words = analysis.reads.iter().chain(directories);
+        let read_words = distinct(analysis.reads.iter().chain(directories));
+        let written_words = distinct(&analysis.writes);
+        let targets = distinct(&analysis.targets);
+        let folders = distinct(&analysis.folders);
+        let repositories = distinct(repositories(analysis));
         Self {
             read: read_words.map(&mut make_path_word).collect(),
-            written: analysis.writes.iter().map(&mut make_path_word).collect(),
-            targets: analysis.targets.iter().map(&mut make_path_word).collect(),
-            folders: analysis.folders.iter().map(&mut make_path_word).collect(),
-            repositories: repositories(analysis).map(&mut make_path_word).collect(),
-            trees: analysis
-                .trees
-                .iter()
+            written: written_words.map(&mut make_path_word).collect(),
+            targets: targets.map(&mut make_path_word).collect(),
+            folders: folders.map(&mut make_path_word).collect(),
+            repositories: repositories.map(&mut make_path_word).collect(),
+            trees: distinct(&analysis.trees)
                 .map(|tree| TreePath {
                     path_word: make_path_word(&tree.word),
                     cuts: tree.cuts,
                     skips_hidden: tree.skips_hidden,
+                    follows_links: tree.follows_links,
                 })
                 .collect(),
-            words: path_words(analysis)
+            words: distinct(path_words(analysis))
                 .map(|candidate| CommandWord {
                     path_word: make_path_word(&candidate.word),
                     files: candidate.files,
@@ -122,7 +131,9 @@ impl CommandPaths {
         folders: &'a [Word],
         context: &'a PathContext,
     ) -> impl Iterator<Item = PathOf> + 'a {
-        let bases = self.directories.iter().chain(folders).cloned();
+        // After more, a path may be anywhere.
+        let bases = self.directories.iter().chain(folders);
+        let bases = bases.take(MAX_DIRECTORIES + 1).cloned();
         let bases = bases.collect::<Vec<_>>();
         let readings = path_word.readings.iter();
         readings.map(move |(word, _)| PathOf::of_word(word, context, &bases))
@@ -139,6 +150,14 @@ impl CommandPaths {
             PathOf::of_word(word, context, &self.directories).with_link_targets(link_targets)
         })
     }
+}
+
+/// The items without those that were there before.
+fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    let mut known_items = HashSet::new();
+    items
+        .into_iter()
+        .filter(move |item| known_items.insert(item.clone()))
 }
 
 /// The folders that options of git name, and those that a command with git in it changes to.

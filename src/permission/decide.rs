@@ -5,15 +5,16 @@ use crate::util::path::short_path;
 
 use super::call_accesses::{CallAccess, CallAccesses, Command};
 use super::command_paths::{CommandPaths, PathWord};
+use super::disk::Disk;
 use super::explanation::Explanation;
 use super::glob::Match;
-use super::matching::Matcher;
+use super::matching::{Matcher, governs_writes, restricts_commands};
 use super::parse::{Family, family};
 use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::repository::is_own;
-use super::rule::{Behavior, Kind, Rule};
-use super::shell::{Analysis, SimpleCommand, Weight};
+use super::rule::{Behavior, Rule};
+use super::shell::{Analysis, Reason, SimpleCommand, Weight};
 
 /// The most comparisons of a simple command with a rule that one decision makes: the loop waits for
 /// it.
@@ -23,6 +24,7 @@ const MAX_COMPARISONS: usize = 200_000;
 pub(super) struct Policy<'a> {
     pub(super) rules: &'a [Rule],
     pub(super) context: &'a PathContext,
+    pub(super) disk: &'a Disk,
     pub(super) protected_paths: ProtectedPaths<'a>,
     pub(super) mode: PermissionMode,
 }
@@ -42,7 +44,7 @@ impl Policy<'_> {
     }
 
     fn matcher<'s>(&'s self, rule: &'s Rule, call: &'s CallAccesses<'_>) -> Matcher<'s> {
-        Matcher::new(rule, call, self.context)
+        Matcher::new(rule, call, self.context, self.disk)
     }
 
     /// The first rule of this behavior that matches the call. `possible_match` is set to the first
@@ -127,13 +129,9 @@ impl Policy<'_> {
             "it has {commands} commands, too many to compare each with {} rules",
             self.rules.len()
         );
-        let question = Explanation::new(Behavior::Ask, text).by_protection();
+        let question = self.unanswerable(text);
         Some(match self.mode {
             PermissionMode::DontAsk => deny_instead(question),
-            PermissionMode::BypassPermissions => Explanation {
-                decision: Behavior::Deny,
-                ..question
-            },
             _ => question,
         })
     }
@@ -146,7 +144,7 @@ impl Policy<'_> {
         possible_match: Option<&Rule>,
     ) -> Option<Explanation> {
         let question = match possible_match {
-            Some(rule) => Some(possible(rule)),
+            Some(rule) => Some(self.possible(rule)),
             None => self.hidden(call, self.of(Behavior::Deny)),
         };
         question.map(|question| Explanation {
@@ -159,19 +157,26 @@ impl Policy<'_> {
     fn hidden<'s>(
         &'s self,
         call: &CallAccesses<'_>,
-        mut rules: impl Iterator<Item = &'s Rule>,
+        rules: impl Iterator<Item = &'s Rule>,
     ) -> Option<Explanation> {
-        let rule = rules.find(|rule| restricts_commands(rule))?;
-        call.commands().find_map(|command| {
+        let mut rules = rules.filter(|rule| restricts_commands(rule)).peekable();
+        let first_rule = *rules.peek()?;
+        let write_rule = rules.find(|rule| governs_writes(rule));
+        let (rule, reason) = call.commands().find_map(|command| {
             let analysis = &command.analysis;
-            let reason = match analysis.reason(Weight::Script) {
-                Some(reason) => reason.to_string(),
-                None => self.other_repository(command)?,
+            let hidden = match analysis.reason(Weight::Script) {
+                Some(reason) => Some(reason.to_string()),
+                None => self.other_repository(command),
             };
-            let text = format!("{reason}, so it may hide what rule {rule} is about");
-            (!self.names_scripts(call, analysis))
-                .then(|| Explanation::new(Behavior::Ask, text).with_rule(rule))
-        })
+            let hidden = hidden.filter(|_| !self.names_scripts(call, analysis));
+            // Files that a command changes without naming them may be those of a rule.
+            let mut reasons = analysis.opaque.iter();
+            let effect = reasons.find(|reason| reason.weight() == Weight::Effect);
+            let effect = write_rule.zip(effect.map(Reason::to_string));
+            hidden.map(|reason| (first_rule, reason)).or(effect)
+        })?;
+        let text = format!("{reason}, so it may hide what rule {rule} is about");
+        Some(Explanation::new(Behavior::Ask, text).with_rule(rule))
     }
 
     /// The question that has to be answered regardless of allow rules.
@@ -190,7 +195,7 @@ impl Policy<'_> {
         }
 
         if let Some(rule) = possible_match {
-            return Some(possible(rule));
+            return Some(self.possible(rule));
         }
 
         let mut commands = call.commands();
@@ -209,8 +214,35 @@ impl Policy<'_> {
 
         self.protected(call).map(|path| {
             let text = format!("{} decides what runs later", short_path(&path));
-            Explanation::new(Behavior::Ask, text).by_protection()
+            let question = Explanation::new(Behavior::Ask, text).by_protection();
+            self.beyond_limit().unwrap_or(question)
         })
+    }
+
+    /// The question about a call that a rule may be about.
+    fn possible(&self, rule: &Rule) -> Explanation {
+        let text = format!("it may be what rule {rule} is about");
+        let question = Explanation::new(Behavior::Ask, text).with_rule(rule);
+        self.beyond_limit().unwrap_or(question)
+    }
+
+    /// The question about a call that needs more work on the disk than one decision does: no rule is
+    /// then known not to match, so bypassing permissions does not answer it.
+    fn beyond_limit(&self) -> Option<Explanation> {
+        let is_exhausted = self.disk.is_exhausted();
+        is_exhausted.then(|| self.unanswerable(Disk::limit()))
+    }
+
+    /// A question that is a denial where permissions are bypassed.
+    fn unanswerable(&self, text: String) -> Explanation {
+        let question = Explanation::new(Behavior::Ask, text).by_protection();
+        match self.mode {
+            PermissionMode::BypassPermissions => Explanation {
+                decision: Behavior::Deny,
+                ..question
+            },
+            _ => question,
+        }
     }
 
     /// Returns `true` if nothing but scripts is unknown, and rules that name each command allow
@@ -394,7 +426,7 @@ impl Policy<'_> {
         let mut folders = command.paths.repositories.iter();
         let folder = folders.find(|folder| {
             let mut paths = command.paths.paths_of(folder, self.context);
-            !paths.all(|path| is_own(&path, self.context))
+            !paths.all(|path| is_own(&path, self.context, self.disk))
         })?;
         Some(format!("{} may be another repository", folder.word))
     }
@@ -448,29 +480,12 @@ fn is_harmless(command: &SimpleCommand, analysis: &Analysis) -> bool {
         && command.assignments.iter().all(is_upper)
 }
 
-/// Returns `true` if hiding a command could get round the rule.
-fn restricts_commands(rule: &Rule) -> bool {
-    match rule.kind {
-        Kind::Command(_) => true,
-        Kind::Path(_) => {
-            rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
-        }
-        _ => false,
-    }
-}
-
 fn denied(rule: &Rule) -> Explanation {
     let reason = match rule.message() {
         Some(message) => message.to_owned(),
         None => format!("denied by rule {rule}"),
     };
     Explanation::new(Behavior::Deny, reason).with_rule(rule)
-}
-
-/// The question about a call that a rule may be about.
-fn possible(rule: &Rule) -> Explanation {
-    let text = format!("it may be what rule {rule} is about");
-    Explanation::new(Behavior::Ask, text).with_rule(rule)
 }
 
 fn deny_instead(question: Explanation) -> Explanation {

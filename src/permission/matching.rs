@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::beneath::Beneath;
 use super::call_accesses::{CallAccess, CallAccesses};
-use super::command_paths::{CommandPaths, CommandWord, PathWord, TreePath};
+use super::command_paths::{CommandPaths, CommandWord, PathWord};
+use super::disk::Disk;
 use super::glob::{Match, matches, tokens};
 use super::parse::{Family, family};
 use super::path_words::is_unknown;
@@ -12,7 +13,7 @@ use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Kind, Rule};
 use super::shell::{Analysis, Files, SimpleCommand, Word};
-use super::trees::may_hold;
+use super::trees::Walk;
 use super::url::{Url, UrlPattern};
 
 /// A rule, and the call that it is compared with.
@@ -21,6 +22,7 @@ pub(super) struct Matcher<'a> {
     rule: &'a Rule,
     call: &'a CallAccesses<'a>,
     context: &'a PathContext,
+    disk: &'a Disk,
 }
 
 impl<'a> Matcher<'a> {
@@ -28,11 +30,13 @@ impl<'a> Matcher<'a> {
         rule: &'a Rule,
         call: &'a CallAccesses<'a>,
         context: &'a PathContext,
+        disk: &'a Disk,
     ) -> Self {
         Self {
             rule,
             call,
             context,
+            disk,
         }
     }
 
@@ -54,10 +58,13 @@ impl<'a> Matcher<'a> {
                     return Match::No;
                 }
 
-                commands
+                let mut matches = commands
                     .flat_map(|command| command_matches(pattern, &command.analysis))
-                    .max()
-                    .unwrap_or(pattern.is_any().into())
+                    .peekable();
+                match matches.peek() {
+                    Some(_) => best(matches),
+                    None => pattern.is_any().into(),
+                }
             }
             Kind::Path(pattern) => self.catches_path(pattern),
             Kind::Url(pattern) => self.catches_url(pattern),
@@ -169,10 +176,8 @@ impl<'a> Matcher<'a> {
                     _ if word.files == Files::Unopened => Match::No,
                     word_match => word_match,
                 });
-        let tree_matches = paths.trees.iter().filter(|tree| !tree.cuts);
-        let tree_matches = tree_matches.map(|tree| self.tree_match(paths, tree, pattern));
-        let matches = read_matches.chain(word_matches).chain(tree_matches);
-        matches.max().unwrap_or(Match::No)
+        let word_match = best(read_matches.chain(word_matches));
+        word_match.max(self.trees_match(paths, pattern, false, word_match))
     }
 
     /// Matches the pattern against the files the command writes: redirections, words of programs
@@ -186,27 +191,61 @@ impl<'a> Matcher<'a> {
             .iter()
             .filter(|word| word.files == Files::Changed);
         let word_matches = words.map(|word| self.command_word_match(paths, word, pattern));
-        let tree_matches = paths.trees.iter().filter(|tree| tree.cuts);
-        let tree_matches = tree_matches.map(|tree| self.tree_match(paths, tree, pattern));
-        let matches = written_matches.chain(word_matches).chain(tree_matches);
-        matches.max().unwrap_or(Match::No)
+        let word_match = best(written_matches.chain(word_matches));
+        word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
-    /// Returns `Maybe` if a path the pattern matches may lie in the folder.
-    fn tree_match(self, paths: &CommandPaths, tree: &TreePath, pattern: &PathPattern) -> Match {
-        let mut paths = paths.paths_of(&tree.path_word, self.context);
-        let is_above = paths.any(|path| {
-            let beneath = pattern.beneath(&path, self.context, tree.skips_hidden);
-            match beneath {
+    /// Returns `Maybe` if a path the pattern matches may lie in a folder that is read, or changed,
+    /// with all that is in it. Nothing is looked up if the words of the command match already.
+    fn trees_match(
+        self,
+        paths: &CommandPaths,
+        pattern: &PathPattern,
+        cuts: bool,
+        word_match: Match,
+    ) -> Match {
+        let mut trees = paths.trees.iter().filter(|tree| tree.cuts == cuts);
+        let may_find = word_match == Match::No
+            && trees.any(|tree| {
+                let walk = Walk {
+                    skips_hidden: tree.skips_hidden,
+                    follows_links: tree.follows_links,
+                    ..self.walk(pattern)
+                };
+                self.may_find(paths, &tree.path_word, walk)
+            });
+        if may_find { Match::Maybe } else { Match::No }
+    }
+
+    fn walk(self, pattern: &'a PathPattern) -> Walk<'a> {
+        Walk {
+            pattern,
+            context: self.context,
+            disk: self.disk,
+            skips_hidden: false,
+            follows_links: false,
+        }
+    }
+
+    /// Returns `true` if a walk from the folder may come past a path of the pattern.
+    fn may_find(self, paths: &CommandPaths, path_word: &PathWord, walk: Walk<'_>) -> bool {
+        let context = self.context;
+        let mut paths = paths.paths_of(path_word, context);
+        paths.any(
+            |path| match walk.pattern.beneath(&path, context, walk.skips_hidden) {
                 Beneath::Possible => true,
-                Beneath::Impossible => false,
-                Beneath::OnDisk => path
-                    .literals()
-                    .iter()
-                    .any(|folder| may_hold(folder, pattern, self.context, tree.skips_hidden)),
-            }
-        });
-        if is_above { Match::Maybe } else { Match::No }
+                Beneath::Impossible if !walk.follows_links => false,
+                Beneath::Impossible | Beneath::OnDisk => {
+                    !context.follows_links || {
+                        let mut folders = path.alternatives().iter();
+                        folders.any(|folder| match self.disk.expand(folder, false) {
+                            Some(folders) => folders.iter().any(|folder| walk.may_find(folder)),
+                            None => true,
+                        })
+                    }
+                }
+            },
+        )
     }
 
     /// The best match of a word of a command. A word of an unknown program also matches if it may
@@ -226,14 +265,9 @@ impl<'a> Matcher<'a> {
             return direct_match;
         }
 
-        let tree = TreePath {
-            path_word: word.path_word.clone(),
-            cuts: false,
-            skips_hidden: false,
-        };
         let mut candidates = paths.paths_from(&word.path_word, folders, self.context);
         let may_match = candidates.any(|path| pattern.catches(&path, self.context) != Match::No)
-            || self.tree_match(paths, &tree, pattern) != Match::No;
+            || self.may_find(paths, &word.path_word, self.walk(pattern));
         if may_match { Match::Maybe } else { Match::No }
     }
 
@@ -245,8 +279,7 @@ impl<'a> Matcher<'a> {
         pattern: &PathPattern,
     ) -> Match {
         let paths = paths.paths_of(path_word, self.context);
-        let matches = paths.map(|path| pattern.catches(&path, self.context));
-        matches.max().unwrap_or(Match::No)
+        best(paths.map(|path| pattern.catches(&path, self.context)))
     }
 
     /// Returns `true` if an allow rule covers every call of the tool.
@@ -355,6 +388,18 @@ impl<'a> Matcher<'a> {
     }
 }
 
+/// The best of the matches, of which none after a certain one is computed.
+fn best(matches: impl Iterator<Item = Match>) -> Match {
+    let mut best_match = Match::No;
+    for next_match in matches {
+        best_match = best_match.max(next_match);
+        if best_match == Match::Yes {
+            break;
+        }
+    }
+    best_match
+}
+
 /// The match of the pattern with each command. One of an unknown program may start any program
 /// that its words name.
 fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterator<Item = Match> {
@@ -365,6 +410,17 @@ fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterat
             command_match => command_match,
         }
     })
+}
+
+/// Returns `true` if hiding a command could get round the rule.
+pub(super) fn restricts_commands(rule: &Rule) -> bool {
+    match rule.kind {
+        Kind::Command(_) => true,
+        Kind::Path(_) => {
+            rule.name.matches("Read") || rule.name.matches("Write") || rule.name.matches("Edit")
+        }
+        _ => false,
+    }
 }
 
 /// Returns `true` if the rule is about all tools that write files.

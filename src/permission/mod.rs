@@ -57,6 +57,7 @@ mod clues;
 mod command_paths;
 mod config;
 mod decide;
+mod disk;
 mod expansions;
 mod explanation;
 mod glob;

@@ -1,16 +1,20 @@
 //! The words of a command that may name files.
 
+use std::sync::Arc;
+
+use super::paths::MAX_DIRECTORIES;
 use super::shell::{Analysis, Files, Part, SimpleCommand, Word};
 
 /// The parts of one word that are looked at; a word with more may name any file.
 const MAX_PIECES: usize = 256;
 
 /// A word, or a part of one, that may name a file.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct CandidateWord {
     pub(super) word: Word,
     pub(super) files: Files,
     /// The folders that options of an unknown program may name, where its words may start from.
-    pub(super) folders: Option<Vec<Word>>,
+    pub(super) folders: Option<Arc<[Word]>>,
     /// True if the program may change the file that the word names.
     pub(super) is_changed: bool,
 }
@@ -18,7 +22,7 @@ pub(super) struct CandidateWord {
 /// The words of a command that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
     analysis.commands.iter().flat_map(|command| {
-        let folders = is_unknown(analysis, command).then(|| folders(command));
+        let folders = is_unknown(analysis, command).then(|| folders(command).into());
         let is_git = command.program().is_some_and(|name| name == "git");
         let keeps_operands = keeps_operands(command);
         let words = command.argv.iter().chain(&command.values);
@@ -49,18 +53,26 @@ pub(super) fn is_unknown(analysis: &Analysis, command: &SimpleCommand) -> bool {
     command.unlisted.is_some() && !command.guessed && !command.program().is_some_and(is_function)
 }
 
-/// The values of options.
+/// The values of options, no more than are followed.
 fn folders(command: &SimpleCommand) -> Vec<Word> {
+    let pairs = command.argv.windows(2);
+    let values = pairs.filter_map(|pair| match pair {
+        [option, value] if option.starts_with_dash() && !value.starts_with_dash() => {
+            Some(value.clone())
+        }
+        _ => None,
+    });
+    let options = command.argv.iter().filter(|word| word.starts_with_dash());
+    let attached = options.flat_map(|word| candidates(word).into_iter().skip(1));
     let mut folders = Vec::new();
-    for pair in command.argv.windows(2) {
-        let [option, value] = pair else { continue };
-        if option.starts_with_dash() && !value.starts_with_dash() {
-            folders.push(value.clone());
+    for folder in values.chain(attached) {
+        if folders.len() > MAX_DIRECTORIES {
+            break;
+        }
+        if !folders.contains(&folder) {
+            folders.push(folder);
         }
     }
-
-    let attached = command.argv.iter().filter(|word| word.starts_with_dash());
-    folders.extend(attached.flat_map(|word| candidates(word).into_iter().skip(1)));
     folders
 }
 

@@ -31,7 +31,7 @@ pub(crate) enum Segment {
 }
 
 /// Changes of directory that are followed one by one; after more, a relative path may be anywhere.
-const MAX_DIRECTORIES: usize = 4;
+pub(super) const MAX_DIRECTORIES: usize = 4;
 /// The start of a relative path when its folder is unknown.
 const NO_HOME: &str = "~";
 const NO_WORKSPACE: &str = ".";
@@ -62,6 +62,10 @@ impl PathPattern {
         Ok(Self {
             text: text.to_owned(),
         })
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     pub(super) fn segments(&self, context: &PathContext) -> Vec<Segment> {
@@ -269,18 +273,9 @@ impl PathOf {
 
     /// The paths that have no wildcard and no unknown part.
     pub(crate) fn literals(&self) -> Vec<String> {
-        let text = |segment: &Segment| match segment {
-            Segment::Name(name) => name
-                .iter()
-                .map(|token| match token {
-                    GlobToken::Char(c) => Some(*c),
-                    _ => None,
-                })
-                .collect::<Option<String>>(),
-            _ => None,
-        };
         let paths = self.0.iter().map(|path| {
-            let names = path.iter().map(text).collect::<Option<Vec<_>>>()?;
+            let names: Option<Vec<_>> = path.iter().map(text_of).collect();
+            let names = names?;
             Some(format!("/{}", names.join("/")))
         });
         paths.flatten().collect()
@@ -302,10 +297,6 @@ impl PathOf {
                 .map(|path| path.iter().map(folded).collect())
                 .collect(),
         )
-    }
-
-    pub(super) fn of_segments(path: Vec<Segment>) -> Self {
-        Self(vec![path])
     }
 
     /// The paths that it may be.
@@ -473,7 +464,7 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
 
 /// One name against another; both may hold wildcards. In folders on the way, the shell may be set to
 /// match dots.
-fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
+pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
     let is_wild = given
         .first()
         .is_some_and(|token| !matches!(token, GlobToken::Char(_)));

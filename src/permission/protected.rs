@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
+use super::disk::Disk;
 use super::expansions::expansions;
 use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
@@ -62,6 +63,7 @@ pub(super) struct ProtectedPaths<'a> {
     /// Paths that agents may write, because the program made them their memory.
     pub(super) memory: &'a [String],
     pub(super) context: &'a PathContext,
+    pub(super) disk: &'a Disk,
 }
 
 impl ProtectedPaths<'_> {
@@ -91,7 +93,8 @@ impl ProtectedPaths<'_> {
         };
         let is_protected = |path: &PathOf| predicate(path, &context) && !self.is_memory(path);
         is_protected(path)
-            && expansions(path, self.context).is_none_or(|paths| paths.iter().any(is_protected))
+            && expansions(path, self.context, self.disk)
+                .is_none_or(|paths| paths.iter().any(is_protected))
     }
 
     /// Returns `true` if the path is certainly one of the memory. Links are not followed, for a link

@@ -9,6 +9,7 @@ use crate::backend::PathFilter;
 use crate::util::sync::lock;
 
 use super::call_accesses::{CallAccess, CallAccesses};
+use super::disk::Disk;
 use super::glob::Match;
 use super::links::destination;
 use super::matching::Matcher;
@@ -39,7 +40,9 @@ impl Readable {
             Behavior::Allow => false,
             Behavior::Deny => true,
             // A question about the call itself has already been answered.
-            Behavior::Ask => Matcher::new(rule, call, context).catches() == Match::No,
+            Behavior::Ask => {
+                Matcher::new(rule, call, context, &Disk::default()).catches() == Match::No
+            }
         };
 
         let rules: Vec<Rule> = rules
@@ -74,9 +77,9 @@ impl Readable {
                 .collect(),
         };
 
-        self.rules
-            .iter()
-            .all(|rule| Matcher::new(rule, &call, &self.context).catches() == Match::No)
+        self.rules.iter().all(|rule| {
+            Matcher::new(rule, &call, &self.context, &Disk::default()).catches() == Match::No
+        })
     }
 
     /// The other path that links lead to. A search passes through them only on its way to the

@@ -17,6 +17,7 @@ use crate::util::sync::lock;
 use super::call_accesses::{CallAccess, CallAccesses};
 use super::config::PermissionConfig;
 use super::decide::Policy;
+use super::disk::Disk;
 use super::explanation::Explanation;
 use super::grants::Grants;
 use super::held::denied_path;
@@ -205,8 +206,9 @@ impl PermissionRules {
     }
 
     /// The rules that match no tool of the agent, neither its own, nor those that its hooks announce
-    /// ([`Hook::tools`](crate::Hook::tools)), nor [`later_tools`](Self::later_tools), in the order they were added. Rules about what any tool
-    /// may do, such as `Bash(..)`, `Read(..)` and `WebFetch(..)`, are never among them.
+    /// ([`Hook::tools`](crate::Hook::tools)), nor [`later_tools`](Self::later_tools), in the order
+    /// they were added. Rules about what any tool may do, such as `Bash(..)`, `Read(..)` and
+    /// `WebFetch(..)`, are never among them.
     ///
     /// [`AgentBuilder::build`](crate::AgentBuilder::build) refuses such rules if they deny or ask.
     /// Rules with wildcards, and all rules if the agent has
@@ -307,13 +309,16 @@ impl PermissionRules {
         memory: &[String],
     ) -> Explanation {
         let is_granted = session.is_some_and(|session| lock(&self.grants).covers(session, call));
+        let disk = Disk::default();
         let policy = Policy {
             rules: &self.rules,
             context: &self.context,
+            disk: &disk,
             protected_paths: ProtectedPaths {
                 own: &self.protected_paths,
                 memory,
                 context: &self.context,
+                disk: &disk,
             },
             mode: self.mode.unwrap_or(mode),
         };

@@ -1,10 +1,12 @@
 //! The contents of folders at this moment.
 
-use std::collections::VecDeque;
-use std::fs;
-use std::path::PathBuf;
+use std::collections::{HashSet, VecDeque};
+use std::path::Path;
 
+use super::beneath::Beneath;
+use super::disk::{Disk, Entry, Listing, TreeQuestion};
 use super::glob::Match;
+use super::links::destination;
 use super::paths::{PathContext, PathOf, PathPattern};
 
 /// Entries that are looked at; a folder with more may hold any.
@@ -12,47 +14,155 @@ const MAX_ENTRIES: usize = 4096;
 /// The depth of folders that are looked at.
 const MAX_DEPTH: usize = 12;
 
-/// Returns `true` if a path the pattern matches lies beneath `folder`, or may lie there. Links are
-/// not followed. A folder that this machine does not have holds nothing.
-pub(super) fn may_hold(
-    folder: &str,
-    pattern: &PathPattern,
-    context: &PathContext,
-    skips_hidden: bool,
-) -> bool {
-    if !context.follows_links {
-        return true;
+/// A walk of a program through folders, past paths that a pattern may match.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<'a> {
+    pub(super) pattern: &'a PathPattern,
+    pub(super) context: &'a PathContext,
+    pub(super) disk: &'a Disk,
+    /// True if names that begin with a dot are left out.
+    pub(super) skips_hidden: bool,
+    /// True if the walk follows links.
+    pub(super) follows_links: bool,
+}
+
+/// A folder of a walk.
+struct Folder {
+    /// Its path, through links.
+    path: String,
+    /// Its path without links, if it has any.
+    real_path: Option<String>,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    /// Returns `true` if a path the pattern matches lies beneath `folder`, or may lie there. A folder
+    /// that this machine does not have holds nothing.
+    pub(super) fn may_find(self, folder: &str) -> bool {
+        if !self.context.follows_links {
+            return true;
+        }
+
+        if matches!(*self.disk.list(folder), Listing::Missing) {
+            return false;
+        }
+
+        let question = TreeQuestion {
+            folder: folder.to_owned(),
+            pattern: self.pattern.text().to_owned(),
+            skips_hidden: self.skips_hidden,
+            follows_links: self.follows_links,
+        };
+        self.disk.answer(question, || self.find(folder))
     }
 
-    let mut entry_count = 0;
-    let mut folders = VecDeque::from([(PathBuf::from(folder), 0)]);
-    while let Some((folder, depth)) = folders.pop_front() {
-        let Ok(entries) = fs::read_dir(&folder) else {
-            continue;
+    fn find(self, folder: &str) -> bool {
+        let real_path = destination(folder, self.context);
+        let mut visited = HashSet::new();
+        visited.insert(real_path.clone().unwrap_or_else(|| folder.to_owned()));
+        let mut entry_count = 0;
+        let mut folders = VecDeque::from([Folder {
+            path: folder.to_owned(),
+            real_path,
+            depth: 0,
+        }]);
+        while let Some(folder) = folders.pop_front() {
+            let listing = self.disk.list(&folder.path);
+            let entries = match &*listing {
+                Listing::Missing | Listing::Closed => continue,
+                Listing::Unknown => return true,
+                Listing::Entries(entries) => entries,
+            };
+
+            for entry in entries {
+                entry_count += 1;
+                if entry_count > MAX_ENTRIES || folder.depth > MAX_DEPTH || !self.disk.compare() {
+                    return true;
+                }
+
+                let Some(name) = &entry.name else {
+                    return true;
+                };
+                if self.skips_hidden && name.starts_with('.') {
+                    continue;
+                }
+
+                let next_folder = folder.entry(name);
+                if next_folder.paths().any(|path| self.is_match(path)) {
+                    return true;
+                }
+
+                match self.enter(next_folder, entry, &mut visited) {
+                    Ok(next_folder) => folders.extend(next_folder),
+                    Err(Reached) => return true,
+                }
+            }
+        }
+
+        false
+    }
+
+    /// The folder that the entry is, or that the link leads to.
+    fn enter(
+        self,
+        mut folder: Folder,
+        entry: &Entry,
+        visited: &mut HashSet<String>,
+    ) -> Result<Option<Folder>, Reached> {
+        if entry.is_folder {
+            if self.follows_links {
+                let path = folder.real_path.as_ref().unwrap_or(&folder.path);
+                visited.insert(path.clone());
+            }
+            return Ok(Some(folder));
+        }
+
+        if !self.follows_links || !entry.is_link {
+            return Ok(None);
+        }
+
+        if !self.disk.look() {
+            return Err(Reached);
+        }
+
+        let Some(target) = destination(&folder.path, self.context) else {
+            return Ok(None);
         };
+        let path = PathOf::of_text(&target, self.context);
+        let place = self.pattern.beneath(&path, self.context, self.skips_hidden);
+        if self.is_match(&target) || place == Beneath::Possible {
+            return Err(Reached);
+        }
 
-        for entry in entries.flatten() {
-            entry_count += 1;
-            if entry_count > MAX_ENTRIES || depth > MAX_DEPTH {
-                return true;
-            }
+        let is_new = Path::new(&target).is_dir() && visited.insert(target.clone());
+        folder.real_path = Some(target);
+        Ok(is_new.then_some(folder))
+    }
 
-            if skips_hidden && entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
+    fn is_match(self, path: &str) -> bool {
+        let path = PathOf::of_text(path, self.context);
+        self.pattern.catches(&path, self.context) != Match::No
+    }
+}
 
-            let path = entry.path();
-            let is_match =
-                |text: &str| pattern.catches(&PathOf::of_text(text, context), context) != Match::No;
-            if path.to_str().is_none_or(is_match) {
-                return true;
-            }
+/// A path that the pattern may match was found.
+struct Reached;
 
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push_back((path, depth + 1));
-            }
+impl Folder {
+    /// The entry with this name, as a folder.
+    fn entry(&self, name: &str) -> Self {
+        let real_path = self.real_path.as_ref();
+        Self {
+            path: format!("{}/{name}", self.path),
+            real_path: real_path.map(|path| format!("{path}/{name}")),
+            depth: self.depth + 1,
         }
     }
 
-    false
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        [Some(&self.path), self.real_path.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+    }
 }

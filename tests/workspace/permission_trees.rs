@@ -1,5 +1,6 @@
 //! Rules about paths, and programs that read or change whole folders.
 
+use agentcore::PermissionMode;
 use agentcore::permission::{Behavior, PermissionRules};
 
 use crate::kit::workspace::Workspace;
@@ -38,6 +39,145 @@ fn recursive_reader_asks_where_the_folder_holds_a_denied_name() {
             "{rule} {command}"
         );
     }
+}
+
+#[test]
+fn recursive_reader_of_folders_written_with_a_wildcard_asks_where_one_holds_a_denied_name() {
+    let workspace = Workspace::new();
+    workspace.put("src/main.rs", "");
+    workspace.put("app/deep/.env", "");
+    workspace.put("keys/server.pem", "");
+    workspace.put("build/out", "");
+    workspace.put(".cache/keys/.netrc", "");
+    for (rule, command, expected) in [
+        ("Read(.env)", "grep -rn TODO a*", Behavior::Ask),
+        ("Read(.env)", "grep -rn TODO *", Behavior::Ask),
+        ("Read(.env)", "grep -rn TODO */", Behavior::Ask),
+        ("Read(.env)", "grep -rn TODO */deep", Behavior::Ask),
+        ("Read(.env)", "grep -rn TODO s*", Behavior::Allow),
+        ("Read(.env)", "grep -rn TODO none*", Behavior::Allow),
+        ("Read(.env)", "tar cf /tmp/x.tar a*", Behavior::Ask),
+        ("Read(.env)", "tar cf /tmp/x.tar s* k*", Behavior::Allow),
+        ("Read(.env)", "cp -a a* /tmp/x", Behavior::Ask),
+        ("Read(app/deep/**)", "grep -rn TODO a*", Behavior::Ask),
+        ("Read(app/deep/**)", "grep -rn TODO s*", Behavior::Allow),
+        ("Read(./app/deep/.env)", "cp -a a?p /tmp/x", Behavior::Ask),
+        ("Read(app/**/.env)", "cp -a a?p /tmp/x", Behavior::Ask),
+        ("Write(*.pem)", "rm -rf k*", Behavior::Ask),
+        ("Write(*.pem)", "rm -rf *", Behavior::Ask),
+        ("Write(.env)", "rm -rf a*", Behavior::Ask),
+        ("Write(.env)", "rm -rf build/*", Behavior::Allow),
+        ("Write(.env)", "rm -rf b*", Behavior::Allow),
+        // A wildcard at the beginning matches no dot.
+        ("Read(.netrc)", "grep -rn TODO *", Behavior::Allow),
+        ("Read(.netrc)", "grep -rn TODO .c*", Behavior::Ask),
+    ] {
+        assert_eq!(
+            decide(&workspace, rule, command),
+            expected,
+            "{rule} {command}"
+        );
+    }
+}
+
+#[test]
+fn recursive_reader_that_follows_links_asks_where_a_link_leads_to_a_denied_path() {
+    let workspace = Workspace::new();
+    let out = workspace.out.to_str().unwrap().to_owned();
+    std::fs::create_dir_all(workspace.out.join("ssh/deep")).unwrap();
+    std::fs::write(workspace.out.join("ssh/id"), "").unwrap();
+    workspace.put("src/main.rs", "");
+    workspace.put("src/circle/a", "");
+    workspace.link(".", "src/circle/here");
+    workspace.link("..", "src/circle/up");
+    workspace.put("docs/a.md", "");
+    workspace.link(workspace.out.join("ssh"), "docs/more");
+    workspace.put("one/a.md", "");
+    workspace.link(workspace.out.join("ssh/id"), "one/key");
+    workspace.put("far/a.md", "");
+    workspace.link(&workspace.out, "far/all");
+    let folder = format!("Read({out}/ssh/**)");
+    let name = "Read(id)".to_owned();
+    for (command, expected) in [
+        ("grep -r K docs", Behavior::Allow),
+        ("grep -R K src", Behavior::Allow),
+        ("grep -R K docs", Behavior::Ask),
+        ("grep -R K .", Behavior::Ask),
+        ("grep -R K d*", Behavior::Ask),
+        ("grep -R K one", Behavior::Ask),
+        ("grep -R K far", Behavior::Ask),
+        ("grep --dereference-recursive K docs", Behavior::Ask),
+        ("rg K docs", Behavior::Allow),
+        ("rg --follow K docs", Behavior::Ask),
+        ("rg -L K docs", Behavior::Ask),
+        ("rg -L K src", Behavior::Allow),
+        ("cp -r docs /tmp/x", Behavior::Allow),
+        ("cp -rL docs /tmp/x", Behavior::Ask),
+        ("cp -r --dereference docs /tmp/x", Behavior::Ask),
+        ("tar cf /tmp/x.tar docs", Behavior::Allow),
+        ("tar chf /tmp/x.tar docs", Behavior::Ask),
+        ("tar -c --dereference -f /tmp/x.tar docs", Behavior::Ask),
+        ("rsync -a docs /tmp/x", Behavior::Allow),
+        ("rsync -aL docs /tmp/x", Behavior::Ask),
+        ("rsync -a --copy-links docs /tmp/x", Behavior::Ask),
+        ("find docs -type f", Behavior::Allow),
+        ("find -L docs -type f", Behavior::Ask),
+        ("find docs -follow -type f", Behavior::Ask),
+        ("fd . docs", Behavior::Allow),
+        ("fd --follow . docs", Behavior::Ask),
+        ("diff -r docs src", Behavior::Ask),
+        ("zip -r /tmp/x.zip docs", Behavior::Ask),
+    ] {
+        for rule in [&folder, &name] {
+            let decision = decide(&workspace, rule, command);
+            assert_eq!(decision, expected, "{rule} {command}");
+        }
+    }
+}
+
+#[test]
+fn reader_that_follows_links_asks_where_folders_are_not_looked_up() {
+    let permissions = PermissionRules::new()
+        .workspace("/h/me/project")
+        .home("/h/me")
+        .follow_links(false)
+        .allow("Bash")
+        .unwrap()
+        .deny("Read(~/.ssh/**)")
+        .unwrap();
+    let decide = |command: &str| permissions.explain_command(command).decision;
+    assert_eq!(decide("grep -r K src"), Behavior::Allow);
+    assert_eq!(decide("grep -R K src"), Behavior::Ask);
+}
+
+#[test]
+fn command_with_more_folders_than_a_decision_looks_through_asks_with_that_reason() {
+    let workspace = Workspace::new();
+    let mut folders = String::new();
+    for folder in 0..40 {
+        folders.push_str(&format!(" d{folder}"));
+        for number in 0..2_000 {
+            workspace.put(&format!("d{folder}/{number}"), "");
+        }
+    }
+    let permissions = PermissionRules::new()
+        .workspace(workspace.root.to_str().unwrap())
+        .allow("Bash")
+        .unwrap()
+        .deny("Read(.env)")
+        .unwrap();
+    let repeated = format!("ls -R{}", " d1".repeat(16_000));
+    let few = permissions.explain_command(&repeated);
+    assert_eq!(few.decision, Behavior::Allow, "{few}");
+
+    let many = permissions.explain_command(&format!("ls -R{folders}"));
+    assert_eq!(many.decision, Behavior::Ask, "{many}");
+    assert!(many.why.contains("65,536 entries"), "{many}");
+
+    let bypassing = permissions.mode(PermissionMode::BypassPermissions);
+    let many = bypassing.explain_command(&format!("ls -R{folders}"));
+    assert_eq!(many.decision, Behavior::Deny, "{many}");
+    assert!(many.why.contains("65,536 entries"), "{many}");
 }
 
 #[test]

@@ -14,8 +14,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// their order, the last one for all that follow: `text`, `read`, `show` (read and shown), `write`,
 /// `into` (the last word is written), `command` (the rest is a command), `script` (a file that is
 /// run), `code` (a file that is run by purpose); with `/tree` folders with all that is in them,
-/// with `=.` this folder if none is given. Options are `-abc` and `--long`, with a value behind
-/// `:kind`, or behind `?kind` if it stands in the same word, and with a mark behind `!`.
+/// with `/links` also those that links in them lead to, with `=.` this folder if none is given.
+/// Options are `-abc` and `--long`, with a value behind `:kind`, or behind `?kind` if it stands in the
+/// same word, and with a mark behind `!`.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,

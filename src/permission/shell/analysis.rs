@@ -79,17 +79,31 @@ impl Analysis {
 }
 
 /// A folder that a program reads or changes with all that is in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tree {
     pub(crate) word: Word,
-    /// Whether what is in it is changed.
+    /// True if what is in it is changed.
     pub(crate) cuts: bool,
-    /// Whether names that begin with a dot are left out.
+    /// True if names that begin with a dot are left out.
     pub(crate) skips_hidden: bool,
+    /// True if the program follows links.
+    pub(crate) follows_links: bool,
+}
+
+impl Tree {
+    /// A folder with all names in it, where links are not followed.
+    pub(crate) fn new(word: Word, cuts: bool) -> Self {
+        Self {
+            word,
+            cuts,
+            skips_hidden: false,
+            follows_links: false,
+        }
+    }
 }
 
 /// What a program does with the files that its words name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Files {
     /// It may do anything.
     #[default]
@@ -160,6 +174,8 @@ impl fmt::Display for SimpleCommand {
 /// How much a [`Reason`] takes away from what is known; the lightest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Weight {
+    /// Every command is known, and one of them changes files that its words name.
+    Edit,
     /// Every command is known, but one of them does more than its name suggests.
     Effect,
     /// A file is run whose content is not known.
@@ -195,6 +211,8 @@ pub(crate) enum Reason {
     InlineCode(String),
     /// An option that runs another program.
     Option(String, String),
+    /// An option that makes a program change the files that its words name.
+    Edit(String, String),
     /// An option or subcommand that does more than the program's name suggests.
     Effect(String, String),
     /// A script or program outside the system's directories.
@@ -207,6 +225,7 @@ impl Reason {
     /// How much it takes away from what is known.
     pub(crate) fn weight(&self) -> Weight {
         match self {
+            Self::Edit(..) => Weight::Edit,
             Self::Effect(..) => Weight::Effect,
             Self::Script(_) => Weight::Script,
             Self::Character(_) | Self::Network(_) => Weight::Refused,
@@ -247,7 +266,7 @@ impl fmt::Display for Reason {
             Self::Option(name, option) => {
                 write!(f, "{name} {} runs another program", printable(option))
             }
-            Self::Effect(name, option) => {
+            Self::Edit(name, option) | Self::Effect(name, option) => {
                 write!(f, "{name} {} changes files or settings", printable(option))
             }
             Self::Script(name) => {

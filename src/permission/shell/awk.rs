@@ -43,7 +43,7 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, command: &SimpleCo
     {
         cx.note(Reason::InlineCode(name.to_owned()));
     } else if prints_to(&text, '>') {
-        cx.note(Reason::Effect(name.to_owned(), "print >".to_owned()));
+        cx.note(Reason::Edit(name.to_owned(), "print >".to_owned()));
         cx.found.writes.extend(written_files(&text));
     }
 }

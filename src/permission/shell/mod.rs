@@ -33,5 +33,5 @@ mod tests;
 mod word;
 
 pub(crate) use analyse::analyse;
-pub(crate) use analysis::{Analysis, Files, SimpleCommand, Weight};
+pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Weight};
 pub(crate) use word::{Part, Word, printable};

@@ -145,12 +145,13 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
     let spec = program.operands;
     let cuts = program.takes("cut") || program.takes("move") || arguments.has_mark("cut");
     let skips_hidden = program.takes("visible") && !arguments.has_mark("dot");
+    let follows_links =
+        program.takes("links") || arguments.has_mark("links") || arguments.has_mark("follow");
     let mut tree = |word: &Word, cuts: bool| {
-        let word = word.clone();
         cx.found.trees.push(Tree {
-            word,
-            cuts,
             skips_hidden,
+            follows_links,
+            ..Tree::new(word.clone(), cuts)
         });
     };
 
@@ -160,10 +161,11 @@ fn trees(cx: &mut Context, command: &SimpleCommand, program: &Program, arguments
         }
     }
 
-    let reads = ["tree", "visible", "move"]
+    let reads = ["tree", "links", "visible", "move"]
         .iter()
         .any(|kind| program.takes(kind))
-        || arguments.has_mark("tree");
+        || arguments.has_mark("tree")
+        || arguments.has_mark("links");
     if !cuts && !reads {
         return;
     }
@@ -236,11 +238,8 @@ fn operands(
     if program.takes("into") && (program.takes("tree") || arguments.has_mark("tree")) {
         let targets = words.last().copied().into_iter();
         let targets = targets.chain(arguments.values_of("into"));
-        cx.found.trees.extend(targets.map(|word| Tree {
-            word: word.clone(),
-            cuts: true,
-            skips_hidden: false,
-        }));
+        let trees = targets.map(|word| Tree::new(word.clone(), true));
+        cx.found.trees.extend(trees);
     }
 
     let has_target = arguments.values_of("into").next().is_some();
@@ -361,11 +360,11 @@ fn archive(cx: &mut Context, name: &str, arguments: &Arguments<'_>) {
 
     let cuts = arguments.has_mark("extract");
     let reads = arguments.has_mark("create");
+    let follows_links = arguments.has_mark("follow");
     let mut tree = |word: Word, cuts: bool| {
         cx.found.trees.push(Tree {
-            word,
-            cuts,
-            skips_hidden: false,
+            follows_links,
+            ..Tree::new(word, cuts)
         });
     };
 

@@ -43,7 +43,8 @@ pub(super) fn options(
 
     for (mark, option) in &arguments.marks {
         match *mark {
-            "effect" | "edit" => cx.note(Reason::Effect(name.to_owned(), option.clone())),
+            "edit" => cx.note(Reason::Edit(name.to_owned(), option.clone())),
+            "effect" => cx.note(Reason::Effect(name.to_owned(), option.clone())),
             "hidden" => cx.note(Reason::Option(name.to_owned(), option.clone())),
             _ => {}
         }
@@ -76,11 +77,7 @@ fn option_value(
         "unpack" => {
             cx.found.targets.push(value.clone());
             cx.found.folders.push(value.clone());
-            cx.found.trees.push(Tree {
-                word: value.clone(),
-                cuts: true,
-                skips_hidden: false,
-            });
+            cx.found.trees.push(Tree::new(value.clone(), true));
         }
         "names" => cx.found.reads.push(Word::unknown()),
         "file" => cx.found.folders.push(value.clone()),

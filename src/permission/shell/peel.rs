@@ -267,12 +267,12 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     let runs = is_test(&[
         "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fls", "-fprintf",
     ]);
+    let follows_links = is_test(&["-L", "-follow"]);
     let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
     for word in starts.into_iter().filter(|_| cuts || runs || !selects) {
         cx.found.trees.push(Tree {
-            word,
-            cuts,
-            skips_hidden: false,
+            follows_links,
+            ..Tree::new(word, cuts)
         });
     }
 
@@ -361,7 +361,7 @@ fn executed(words: &[Word], is_find: bool) -> Vec<Word> {
 fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: String) {
     match text.as_str() {
         "-delete" => {
-            cx.note(Reason::Effect("find".to_owned(), text));
+            cx.note(Reason::Edit("find".to_owned(), text));
             let words = vec![Word::from_text("rm"), found_file()];
             inner(cx, "find -delete", command, words);
         }

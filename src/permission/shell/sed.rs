@@ -13,7 +13,7 @@ pub(super) fn sed(cx: &mut Context, index: usize, command: &SimpleCommand) {
         return;
     };
     if given.in_place {
-        cx.note(Reason::Effect("sed".to_owned(), "-i".to_owned()));
+        cx.note(Reason::Edit("sed".to_owned(), "-i".to_owned()));
         cx.found.commands[index].files = Files::Changed;
         cx.found.commands[index].changes = true;
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::util::text::is_hidden;
 
 /// A piece of a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     /// Text as it will be.
     Text { text: String, quoted: bool },
@@ -23,7 +23,7 @@ pub(crate) enum Part {
 ///
 /// A word is *literal* when the shell can turn it into only one text; any other word is known only
 /// in part, and rules treat it accordingly.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Word {
     pub(crate) parts: Vec<Part>,
 }

@@ -1,0 +1,197 @@
+//! The folders that one decision reads.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs::{self, FileType};
+use std::io;
+use std::rc::Rc;
+
+use super::glob::{GlobToken, matches};
+use super::paths::{Segment, text_of};
+
+/// The most entries of a folder that are read.
+const MAX_ENTRIES: usize = 4096;
+/// The work of one decision: comparisons of an entry with a rule.
+const MAX_WORK: usize = 1 << 18;
+/// The work of reading one entry, or of opening a folder.
+const ENTRY_WORK: usize = 4;
+
+/// The folders of this machine as one decision reads them: each once, until its work is done.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    work: Cell<usize>,
+    listings: RefCell<HashMap<String, Rc<Listing>>>,
+    answers: RefCell<HashMap<TreeQuestion, bool>>,
+}
+
+/// A question about a folder, whose answer is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TreeQuestion {
+    pub(super) folder: String,
+    pub(super) pattern: String,
+    pub(super) skips_hidden: bool,
+    pub(super) follows_links: bool,
+}
+
+/// The entries of a folder.
+#[derive(Debug)]
+pub(super) enum Listing {
+    /// There is no such folder.
+    Missing,
+    /// It cannot be opened.
+    Closed,
+    /// It has more entries than are read, or the decision has read too many.
+    Unknown,
+    Entries(Vec<Entry>),
+}
+
+/// An entry of a folder.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its name; `None` if it is no text.
+    pub(super) name: Option<String>,
+    pub(super) is_folder: bool,
+    pub(super) is_link: bool,
+}
+
+impl Disk {
+    /// The reason why a decision that needed more than its work is a question.
+    pub(super) fn limit() -> String {
+        "it names too many folders to look through: a decision reads at most 65,536 entries, and \
+         compares entries with rules at most 262,144 times"
+            .to_owned()
+    }
+
+    /// Returns `true` if the decision needed more than its work.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.work.get() > MAX_WORK
+    }
+
+    /// Counts the comparison of an entry with a rule; `false` if there are too many.
+    pub(super) fn compare(&self) -> bool {
+        self.spend(1)
+    }
+
+    /// Counts a look at a file; `false` if there are too many.
+    pub(super) fn look(&self) -> bool {
+        self.spend(ENTRY_WORK)
+    }
+
+    fn spend(&self, work: usize) -> bool {
+        self.work.set(self.work.get().saturating_add(work));
+        !self.is_exhausted()
+    }
+
+    /// The answer to the question, which is computed once.
+    pub(super) fn answer(&self, question: TreeQuestion, compute: impl FnOnce() -> bool) -> bool {
+        if let Some(answer) = self.answers.borrow().get(&question) {
+            return *answer;
+        }
+        let answer = compute();
+        self.answers.borrow_mut().insert(question, answer);
+        answer
+    }
+
+    /// The entries of a folder.
+    pub(super) fn list(&self, folder: &str) -> Rc<Listing> {
+        if let Some(listing) = self.listings.borrow().get(folder) {
+            return listing.clone();
+        }
+        let listing = Rc::new(self.read(folder));
+        self.listings
+            .borrow_mut()
+            .insert(folder.to_owned(), listing.clone());
+        listing
+    }
+
+    fn read(&self, folder: &str) -> Listing {
+        if !self.look() {
+            return Listing::Unknown;
+        }
+
+        let directory = match fs::read_dir(folder) {
+            Ok(directory) => directory,
+            Err(error) if is_missing(&error) => return Listing::Missing,
+            Err(_) => return Listing::Closed,
+        };
+        let mut entries = Vec::new();
+        for entry in directory {
+            if entries.len() == MAX_ENTRIES || !self.look() {
+                return Listing::Unknown;
+            }
+            let Ok(entry) = entry else {
+                return Listing::Unknown;
+            };
+
+            let kind = entry.file_type();
+            let is = |test: fn(&FileType) -> bool| kind.as_ref().is_ok_and(test);
+            entries.push(Entry {
+                name: entry.file_name().into_string().ok(),
+                is_folder: is(FileType::is_dir),
+                is_link: is(FileType::is_symlink),
+            });
+        }
+
+        Listing::Entries(entries)
+    }
+
+    /// The paths that a path with wildcards is expanded to: a shell makes no others of it. `None` if
+    /// they cannot be known. With `has_hidden`, a wildcard also matches a dot at the beginning.
+    pub(super) fn expand(&self, path: &[Segment], has_hidden: bool) -> Option<Vec<String>> {
+        let mut paths = vec![String::new()];
+        for segment in path {
+            let Segment::Name(pattern) = segment else {
+                return None;
+            };
+
+            if let Some(name) = text_of(segment) {
+                paths
+                    .iter_mut()
+                    .for_each(|path| *path += &format!("/{name}"));
+                continue;
+            }
+
+            let has_hidden = has_hidden || pattern.first() == Some(&GlobToken::Char('.'));
+            let pattern = pattern.iter().flat_map(in_lowercase).collect::<Vec<_>>();
+            let mut next_paths = Vec::new();
+            for folder in &paths {
+                let listing = self.list(if folder.is_empty() { "/" } else { folder });
+                let entries = match &*listing {
+                    Listing::Missing => continue,
+                    Listing::Closed | Listing::Unknown => return None,
+                    Listing::Entries(entries) => entries,
+                };
+                for entry in entries {
+                    if !self.compare() {
+                        return None;
+                    }
+
+                    let name = entry.name.as_deref()?;
+                    let is_visible = has_hidden || !name.starts_with('.');
+                    let text = name.to_lowercase().chars().collect::<Vec<_>>();
+                    // A shell may be set to ignore case.
+                    if is_visible && matches(&pattern, &text) {
+                        next_paths.push(format!("{folder}/{name}"));
+                    }
+                }
+            }
+            paths = next_paths;
+        }
+
+        Some(paths)
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+fn in_lowercase(token: &GlobToken) -> Vec<GlobToken> {
+    match token {
+        GlobToken::Char(c) => c.to_lowercase().map(GlobToken::Char).collect(),
+        wildcard => vec![*wildcard],
+    }
+}
