@@ -18,9 +18,9 @@ pub(super) use linux::carve;
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::ffi::OsStr;
+    use std::ffi::{CStr, OsStr};
     use std::io;
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::OwnedFd;
     use std::os::unix::ffi::OsStrExt;
     use std::path::{Path, PathBuf};
 
@@ -30,21 +30,25 @@ mod linux {
     /// The number of entries of a folder that are allowed one by one.
     const MAX_ENTRIES: usize = 4096;
 
-    /// The files and folders that together are `root` without the denied paths, which are real
-    /// paths; `root` itself if none lies there.
-    pub(in super::super) fn carve(root: &Path, denied: &[PathBuf]) -> io::Result<Vec<OwnedFd>> {
-        let handle = openat(CWD, root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let mut handles = Vec::new();
-        add(handle, &super::real_path(root), denied, &mut handles)?;
-        Ok(handles)
+    /// Calls `allow` with the files and folders that together are `root` without the denied paths,
+    /// which are real paths; with `root` itself if none lies there. A folder is open while those in it
+    /// are allowed, and no others are: the process may open few files.
+    pub(in super::super) fn carve<E: From<io::Error>>(
+        root: &Path,
+        denied: &[PathBuf],
+        allow: &mut impl FnMut(OwnedFd) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let handle = openat(CWD, root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let handle = handle.map_err(io::Error::from)?;
+        carve_in(handle, &super::real_path(root), denied, allow)
     }
 
-    fn add(
+    fn carve_in<E: From<io::Error>>(
         handle: OwnedFd,
         path: &Path,
         denied: &[PathBuf],
-        handles: &mut Vec<OwnedFd>,
-    ) -> io::Result<()> {
+        allow: &mut impl FnMut(OwnedFd) -> Result<(), E>,
+    ) -> Result<(), E> {
         if denied
             .iter()
             .any(|denied_path| path.starts_with(denied_path))
@@ -55,42 +59,48 @@ mod linux {
             .iter()
             .any(|denied_path| denied_path.starts_with(path))
         {
-            handles.push(handle);
-            return Ok(());
+            return allow(handle);
         }
 
-        // Entries are opened from their folder and never through a link, so that no change of the
-        // folder in the meantime allows anything else.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(&handle, ".", flags, Mode::empty()) {
             Ok(folder) => folder,
-            Err(Errno::NOTDIR) => {
-                // Nothing can lie beneath a file.
-                handles.push(handle);
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
+            // Nothing can lie beneath a file.
+            Err(Errno::NOTDIR) => return allow(handle),
+            Err(error) => return Err(io::Error::from(error).into()),
         };
-        for (count, entry) in Dir::read_from(&folder)?.enumerate() {
+        drop(handle);
+
+        let entries = Dir::read_from(&folder).map_err(io::Error::from)?;
+        for (count, entry) in entries.enumerate() {
             if count == MAX_ENTRIES {
                 let text = format!("{path:?} has more than {MAX_ENTRIES} entries");
-                return Err(io::Error::other(text));
+                return Err(io::Error::other(text).into());
             }
-            let entry = entry?;
+
+            let entry = entry.map_err(io::Error::from)?;
             let name = entry.file_name();
             if name == c"." || name == c".." {
                 continue;
             }
-            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let Ok(handle) = openat(folder.as_fd(), name, flags, Mode::empty()) else {
-                // It has been removed.
-                continue;
-            };
-            if FileType::from_raw_mode(fstat(&handle)?.st_mode) != FileType::Symlink {
+            if let Some(handle) = open_entry(&folder, name)? {
                 let name = OsStr::from_bytes(name.to_bytes());
-                add(handle, &path.join(name), denied, handles)?;
+                carve_in(handle, &path.join(name), denied, allow)?;
             }
         }
         Ok(())
+    }
+
+    /// Opens an entry from its folder and never through a link, so that no change of the folder in the
+    /// meantime allows anything else. `None` for a link, and if it has been removed.
+    fn open_entry(folder: &OwnedFd, name: &CStr) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = match openat(folder, name, flags, Mode::empty()) {
+            Ok(handle) => handle,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let is_link = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Symlink;
+        Ok((!is_link).then_some(handle))
     }
 }

@@ -1,12 +1,13 @@
 //! Files, TCP ports, abstract sockets and signals.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
-    NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
-    Scope,
+    NetPort, PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope,
 };
 use rustix::fs::{FileType, fstat};
 
@@ -55,7 +56,7 @@ pub(super) fn restrict(
     }
 }
 
-fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, landlock::RulesetError> {
+fn ruleset(sandbox: &Sandbox, abi: ABI) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         // Unsupported rules are errors: `abi` was chosen to match the kernel.
         .set_compatibility(CompatLevel::HardRequirement)
@@ -138,36 +139,52 @@ fn add_path(
     is_required: bool,
     abi: ABI,
 ) -> Result<RulesetCreated> {
-    let handles = match carve(path, denied) {
-        Ok(handles) => handles,
-        Err(error) if !is_required && error.kind() == io::ErrorKind::NotFound => {
-            return Ok(ruleset);
+    let carved = carve(
+        path,
+        denied,
+        &mut |handle: OwnedFd| -> Result<(), Failure> {
+            let stat = fstat(&handle).map_err(io::Error::from)?;
+            let rights = match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => rights,
+                _ => rights & AccessFs::from_file(abi),
+            };
+            if !rights.is_empty() {
+                let rule = PathBeneath::new(handle, rights);
+                (&mut ruleset).add_rule(rule).map_err(Failure::Rule)?;
+            }
+            Ok(())
+        },
+    );
+    match carved {
+        Ok(()) => Ok(ruleset),
+        Err(Failure::File(error)) if !is_required && error.kind() == io::ErrorKind::NotFound => {
+            Ok(ruleset)
         }
-        Err(error) => {
+        Err(Failure::File(error)) => {
             let text = format!("the sandbox allows {path:?}, which cannot be opened: {error}");
-            return Err(Error::new(ErrorKind::Config, text).with_source(error));
+            Err(Error::new(ErrorKind::Config, text).with_source(error))
         }
-    };
-
-    for handle in handles {
-        let stat = fstat(&handle).map_err(|error| failed(io::Error::from(error)))?;
-        let rights = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => rights,
-            _ => rights & AccessFs::from_file(abi),
-        };
-        if !rights.is_empty() {
-            let rule = PathBeneath::new(handle, rights);
-            ruleset = ruleset.add_rule(rule).map_err(failed)?;
-        }
+        Err(Failure::Rule(error)) => Err(failed(error)),
     }
-    Ok(ruleset)
+}
+
+/// The reason why a path is not allowed.
+enum Failure {
+    File(io::Error),
+    Rule(RulesetError),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
 }
 
 fn add_ports(
     mut ruleset: RulesetCreated,
     sandbox: &Sandbox,
     abi: ABI,
-) -> Result<RulesetCreated, landlock::RulesetError> {
+) -> Result<RulesetCreated, RulesetError> {
     if abi < ABI::V4 || sandbox.any_network {
         return Ok(ruleset);
     }

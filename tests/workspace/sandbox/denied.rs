@@ -28,7 +28,7 @@ fn sandbox(workspace: &Workspace) -> Sandbox {
     Sandbox::workspace(&workspace.root).read(&workspace.out)
 }
 
-/// What a command writes, or `refused`.
+/// The output of a command, or `refused`.
 async fn run(backend: &LocalBackend, command: &str, denied: &[DeniedPath]) -> String {
     let command = Command::new(command).with_denied(denied.to_vec());
     let output = backend.execute(command).await.unwrap();
@@ -197,6 +197,66 @@ fn rules_that_the_kernel_holds_are_listed() {
     assert_eq!(lines(held), expected("held by the kernel"));
 }
 
+/// Fills `folder` with files named by their numbers.
+fn fill(folder: &std::path::Path, files: usize) {
+    for number in 0..files {
+        std::fs::write(folder.join(number.to_string()), "file\n").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn entries_beside_a_denied_path_can_be_read_where_few_files_may_be_open() {
+    const CHILD: &str = "AGENTCORE_FEW_FILES";
+    if !is_able() {
+        return;
+    }
+
+    if std::env::var_os(CHILD).is_none() {
+        let name = "entries_beside_a_denied_path_can_be_read_where_few_files_may_be_open";
+        let output = std::process::Command::new("sh")
+            .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
+            .arg(std::env::current_exe().unwrap())
+            .args([
+                &format!("sandbox::denied::{name}"),
+                "--exact",
+                "--nocapture",
+            ])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stdout}{stderr}");
+        assert!(stdout.contains("1 passed"), "{stdout}");
+        return;
+    }
+
+    let workspace = workspace();
+    fill(&workspace.out.join("public"), 2_000);
+    let backend = workspace.backend.clone().with_sandbox(sandbox(&workspace));
+    let denied = [DeniedPath::reading(workspace.out.join("public/key"))];
+    let command = "cat ../out/public/[0-9]* | wc -l";
+    assert_eq!(run(&backend, command, &denied).await.trim(), "2000");
+    assert_eq!(
+        run(&backend, "cat ../out/public/key", &denied).await,
+        "refused"
+    );
+}
+
+#[tokio::test]
+async fn denied_path_in_a_folder_of_too_many_entries_is_an_error() {
+    if !is_able() {
+        return;
+    }
+    let workspace = workspace();
+    fill(&workspace.out.join("public"), 4_200);
+    let backend = workspace.backend.clone().with_sandbox(sandbox(&workspace));
+    let denied = vec![DeniedPath::reading(workspace.out.join("public/key"))];
+    let command = Command::new("true").with_denied(denied);
+    let error = backend.execute(command).await.unwrap_err().to_string();
+    assert!(error.contains("more than 4096 entries"), "{error}");
+}
+
 struct Yes;
 
 #[async_trait]
@@ -206,7 +266,7 @@ impl Confirmer for Yes {
     }
 }
 
-/// What a person allowed, because nobody could read from the command what it does.
+/// A person allows a command that runs a script, of which the analysis knows nothing.
 #[tokio::test]
 async fn command_that_was_allowed_is_still_held_to_deny_rules() {
     if !is_able() {

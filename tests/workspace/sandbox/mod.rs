@@ -12,7 +12,7 @@ use agentcore::backend::{Backend, Command, CommandOutput, LocalBackend, Sandbox}
 
 use crate::kit::workspace::Workspace;
 
-/// Whether this machine keeps a whole sandbox.
+/// Returns `true` if this machine keeps a whole sandbox.
 fn is_able() -> bool {
     let report = Sandbox::new().check();
     if !report.is_complete() {
