@@ -93,11 +93,12 @@ impl Container {
         }
         arguments.extend([self.name.as_str(), "sh", "-c", "command -v bash"]);
         let output = self.cli.call(arguments, b"", MAX_ANSWER, LIMIT).await?;
-        Ok(if output.status.success() {
-            Shell::Bash
-        } else {
-            Shell::Posix
-        })
+        match output.status.code() {
+            Some(0) => Ok(Shell::Bash),
+            // The engine explains why it runs nothing; `sh` is silent.
+            Some(1 | 127) if output.stderr.is_empty() => Ok(Shell::Posix),
+            _ => Err(refused(&self.what(), &output)),
+        }
     }
 
     pub(super) async fn status(&self) -> Result<ContainerStatus> {

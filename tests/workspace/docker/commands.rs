@@ -202,6 +202,12 @@ async fn command_for_bash_is_refused_where_there_is_none() {
     let error = backend.execute(bash_command()).await.unwrap_err();
     assert!(error.to_string().contains("checked for bash"), "{error}");
 
+    // Nothing is known of the shell of a container that runs nothing.
+    engine.set("no-exec");
+    let error = engine.builder().start().await.unwrap_err();
+    assert!(error.to_string().contains("exec failed"), "{error}");
+    engine.clear("no-exec");
+
     let pinned = engine.builder().shell(Shell::Bash).start().await.unwrap();
     assert_eq!(pinned.shell(), Shell::Bash);
 }
@@ -224,4 +230,12 @@ async fn git_in_the_container_uses_no_repository_that_is_no_git_folder() {
         "GIT_CONFIG_COUNT=2\nGIT_CONFIG_KEY_0=a.b\nGIT_CONFIG_KEY_1=safe.bareRepository\n\
          GIT_CONFIG_VALUE_0=c\nGIT_CONFIG_VALUE_1=explicit\n"
     );
+
+    // What is no count stays as it is, and is not evaluated.
+    for count in ["x", "09", "a[$(echo 1 >&2)]"] {
+        let command = Command::new("env | grep ^GIT_CONFIG").with_env("GIT_CONFIG_COUNT", count);
+        let output = backend.execute(command).await.unwrap();
+        assert_eq!(output.stdout.text(), format!("GIT_CONFIG_COUNT={count}\n"));
+        assert_eq!(output.stderr.text(), "");
+    }
 }
