@@ -211,6 +211,8 @@ async fn stopped_task_is_dropped_and_reported() {
             assert!(task.wait(Duration::from_secs(3)).await.is_none());
             let handle = cx.tasks().get(task.id()).expect("the task");
             assert!(handle.stop() && !task.stop(), "once");
+            let error = task.send("too late").unwrap_err();
+            assert_eq!(error.to_string(), "task task_1 was stopped");
             let outcome = task.wait(Duration::from_secs(3)).await;
             assert_eq!(outcome, Some(TaskOutcome::Stopped));
             assert!(task.send("too late").is_err());
@@ -250,6 +252,83 @@ async fn stopped_task_is_dropped_and_reported() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn task_that_is_stopped_in_its_last_step_is_reported_as_stopped() {
+    let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
+        let tasks = cx.tasks().clone();
+        let task = cx.tasks().begin(TaskSpec::new("work"), |task| async move {
+            let handle = tasks.get(task.id()).expect("the task");
+            assert!(handle.stop());
+            TaskOutcome::Completed("too late".into())
+        });
+        let outcome = task.wait(Duration::from_secs(3)).await;
+        assert_eq!(outcome, Some(TaskOutcome::Stopped));
+        "stopped"
+    });
+    let model = ScriptedModel::new().call("work", json!({})).say("done");
+    let agent = agent(model).tool(work).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    assert_eq!(
+        reports(&messages),
+        [
+            "task_1 starts: work by None of None",
+            "task_1 is killed",
+            "task_1 stopped: The task was stopped. (0 tokens) of None",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn context_that_outlives_its_task_reports_nothing() {
+    let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let task = cx.tasks().begin(TaskSpec::new("work"), |task| async move {
+            task.progress("in time").await;
+            drop(sender.send(task));
+            TaskOutcome::Completed("done".into())
+        });
+        task.wait(Duration::from_secs(3)).await.expect("it ends");
+        let context = receiver.await.unwrap();
+        context.progress("too late").await;
+        "worked"
+    });
+    let model = ScriptedModel::new().call("work", json!({})).say("done");
+    let agent = agent(model).tool(work).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    output.unwrap();
+    assert_eq!(
+        reports(&messages),
+        [
+            "task_1 starts: work by None of None",
+            "task_1 Some(\"in time\") None, 0 calls, of None",
+            "task_1 completed: done (0 tokens) of None",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn generated_id_of_a_task_differs_from_given_ones() {
+    let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
+        let begin = |spec: TaskSpec| {
+            let task = cx.tasks().begin(spec, |_task| std::future::pending());
+            task.id().to_string()
+        };
+        let given_id = begin(TaskSpec::new("one").with_id("task_2"));
+        let ids = [
+            given_id,
+            begin(TaskSpec::new("two")),
+            begin(TaskSpec::new("three")),
+        ];
+        ids.join(" ")
+    });
+    let model = ScriptedModel::new().call("work", json!({})).say("done");
+    let agent = agent(model).tool(work).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let texts = crate::kit::texts(&output.messages);
+    assert_eq!(texts, ["task_2 task_3 task_4"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn mailbox_of_a_task_holds_16_messages() {
     let work = FuncTool::new("work", "Works", any_object(), |cx, _args| async move {
         let task = cx.tasks().begin(TaskSpec::new("work"), |task| async move {
@@ -267,7 +346,7 @@ async fn mailbox_of_a_task_holds_16_messages() {
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert_eq!(
             error.to_string(),
-            "the mailbox of task task_1 is full (16 updates)"
+            "the mailbox of task task_1 is full (16 messages)"
         );
         let outcome = task.wait(Duration::from_secs(60)).await;
         match outcome.expect("it has ended") {

@@ -25,7 +25,7 @@ pub(crate) trait TaskSink: Send + Sync {
 pub(super) type WeakSink = Weak<dyn TaskSink>;
 
 /// The context of a background task: its connection to the reader of the run, and its messages.
-/// Cheap to clone.
+/// Cheap to clone. A clone that outlives the task reports nothing.
 #[derive(Clone)]
 pub struct TaskContext {
     entry: Arc<TaskEntry>,
@@ -59,7 +59,7 @@ impl TaskContext {
     /// The task's own messages take the place of `init` and `result`, whose usage is counted; after
     /// an answer with tool calls, the progress of the task is reported.
     pub async fn forward(&self, mut message: SdkMessage) {
-        let Some(sink) = self.sink.as_ref().and_then(Weak::upgrade) else {
+        let Some(sink) = self.open_sink() else {
             return;
         };
 
@@ -109,8 +109,14 @@ impl TaskContext {
         }
     }
 
+    /// The reader of the run, until the task has ended.
+    fn open_sink(&self) -> Option<Arc<dyn TaskSink>> {
+        let sink = self.sink.as_ref().filter(|_| !self.entry.has_ended())?;
+        sink.upgrade()
+    }
+
     fn report(&self, summary: Option<String>) {
-        let Some(sink) = self.sink.as_ref().and_then(Weak::upgrade) else {
+        let Some(sink) = self.open_sink() else {
             return;
         };
         let entry = &self.entry;

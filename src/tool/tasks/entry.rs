@@ -53,7 +53,6 @@ pub(crate) struct TaskEntry {
     pub(super) end: Notify,
     /// The tasks below this one.
     pub(super) open_tasks: OpenTasks,
-    mail: Mutex<VecDeque<Message>>,
     /// Notified when there is mail.
     pub(super) mail_arrival: Notify,
 }
@@ -65,6 +64,15 @@ struct State {
     last_tool: Option<Arc<str>>,
     outcome: Option<TaskOutcome>,
     duration: Option<Duration>,
+    /// The messages that the task has not taken.
+    mail: VecDeque<Message>,
+}
+
+/// The reason why a message is not accepted.
+pub(super) enum Refusal {
+    Ended,
+    Stopped,
+    Full,
 }
 
 impl TaskEntry {
@@ -78,7 +86,6 @@ impl TaskEntry {
             state: Mutex::default(),
             end: Notify::new(),
             open_tasks: OpenTasks::default(),
-            mail: Mutex::default(),
             mail_arrival: Notify::new(),
         })
     }
@@ -103,9 +110,11 @@ impl TaskEntry {
 
     /// Stops the task. Returns `false` if it has ended or was stopped before.
     pub(super) fn stop(&self) -> bool {
-        if self.has_ended() || self.is_stopped.swap(true, Ordering::AcqRel) {
+        let state = lock(&self.state);
+        if state.outcome.is_some() || self.is_stopped.swap(true, Ordering::AcqRel) {
             return false;
         }
+        drop(state);
         self.cancellation.cancel();
         true
     }
@@ -142,17 +151,29 @@ impl TaskEntry {
         TaskUsage::new(state.tokens, state.tool_uses, millis)
     }
 
-    /// Sets the outcome. The first counts.
+    /// Sets the outcome and wakes those that wait for it.
     pub(super) fn finish(&self, outcome: TaskOutcome) {
+        self.settle(outcome);
+        self.end.notify_waiters();
+    }
+
+    /// Sets the outcome. The first counts. Returns `false` if the task was stopped, which is its
+    /// outcome then.
+    pub(super) fn settle(&self, outcome: TaskOutcome) -> bool {
         let duration = self.started.elapsed();
         let mut state = lock(&self.state);
+        let is_stopped = self.is_stopped();
         if state.outcome.is_none() {
+            let outcome = if is_stopped {
+                TaskOutcome::Stopped
+            } else {
+                outcome
+            };
             state.outcome = Some(outcome);
             state.duration = Some(duration);
         }
-        drop(state);
-        lock(&self.mail).clear();
-        self.end.notify_waiters();
+        state.mail.clear();
+        !is_stopped
     }
 
     pub(super) fn outcome(&self) -> Option<TaskOutcome> {
@@ -163,19 +184,25 @@ impl TaskEntry {
         lock(&self.state).outcome.is_some()
     }
 
-    /// Adds a message for the task. Returns `false` if there are too many.
-    pub(super) fn post(&self, message: Message) -> bool {
-        let mut mail = lock(&self.mail);
-        if mail.len() >= MAX_MAIL {
-            return false;
+    /// Adds a message for the task.
+    pub(super) fn post(&self, message: Message) -> Result<(), Refusal> {
+        let mut state = lock(&self.state);
+        if state.outcome.is_some() {
+            return Err(Refusal::Ended);
         }
-        mail.push_back(message);
-        drop(mail);
+        if self.is_stopped() {
+            return Err(Refusal::Stopped);
+        }
+        if state.mail.len() >= MAX_MAIL {
+            return Err(Refusal::Full);
+        }
+        state.mail.push_back(message);
+        drop(state);
         self.mail_arrival.notify_one();
-        true
+        Ok(())
     }
 
     pub(super) fn take_mail(&self) -> Option<Message> {
-        lock(&self.mail).pop_front()
+        lock(&self.state).mail.pop_front()
     }
 }

@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::sdk::{SystemKind, TaskPatch, TaskState, TaskUpdated, TaskUsage};
 
 use super::context::WeakSink;
-use super::entry::{MAX_MAIL, TaskEntry, TaskOutcome};
+use super::entry::{MAX_MAIL, Refusal, TaskEntry, TaskOutcome};
 use super::spec::TaskSpec;
 
 /// A handle of a background task. It does not keep the task or its run alive; clones are of the
@@ -91,17 +91,19 @@ impl TaskHandle {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended.
+    /// [`ErrorKind::Conflict`] if 16 messages wait already, or the task has ended or was stopped.
     pub fn send(&self, message: impl Into<Message>) -> Result<()> {
         let id = &self.entry.id;
-        let reason = if self.entry.has_ended() {
-            format!("task {id} has ended")
-        } else if self.entry.post(message.into()) {
-            return Ok(());
-        } else {
-            format!("the mailbox of task {id} is full ({MAX_MAIL} updates)")
-        };
-        Err(Error::new(ErrorKind::Conflict, reason))
+        self.entry.post(message.into()).map_err(|refusal| {
+            let reason = match refusal {
+                Refusal::Ended => format!("task {id} has ended"),
+                Refusal::Stopped => format!("task {id} was stopped"),
+                Refusal::Full => {
+                    format!("the mailbox of task {id} is full ({MAX_MAIL} messages)")
+                }
+            };
+            Error::new(ErrorKind::Conflict, reason)
+        })
     }
 }
 

@@ -31,10 +31,10 @@ const MAX_ENDED_TEXT: usize = 64 * 1024;
 /// a finished task reaches the reader as a `task_notification`, and the model before its next turn.
 ///
 /// Tasks end when the run does: the run does not wait for them, unless
-/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes it. Those that a run leaves unfinished
-/// are reported as stopped, to the reader and, in the session's next run, to the model; dropping
-/// the run drops them silently. Work that has to outlive the run belongs in `tokio::spawn`. The text
-/// of an outcome is limited like the result of a tool, by
+/// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes it. Those that a
+/// run leaves unfinished are reported as stopped, to the reader and, in the session's next run, to
+/// the model; dropping the run drops them silently. Work that has to outlive the run belongs in
+/// `tokio::spawn`. The text of an outcome is limited like the result of a tool, by
 /// [`max_result_bytes`](crate::AgentBuilder::max_result_bytes); all of a run count toward its
 /// [`max_history_bytes`](crate::AgentBuilder::max_history_bytes), and are cut to 1 KiB once three
 /// quarters of that are used. Clones share it.
@@ -145,9 +145,9 @@ impl BackgroundTasks {
     {
         let (entry, sink, is_closed) = {
             let mut tasks = lock(&self.0);
-            tasks.count += 1;
             let own_id = spec.id.clone().filter(|id| tasks.find(id).is_none());
-            let id = own_id.unwrap_or_else(|| format!("task_{}", tasks.count).into());
+            let next_id = tasks.next_id();
+            let id = own_id.unwrap_or(next_id);
             let entry = TaskEntry::new(id, spec);
             if !tasks.closed {
                 tasks.open.push(entry.clone());
@@ -242,19 +242,26 @@ impl BackgroundTasks {
         };
 
         let polled = ended_task.poll_unpin(cx);
-        let mut tasks = lock(&self.0);
-        let Poll::Ready(EndedTask {
-            entry,
-            outcome,
-            text_len,
-        }) = polled
-        else {
+        let Poll::Ready(mut ended_task) = polled else {
             // The others wait for it: their outcomes would take memory meanwhile.
+            let mut tasks = lock(&self.0);
             tasks.ended = Some(ended_task);
             tasks.waker = Some(cx.waker().clone());
             return Poll::Pending;
         };
 
+        if !ended_task.entry.settle(shortened(&ended_task.outcome)) {
+            // A handle stopped it after its future had ended.
+            ended_task.outcome = TaskOutcome::Stopped;
+            ended_task.text_len = 0;
+        }
+
+        let EndedTask {
+            entry,
+            outcome,
+            text_len,
+        } = ended_task;
+        let mut tasks = lock(&self.0);
         if let Some(limits) = &mut tasks.limits {
             limits.add(&outcome);
         }
@@ -262,7 +269,7 @@ impl BackgroundTasks {
         tasks.open.retain(|open| !Arc::ptr_eq(open, &entry));
         tasks.keep_ended(entry.clone());
         drop(tasks);
-        entry.finish(shortened(&outcome));
+        entry.end.notify_waiters();
         Poll::Ready(FinishedTask {
             entry,
             outcome,
@@ -358,6 +365,17 @@ impl BackgroundTasks {
 }
 
 impl Tasks {
+    /// An id that no task has.
+    fn next_id(&mut self) -> Arc<str> {
+        loop {
+            self.count += 1;
+            let id = format!("task_{}", self.count);
+            if self.find(&id).is_none() {
+                return id.into();
+            }
+        }
+    }
+
     fn find(&self, id: &str) -> Option<&Arc<TaskEntry>> {
         let entries = self.open.iter().chain(&self.ended_entries);
         entries.into_iter().find(|entry| **entry.id() == *id)
