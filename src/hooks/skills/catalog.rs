@@ -8,6 +8,8 @@ const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 /// The number of bytes of the list.
 pub(super) const MAX_CATALOG: usize = 32 * 1024;
+/// The number of bytes of the line about skills that are left out.
+const MAX_NOTE: usize = 64;
 const HEADING: &str = "Available Skills:";
 
 /// The fields of a skill's front matter that are read; there may be more.
@@ -85,7 +87,7 @@ pub(super) fn catalog(skills: &[Skill]) -> (String, usize) {
     let mut catalog = HEADING.to_owned();
     for (position, skill) in skills.iter().enumerate() {
         let line = skill.line();
-        if catalog.len() + 1 + line.len() > MAX_CATALOG {
+        if catalog.len() + 1 + line.len() > MAX_CATALOG - MAX_NOTE {
             let omitted_count = skills.len() - position;
             catalog.push_str(&format!("\n- ({omitted_count} more skills are not listed)"));
             return (catalog, omitted_count);
