@@ -1,4 +1,4 @@
-//! Whether the files of the working directory may instruct the model.
+//! The trust in the files of the working directory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,12 +14,12 @@ use super::output::note;
 use super::store;
 use super::tools::Tools;
 
-/// What instructs the model, in the working directory.
+/// The files of the working directory that instruct the model.
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "skills"];
 
-/// Whether `AGENTS.md` and the skills of `cwd` are given to the model: with `--trust-project`, or
-/// when the user has said so at the terminal, now or in an earlier run. Whoever wrote the directory
-/// would otherwise instruct an agent that works for somebody else.
+/// Returns `true` if `AGENTS.md` and the skills of `cwd` are given to the model: with
+/// `--trust-project`, or if the user has agreed at the terminal, now or in an earlier run. The author
+/// of the directory would otherwise instruct an agent that works for its user.
 ///
 /// # Errors
 ///
