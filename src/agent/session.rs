@@ -250,9 +250,12 @@ impl Session {
         run.into_output()
     }
 
-    /// Runs as a child of `cx`'s run to the end, as the background task of `task`: the call may
-    /// return before. Every message is passed on, and messages that are
-    /// [sent](crate::tool::TaskHandle::send) to the task steer the child.
+    /// Runs the session to its end as a [child](Self::child_of) of the run of `cx`, in the background
+    /// task of `task`: the call may return before. The time limit of the call does not apply.
+    ///
+    /// Every message is [forwarded](TaskContext::forward), with the task's own messages in the place
+    /// of `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the task
+    /// steer the child; one that arrives after its last turn stays unread.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -286,7 +289,11 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As awaiting a [`Run`].
+    /// As [`Run::finish`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future, as stopping the task does, cancels the child run.
     pub async fn run_as_task(
         self,
         cx: &ToolContext,
@@ -295,6 +302,7 @@ impl Session {
     ) -> Result<RunOutput> {
         let mut run = self.child_of(cx).run(input);
         let handle = run.handle();
+        let mut is_steerable = true;
         loop {
             tokio::select! {
                 biased;
@@ -302,8 +310,11 @@ impl Session {
                     Some(message) => task.forward(message).await,
                     None => return run.into_output(),
                 },
-                message = task.next_message() => {
-                    handle.steer(message);
+                message = task.next_message(), if is_steerable => {
+                    is_steerable = handle.steer(message.clone());
+                    if !is_steerable {
+                        task.return_message(message);
+                    }
                 }
             }
         }
@@ -355,8 +366,11 @@ impl Session {
     /// Summarises the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
-    /// The model is called without holding the session, within the limits on money, tokens and time
-    /// of a run. The session is held only while the summary is stored.
+    /// The model is called without holding the session. Each call of this function has the limits on
+    /// money, tokens and time of a run of its own. The session is held only while the summary is
+    /// stored. Warnings, such as those of the model, are logged with `tracing`.
+    ///
+    /// # Cancel safety
     ///
     /// Dropping the future leaves the session without the new summary or with it.
     ///
@@ -364,8 +378,8 @@ impl Session {
     ///
     /// [`Config`](crate::ErrorKind::Config) without a compactor,
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), the compactor's error,
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session when the summary is
-    /// to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session at the beginning or
+    /// when the summary is to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary
     /// covers were changed meanwhile.
     ///
     /// ```

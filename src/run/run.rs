@@ -259,7 +259,11 @@ impl FinishedTask {
             ),
         };
 
-        let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}");
+        let unread_note = match entry.unread_count() {
+            0 => String::new(),
+            count => format!("\n\nMessages to the task that it did not read: {count}"),
+        };
+        let model_text = format!("Task '{label}' ({id}) {status}.\n\nResult:\n{text}{unread_note}");
         let mut notification = TaskNotification::new(id.clone(), status, text);
         notification.tool_use_id = entry.spec().tool_use_id.clone();
         notification.usage = Some(entry.usage());

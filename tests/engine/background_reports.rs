@@ -461,3 +461,33 @@ async fn run_that_a_hook_stops_does_not_wait_for_its_tasks() {
         assert_eq!(output.text, "I wait.");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn message_to_a_background_child_after_its_last_turn_is_reported_as_unread() {
+    let slow = hook::after_agent("slow", |_cx, state| async move {
+        sleep(5).await;
+        Ok(state)
+    });
+    let child = agent(ScriptedModel::new().say("all quiet")).hook(slow);
+    let send = FuncTool::new("send", "Sends", any_object(), |cx, _args| async move {
+        let task = cx.tasks().get("task_1").expect("the task");
+        task.send("Faster").expect("room");
+        "sent"
+    });
+    let model = ScriptedModel::new()
+        .call("scout", json!({}))
+        .call("send", json!({}))
+        .delayed(Duration::from_secs(1))
+        .say("I wait.")
+        .expect(|request| {
+            let text = request.messages.last_content();
+            let expected = "all quiet\n\nMessages to the task that it did not read: 1";
+            assert!(text.ends_with(expected), "{text}");
+        })
+        .say("done");
+    let agent = awaiting(model)
+        .tool(scouting(child.build().unwrap()))
+        .tool(send);
+    let output = agent.build().unwrap().run("Go").await.unwrap();
+    assert_eq!(output.text, "done");
+}

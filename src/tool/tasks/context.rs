@@ -115,6 +115,11 @@ impl TaskContext {
         sink.upgrade()
     }
 
+    /// Puts a message back that the task cannot use any more.
+    pub(crate) fn return_message(&self, message: Message) {
+        self.entry.return_mail(message);
+    }
+
     fn report(&self, summary: Option<String>) {
         let Some(sink) = self.open_sink() else {
             return;

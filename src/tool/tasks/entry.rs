@@ -17,7 +17,7 @@ use super::open_tasks::OpenTasks;
 use super::spec::TaskSpec;
 
 /// The number of messages that wait for a task.
-pub(super) const MAX_MAIL: usize = 16;
+const MAX_MAIL: usize = 16;
 
 /// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ pub(crate) struct TaskEntry {
 #[derive(Default)]
 struct State {
     tokens: u64,
+    unread_count: usize,
     tool_uses: u64,
     last_tool: Option<Arc<str>>,
     outcome: Option<TaskOutcome>,
@@ -172,8 +173,14 @@ impl TaskEntry {
             state.outcome = Some(outcome);
             state.duration = Some(duration);
         }
+        state.unread_count += state.mail.len();
         state.mail.clear();
         !is_stopped
+    }
+
+    /// The number of messages that the task had not read when it ended.
+    pub(crate) fn unread_count(&self) -> usize {
+        lock(&self.state).unread_count
     }
 
     pub(super) fn outcome(&self) -> Option<TaskOutcome> {
@@ -185,6 +192,10 @@ impl TaskEntry {
     }
 
     /// Adds a message for the task.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the task has ended, was stopped or has too many messages.
     pub(super) fn post(&self, message: Message) -> Result<(), Refusal> {
         let mut state = lock(&self.state);
         if state.outcome.is_some() {
@@ -200,6 +211,11 @@ impl TaskEntry {
         drop(state);
         self.mail_arrival.notify_one();
         Ok(())
+    }
+
+    /// Puts a message back in front of the others.
+    pub(super) fn return_mail(&self, message: Message) {
+        lock(&self.state).mail.push_front(message);
     }
 
     pub(super) fn take_mail(&self) -> Option<Message> {
