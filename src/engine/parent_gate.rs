@@ -14,12 +14,18 @@ use super::tool_permission::{NOT_PLANNED, mode_permits, not_asked};
 pub(super) struct ParentGate(pub(super) RunContext);
 
 impl ParentGate {
-    /// The same call as one of the run above, with the memory of the child.
+    /// The same call as one of the run above, with the memory that both have: neither may write the
+    /// memory of the other alone without a question.
     fn lift(&self, request: &GateRequest) -> GateRequest {
-        GateRequest {
-            memory_paths: request.memory_paths.clone(),
-            ..self.0.gate_request(&request.tool, &request.call)
-        }
+        let mut lifted = self.0.gate_request(&request.tool, &request.call);
+        let is_shared = |path: &&String| request.memory_paths.contains(*path);
+        lifted.memory_paths = lifted
+            .memory_paths
+            .iter()
+            .filter(is_shared)
+            .cloned()
+            .collect();
+        lifted
     }
 }
 

@@ -86,8 +86,9 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// The absolute paths of files that the program made the agent's memory. Writing them needs no
-    /// question, even if permission rules protect files of their names. Asked once, when the agent
-    /// is built.
+    /// question, even if permission rules protect files of their names. The rules of the runs above a
+    /// child run protect them, unless they are memory there as well. Asked once, when the agent is
+    /// built.
     fn memory_paths(&self) -> Vec<String> {
         Vec::new()
     }

@@ -4,7 +4,9 @@ use agentcore::hooks::PermissionHook;
 use agentcore::permission::PermissionRules;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionMode, SideEffect, ToolRegistry};
-use agentcore::{Agent, AgentBuilder, Answer, BoxError, FuncTool, SdkMessage, ToolDecision, hook};
+use agentcore::{
+    Agent, AgentBuilder, Answer, BoxError, FuncTool, Hook, SdkMessage, ToolDecision, hook,
+};
 use serde_json::{Value, json};
 
 use crate::kit::{Gate, Log, agent, any_object, asking, logged, texts, watch};
@@ -220,4 +222,29 @@ async fn panicking_parent_gate_denies_the_child_call() {
     assert!(said.contains("no gate"), "{said}");
     assert!(messages.last().unwrap().is_result());
     assert_eq!(log.len(), 0);
+}
+
+/// A hook whose files are memory.
+struct Memory(&'static [&'static str]);
+
+impl Hook for Memory {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    fn memory_paths(&self) -> Vec<String> {
+        self.0.iter().map(|path| (*path).to_owned()).collect()
+    }
+}
+
+#[tokio::test]
+async fn gate_of_the_parent_lifts_only_the_memory_that_the_parent_has_too() {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "act" => ToolDecision::deny(format!("{:?}", request.memory_paths)),
+        _ => ToolDecision::allow(),
+    });
+    let log = Log::default();
+    let child = acting(&log).hook(Memory(&["/a", "/b"]));
+    let parent = delegating(child).hook(Memory(&["/b", "/c"]));
+    assert_eq!(came_to(parent.permissions(gate)).await, "Error: [\"/b\"]");
 }
