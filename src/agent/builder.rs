@@ -18,7 +18,7 @@ use crate::model::{
     self, Compactor, HostedTool, Model, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
 use crate::run::{GrantedQuestions, RunSettings};
-use crate::session::SessionStore;
+use crate::session::{SessionStore, ThreadStore};
 use crate::tool::{
     Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
 };
@@ -60,6 +60,8 @@ pub struct AgentBuilder {
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) store: Option<Arc<dyn SessionStore>>,
+    /// The default store of the agent whose run it was made from.
+    pub(super) default_store: Option<ThreadStore>,
     pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) limits: Limits,
     pub(super) request: RequestOptions,
@@ -77,6 +79,7 @@ impl AgentBuilder {
             sources: Vec::new(),
             hooks: Vec::new(),
             store: None,
+            default_store: None,
             compactor: None,
             limits: Limits::default(),
             request: RequestOptions::default(),
@@ -436,8 +439,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum nesting depth of subagents. Defaults to 2, and is at most 8. Of the agents
-    /// that a subagent runs below, the smallest depth applies.
+    /// Sets how deep subagents may nest below a run of the agent: with 0 there may be none, with 1
+    /// they may have none of their own. Defaults to 2, and is at most 8. The limits of the runs above
+    /// apply as well.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
         self
@@ -502,7 +506,7 @@ impl AgentBuilder {
         self.settings.granted_questions = GrantedQuestions::default();
         let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(find_in_hooks);
-        let (store, default_store) = store_or_default(self.store);
+        let (store, default_store) = store_or_default(self.store, self.default_store);
         Ok(Agent::new(Config {
             live: LiveRuns::default(),
             settings: Arc::new(self.settings),

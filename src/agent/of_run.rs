@@ -13,12 +13,14 @@ use super::builder::AgentBuilder;
 
 impl AgentBuilder {
     /// Creates a builder with the parts of the agent whose run made the call of `cx`: the model in
-    /// use, the tools, hooks and compactor, the backend with the working directory, the store, the
-    /// trace recorder and the token counter. `None` outside any run.
+    /// use, the tools, hooks and compactor, the backend and the working directory, the store, the
+    /// retry policy, the limits of answers and of hooks, the choice of partial messages, the trace
+    /// recorder and the token counter. `None` outside any run.
     ///
-    /// The name, the system prompt, the limits and the permissions are those of a new builder. For
-    /// a [child](crate::Session::child_of) of the run, the limits and the permissions of the run
-    /// apply in addition.
+    /// The name, the system prompt, the other limits and the permissions are those of a new builder.
+    /// For a [child](crate::Session::child_of) of the run, the limits and the permissions of the run
+    /// apply in addition. Run it as a child: run on its own ([`Agent::run`](crate::Agent::run)), it
+    /// has the tools and the backend of the run **without** its permissions and limits.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -26,17 +28,17 @@ impl AgentBuilder {
     /// use serde_json::json;
     ///
     /// # async fn example() -> Result<(), agentcore::Error> {
-    /// let ask_again = FuncTool::new("ask_again", "Asks a fresh mind", json!({"type": "object"}), {
+    /// let review = FuncTool::new("review", "Reviews the text", json!({"type": "object"}), {
     ///     |cx: ToolContext, _args| async move {
     ///         let builder = AgentBuilder::of_run(&cx).ok_or("outside any run")?;
-    ///         let agent = builder.system_prompt("Doubt everything.").build()?;
-    ///         let output = agent.new_session().run_as_child(&cx, "Is it so?").await?;
+    ///         let reviewer = builder.system_prompt("You review texts.").build()?;
+    ///         let output = reviewer.new_session().run_as_child(&cx, "Review it.").await?;
     ///         Ok::<_, BoxError>(output.text)
     ///     }
     /// });
-    /// let model = ScriptedModel::new().call("ask_again", json!({})).say("No.").say("It is not.");
-    /// let agent = AgentBuilder::new(model).tool(ask_again).build()?;
-    /// assert_eq!(agent.run("Is it so?").await?.text, "It is not.");
+    /// let model = ScriptedModel::new().call("review", json!({})).say("No mistakes.").say("It is done.");
+    /// let agent = AgentBuilder::new(model).tool(review).build()?;
+    /// assert_eq!(agent.run("Write a text.").await?.text, "It is done.");
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
@@ -44,7 +46,11 @@ impl AgentBuilder {
     pub fn of_run(cx: &ToolContext) -> Option<Self> {
         let call = RunningCall::of(cx)?;
         let run = call.run();
-        let config: Arc<Config> = run.agent_parts().clone().downcast().ok()?;
+        let config: Arc<Config> = run
+            .agent_parts()
+            .clone()
+            .downcast()
+            .expect("the engine gives its `Config`");
         let mut builder = Self::new(run.model());
         builder.settings.inherit(run.settings());
         builder.tools = config.tools.clone();
@@ -52,7 +58,10 @@ impl AgentBuilder {
         builder.run_tools = run.tools().names().into_iter().map(Arc::from).collect();
         builder.sources = config.sources.clone();
         builder.hooks = config.hooks.all.clone();
-        builder.store = Some(config.store.clone());
+        match &config.default_store {
+            Some(store) => builder.default_store = Some(store.clone()),
+            None => builder.store = Some(config.store.clone()),
+        }
         builder.compactor = config.compactor.clone();
         Some(builder)
     }

@@ -33,7 +33,8 @@ pub enum UnfinishedTasks {
     #[default]
     Stop,
     /// The run waits for the tasks, and the model is asked again with the outcome of each. A task
-    /// that does not end by itself keeps the run from ending.
+    /// that does not end by itself keeps the run from ending. An answer that was cut off or refused,
+    /// a hook that stops the run, and a limit of the run end it with its tasks.
     Await,
 }
 
@@ -58,16 +59,17 @@ pub(crate) struct Config {
     pub(crate) request: RequestOptions,
 }
 
-/// Returns the store of an agent. If `store` is `None`, that is a new default store, which is
-/// returned with its own type as well.
+/// Returns the store of an agent. If `store` is `None`, that is the default store, a new one unless
+/// given, which is returned with its own type as well.
 pub(crate) fn store_or_default(
     store: Option<Arc<dyn SessionStore>>,
+    default_store: Option<ThreadStore>,
 ) -> (Arc<dyn SessionStore>, Option<ThreadStore>) {
     match store {
         Some(store) => (store, None),
         None => {
-            let own_store = ThreadStore::of_agent();
-            (Arc::new(own_store.clone()), Some(own_store))
+            let default_store = default_store.unwrap_or_else(ThreadStore::of_agent);
+            (Arc::new(default_store.clone()), Some(default_store))
         }
     }
 }

@@ -72,7 +72,7 @@ impl RunSettings {
         }
     }
 
-    /// Takes over the settings of another agent that are neither limits nor permissions.
+    /// Copies the settings of another agent except its name, its permissions and its budget.
     pub(crate) fn inherit(&mut self, settings: &Self) {
         self.hook_timeout = settings.hook_timeout;
         self.cwd = settings.cwd.clone();

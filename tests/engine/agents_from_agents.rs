@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agentcore::testing::ScriptedModel;
-use agentcore::tool::{Asking, Confirmer};
+use agentcore::tool::{Asking, Confirmer, GateRequest};
 use agentcore::{
     AgentBuilder, Answer, BoxError, FuncTool, PermissionRequest, ToolContext, ToolDecision,
     async_trait, hook,
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, asking, echo, logged, texts};
+use crate::kit::{Gate, Log, agent, any_object, asking, echo, logged, texts};
 
 /// A tool that runs a copy of the agent of its run, named `clone`, which does not delegate further.
 fn copy_of_run() -> FuncTool {
@@ -112,6 +112,46 @@ async fn grants_of_an_agent_are_not_those_of_one_from_a_clone_of_its_builder() {
         agent.session("s").run("Go").await.unwrap();
         assert_eq!(granting.0.load(Ordering::SeqCst), questions);
     }
+}
+
+#[tokio::test]
+async fn agent_of_a_run_is_denied_what_the_run_is_denied() {
+    let gate = Gate(|request: &GateRequest| match &*request.call.name {
+        "echo" => ToolDecision::deny("not here"),
+        _ => ToolDecision::allow(),
+    });
+    let model = ScriptedModel::new()
+        .call("copy", json!({}))
+        .call("echo", json!({"text": "below"}))
+        .say("copied")
+        .say("done");
+    let agent = agent(model)
+        .tool(copy_of_run())
+        .tool(echo())
+        .permissions(gate)
+        .build()
+        .unwrap();
+    let output = agent.run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["copied [Error: not here]"]);
+}
+
+#[tokio::test]
+async fn agent_of_a_run_discards_what_the_agent_of_the_run_discards() {
+    let run = |cx: ToolContext, _args: Value| async move {
+        let builder = AgentBuilder::of_run(&cx).ok_or("outside any run")?;
+        Ok::<_, BoxError>(builder.build()?.run("Help").await?.text)
+    };
+    let ask = FuncTool::new("ask", "Asks another agent", any_object(), run);
+    let model = ScriptedModel::new()
+        .call("ask", json!({}))
+        .say("helped")
+        .say("done");
+    let agent = agent(model).tool(ask).build().unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages), ["helped"]);
+    let sessions = agent.sessions().await.unwrap();
+    let ids: Vec<_> = sessions.iter().map(|session| &*session.id).collect();
+    assert_eq!(ids, ["s"]);
 }
 
 /// The chat of a session.
