@@ -23,7 +23,8 @@ use super::config::Config;
 use super::history::History;
 use super::request::RequestBuilder;
 
-/// After a failure it is tried again when the context has grown by one part in this many.
+/// After a failure, or with nothing to shorten, it is tried again when the context has grown by one
+/// part in this many.
 const RETRY_GROWTH: u64 = 20;
 
 /// The time limit of a count by the model.
@@ -70,7 +71,7 @@ impl Compacting<'_> {
         }
 
         self.update_size().await;
-        if self.failed_lately() {
+        if self.was_useless_lately() {
             return false;
         }
 
@@ -92,11 +93,12 @@ impl Compacting<'_> {
         self.history.context_size.update(counter, &messages).await;
     }
 
-    /// Returns `true` if a compaction has failed and the context has hardly grown since.
-    fn failed_lately(&self) -> bool {
-        let retry_limit = |at: u64| at.saturating_add(at / RETRY_GROWTH);
-        let failed_at = self.history.context_size.failed_at;
-        failed_at.is_some_and(|at| self.context_tokens() <= retry_limit(at))
+    /// Returns `true` if a compaction has failed, or had nothing to shorten, and the context has
+    /// hardly grown since.
+    fn was_useless_lately(&self) -> bool {
+        let retry_limit = |tokens: u64| tokens.saturating_add(tokens / RETRY_GROWTH);
+        let useless_at = self.history.context_size.useless_at;
+        useless_at.is_some_and(|tokens| self.context_tokens() <= retry_limit(tokens))
     }
 
     /// Returns `true` if there is a compactor, and the history takes so much memory that soon no
@@ -105,13 +107,16 @@ impl Compacting<'_> {
         let Some(compactor) = &self.config.compactor else {
             return false;
         };
+        if self.history.byte_size.is_crowded() {
+            return true;
+        }
+
         let count = self.cx.state(|state| {
             let covered = state.compaction.as_ref();
             let covered_count = covered.map_or(0, |compaction| compaction.through_message);
             state.messages.len().saturating_sub(covered_count)
         });
-        let has_too_many = panic::catch(|| compactor.has_too_many(count));
-        self.history.byte_size.is_crowded() || has_too_many.unwrap_or(false)
+        self.decision(panic::catch(|| compactor.has_too_many(count)))
     }
 
     /// Returns `true` if there is a compactor and it reports that the next request is too long.
@@ -122,7 +127,12 @@ impl Compacting<'_> {
 
         self.update_size().await;
         let [should_compact] = self.should_compact([self.context_tokens()]);
-        should_compact.unwrap_or_else(|text| {
+        self.decision(should_compact)
+    }
+
+    /// A decision of the compactor. Reports its panic, which counts as a no.
+    fn decision(&self, decision: Result<bool, String>) -> bool {
+        decision.unwrap_or_else(|text| {
             self.cx.warn(panicked(&text).to_string());
             false
         })
@@ -228,11 +238,14 @@ impl Compacting<'_> {
                 self.cx
                     .warn("a compaction was requested, but there is nothing to shorten");
             }
+            Ok(None) => {
+                self.history.context_size.useless_at = Some(self.context_tokens());
+            }
             Ok(compaction) => new_compaction = compaction,
             Err(error) => {
                 status.compact_result = Some("failed".into());
                 status.compact_error = Some(error.to_string());
-                self.history.context_size.failed_at = Some(self.context_tokens());
+                self.history.context_size.useless_at = Some(self.context_tokens());
                 self.cx.warn(format!(
                     "the history was not compacted: {error}; it is tried again when it has grown \
                      by a twentieth, or when a model rejects it as too long"
@@ -309,8 +322,12 @@ impl Compacting<'_> {
     }
 }
 
-/// The compaction of a history on the account of a run, if there is anything to gain and it may be
-/// used.
+/// Calls the compactor for a history. Its model calls count in the budget of `cx`. Returns `None` if
+/// nothing can be gained.
+///
+/// # Errors
+///
+/// The compactor's error, a panic of it, or a summary that [`check`] refuses.
 pub(super) async fn summarize(
     cx: &RunContext,
     compactor: &dyn Compactor,

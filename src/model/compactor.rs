@@ -150,21 +150,24 @@ pub trait Compactor: Send + Sync + 'static {
         profile: &ModelProfile,
     ) -> bool;
 
-    /// Returns `true` if so many messages behind the last summary should be compacted, however
-    /// short they are. Never, unless implemented.
+    /// Returns `true` if a history with `messages` messages behind the last summary should be
+    /// compacted, whatever its tokens. Called before each model call. Returns `false` unless
+    /// implemented.
     fn has_too_many(&self, _messages: usize) -> bool {
         false
     }
 
-    /// Summarises the beginning of the history. `Ok(None)` means that nothing can be gained.
+    /// Summarises the beginning of the history. `Ok(None)` means that nothing can be gained: the
+    /// compactor is called again when the context has grown by a twentieth.
     ///
     /// The loop checks the result: a cut between a call and its results is refused. A failure
     /// changes nothing and is reported to the reader.
     ///
     /// # Errors
     ///
-    /// An error becomes a warning, and so does a panic. The compactor is called again when the
-    /// context has grown by a twentieth.
+    /// In a run, an error becomes a warning, and so does a panic; the compactor is called again when
+    /// the context has grown by a twentieth. [`Session::compact`](crate::Session::compact) returns
+    /// the error.
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>>;
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use agentcore::hooks::SummarizationHook;
 use agentcore::message::{EstimateCounter, Media, ProviderBlock, TokenCounter};
-use agentcore::model::{CompactionRequest, Compactor, ModelProfile};
+use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile};
 use agentcore::testing::{FunctionModel, ScriptedModel, StrictModel};
 use agentcore::{
     Content, Error, ErrorKind, FuncTool, Message, Messages, ModelEvent, Part, SdkMessage, ToolCall,
-    Usage,
+    Usage, async_trait,
 };
 use serde_json::json;
 
@@ -344,4 +344,63 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
     assert_eq!(output.text, "done");
     assert_eq!(refused.load(Ordering::Relaxed), 0);
     assert!(EstimateCounter.count_messages(&output.messages) < window);
+}
+
+/// A compactor that has too many messages in its opinion, panics about it if told to, and never finds
+/// anything to shorten.
+struct Useless {
+    panics: bool,
+    count: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Compactor for Useless {
+    fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+        false
+    }
+
+    fn has_too_many(&self, _: usize) -> bool {
+        assert!(!self.panics, "cannot count");
+        true
+    }
+
+    async fn compact(&self, _: CompactionRequest) -> agentcore::Result<Option<Compaction>> {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+}
+
+/// The messages of a run of eight turns with a long input, and how often its compactor was called.
+async fn run_with_useless_compactor(panics: bool) -> (Vec<SdkMessage>, usize) {
+    let count = Arc::<AtomicUsize>::default();
+    let compactor = Useless {
+        panics,
+        count: count.clone(),
+    };
+    let model = (0..7).fold(ScriptedModel::new(), |model, turn| {
+        model.call("sized", json!({"n": 0, "turn": turn}))
+    });
+    let agent = agent(model.say("done")).tool(sized()).compactor(compactor);
+    let run = agent.build().unwrap().run("y".repeat(20_000));
+    let (messages, output) = watch(run).await;
+    assert_eq!(output.unwrap().text, "done");
+    (messages, count.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn compactor_with_nothing_to_shorten_is_called_again_after_the_history_has_grown() {
+    let (messages, count) = run_with_useless_compactor(false).await;
+    assert_eq!(count, 1);
+    let kinds = kinds(&messages);
+    let statuses = kinds.iter().filter(|kind| *kind == "system/status");
+    assert_eq!(statuses.count(), 2);
+}
+
+#[tokio::test]
+async fn panic_of_the_count_of_messages_is_a_warning() {
+    let (messages, count) = run_with_useless_compactor(true).await;
+    assert_eq!(count, 0);
+    let warnings = warnings(&messages);
+    let expected = "the compactor panicked: cannot count";
+    assert!(warnings[0].contains(expected), "{warnings:?}");
 }
