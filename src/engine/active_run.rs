@@ -49,7 +49,10 @@ pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let limits = &request.config.limits;
     let tree = match &request.parent {
-        Some(call) => call.run().shared().tree.of_child(limits.max_depth),
+        Some(call) => {
+            let tree = &call.run().shared().tree;
+            tree.of_child(call.run().depth() + 1, limits.max_depth)
+        }
         None => TreeLimits::new(limits.max_history_bytes, limits.max_depth),
     };
     let outcome_bytes = MIN_RESULT_BYTES..=limits.max_result_bytes;

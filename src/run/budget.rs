@@ -221,8 +221,10 @@ impl Budget {
         for (node, amounts) in nodes.iter().zip(&guards) {
             let limit = node.limits.subagents;
             if amounts.subagents >= limit {
-                let text =
-                    format!("a run above this one may begin {limit} subagents and has begun them");
+                let text = format!(
+                    "the limit of {limit} subagents of a run above this one is reached \
+                     (max_subagents)"
+                );
                 return Err(Error::new(ErrorKind::Config, text));
             }
         }

@@ -15,7 +15,7 @@ pub(crate) struct TreeLimits {
     pub(crate) histories: BytePool,
     /// For the events of models that have not arrived whole.
     pub(crate) event_buffers: BytePool,
-    /// The depth to which runs may nest: the smallest that this run or one above it allows.
+    /// The largest depth of a run below: the smallest that this run or one above it allows.
     pub(crate) max_depth: u32,
 }
 
@@ -30,9 +30,10 @@ impl TreeLimits {
         }
     }
 
-    /// The limits of a run within a call of the run that has these.
-    pub(crate) fn of_child(&self, max_depth: u32) -> Self {
-        let max_depth = self.max_depth.min(max_depth);
+    /// The limits of a run at `depth` within a call of the run that has these. Below it, runs may nest
+    /// `max_depth` deep.
+    pub(crate) fn of_child(&self, depth: u32, max_depth: u32) -> Self {
+        let max_depth = self.max_depth.min(depth.saturating_add(max_depth));
         Self {
             max_depth,
             ..self.clone()

@@ -51,8 +51,21 @@ async fn smallest_depth_of_the_chain_applies() {
 }
 
 #[tokio::test]
+async fn depth_of_an_agent_counts_from_its_own_run() {
+    let child = delegating(leaf(1), 1).max_subagent_depth(1);
+    let results = results(delegating(child, 1)).await;
+    assert_eq!(results, ["done [found []]"]);
+
+    let child = delegating(leaf(0), 1).max_subagent_depth(0);
+    let results = self::results(delegating(child, 1)).await;
+    let expected = "done [Error: subagents may nest 1 deep; this run would be at depth 2";
+    assert!(results[0].starts_with(expected), "{results:?}");
+}
+
+#[tokio::test]
 async fn number_of_subagents_is_limited_for_the_whole_tree() {
-    let refused = "Error: a run above this one may begin 3 subagents and has begun them";
+    let refused =
+        "Error: the limit of 3 subagents of a run above this one is reached (max_subagents)";
     // The child and two of its three children.
     let child = delegating(leaf(2), 3).max_subagents(100);
     let results = results(delegating(child, 1).max_subagents(3)).await;
@@ -63,7 +76,7 @@ async fn number_of_subagents_is_limited_for_the_whole_tree() {
     let child = delegating(leaf(1), 2).max_subagents(1);
     let results = self::results(delegating(child, 1)).await;
     assert_eq!(results[0].matches("found []").count(), 1, "{results:?}");
-    assert_eq!(results[0].matches("may begin 1 subagents").count(), 1);
+    assert_eq!(results[0].matches("limit of 1 subagents").count(), 1);
 }
 
 #[tokio::test]
