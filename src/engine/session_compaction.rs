@@ -27,9 +27,19 @@ pub(crate) async fn compact_session(
         return Err(Error::new(ErrorKind::Config, text));
     };
 
+    // The model is not called for a summary that could not be stored.
+    if config.live.handle(session_id).is_some() {
+        return Err(Error::session_busy(session_id));
+    }
+
     let cx = account(config, session_id);
     let _cancel = cx.cancellation().guard();
-    let state = load(config, session_id).await?.state;
+    let stored = load(config, session_id).await?;
+    for damage in &stored.damage {
+        cx.warn(format!("the stored session is damaged: {damage}"));
+    }
+
+    let state = stored.state;
     let messages = state.messages.clone();
     let manual = CompactionTrigger::Manual;
     let summary = summarize(
@@ -66,7 +76,8 @@ async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {
     stored_session.ok_or_else(|| not_found(session_id))
 }
 
-/// A run that only pays for model calls.
+/// Creates a context whose budget and retry policy are those of a run, for model calls outside any
+/// run. It has no reader: its warnings are logged alone.
 fn account(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
     let limits = &config.limits;
     let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth);

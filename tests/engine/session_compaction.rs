@@ -170,3 +170,20 @@ async fn compaction_needs_a_compactor_a_session_and_a_budget() {
     assert_eq!(kind(poor).await, ErrorKind::BudgetExhausted);
     assert!(priced.requests().is_empty());
 }
+
+#[tokio::test]
+async fn session_that_a_run_holds_is_not_summarised() {
+    let store = ThreadStore::new();
+    filled(&store, 20).await;
+    let summarizer = summary("dropped");
+    let hook = summarizing(&summarizer).with_keep_last(4);
+    let model = ScriptedModel::new().say("done");
+    let agent = agent(model).store(store.clone()).hook(hook);
+    let agent = agent.build().unwrap();
+    let mut run = agent.session("s").run("Go");
+    run.next().await.expect("the run has begun");
+    let error = agent.session("s").compact().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SessionBusy);
+    assert_eq!(summarizer.requests().len(), 0);
+    assert_eq!(run.await.unwrap().text, "done");
+}
