@@ -114,12 +114,11 @@ impl ForwardedRun {
 
 /// The final state of the task that a run with this result was.
 fn state(result: &ResultMessage) -> TaskState {
-    let reason = result.terminal_reason.as_deref().unwrap_or_default();
-    if result.subtype.is_success() {
-        TaskState::Completed
-    } else if reason.starts_with("aborted") {
-        TaskState::Stopped
-    } else {
-        TaskState::Failed
+    match result.terminal_reason.as_deref().unwrap_or_default() {
+        "tool_deferred" => TaskState::Paused,
+        "hook_stopped" => TaskState::Stopped,
+        _ if result.subtype.is_success() => TaskState::Completed,
+        reason if reason.starts_with("aborted") => TaskState::Stopped,
+        _ => TaskState::Failed,
     }
 }

@@ -3,11 +3,14 @@
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::sdk::{SystemKind, TaskNotification, TaskStarted, TaskState};
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, BoxError, Error, ErrorKind, FuncTool, SdkMessage, Usage};
+use agentcore::{
+    Agent, BoxError, Error, ErrorKind, FuncTool, OnUnanswered, RunContext, SdkMessage,
+    ToolDecision, Usage, hook,
+};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::kit::{agent, any_object, echo, kinds, watch};
+use crate::kit::{agent, any_object, asking, echo, kinds, watch};
 
 /// A tool that runs `child` in session `child_CALL`.
 fn delegate(child: Agent) -> FuncTool {
@@ -176,4 +179,26 @@ async fn model_usage_of_a_result_covers_its_children() {
     let costs = result.model_usage.values().map(|usage| usage.cost_usd);
     let cost: f64 = costs.map(|cost| cost.expect("a price")).sum();
     assert!((cost - result.total_cost_usd.unwrap()).abs() < 1e-12);
+}
+
+#[tokio::test]
+async fn child_that_waits_or_is_stopped_by_a_hook_is_not_reported_as_completed() {
+    let calling = || agent(ScriptedModel::new().call("echo", json!({}))).tool(echo());
+    let waiting = calling()
+        .permissions(asking())
+        .unanswered(OnUnanswered::Park);
+    let stop = hook::pre_tool_use("stop", |cx: RunContext, _call| {
+        cx.stop("enough");
+        async { Ok(ToolDecision::proceed()) }
+    });
+    let cases = [
+        (waiting, TaskState::Paused),
+        (calling().hook(stop), TaskState::Stopped),
+    ];
+    for (child, status) in cases {
+        let parent = delegating(child.build().unwrap());
+        let (messages, output) = watch(parent.session("p").run("Go")).await;
+        assert_eq!(output.unwrap().text, "done");
+        assert_eq!(notifications(&messages)[0].status, status);
+    }
 }
