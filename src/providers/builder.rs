@@ -77,7 +77,8 @@ macro_rules! bearer_methods {
 macro_rules! openai_methods {
     ($model:ident, $path:literal) => {
         impl $model {
-            /// Sets the key. It is sent as a bearer token, and to Azure in the header `api-key`.
+            /// Sets the key. It is sent in the form that `bearer` or `key_header` has set; without
+            /// one, in the header `api-key` to Azure and as a bearer token to others.
             #[must_use]
             pub fn key(mut self, key: impl Into<Secret>) -> Self {
                 self.connection = self.connection.with_key(&key.into());
@@ -99,15 +100,16 @@ macro_rules! openai_methods {
 
             /// Creates OpenAI's model of this name, with this key.
             pub fn new(model: impl Into<Arc<str>>, key: impl Into<Secret>) -> Self {
-                let model = model.into();
-                Self::with_connection(Connection::to_openai(None, model, $path)).key(key)
+                let connection = Connection::to_openai(None, model.into(), $path);
+                Self::with_connection(with_key_form_of_address(connection)).key(key)
             }
 
             /// Creates the model of this name on a compatible server, without a key. `base_url` is
             #[doc = concat!("the address in front of `", $path, "`.")]
             pub fn compatible(base_url: impl AsRef<str>, model: impl Into<Arc<str>>) -> Self {
                 let base_url = Some(base_url.as_ref());
-                Self::with_connection(Connection::to_openai(base_url, model.into(), $path))
+                let connection = Connection::to_openai(base_url, model.into(), $path);
+                Self::with_connection(with_key_form_of_address(connection))
             }
 
             /// Creates the model of this name, with the key in `OPENAI_API_KEY` and the address in
@@ -118,17 +120,16 @@ macro_rules! openai_methods {
             /// [`Auth`](crate::ErrorKind::Auth) without a key, [`Config`](crate::ErrorKind::Config)
             /// for an address that cannot be used.
             pub fn from_env(model: impl Into<Arc<str>>) -> Result<Self> {
-                Connection::to_openai_from_env(model.into(), $path).map(Self::with_connection)
+                let connection = Connection::to_openai_from_env(model.into(), $path)?;
+                Ok(Self::with_connection(with_key_form_of_address(connection)))
             }
 
             #[doc = concat!("Sets the address in front of `", $path, "`. A wrong one is a")]
             /// [`Config`](crate::ErrorKind::Config) error of the first request.
             #[must_use]
             pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-                self.connection = self
-                    .connection
-                    .base_url(url.as_ref())
-                    .with_key_form_of_address();
+                let connection = self.connection.base_url(url.as_ref());
+                self.connection = with_key_form_of_address(connection);
                 self.connection.limits_output |= self.connection.is_openai();
                 self
             }

@@ -8,7 +8,6 @@ use crate::util::Secret;
 
 use super::env;
 use super::http::Endpoint;
-use super::openai::key_header_of;
 
 /// The host of OpenAI's own server.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -84,7 +83,7 @@ impl Connection {
     pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
         let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
         connection.limits_output = connection.is_openai();
-        connection.with_key_form_of_address()
+        connection
     }
 
     /// Creates the connection with the key and the address in the environment. Only OpenAI's own
@@ -145,12 +144,6 @@ impl Connection {
     pub(super) fn with_key_header(self, name: Option<&str>, origin: KeyFormOrigin) -> Self {
         let form = name.map_or(KeyForm::Bearer, |name| KeyForm::Header(name.into()));
         self.with_key_form(form, origin)
-    }
-
-    /// Sets the header of the key to that of the server at the address of one of OpenAI's APIs.
-    pub(super) fn with_key_form_of_address(self) -> Self {
-        let header = key_header_of(self.endpoint.base());
-        self.with_key_header(header, KeyFormOrigin::Address)
     }
 
     fn with_key_form(mut self, form: KeyForm, origin: KeyFormOrigin) -> Self {

@@ -75,6 +75,7 @@ mod fallback;
 mod fields;
 mod frames;
 pub mod gemini;
+mod gemini_family;
 mod hosted;
 mod http;
 mod json;

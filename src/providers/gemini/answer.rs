@@ -8,9 +8,10 @@ use crate::error::Result;
 use crate::message::{Message, Part, ProviderBlock, ToolCall};
 
 use super::super::encode::Items;
+use super::super::gemini_family::PLACEHOLDER;
 use super::super::json::{call_args, write, write_text};
 use super::contents::{ContentWire, text_part, write_name};
-use super::signatures::{PLACEHOLDER, SIGNATURE, fields_of, is_signed, strip};
+use super::signatures::{SIGNATURE, fields_of, is_signed, strip};
 
 /// Writes the parts of neighbouring answers. Without reasoning, their thoughts and signatures are left
 /// out.

@@ -10,12 +10,12 @@ use crate::model::{ModelRequest, ResponseFormat, ToolChoice};
 
 use super::super::encode::{Encoded, Items, encode};
 use super::super::fields::Fields;
+use super::super::gemini_family::{Family, Thinking};
 use super::super::hosted::with_hosted;
 use super::super::schema::gemini::declared;
 use super::super::schema::instruction;
 use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire, text_part};
-use super::family::{Family, Thinking};
 use super::thinking::thinking_config;
 
 /// The largest seed: the API has 32 bits for it.

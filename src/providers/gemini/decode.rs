@@ -61,13 +61,17 @@ impl ChunkDecoder {
         }
     }
 
+    /// Learns the text around the text and the usage of the only chunk in `data`.
+    fn learn(&mut self, chunk: &Chunk<'_>, data: &str) {
+        if let (Some(text), Some(usage)) = (plain_text(chunk), chunk.usage_metadata) {
+            self.repeated.learn_values(data, [text, usage.get()]);
+        }
+    }
+
     fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
         if let Some(json) = chunk.usage_metadata {
             let usage = usage::read(json.get()).map_err(|error| self.unreadable(data, error))?;
             self.set_usage(usage);
-            if let Some(text) = plain_text(&chunk) {
-                self.repeated.learn_values(data, [text, json.get()]);
-            }
         }
 
         if chunk.error.is_some_and(|error| !says_nothing(error)) {
@@ -220,6 +224,10 @@ impl Decoder for ChunkDecoder {
         // Errors may come in an array.
         let chunks: List<Chunk<'_>> =
             serde_json::from_str(data).map_err(|error| self.unreadable(data, error))?;
+        if let [chunk] = &chunks.0[..] {
+            self.learn(chunk, data);
+        }
+
         for chunk in chunks.0 {
             self.chunk(chunk, data, out)?;
         }

@@ -5,14 +5,13 @@ mod body;
 mod chunks;
 mod contents;
 mod decode;
-pub(in crate::providers) mod family;
 mod grounding;
 mod hosted;
 mod model;
 mod parts;
 mod pieces;
 mod remedy;
-pub(in crate::providers) mod signatures;
+mod signatures;
 mod thinking;
 mod usage;
 

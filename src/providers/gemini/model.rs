@@ -17,13 +17,13 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
 use super::super::env;
+use super::super::gemini_family::family;
 use super::super::http::{Endpoint, is_path_segment};
 use super::super::media::check;
 use super::body::{Options, body};
 use super::chunks::PROVIDER;
 use super::contents::Backend;
 use super::decode::ChunkDecoder;
-use super::family::family;
 use super::remedy::remedy;
 
 const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1";

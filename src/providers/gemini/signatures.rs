@@ -7,12 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::message::ProviderBlock;
 
+use super::super::gemini_family::PLACEHOLDER;
+
 /// The field of a part with its signature.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
-
-/// The signature of calls that the server did not make: `skip_thought_signature_validator` in
-/// base64, as the SDK of the API sends it.
-pub(in crate::providers) const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 /// The fields of a block; `None` if it is no object.
 pub(super) fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ThinkingMode};
 
-use super::family::Thinking;
+use super::super::gemini_family::Thinking;
 
 /// The efforts of models with budgets.
 const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24_576)];

@@ -34,13 +34,19 @@ pub(super) fn think(mode: &ThinkingMode, model: &str) -> Result<Value> {
 /// The second body for `error`, if the server refused the level in `body`: most models are only
 /// switched, and older servers have no `max`.
 pub(super) fn remedy(error: &Error, body: &[u8]) -> Option<Remedy> {
+    let text = error.text();
+    let has_no_levels = text.contains("is not supported for this model");
+    if !has_no_levels && !text.contains("invalid think value") {
+        return None;
+    }
+
+    // The body has the media of the request, so it is parsed for these two errors alone.
     let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     let level = fields.get_mut("think").filter(|level| level.is_string())?;
-    let text = error.text();
-    let warning = if text.contains("is not supported for this model") {
+    let warning = if has_no_levels {
         *level = json!(true);
         "the model has no levels of thinking; it thinks without one"
-    } else if text.contains("invalid think value") && *level == "max" {
+    } else if *level == "max" {
         *level = json!("high");
         "the server has no level \"max\" of thinking; \"high\" was sent"
     } else {

@@ -89,7 +89,9 @@ impl Details {
             (Some(own), Some(other)) => own == other,
             _ => true,
         };
-        let continues = is_same("type") && is_same("id") && index_of(entry) == index;
+        // A signature is for the text before it. Behind it, a text belongs to another answer.
+        let is_open = text_of(entry, "signature").is_none() || text_of(piece, field).is_none();
+        let continues = is_open && is_same("type") && is_same("id") && index_of(entry) == index;
         continues.then_some((field, position))
     }
 
@@ -159,6 +161,21 @@ mod tests {
         let indexed = json!({"type": "reasoning.text", "text": "c", "index": 3});
         let pieces = json!([text("a"), text("b"), indexed, text("d")]);
         assert_eq!(joined(&pieces), json!([text("ab"), indexed, text("d")]));
+    }
+
+    #[test]
+    fn text_behind_a_signature_is_another_entry() {
+        let text = |text: &str, signature: Option<&str>| {
+            let mut entry = json!({"type": "reasoning.text", "text": text, "index": 0});
+            if let Some(signature) = signature {
+                entry["signature"] = signature.into();
+            }
+            entry
+        };
+        let late = json!({"type": "reasoning.text", "signature": "2", "index": 0});
+        let pieces = json!([text("a", Some("1")), text("b", None), late]);
+        let expected = json!([text("a", Some("1")), text("b", Some("2"))]);
+        assert_eq!(joined(&pieces), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::super::connection::host;
+use super::super::connection::{Connection, KeyFormOrigin, host};
 use super::rules::{self, HOSTED, Rules, UNKNOWN};
 
 /// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
@@ -106,9 +106,10 @@ impl Dialect {
     }
 }
 
-/// The header of keys for the server at this address; `None` for a bearer token.
-pub(in crate::providers) fn key_header_of(base_url: &str) -> Option<&'static str> {
-    Dialect::of(base_url).rules().key_header
+/// Sets the header of the key to that of the server at the connection's address.
+pub(in crate::providers) fn with_key_form_of_address(connection: Connection) -> Connection {
+    let header = Dialect::of(connection.endpoint.base()).rules().key_header;
+    connection.with_key_header(header, KeyFormOrigin::Address)
 }
 
 impl fmt::Debug for Dialect {

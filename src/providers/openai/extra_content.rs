@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::message::{Part, ProviderBlock};
 
 use super::super::events::Events;
-use super::super::gemini::signatures::PLACEHOLDER;
+use super::super::gemini_family::PLACEHOLDER;
 use super::super::json::acceptable;
 use super::super::lenient::says_nothing;
 

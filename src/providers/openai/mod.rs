@@ -19,6 +19,6 @@ mod wire;
 
 pub use auto::OpenAiAuto;
 pub use dialect::Dialect;
-pub(in crate::providers) use dialect::key_header_of;
+pub(in crate::providers) use dialect::with_key_form_of_address;
 pub use model::{OpenAi, decode};
 use wire::PROVIDER;

@@ -16,14 +16,14 @@ use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::{Connection, KeyFormOrigin};
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
-use super::super::gemini;
+use super::super::gemini_family;
 use super::super::hosted::left_out;
 use super::super::media::check;
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, with_key_form_of_address};
 use super::messages::{ChatWire, Reasoning};
 use super::rules::{SentReasoning, UNKNOWN};
 use super::thinking::is_thinking;
@@ -185,7 +185,7 @@ impl OpenAi {
                 wire: &ChatWire {
                     rules,
                     reasoning: self.sent_reasoning(request, rules.reasoning),
-                    signs_calls: rules.signs_calls && gemini::family::family(model).is_modern,
+                    signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
                 },
             },
         )

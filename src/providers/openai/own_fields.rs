@@ -18,41 +18,46 @@ pub(super) struct OwnFields<'a> {
     tag: &'static str,
     reasoning: Reasoning,
     blocks: Vec<&'a ProviderBlock>,
+    /// The chunks of thinking in each of the blocks; `None` for one with other fields.
+    chunks: Vec<Option<Vec<Value>>>,
 }
 
 impl<'a> OwnFields<'a> {
     /// The reasoning in `message` that came from the server with this mark.
     pub(super) fn of(message: &'a Message, tag: &'static str, reasoning: Reasoning) -> Self {
         let parts = message.content().parts().iter();
-        let blocks = parts.filter_map(|part| own_block(part, tag));
+        let own_blocks = parts.filter_map(|part| own_block(part, tag));
+        let blocks: Vec<_> = match reasoning {
+            Reasoning::None => Vec::new(),
+            Reasoning::Own | Reasoning::Chunks | Reasoning::OwnOrEmpty => own_blocks.collect(),
+        };
         Self {
             tag,
             reasoning,
-            blocks: match reasoning {
-                Reasoning::None => Vec::new(),
-                Reasoning::Own | Reasoning::Chunks | Reasoning::OwnOrEmpty => blocks.collect(),
-            },
+            chunks: blocks.iter().map(|block| chunks(block)).collect(),
+            blocks,
         }
     }
 
     /// True if the content has chunks of thinking.
     pub(super) fn has_chunks(&self) -> bool {
-        self.blocks.iter().any(|block| chunks(block).is_some())
+        self.chunks.iter().any(Option::is_some)
     }
 
     /// Appends the content as a list of the texts and the chunks of thinking.
     pub(super) fn write_content(&self, message: &Message, out: &mut Vec<u8>) -> Result<()> {
         out.push(b'[');
         let mut items = Items::new(out);
+        let mut chunks = self.chunks.iter();
         for part in message.content().parts() {
             match part {
                 Part::Text(text) if !text.is_empty() => items.item(|out| text_part(text, out))?,
-                part => {
-                    let block = own_block(part, self.tag);
-                    for chunk in block.and_then(chunks).unwrap_or_default() {
-                        items.item(|out| write(out, &chunk))?;
+                part if own_block(part, self.tag).is_some() => {
+                    for chunk in chunks.next().into_iter().flatten().flatten() {
+                        items.item(|out| write(out, chunk))?;
                     }
                 }
+                _ => {}
             }
         }
 
@@ -62,12 +67,13 @@ impl<'a> OwnFields<'a> {
 
     /// Appends the other fields.
     pub(super) fn write_fields(&self, out: &mut Vec<u8>) -> Result<()> {
-        let is_field = |block: &&&ProviderBlock| chunks(block).is_none();
-        let mut fields: Vec<_> = self.blocks.iter().filter(is_field).copied().collect();
         if self.reasoning == Reasoning::Chunks {
-            fields.clear();
+            return Ok(());
         }
 
+        let blocks = self.blocks.iter().zip(&self.chunks);
+        let fields = blocks.filter(|(_, chunks)| chunks.is_none());
+        let fields: Vec<_> = fields.map(|(block, _)| *block).collect();
         match &*fields {
             [] if self.reasoning == Reasoning::OwnOrEmpty => {
                 out.extend_from_slice(b",\"reasoning_content\":\"\"");

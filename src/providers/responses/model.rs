@@ -15,6 +15,7 @@ use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
 use super::super::media::check;
+use super::super::openai::with_key_form_of_address;
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
 use super::content::takes;

@@ -592,3 +592,19 @@ fn chunks_that_differ_in_text_and_usage_read_as_others_do() {
     assert!(whole.contains(&ModelEvent::Text(" d".into())), "{whole:?}");
     assert_eq!(read(stream(false)), whole);
 }
+
+#[test]
+fn equal_arrays_of_chunks_are_read_whole() {
+    let chunk = |text: &str| {
+        let content = json!({"parts": [{"text": text}]});
+        json!({"candidates": [{"content": content}], "usageMetadata": {"promptTokenCount": 5}})
+    };
+    let frame = format!("data: {}\n\n", json!([chunk("a"), chunk("b")]));
+    let end = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}]}\n\n";
+    let events = decode(vec![Ok(format!("{frame}{frame}{end}").into())]);
+    let texts = events.into_iter().filter_map(|event| match event.unwrap() {
+        ModelEvent::Text(text) => Some(text),
+        _ => None,
+    });
+    assert_eq!(texts.collect::<String>(), "abab");
+}

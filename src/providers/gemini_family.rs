@@ -2,9 +2,13 @@
 //!
 //! Source: the model profiles of pydantic-ai 2.68.
 
+/// The signature of calls that the server did not make: `skip_thought_signature_validator` in
+/// base64, as the SDK of the API sends it.
+pub(super) const PLACEHOLDER: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
+
 /// The control of a model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::providers) enum Thinking {
+pub(super) enum Thinking {
     /// The model does not think, and refuses every setting.
     None,
     /// A budget of tokens.
@@ -18,11 +22,11 @@ pub(in crate::providers) enum Thinking {
 
 /// The requests that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::providers) struct Family {
-    pub(in crate::providers) thinking: Thinking,
+pub(super) struct Family {
+    pub(super) thinking: Thinking,
     /// True from Gemini 3 on: signatures are checked, results may have media, and functions can be
     /// combined with the provider's own tools and with structured output.
-    pub(in crate::providers) is_modern: bool,
+    pub(super) is_modern: bool,
 }
 
 const FULL: &[&str] = &["minimal", "low", "medium", "high"];
@@ -42,7 +46,7 @@ const LEVELS: &[(&str, &[&str])] = &[
 
 /// The family of the model of this name. Models that are newer than the table have the levels that
 /// the newest known ones have.
-pub(in crate::providers) fn family(model: &str) -> Family {
+pub(super) fn family(model: &str) -> Family {
     let is_2_5 = model.contains("gemini-2.5");
     let is_older = model.contains("gemini-1")
         || model.contains("gemini-2.") && !is_2_5
