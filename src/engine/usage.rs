@@ -8,8 +8,8 @@ use crate::util::panic;
 use crate::util::sync::lock;
 
 /// Records the tokens of one call of the model `card` names: in the run's budget and those above
-/// it, in its statistics, and in those of the runs above. Every path records its usage here, also calls that failed or were
-/// interrupted.
+/// it, in its statistics, and in those of the runs above. Every path records its usage here, also
+/// calls that failed or were interrupted.
 pub(super) fn record_usage(cx: &RunContext, card: &ModelCard, usage: Usage) {
     let profile = card.profile;
 

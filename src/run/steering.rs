@@ -7,7 +7,7 @@ use crate::message::Message;
 /// A message that is sent to the model during the run.
 #[derive(Clone, Debug)]
 pub(crate) struct SteeredMessage {
-    /// The caller's id, with which it is stored once.
+    /// The caller's id. A message with an id that the session has had is not stored again.
     pub(crate) id: Option<Arc<str>>,
     pub(crate) message: Message,
 }

@@ -144,7 +144,7 @@ struct RequestWire {
     #[serde(default)]
     question: String,
     #[serde(default)]
-    expects_text: bool,
+    expects_text: Option<bool>,
 }
 
 impl PermissionRequest {
@@ -177,7 +177,7 @@ impl PermissionRequest {
             tool_name: wire.tool_name,
             input: wire.input,
             question: wire.question,
-            expects_text: wire.expects_text,
+            expects_text: wire.expects_text.unwrap_or_default(),
         })
     }
 

@@ -61,9 +61,11 @@ impl SessionSize {
         let state = &session.state;
         let shared_len = state.messages.shared_prefix(old_messages);
         let mut messages = self.messages;
-        messages.truncate(shared_len);
+        let removed_bytes = messages
+            .drain(shared_len.min(messages.len())..)
+            .sum::<usize>();
         let mut size = Self {
-            message_bytes: messages.iter().sum(),
+            message_bytes: self.message_bytes - removed_bytes,
             messages,
             ..Self::default()
         };
@@ -201,8 +203,8 @@ impl SessionSize {
                 let ids: HashSet<_> = ids.iter().collect();
                 let calls = state.pending.iter();
                 for call in calls.filter(|call| ids.contains(&call.id)) {
-                    self.pending_bytes -= of_pending(call);
-                    self.pending_count -= 1;
+                    self.pending_bytes = self.pending_bytes.saturating_sub(of_pending(call));
+                    self.pending_count = self.pending_count.saturating_sub(1);
                 }
             }
             Record::Truncated { .. } | Record::ToolsSettled | Record::Unknown => {}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 
-use super::shared::in_place;
+use super::shared::place_phrase;
 
 /// The least limit: short logs take more memory than their bytes.
 const LEAST: u64 = 16 * 1024 * 1024;
@@ -52,7 +52,7 @@ impl MemoryLimit {
 
     /// The limit of a session whose log may have `max_log_bytes`.
     pub(super) fn new(id: &str, place: Option<&str>, max_log_bytes: u64, option: &str) -> Self {
-        let place = in_place(place);
+        let place = place_phrase(place);
         Self {
             bytes: max_memory(max_log_bytes),
             log: format!("session {id:?}{place}").into(),

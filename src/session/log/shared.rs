@@ -118,7 +118,7 @@ impl<L: Log> Shared<L> {
             return Ok(());
         }
 
-        let place = in_place(self.log.place(id).as_deref());
+        let place = place_phrase(self.log.place(id).as_deref());
         let option = self.size_option;
         let text = format!(
             "the write was refused: session {id:?}{place} would have {size} bytes, more than the \
@@ -193,7 +193,7 @@ pub(in crate::session) fn too_large(
     max: u64,
     option: &str,
 ) -> Error {
-    let place = in_place(place);
+    let place = place_phrase(place);
     let text = format!(
         "session {id:?}{place} has {size} bytes, more than the {max} that are read; it was left \
          untouched; raise {option} to read it, and fork it to continue in a shorter log"
@@ -202,7 +202,7 @@ pub(in crate::session) fn too_large(
 }
 
 /// The place of a log, as errors name it.
-pub(super) fn in_place(place: Option<&str>) -> String {
+pub(super) fn place_phrase(place: Option<&str>) -> String {
     place.map_or(String::new(), |place| format!(" in {place}"))
 }
 
