@@ -9,10 +9,10 @@
 //! approval answer decisions.json     # a decision, or a list of them; - is standard input
 //! ```
 //!
-//! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, with both values as they were
-//! shown, or `{"decision": "deny", "id": "..", "message": ".."}`. A decision about other arguments or
-//! about a call that does not wait, and a second one about the same call, are refused: then nothing
-//! runs.
+//! A decision is `{"decision": "allow", "id": "..", "args_hash": ".."}`, with both values as they
+//! were shown, or `{"decision": "deny", "id": "..", "message": ".."}`. A decision about other
+//! arguments or about a call that does not wait, and a second one about the same call, are refused:
+//! then nothing runs.
 //!
 //! The session and the list of payments are in `--folder`; without it, in a folder for temporary
 //! files.

@@ -58,8 +58,8 @@ pub enum ErrorKind {
     ContextTooLong,
     /// The request body is larger than the server takes (413).
     RequestTooLarge,
-    /// The model's answer exceeds a limit on its size, or takes the session's history over one. Never
-    /// retried.
+    /// The model's answer exceeds a limit on its size, or takes the session's history over one.
+    /// Never retried.
     ResponseTooLarge,
     /// Too many requests (429); see [`Error::retry_after`].
     RateLimited,

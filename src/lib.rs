@@ -101,9 +101,9 @@
 //! # Stability
 //!
 //! Before 1.0 a minor version may contain breaking changes, which `CHANGELOG.md` lists. Enums and
-//! structs that follow a provider or a wire format are `#[non_exhaustive]`. The concrete type behind
-//! [`source`](std::error::Error::source) of an error is not part of the API. The wire form of
-//! [`SdkMessage`] only gains fields and types.
+//! structs that follow a provider or a wire format are `#[non_exhaustive]`. The concrete type
+//! behind [`source`](std::error::Error::source) of an error is not part of the API. The wire form
+//! of [`SdkMessage`] only gains fields and types.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

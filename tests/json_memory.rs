@@ -1,5 +1,5 @@
-//! What answers allocate whose JSON is small as text and large as values. A program of its own, for it
-//! counts all that the process allocates.
+//! What answers allocate whose JSON is small as text and large as values. A program of its own, for
+//! it counts all that the process allocates.
 #![cfg(feature = "http")]
 #![allow(clippy::unwrap_used)]
 
@@ -190,8 +190,8 @@ fn allocated_by_a_call() -> usize {
     (ALLOCATOR.stats().bytes_allocated - before) / (1024 * 1024)
 }
 
-/// Arguments with a hundred values for each of `chains`, each of which takes as much memory as a value
-/// can.
+/// Arguments with a hundred values for each of `chains`, each of which takes as much memory as a
+/// value can.
 fn nested_arguments(chains: usize) -> String {
     const DEPTH: usize = 98;
     let chain = "{\"\":".repeat(DEPTH) + "0" + &"}".repeat(DEPTH);
@@ -204,8 +204,8 @@ fn live() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// The most memory, in MiB, that a run takes whose model asks for the heaviest call in every turn, and
-/// how many of them ran.
+/// The most memory, in MiB, that a run takes whose model asks for the heaviest call in every turn,
+/// and how many of them ran.
 fn held_by_a_run() -> (usize, usize) {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -270,8 +270,8 @@ fn values_of_answers_are_bounded_and_rarely_copied() {
         assert!(allocated < 55, "{allocated} MiB");
     }
 
-    // One such call is in the history, the tool and its reader have copies of it, and the next one is
-    // refused.
+    // One such call is in the history, the tool and its reader have copies of it, and the next one
+    // is refused.
     let (held, calls) = held_by_a_run();
     assert_eq!(calls, 1);
     assert!(held < 120, "{held} MiB");

@@ -1,5 +1,5 @@
-//! Copies of a large answer that a run makes when it ends. A program of its own, for it counts all that
-//! the process allocates.
+//! Copies of a large answer that a run makes when it ends. A program of its own, for it counts all
+//! that the process allocates.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;

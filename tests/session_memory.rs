@@ -1,5 +1,5 @@
-//! What the reading of a session file allocates that is mostly junk, or small as text and large as a session. A program of its own, for it counts
-//! all that the process allocates.
+//! What the reading of a session file allocates that is mostly junk, or small as text and large as
+//! a session. A program of its own, for it counts all that the process allocates.
 #![cfg(all(feature = "jsonl", unix))]
 #![allow(clippy::unwrap_used)]
 
@@ -17,8 +17,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The most that may be allocated at all, freed or not, for any of the files: the longest line, as it
-/// grows, and what is read at once.
+/// The most that may be allocated at all, freed or not, for any of the files: the longest line, as
+/// it grows, and what is read at once.
 const MOST: usize = 200 * MIB as usize;
 
 fn said(text: &str) -> Record {
@@ -111,8 +111,8 @@ fn check_hostile_logs(runtime: &tokio::runtime::Runtime) {
     }
 }
 
-/// A session of 70 MB, which is within the default limits. A snapshot of it would be as long, and is
-/// not written.
+/// A session of 70 MB, which is within the default limits. A snapshot of it would be as long, and
+/// is not written.
 fn check_long_session(runtime: &tokio::runtime::Runtime) {
     const MESSAGES: usize = 350;
     let text = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(200_000));
@@ -146,8 +146,8 @@ fn write_log(folder: &Path, messages: usize, data: &str) {
     file.flush().unwrap();
 }
 
-/// Writes a log with a snapshot of so many equal messages, and as many bytes of blank lines behind it
-/// as are read with it.
+/// Writes a log with a snapshot of so many equal messages, and as many bytes of blank lines behind
+/// it as are read with it.
 fn write_snapshot(folder: &Path, messages: usize, data: &str) {
     let sealed = |seq: usize, kind: &str, data: &str, info: &str| {
         let body =

@@ -23,8 +23,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const MIB: usize = 1024 * 1024;
 const CALLS: usize = 16;
 
-/// The most that all calls may take together, their results included. Two large files at once, and as
-/// texts, take 90 MiB.
+/// The most that all calls may take together, their results included. Two large files at once, and
+/// as texts, take 90 MiB.
 const MOST: usize = 130 * MIB;
 
 /// The bytes that are allocated.
@@ -75,7 +75,8 @@ impl Watch {
     }
 }
 
-/// The history of a run that makes the same call many times in one answer, and the most memory it took.
+/// The history of a run that makes the same call many times in one answer, and the most memory it
+/// took.
 fn run(tool: FuncTool, name: &str, args: &Value) -> (Messages, usize) {
     let calls = (0..CALLS).map(|n| ToolCall::new(format!("c{n}"), name, args.clone()));
     let events = calls.map(ModelEvent::ToolCall);

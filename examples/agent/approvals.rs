@@ -84,8 +84,8 @@ impl Waiting {
     }
 }
 
-/// The decisions about them, from `--decisions` or from the user at the terminal. `None` when nothing
-/// was decided.
+/// The decisions about them, from `--decisions` or from the user at the terminal. `None` when
+/// nothing was decided.
 ///
 /// # Errors
 ///

@@ -115,7 +115,8 @@ pub(crate) struct Args {
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Adds to the notes of `--output text` what calls returned, and the tokens and costs of the run
+    /// Adds to the notes of `--output text` what calls returned, and the tokens and costs of the
+    /// run
     #[arg(long, short)]
     verbose: bool,
 
@@ -135,7 +136,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NEW", requires = "which")]
     pub(crate) fork: Option<String>,
 
-    /// Ends the copy before this message, by its number in --list-messages: where to take another turn
+    /// Ends the copy before this message, by its number in --list-messages: where to take another
+    /// turn
     #[arg(long, value_name = "MESSAGE", requires = "fork")]
     pub(crate) at: Option<usize>,
 

@@ -110,8 +110,8 @@ pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// When a run of the session is going on, when there is no such message, and when checkpoints cannot
-/// be read.
+/// When a run of the session is going on, when there is no such message, and when checkpoints
+/// cannot be read.
 pub(crate) async fn rewind(
     args: &Args,
     place: &Place,

@@ -10,19 +10,20 @@
 //! ```
 //!
 //! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
-//! Reading needs no permission. For what no rule allows, it asks at the terminal, and shows what a call
-//! would change in a file; without one, the model is told that nobody could be asked. Its task list is
-//! shown as it changes.
+//! Reading needs no permission. For what no rule allows, it asks at the terminal, and shows what a
+//! call would change in a file; without one, the model is told that nobody could be asked. Its task
+//! list is shown as it changes.
 //!
-//! The model gets `AGENTS.md` and the skills of that directory with `--trust-project`, or when the user
-//! agrees at the terminal, which is remembered for the directory in `$XDG_STATE_HOME/agentcore/trusted`.
+//! The model gets `AGENTS.md` and the skills of that directory with `--trust-project`, or when the
+//! user agrees at the terminal, which is remembered for the directory in
+//! `$XDG_STATE_HOME/agentcore/trusted`.
 //!
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
 //! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` names another place.
-//! The agent can neither read nor write that place. With `--park`, calls that nobody is there to allow
-//! wait; continuing the session asks about them, at the terminal or with `--decisions`, and `--dismiss`
-//! goes on without them. With `--checkpoints`, `--rewind` restores the files to what they were before a
-//! message; `--fork NEW --at` the same message takes the conversation there.
+//! The agent can neither read nor write that place. With `--park`, calls that nobody is there to
+//! allow wait; continuing the session asks about them, at the terminal or with `--decisions`, and
+//! `--dismiss` goes on without them. With `--checkpoints`, `--rewind` restores the files to what
+//! they were before a message; `--fork NEW --at` the same message takes the conversation there.
 //!
 //! | exit code | |
 //! |---|---|

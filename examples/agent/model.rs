@@ -15,7 +15,8 @@ use super::script;
 const READING: Duration = Duration::from_secs(2);
 
 /// The model of `spec`, else of the environment: `AGENTCORE_MODEL`, or one of the provider whose
-/// key is set. Its context window is `window`, else what its server tells, else what is known of it.
+/// key is set. Its context window is `window`, else what its server tells, else what is known of
+/// it.
 ///
 /// # Errors
 ///

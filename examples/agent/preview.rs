@@ -72,7 +72,8 @@ async fn difference(backend: &dyn Backend, name: &str, input: &Value) -> Option<
     }
 }
 
-/// The lines that differ, and those around them; with their numbers where these are those of a file.
+/// The lines that differ, and those around them; with their numbers where these are those of a
+/// file.
 fn compared(before: &str, after: &str, is_file: bool) -> String {
     if before.len() > MAX_TEXT || after.len() > MAX_TEXT {
         return too_large();

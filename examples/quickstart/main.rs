@@ -6,8 +6,9 @@
 //! ```
 //!
 //! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-5-5`, ..);
-//! with `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY` alone it is one of that provider's.
-//! With none of them a scripted model answers the first question, from what the tools really say.
+//! with `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY` alone it is one of that
+//! provider's. With none of them a scripted model answers the first question, from what the tools
+//! really say.
 
 mod scripted;
 mod show;

@@ -100,8 +100,8 @@ impl Agent {
         Session::new(self.clone(), id)
     }
 
-    /// Returns a new session with a random id. Unlike the session of [`run`](Self::run) it is stored, so
-    /// that it can be continued.
+    /// Returns a new session with a random id. Unlike the session of [`run`](Self::run) it is
+    /// stored, so that it can be continued.
     ///
     /// ```
     /// use agentcore::Agent;

@@ -200,8 +200,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the handling of background tasks that have not ended when the model's answer has no more
-    /// calls. Defaults to ending them with the run.
+    /// Sets the handling of background tasks that have not ended when the model's answer has no
+    /// more calls. Defaults to ending them with the run.
     pub fn unfinished_tasks(mut self, unfinished: UnfinishedTasks) -> Self {
         self.limits.unfinished_tasks = unfinished;
         self
@@ -237,7 +237,9 @@ impl AgentBuilder {
     /// use serde_json::json;
     ///
     /// # async fn example() -> Result<(), agentcore::Error> {
-    /// let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_, _| async { "noon" });
+    /// let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_, _| async {
+    ///     "noon"
+    /// });
     /// let model = ScriptedModel::new()
     ///     .call("clock", json!({}))
     ///     .with_usage(Usage::new(1_000, 500))
@@ -361,9 +363,9 @@ impl AgentBuilder {
     /// Sets the limit of a tool result in bytes, for its content, its display text and its details,
     /// each on its own. Defaults to 8 MiB, and is at least 1 KiB.
     ///
-    /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the limit
-    /// is cut with a note, media that does not fit is replaced by an error text, and details are
-    /// removed, before hooks see the result and again after them.
+    /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the
+    /// limit is cut with a note, media that does not fit is replaced by an error text, and details
+    /// are removed, before hooks see the result and again after them.
     ///
     /// The results of one answer's calls are in memory until the last call ends: together they may
     /// have twice the limit, divided equally among the calls.
@@ -376,23 +378,23 @@ impl AgentBuilder {
     /// 24 MiB.
     ///
     /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
-    /// control character up to six; JSON values in calls and details, and all that surrounds a text,
-    /// count as they are in memory: a number takes 36 bytes, an object with one field 700. Outcomes
-    /// of background tasks count toward the limit that is shared until the model is given them, and
-    /// then as inputs. Messages from before the run that a summary covers have a limit of their
-    /// own, of twice as many bytes.
+    /// control character up to six; JSON values in calls and details, and all that surrounds a
+    /// text, count as they are in memory: a number takes 36 bytes, an object with one field 700.
+    /// Outcomes of background tasks count toward the limit that is shared until the model is given
+    /// them, and then as inputs. Messages from before the run that a summary covers have a limit of
+    /// their own, of twice as many bytes.
     ///
     /// An answer that exceeds the limit ends the run with
-    /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its text
-    /// stays, up to three quarters of what was left. Results are cut before that, as by
+    /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
+    /// text stays, up to three quarters of what was left. Results are cut before that, as by
     /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
     /// compactor is asked for a summary when more than three quarters are used and messages from
     /// before the run use more than one quarter.
     ///
     /// An input that exceeds the limit by itself is refused with
-    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds it
-    /// together with the messages before it, which no compactor has shortened, is removed again, and
-    /// the run ends with `ResponseTooLarge`.
+    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds
+    /// it together with the messages before it, which no compactor has shortened, is removed again,
+    /// and the run ends with `ResponseTooLarge`.
     ///
     /// The runs within calls of this run share its limit, with their answers in progress; each is
     /// held to that of its own agent as well.
@@ -432,16 +434,16 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets how many times an answer that does not match the requested schema is sent back. Defaults
-    /// to 2.
+    /// Sets how many times an answer that does not match the requested schema is sent back.
+    /// Defaults to 2.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;
         self
     }
 
     /// Sets how deep subagents may nest below a run of the agent: with 0 there may be none, with 1
-    /// they may have none of their own. Defaults to 2, and is at most 8. The limits of the runs above
-    /// apply as well.
+    /// they may have none of their own. Defaults to 2, and is at most 8. The limits of the runs
+    /// above apply as well.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
         self
@@ -492,12 +494,12 @@ impl AgentBuilder {
     ///
     /// # Errors
     ///
-    /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the budget in USD or the
-    ///   temperature is negative or not a number, if there is a budget in USD and the price of
-    ///   the model is unknown, or if a permission rule to deny or to ask names a tool that the agent
-    ///   does not have ([`PermissionGate::check_tools`]).
-    /// * [`ErrorKind::Tool`](crate::ErrorKind::Tool) if a tool's name is not `[A-Za-z0-9_-]{1,64}` or its parameters are
-    ///   not an object schema.
+    /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the
+    ///   budget in USD or the temperature is negative or not a number, if there is a budget in USD
+    ///   and the price of the model is unknown, or if a permission rule to deny or to ask names a
+    ///   tool that the agent does not have ([`PermissionGate::check_tools`]).
+    /// * [`ErrorKind::Tool`](crate::ErrorKind::Tool) if a tool's name is not `[A-Za-z0-9_-]{1,64}`
+    ///   or its parameters are not an object schema.
     pub fn build(mut self) -> Result<Agent> {
         self.check()?;
         let memory_paths = self.hooks.iter().flat_map(|hook| hook.memory_paths());

@@ -5,8 +5,8 @@ use crate::providers::{env, resolve};
 
 use super::builder::AgentBuilder;
 
-/// The default models, in the order of their precedence: the variable of the provider's key, then the
-/// model.
+/// The default models, in the order of their precedence: the variable of the provider's key, then
+/// the model.
 const DEFAULT_MODELS: [(&str, &str); 3] = [
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5"),
     ("OPENAI_API_KEY", "openai:gpt-6-luna"),

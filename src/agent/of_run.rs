@@ -17,10 +17,11 @@ impl AgentBuilder {
     /// retry policy, the limits of answers and of hooks, the choice of partial messages, the trace
     /// recorder and the token counter. `None` outside any run.
     ///
-    /// The name, the system prompt, the other limits and the permissions are those of a new builder.
-    /// For a [child](crate::Session::child_of) of the run, the limits and the permissions of the run
-    /// apply in addition. Run it as a child: run on its own ([`Agent::run`](crate::Agent::run)), it
-    /// has the tools and the backend of the run **without** its permissions and limits.
+    /// The name, the system prompt, the other limits and the permissions are those of a new
+    /// builder. For a [child](crate::Session::child_of) of the run, the limits and the permissions
+    /// of the run apply in addition. Run it as a child: run on its own
+    /// ([`Agent::run`](crate::Agent::run)), it has the tools and the backend of the run **without**
+    /// its permissions and limits.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -36,9 +37,9 @@ impl AgentBuilder {
     ///         Ok::<_, BoxError>(output.text)
     ///     }
     /// });
-    /// let model = ScriptedModel::new().call("review", json!({})).say("No mistakes.").say("It is done.");
+    /// let model = ScriptedModel::new().call("review", json!({})).say("No mistakes.").say("Done.");
     /// let agent = AgentBuilder::new(model).tool(review).build()?;
-    /// assert_eq!(agent.run("Write a text.").await?.text, "It is done.");
+    /// assert_eq!(agent.run("Write a text.").await?.text, "Done.");
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();

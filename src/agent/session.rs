@@ -25,8 +25,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A session of an agent: a conversation that lasts longer than one run.
 ///
-/// A cheap handle. [`run`](Self::run) takes it by value, because its values and its input id are used
-/// by one run. For another run, clone it before, or get it again by its id.
+/// A cheap handle. [`run`](Self::run) takes it by value, because its values and its input id are
+/// used by one run. For another run, clone it before, or get it again by its id.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;
@@ -250,12 +250,13 @@ impl Session {
         run.into_output()
     }
 
-    /// Runs the session to its end as a [child](Self::child_of) of the run of `cx`, in the background
-    /// task of `task`: the call may return before. The time limit of the call does not apply.
+    /// Runs the session to its end as a [child](Self::child_of) of the run of `cx`, in the
+    /// background task of `task`: the call may return before. The time limit of the call does not
+    /// apply.
     ///
-    /// Every message is [forwarded](TaskContext::forward), with the task's own messages in the place
-    /// of `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the task
-    /// steer the child; one that arrives after its last turn stays unread.
+    /// Every message is [forwarded](TaskContext::forward), with the task's own messages in the
+    /// place of `init` and `result`. Messages that are [sent](crate::tool::TaskHandle::send) to the
+    /// task steer the child; one that arrives after its last turn stays unread.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -280,8 +281,8 @@ impl Session {
     ///     }
     /// });
     /// let model = ScriptedModel::new().call("scout", json!({})).say("It is quiet.");
-    /// let lead = Agent::builder(model).tool(start).unfinished_tasks(UnfinishedTasks::Await).build()?;
-    /// assert_eq!(lead.run("What is out there?").await?.text, "It is quiet.");
+    /// let lead = Agent::builder(model).tool(start).unfinished_tasks(UnfinishedTasks::Await);
+    /// assert_eq!(lead.build()?.run("What is out there?").await?.text, "It is quiet.");
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
@@ -366,8 +367,8 @@ impl Session {
     /// Summarises the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
-    /// The model is called without holding the session. Each call of this function has the limits on
-    /// money, tokens and time of a run of its own. The session is held only while the summary is
+    /// The model is called without holding the session. Each call of this function has the limits
+    /// on money, tokens and time of a run of its own. The session is held only while the summary is
     /// stored. Warnings, such as those of the model, are logged with `tracing`.
     ///
     /// # Cancel safety
@@ -378,9 +379,9 @@ impl Session {
     ///
     /// [`Config`](crate::ErrorKind::Config) without a compactor,
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), the compactor's error,
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session at the beginning or
-    /// when the summary is to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the messages that the summary
-    /// covers were changed meanwhile.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) if a run holds the session at the beginning
+    /// or when the summary is to be stored, and [`Conflict`](crate::ErrorKind::Conflict) if the
+    /// messages that the summary covers were changed meanwhile.
     ///
     /// ```
     /// use agentcore::AgentBuilder;

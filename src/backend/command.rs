@@ -18,7 +18,8 @@ use super::shell::Shell;
 ///
 /// use agentcore::backend::Command;
 ///
-/// let command = Command::new("cargo test").with_cwd("crates/core").with_timeout(Duration::from_secs(60));
+/// let limit = Duration::from_secs(60);
+/// let command = Command::new("cargo test").with_cwd("crates/core").with_timeout(limit);
 /// assert_eq!(command.cwd.as_deref(), Some("crates/core"));
 /// ```
 #[derive(Clone, PartialEq, Eq)]

@@ -231,7 +231,8 @@ impl AnswerRedactor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that its provider requires back.
+    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that its provider requires
+    /// back.
     fn call(&self, call: ToolCall) -> Result<ToolCall> {
         let ToolCall {
             id,
@@ -304,7 +305,8 @@ impl AnswerRedactor {
 
     /// # Errors
     ///
-    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that the provider requires back.
+    /// [`ErrorKind::SecretInAnswer`] when a secret is in the fields that the provider requires
+    /// back.
     fn annotations(&self, mut annotations: Annotations) -> Result<Annotations> {
         if annotations
             .block

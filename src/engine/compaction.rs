@@ -322,8 +322,8 @@ impl Compacting<'_> {
     }
 }
 
-/// Calls the compactor for a history. Its model calls count in the budget of `cx`. Returns `None` if
-/// nothing can be gained.
+/// Calls the compactor for a history. Its model calls count in the budget of `cx`. Returns `None`
+/// if nothing can be gained.
 ///
 /// # Errors
 ///

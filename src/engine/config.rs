@@ -33,8 +33,8 @@ pub enum UnfinishedTasks {
     #[default]
     Stop,
     /// The run waits for the tasks, and the model is asked again with the outcome of each. A task
-    /// that does not end by itself keeps the run from ending. An answer that was cut off or refused,
-    /// a hook that stops the run, and a limit of the run end it with its tasks.
+    /// that does not end by itself keeps the run from ending. An answer that was cut off or
+    /// refused, a hook that stops the run, and a limit of the run end it with its tasks.
     Await,
 }
 

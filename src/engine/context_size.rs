@@ -23,8 +23,8 @@ pub(super) struct ContextSize {
     reported_tokens: u64,
     /// True once the model has failed to count the tokens of a request, or does not count any.
     is_uncountable: bool,
-    /// The token count when a compaction last failed or had nothing to shorten. One that was useless
-    /// a turn ago mostly is again, and costs time and money each time.
+    /// The token count when a compaction last failed or had nothing to shorten. One that was
+    /// useless a turn ago mostly is again, and costs time and money each time.
     pub(super) useless_at: Option<u64>,
 }
 

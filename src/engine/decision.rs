@@ -44,14 +44,14 @@ impl Decision {
         Self::reviewed(pending, Answer::Edit(args))
     }
 
-    /// Answers the question in `pending` with a text, which is the result of the call: its tool does
-    /// not run. The text is limited as a result is.
+    /// Answers the question in `pending` with a text, which is the result of the call: its tool
+    /// does not run. The text is limited as a result is.
     pub fn reply(pending: &PendingCall, text: impl Into<String>) -> Self {
         Self::reviewed(pending, Answer::reply(text))
     }
 
-    /// Denies the call. A denial needs no hash of the arguments. The model reads up to 10,000 characters
-    /// of the message.
+    /// Denies the call. A denial needs no hash of the arguments. The model reads up to 10,000
+    /// characters of the message.
     pub fn deny(pending: &PendingCall, message: impl Into<String>) -> Self {
         Self {
             id: pending.id.clone(),

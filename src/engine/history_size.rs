@@ -27,8 +27,8 @@ fn size_of_messages(messages: &[impl AsRef<Message>]) -> usize {
 /// histories of other runs of its tree.
 ///
 /// The messages of the run itself count for as long as it lasts; those that were loaded count until
-/// a summary covers them. So neither a long run nor a long session outgrows the limits, and a session
-/// that is over them can continue once it is compacted.
+/// a summary covers them. So neither a long run nor a long session outgrows the limits, and a
+/// session that is over them can continue once it is compacted.
 #[derive(Debug)]
 pub(super) struct HistorySize {
     /// Messages that a summary covers, which are not sent.
@@ -105,8 +105,8 @@ impl HistorySize {
         own_room.min(self.share.pool().room())
     }
 
-    /// Checks that an input may be added. One that does not fit in addition to what was there before
-    /// the run is allowed, because a compaction may make room for it.
+    /// Checks that an input may be added. One that does not fit in addition to what was there
+    /// before the run is allowed, because a compaction may make room for it.
     ///
     /// # Errors
     ///
@@ -181,14 +181,15 @@ impl HistorySize {
         Ok(())
     }
 
-    /// Returns `true` if there is little room left and a summary of loaded messages would make some.
+    /// Returns `true` if there is little room left and a summary of loaded messages would make
+    /// some.
     pub(super) fn is_crowded(&self) -> bool {
         self.total() > self.max_bytes / 4 * 3 && self.loaded > self.max_bytes / 4
     }
 
-    /// Counts a result until its share is dropped, when it is in the history. If it would leave less
-    /// than a sixth of the pool, it is cut to the least size first: by default there is room for that
-    /// of all calls of an answer.
+    /// Counts a result until its share is dropped, when it is in the history. If it would leave
+    /// less than a sixth of the pool, it is cut to the least size first: by default there is room
+    /// for that of all calls of an answer.
     pub(super) fn hold_result(&self, result: &mut ToolResult, call: &ToolCall) -> PoolShare {
         let pool = self.share.pool();
         if result_size(result) > pool.room().saturating_sub(pool.max_bytes() / 6) {

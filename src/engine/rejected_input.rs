@@ -1,5 +1,5 @@
-//! The removal of an input that the model does not accept: sent again with the next one, it would be
-//! rejected again.
+//! The removal of an input that the model does not accept: sent again with the next one, it would
+//! be rejected again.
 
 use std::sync::Arc;
 

@@ -20,8 +20,8 @@ pub(super) const MAY_HAVE_RUN: &str =
 const NOT_APPROVED: &str =
     "not approved: the conversation continued without an answer; the call did not run";
 
-/// A session with this many messages and ids of inputs, or more, is restored on a thread for blocking
-/// work.
+/// A session with this many messages and ids of inputs, or more, is restored on a thread for
+/// blocking work.
 const LONG: usize = 1_000;
 
 /// The state a run begins with.

@@ -121,8 +121,8 @@ impl ActiveRun {
         self.history.save(&state).await
     }
 
-    /// Adds the leading system messages of the input to the system prompt; returns the others, which
-    /// follow the history so far.
+    /// Adds the leading system messages of the input to the system prompt; returns the others,
+    /// which follow the history so far.
     pub(super) fn split_input(&mut self, input: &Messages) -> Result<Vec<Arc<Message>>> {
         let (system, input) = split_system(input);
         if !system.is_empty() {

@@ -107,7 +107,7 @@ where
 ///     }
 ///     Ok(ToolDecision::proceed())
 /// });
-/// let refund = FuncTool::new("refund", "Pays back", json!({"type": "object"}), |_cx, _args| async {
+/// let refund = FuncTool::new("refund", "Pays back", json!({"type": "object"}), |_, _| async {
 ///     "paid"
 /// });
 /// let model = ScriptedModel::new()

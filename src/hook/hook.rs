@@ -71,8 +71,8 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// The names of the tools that the hook registers: for introspection, for permission rules
-    /// ([`check_tools`](Self::check_tools)), and for the [`Prompter`](crate::model::Prompter), which
-    /// runs before they are registered.
+    /// ([`check_tools`](Self::check_tools)), and for the [`Prompter`](crate::model::Prompter),
+    /// which runs before they are registered.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }
@@ -86,9 +86,9 @@ pub trait Hook: Send + Sync + 'static {
     }
 
     /// The absolute paths of files that the program made the agent's memory. Writing them needs no
-    /// question, even if permission rules protect files of their names. The rules of the runs above a
-    /// child run protect them, unless they are memory there as well. Asked once, when the agent is
-    /// built.
+    /// question, even if permission rules protect files of their names. The rules of the runs above
+    /// a child run protect them, unless they are memory there as well. Asked once, when the agent
+    /// is built.
     fn memory_paths(&self) -> Vec<String> {
         Vec::new()
     }
@@ -147,9 +147,9 @@ pub trait Hook: Send + Sync + 'static {
         Ok(result)
     }
 
-    /// Runs when an answer has no tool calls and the run would end: returns [`StopDecision::Stop`] to
-    /// end it, or a message to continue with. Not called for an answer that was refused, cut off or
-    /// empty, or that does not match the requested schema.
+    /// Runs when an answer has no tool calls and the run would end: returns [`StopDecision::Stop`]
+    /// to end it, or a message to continue with. Not called for an answer that was refused, cut off
+    /// or empty, or that does not match the requested schema.
     async fn before_stop(
         &self,
         _cx: &RunContext,

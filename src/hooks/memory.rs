@@ -49,7 +49,8 @@ const EDIT_TOOL: &str = "edit_file";
 /// agent.run("Hello").await?;
 ///
 /// let system = model.requests()[0].system.to_string();
-/// assert!(system.starts_with("<agent_memory>\n# Project notes\n- Using FastAPI\n</agent_memory>\n"));
+/// let notes = "# Project notes\n- Using FastAPI\n";
+/// assert!(system.starts_with(&format!("<agent_memory>\n{notes}</agent_memory>\n")));
 /// # Ok(())
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
@@ -79,8 +80,8 @@ impl MemoryHook {
     }
 
     /// Reads these files instead, in this order. Unlike the default file, which may have come with
-    /// the workspace, they are the agent's own: [permission rules](crate::permission) do not protect
-    /// them from being written.
+    /// the workspace, they are the agent's own: [permission rules](crate::permission) do not
+    /// protect them from being written.
     #[must_use]
     pub fn paths<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         self.paths = paths.into_iter().map(Into::into).collect();

@@ -3,8 +3,8 @@
 use crate::backend::Backend;
 use crate::util::path::lexical;
 
-/// The absolute form of `path`, which is the same for every spelling of it. A relative path starts at
-/// the backend's root.
+/// The absolute form of `path`, which is the same for every spelling of it. A relative path starts
+/// at the backend's root.
 pub(super) fn workspace_path(backend: &dyn Backend, path: &str) -> String {
     if path.starts_with('/') {
         return lexical(path);

@@ -27,7 +27,8 @@ use crate::tool::{PermissionGate, PermissionMode};
 /// use serde_json::json;
 ///
 /// # async fn example() -> agentcore::Result<()> {
-/// let shell = FuncTool::new("Bash", "Runs a command", json!({"type": "object"}), |_cx, args| async move {
+/// let parameters = json!({"type": "object"});
+/// let shell = FuncTool::new("Bash", "Runs a command", parameters, |_cx, args| async move {
 ///     format!("ran {}", args["command"])
 /// });
 /// let rules = PermissionConfig::from_json(

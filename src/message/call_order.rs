@@ -42,8 +42,8 @@ impl Messages {
     }
 }
 
-/// Returns `true` if the results are in the order of the calls. Allocates nothing, because histories
-/// are checked for every request.
+/// Returns `true` if the results are in the order of the calls. Allocates nothing, because
+/// histories are checked for every request.
 fn is_in_order(calls: &Message, results: &[Arc<Message>]) -> bool {
     let mut calls = calls.tool_calls();
     results.iter().all(|message| {

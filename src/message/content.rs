@@ -53,7 +53,8 @@ impl Content {
         })
     }
 
-    /// Returns `true` if there is no content for a provider: no part but empty texts, and citations.
+    /// Returns `true` if there is no content for a provider: no part but empty texts, and
+    /// citations.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|part| match part {
             Part::Text(text) => text.is_empty(),

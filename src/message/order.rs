@@ -18,8 +18,8 @@ pub(super) fn order(
     let mut ordered_messages: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut has_started = false;
     let mut into = 0;
-    // True if an assistant message may not follow the last one. Only calls that await an approval have
-    // no result after them; their message stays as it is.
+    // True if an assistant message may not follow the last one. Only calls that await an approval
+    // have no result after them; their message stays as it is.
     let mut is_joined = false;
     for (index, message) in messages {
         let role = message.role();

@@ -75,7 +75,8 @@ impl From<ToolCall> for Part {
     }
 }
 
-/// An image, a document or a recording: a media type, where its bytes are, and a name if it has one.
+/// An image, a document or a recording: a media type, where its bytes are, and a name if it has
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Media {
@@ -133,8 +134,12 @@ impl Media {
     /// ```
     /// use agentcore::message::{Media, MediaSource};
     ///
-    /// let report = Media::file("anthropic", "file_011CNha8iCJcU1wXNR6q4V8w").with_name("report.pdf");
-    /// assert!(matches!(report.source, MediaSource::File { ref provider, .. } if &**provider == "anthropic"));
+    /// let report = Media::file("anthropic", "file_011CNha8iCJcU1wXNR6q4V8w");
+    /// let report = report.with_name("report.pdf");
+    /// let MediaSource::File { provider, .. } = &report.source else {
+    ///     panic!("{report:?}");
+    /// };
+    /// assert_eq!(&**provider, "anthropic");
     /// ```
     pub fn file(provider: impl Into<Arc<str>>, id: impl Into<Arc<str>>) -> Self {
         Self {
@@ -189,8 +194,8 @@ impl ProviderBlock {
         }
     }
 
-    /// Returns `true` if the block may be sent to `provider`; a block without a provider may be sent
-    /// to any.
+    /// Returns `true` if the block may be sent to `provider`; a block without a provider may be
+    /// sent to any.
     pub fn is_for(&self, provider: &str) -> bool {
         self.provider.as_deref().is_none_or(|own| own == provider)
     }
@@ -306,8 +311,8 @@ impl ToolCall {
         self
     }
 
-    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed, and
-    /// removes further fields that are.
+    /// Makes arguments that are nested too deep to be stored into ones that could not be parsed,
+    /// and removes further fields that are.
     pub(crate) fn limit_depth(&mut self) {
         self.extra
             .take_if(|fields| is_text_too_deep(fields.raw.get()));

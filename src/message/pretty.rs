@@ -13,8 +13,8 @@ impl Messages {
     ///
     /// A block is a heading, the text, and a line for each call. Arguments look as Go's `%v`
     /// prints them: sorted `map[key:value]`, lists `[a b]`, bare strings, `<nil>`. Pictures,
-    /// documents and recordings are named in brackets; thinking and citations are left out. The last
-    /// line ends with a newline.
+    /// documents and recordings are named in brackets; thinking and citations are left out. The
+    /// last line ends with a newline.
     ///
     /// ```
     /// use agentcore::{Messages, ToolCall};

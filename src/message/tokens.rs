@@ -17,7 +17,8 @@ impl Messages {
     /// ```
     /// use agentcore::Messages;
     ///
-    /// assert_eq!(Messages::new().system("You are helpful.").human("What is 2+2?").estimate_tokens(), 7);
+    /// let messages = Messages::new().system("You are helpful.").human("What is 2+2?");
+    /// assert_eq!(messages.estimate_tokens(), 7);
     /// ```
     pub fn estimate_tokens(&self) -> u64 {
         let of_message = |message: &Message| {
@@ -48,8 +49,8 @@ pub trait TokenCounter: Send + Sync {
 
     /// The tokens of one part. A picture counts 1,600. A document of text counts as its text; any
     /// other 3,000 for each 100,000 bytes, at least 3,000 and at most 300,000; one at an address or
-    /// uploaded, whose length is not known, 3,000. A recording counts as a document that is no text,
-    /// and citations count nothing.
+    /// uploaded, whose length is not known, 3,000. A recording counts as a document that is no
+    /// text, and citations count nothing.
     fn count_part(&self, part: &Part) -> u64 {
         match part {
             Part::Text(text) => self.count_text(text),

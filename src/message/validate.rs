@@ -229,7 +229,8 @@ pub(super) fn complete(index: usize, message: &Message) -> Result<(), Validation
     }
 }
 
-/// Returns `true` if there is nothing but empty texts and citations. A call is content of the assistant's alone.
+/// Returns `true` if there is nothing but empty texts and citations. A call is content of the
+/// assistant's alone.
 fn lacks_content(message: &Message) -> bool {
     let counts_calls = message.role() == Role::Assistant;
     message.content().parts().iter().all(|part| match part {

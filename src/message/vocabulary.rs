@@ -18,8 +18,8 @@ const SAMPLE_LEN: usize = MAX_COUNTED / SAMPLES;
 ///
 /// Text and arguments are exact for the models that use the vocabulary; pictures, documents and
 /// the frame of a message stay estimates. Of a text longer than 256 KiB, samples of 256 KiB in all
-/// are counted, and the others estimated from them. For other providers it is an estimate that beats
-/// counting bytes.
+/// are counted, and the others estimated from them. For other providers it is an estimate that
+/// beats counting bytes.
 ///
 /// ```
 /// use agentcore::message::{BpeCounter, TokenCounter};

@@ -114,9 +114,9 @@ impl Catalog {
         self.tables.iter().filter_map(|table| table.as_of()).max()
     }
 
-    /// All models of this catalog, sorted by id: `provider:model` for those of a table, and inserted
-    /// ones as they were inserted, in lower case. A model that several tables contain is the one that
-    /// takes precedence.
+    /// All models of this catalog, sorted by id: `provider:model` for those of a table, and
+    /// inserted ones as they were inserted, in lower case. A model that several tables contain is
+    /// the one that takes precedence.
     pub fn models(&self) -> Vec<ModelCard> {
         let mut profiles = BTreeMap::new();
         for table in &self.tables {
@@ -141,8 +141,8 @@ impl Catalog {
     }
 
     /// Adds another catalog on top: where both contain a model, `other` takes precedence. Models
-    /// that were [inserted](Self::insert) one by one still take precedence over every table. The dates
-    /// of a model may be in another table than its prices.
+    /// that were [inserted](Self::insert) one by one still take precedence over every table. The
+    /// dates of a model may be in another table than its prices.
     pub fn merge(&mut self, other: Self) {
         self.inserted.extend(other.inserted);
         self.tables.extend(other.tables);

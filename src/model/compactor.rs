@@ -165,9 +165,9 @@ pub trait Compactor: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// In a run, an error becomes a warning, and so does a panic; the compactor is called again when
-    /// the context has grown by a twentieth. [`Session::compact`](crate::Session::compact) returns
-    /// the error.
+    /// In a run, an error becomes a warning, and so does a panic; the compactor is called again
+    /// when the context has grown by a twentieth. [`Session::compact`](crate::Session::compact)
+    /// returns the error.
     async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>>;
 }
 

@@ -13,8 +13,8 @@ use super::stop_reason::StopReason;
 /// A well-formed stream is `Start`, then any of the others, then `Stop` as the last event; one that
 /// ends without `Stop` counts as truncated. `Text` is both shown and kept. `Thinking` and the two
 /// `ToolCall` deltas are only shown; the kept version arrives as one whole `Part` or `ToolCall`
-/// when the piece is complete, so a half-streamed call never reaches the history. `Warning` may stand
-/// anywhere behind `Start`.
+/// when the piece is complete, so a half-streamed call never reaches the history. `Warning` may
+/// stand anywhere behind `Start`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {

@@ -1,8 +1,8 @@
 //! The addresses that requests may reach.
 //!
 //! [`AddressPolicy`] keeps requests to URLs that others name out of private networks. The tools
-//! [`HttpTool`](crate::HttpTool) and `web_fetch` take one, and a [`Resolver`] where names are not to be
-//! resolved by the system.
+//! [`HttpTool`](crate::HttpTool) and `web_fetch` take one, and a [`Resolver`] where names are not
+//! to be resolved by the system.
 
 mod address;
 mod lookup;

@@ -27,8 +27,8 @@ pub trait Resolver: Send + Sync + 'static {
 
 /// The resolver of the system.
 ///
-/// A look-up cannot be ended, so at most 16 run at once in the whole program; others wait for one to
-/// return.
+/// A look-up cannot be ended, so at most 16 run at once in the whole program; others wait for one
+/// to return.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -44,8 +44,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Runs `look_up` on a thread for blocking work, when one of the `places` is free. The place is given
-/// back when the look-up returns, also where the caller has not waited for it.
+/// Runs `look_up` on a thread for blocking work, when one of the `places` is free. The place is
+/// given back when the look-up returns, also where the caller has not waited for it.
 async fn bounded<T: Send + 'static>(
     places: &Arc<Semaphore>,
     look_up: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -17,7 +17,8 @@ use super::rule::{Behavior, Rule};
 /// ```
 /// use agentcore::permission::{PermissionConfig, PermissionRules};
 ///
-/// let config = PermissionConfig::from_json(r#"{"allow":["Bash(git:*)"],"deny":["Bash(git push:*)"]}"#)?;
+/// let json = r#"{"allow":["Bash(git:*)"],"deny":["Bash(git push:*)"]}"#;
+/// let config = PermissionConfig::from_json(json)?;
 /// let permissions = PermissionRules::new().config(&config, "project settings")?;
 /// assert_eq!(permissions.rules().count(), 2);
 /// # Ok::<(), agentcore::Error>(())

@@ -11,14 +11,14 @@
 //! 5. an **allow** rule that covers everything the call does;
 //! 6. the **mode**.
 //!
-//! A shell command is taken apart first: a deny or ask rule fires if *any* command in it matches, an
-//! allow rule is enough only if *every* command matches one and nothing is left that is not
+//! A shell command is taken apart first: a deny or ask rule fires if *any* command in it matches,
+//! an allow rule is enough only if *every* command matches one and nothing is left that is not
 //! understood.
 //!
 //! Programs are known by a table of their safe options and operands. A program or an option that is
-//! not in it is covered by a rule to allow only if the rule spells it out or its words are plain. As
-//! soon as there is a rule to deny or ask, such a command is a question if its words may name what
-//! that rule is about: a program, a file, a folder above it.
+//! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
+//! As soon as there is a rule to deny or ask, such a command is a question if its words may name
+//! what that rule is about: a program, a file, a folder above it.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.

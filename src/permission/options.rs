@@ -80,7 +80,8 @@ fn has_short(flag: &str, same: &[&str]) -> bool {
     letters.any(|letter| flag[1..].contains(letter))
 }
 
-/// The words as given but for the program's directory, and without options before the first operand.
+/// The words as given but for the program's directory, and without options before the first
+/// operand.
 pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     let mut plain_argv = argv.to_vec();
     if let Some(name) = argv[0].basename() {

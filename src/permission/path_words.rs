@@ -212,8 +212,8 @@ fn with_home(word: Word) -> Word {
     }
 }
 
-/// Returns `true` if a program that may write files leaves those that its operands name as they are,
-/// except for its targets.
+/// Returns `true` if a program that may write files leaves those that its operands name as they
+/// are, except for its targets.
 fn keeps_operands(command: &SimpleCommand) -> bool {
     let argv = &command.argv;
     let program = command.program().unwrap_or_default();

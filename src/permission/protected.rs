@@ -85,7 +85,8 @@ impl ProtectedPaths<'_> {
         patterns.any(|pattern| pattern.catches(path, context) >= Match::Maybe)
     }
 
-    /// Returns `true` if the predicate is true for a path that `path` may be, other than the memory.
+    /// Returns `true` if the predicate is true for a path that `path` may be, other than the
+    /// memory.
     fn is_any(&self, path: &PathOf, predicate: impl Fn(&PathOf, &PathContext) -> bool) -> bool {
         let context = PathContext {
             folds_case: true,
@@ -97,8 +98,8 @@ impl ProtectedPaths<'_> {
                 .is_none_or(|paths| paths.iter().any(is_protected))
     }
 
-    /// Returns `true` if the path is certainly one of the memory. Links are not followed, for a link
-    /// may replace the memory.
+    /// Returns `true` if the path is certainly one of the memory. Links are not followed, for a
+    /// link may replace the memory.
     fn is_memory(&self, path: &PathOf) -> bool {
         self.memory.iter().any(|memory_path| {
             let memory_path = in_workspace(memory_path, self.context);

@@ -224,8 +224,8 @@ impl PermissionRules {
     /// let pay = FuncTool::new("pay", "Pays", json!({"type": "object"}), |_, _| async { "paid" });
     /// let rules = PermissionRules::new().allow("Pay")?.deny("Read(.env)")?;
     /// let agent = AgentBuilder::new(ScriptedModel::new()).tool(pay).build()?;
-    /// let unmatched: Vec<_> = rules.unmatched(&agent).into_iter().map(|rule| rule.tool()).collect();
-    /// assert_eq!(unmatched, ["Pay"]);
+    /// let unmatched = rules.unmatched(&agent).into_iter().map(|rule| rule.tool());
+    /// assert_eq!(unmatched.collect::<Vec<_>>(), ["Pay"]);
     ///
     /// let rules = PermissionRules::new().deny("Pay")?;
     /// let error = AgentBuilder::new(ScriptedModel::new()).permissions(rules).build().unwrap_err();

@@ -85,8 +85,8 @@ macro_rules! openai_methods {
                 self
             }
 
-            /// Sets the key, which is sent as a bearer token to every server: Azure takes the tokens of
-            /// Microsoft Entra ID in this way.
+            /// Sets the key, which is sent as a bearer token to every server: Azure takes the
+            /// tokens of Microsoft Entra ID in this way.
             #[must_use]
             pub fn bearer(mut self, token: impl Into<Secret>) -> Self {
                 self.connection = self.connection.bearer(&token.into());

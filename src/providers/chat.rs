@@ -19,8 +19,8 @@ pub(super) const GAP: &str = "\n\n";
 /// The text of a message that would have no content at all, which servers refuse.
 pub(super) const EMPTY: &str = "(empty)";
 
-/// The last `max_bytes` of a call's id: that of another provider may be longer than an API takes, and
-/// ids differ at their ends.
+/// The last `max_bytes` of a call's id: that of another provider may be longer than an API takes,
+/// and ids differ at their ends.
 pub(super) fn id_end(id: &str, max_bytes: usize) -> &str {
     let excess = id.len().saturating_sub(max_bytes);
     let start = (excess..=id.len()).find(|offset| id.is_char_boundary(*offset));

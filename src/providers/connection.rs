@@ -78,8 +78,8 @@ impl Connection {
         }
     }
 
-    /// Creates the connection to a model behind one of OpenAI's APIs: at this address, or at OpenAI's
-    /// own server.
+    /// Creates the connection to a model behind one of OpenAI's APIs: at this address, or at
+    /// OpenAI's own server.
     pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
         let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
         connection.limits_output = connection.is_openai();
@@ -140,7 +140,8 @@ impl Connection {
         self.key(form.header(), form.prefix(), key)
     }
 
-    /// Sets the header of the key; `None` for a bearer token. A key that was set before moves there.
+    /// Sets the header of the key; `None` for a bearer token. A key that was set before moves
+    /// there.
     pub(super) fn with_key_header(self, name: Option<&str>, origin: KeyFormOrigin) -> Self {
         let form = name.map_or(KeyForm::Bearer, |name| KeyForm::Header(name.into()));
         self.with_key_form(form, origin)

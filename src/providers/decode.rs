@@ -56,8 +56,8 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     /// True if the answer's last event, `Stop`, was emitted. Nothing after it is read.
     fn is_done(&self) -> bool;
 
-    /// Returns `true` if the answer is complete should nothing more arrive. A broken connection then
-    /// ends it without an error, and so do two seconds of silence. `false` by default.
+    /// Returns `true` if the answer is complete should nothing more arrive. A broken connection
+    /// then ends it without an error, and so do two seconds of silence. `false` by default.
     fn is_complete(&self) -> bool {
         false
     }

@@ -8,8 +8,9 @@ use crate::model::HostedTool;
 
 use super::json::write;
 
-/// The written list of tools with those of `provider` at its end, and a warning about those of other
-/// providers, which are left out. Without any tool the list is empty text, as `tools` is then.
+/// The written list of tools with those of `provider` at its end, and a warning about those of
+/// other providers, which are left out. Without any tool the list is empty text, as `tools` is
+/// then.
 pub(super) fn with_hosted<'a>(
     tools: &'a [u8],
     hosted: &[HostedTool],

@@ -18,11 +18,11 @@
 //! | open models behind Ollama | [`Ollama`] | thinking and its levels, the context window | forced tools, PDF, audio, token counts |
 //!
 //! Every decoder is tested with recorded and documented streams, whole, cut at every byte and ended
-//! after every byte. The requests of whole conversations go to servers that refuse what the real ones
-//! refuse: thinking behind another conversation, reasoning without its item, missing signatures. The
-//! requests to OpenAI, Anthropic and Google and their answers are compared with the types and clients
-//! of the official SDKs. A history written by any of these models is valid for any other. No test asks
-//! the providers' own servers unless a key is set.
+//! after every byte. The requests of whole conversations go to servers that refuse what the real
+//! ones refuse: thinking behind another conversation, reasoning without its item, missing
+//! signatures. The requests to OpenAI, Anthropic and Google and their answers are compared with the
+//! types and clients of the official SDKs. A history written by any of these models is valid for
+//! any other. No test asks the providers' own servers unless a key is set.
 //!
 //! # Servers that speak Chat Completions
 //!

@@ -14,8 +14,8 @@ use super::json::Str;
 
 /// The text around `N` values in the frames of a stream.
 ///
-/// A frame with equal text around other values differs in those values alone, so the first one needs
-/// to be read as a whole and the second one does not.
+/// A frame with equal text around other values differs in those values alone, so the first one
+/// needs to be read as a whole and the second one does not.
 #[derive(Debug)]
 pub(super) struct Repeated<const N: usize = 1> {
     /// The text before each value, in the order of the frame. The first is empty while nothing is

@@ -29,17 +29,17 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 ];
 
 /// The model that `spec` names: `provider:model`, split at the first colon, so that
-/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*`, `gemini-*` and OpenAI's `gpt-*` and `o`
-/// with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between
+/// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*`, `gemini-*` and OpenAI's `gpt-*` and
+/// `o` with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between
 /// OpenAI's two APIs as [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and
 /// `openai-responses:` choose by hand.
 /// Keys and addresses come from the provider's environment variables.
 ///
 /// Servers that speak Chat Completions are `mistral:`, `deepseek:`, `openrouter:`, `groq:`, `xai:`,
-/// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and `lmstudio:`.
-/// Their variables are named after them: `MISTRAL_API_KEY`, and `MISTRAL_BASE_URL` for another address.
-/// Azure needs both; Bedrock takes `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`, too; the last three are
-/// local and need neither.
+/// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and
+/// `lmstudio:`. Their variables are named after them: `MISTRAL_API_KEY`, and `MISTRAL_BASE_URL` for
+/// another address. Azure needs both; Bedrock takes `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`,
+/// too; the last three are local and need neither.
 ///
 /// # Errors
 ///

@@ -166,8 +166,8 @@ impl Server {
     }
 }
 
-/// Creates the model of a deployment. An address without `/openai/v1` is that of the older API, which
-/// has the deployment in its path.
+/// Creates the model of a deployment. An address without `/openai/v1` is that of the older API,
+/// which has the deployment in its path.
 fn azure(server: &Server, deployment: &str) -> Result<Arc<dyn Model>> {
     let base_url = server.base_url()?;
     let base_url = base_url.trim_end_matches('/');

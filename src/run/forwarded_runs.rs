@@ -73,7 +73,8 @@ impl ForwardedRuns {
         }
     }
 
-    /// The ends of the runs that were passed on without a result, because their futures were dropped.
+    /// The ends of the runs that were passed on without a result, because their futures were
+    /// dropped.
     pub(crate) fn stop(&self) -> Vec<SdkMessage> {
         self.open_tasks.stop()
     }

@@ -9,7 +9,8 @@ use crate::util::sync::lock;
 /// The longest arguments of a call that are stored with the answer for a session, in bytes of JSON.
 const MAX_GRANTED_ARGS: usize = 64 * 1024;
 
-/// The questions of hooks that were answered for a session. The runs of an agent share them by clones.
+/// The questions of hooks that were answered for a session. The runs of an agent share them by
+/// clones.
 #[derive(Clone, Default)]
 pub(crate) struct GrantedQuestions(Arc<Mutex<SessionGrants<GrantedQuestion>>>);
 

@@ -11,8 +11,8 @@ use crate::util::sync::lock;
 /// The number of messages that may wait for the reader before a model's stream waits for it.
 const BACKLOG: usize = 64;
 
-/// The length from which the queue grows by [`BACKLOG`] at once: longer queues are filled by streams
-/// of partial messages.
+/// The length from which the queue grows by [`BACKLOG`] at once: longer queues are filled by
+/// streams of partial messages.
 const USUAL_LEN: usize = 8;
 
 /// The messages that wait for the reader, and the tasks that wait for the reader or for messages.

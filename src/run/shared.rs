@@ -149,8 +149,8 @@ impl Shared {
         !control.closed
     }
 
-    /// Completes when a message to the model has arrived since the last call, perhaps one that a turn
-    /// has read, or after [`end_wait`](Self::end_wait).
+    /// Completes when a message to the model has arrived since the last call, perhaps one that a
+    /// turn has read, or after [`end_wait`](Self::end_wait).
     pub(crate) async fn steered(&self) {
         self.steer_notify.notified().await;
     }

@@ -11,8 +11,8 @@ use crate::util::sync::lock;
 
 use super::poll_clock::{PollClock, RunTimer};
 
-/// The time between two looks at the holders. A run that did not answer one and the same wake at two
-/// of them counts as not polled.
+/// The time between two looks at the holders. A run that did not answer one and the same wake at
+/// two of them counts as not polled.
 const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The runs of a tree that hold a part of its budget, or its permits for model calls.

@@ -30,8 +30,8 @@ impl TreeLimits {
         }
     }
 
-    /// The limits of a run at `depth` within a call of the run that has these. Below it, runs may nest
-    /// `max_depth` deep.
+    /// The limits of a run at `depth` within a call of the run that has these. Below it, runs may
+    /// nest `max_depth` deep.
     pub(crate) fn of_child(&self, depth: u32, max_depth: u32) -> Self {
         let max_depth = self.max_depth.min(depth.saturating_add(max_depth));
         Self {

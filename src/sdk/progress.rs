@@ -199,7 +199,8 @@ impl AsRef<str> for PermissionRequest {
     }
 }
 
-/// The request as [`SdkMessage`](super::SdkMessage) holds it, so that it can be answered as matched.
+/// The request as [`SdkMessage`](super::SdkMessage) holds it, so that it can be answered as
+/// matched.
 impl AsRef<str> for Box<PermissionRequest> {
     fn as_ref(&self) -> &str {
         &self.id

@@ -192,8 +192,8 @@ impl AgentState {
         }
     }
 
-    /// Keeps the data stored by position in the history only where `old_messages` has the same message
-    /// at that position.
+    /// Keeps the data stored by position in the history only where `old_messages` has the same
+    /// message at that position.
     pub(crate) fn keep_places(&mut self, old_messages: &Messages) {
         let shared_len = self.messages.shared_prefix(old_messages);
         self.inputs.keep(shared_len, self.messages.len());

@@ -89,8 +89,8 @@ impl<'a> SessionJson<'a> {
     }
 }
 
-/// The fields of [`SessionJson`] and of an export, read in one pass: a flattened struct would buffer
-/// them, and messages keep some of their parts byte for byte.
+/// The fields of [`SessionJson`] and of an export, read in one pass: a flattened struct would
+/// buffer them, and messages keep some of their parts byte for byte.
 #[derive(Deserialize)]
 struct SessionFields {
     #[serde(default)]

@@ -266,8 +266,8 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Removes the sessions that were last written at least `older_than` ago. Returns their number.
     ///
-    /// A session that a run holds, or that cannot be read, stays. The durable stores look at 32 MiB of
-    /// ids in one call.
+    /// A session that a run holds, or that cannot be read, stays. The durable stores look at 32 MiB
+    /// of ids in one call.
     ///
     /// # Errors
     ///
@@ -319,7 +319,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # let run = async {
     /// let store = ThreadStore::new();
-    /// let json = r#"{"messages": [{"role": "user", "content": "hello"}], "summary": "They met."}"#;
+    /// let message = r#"{"role": "user", "content": "hello"}"#;
+    /// let json = format!(r#"{{"messages": [{message}], "summary": "They met."}}"#);
     /// store.import("th_1", json.as_bytes()).await?;
     /// let state = store.get("th_1").unwrap_or_default();
     /// assert_eq!(state.messages.last_content(), "hello");

@@ -283,8 +283,8 @@ fn of_todos(todos: &[Todo]) -> usize {
     sizes.sum()
 }
 
-/// The bytes of a call that waits. Its arguments count, although they may be shared with a message: a
-/// call that was read from a log has its own.
+/// The bytes of a call that waits. Its arguments count, although they may be shared with a message:
+/// a call that was read from a log has its own.
 fn of_pending(pending: &PendingCall) -> usize {
     let call = &pending.call;
     let ids = [&pending.id, &pending.session_id, &pending.args_hash];

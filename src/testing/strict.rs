@@ -18,10 +18,10 @@ use super::rules;
 ///
 /// It checks the pairing of calls and results, unique ids, the order of roles (several user
 /// messages in a row are valid, since providers receive them as one message), that contents and
-/// texts are not empty, tool names and schemas, arguments, `max_output_tokens`, and that thinking blocks
-/// are returned byte for byte as this model gave them (blocks from elsewhere can be declared with
-/// [`knowing`](Self::knowing)). The checks share no code with [`Messages::validate_for_model`], and
-/// agree with it on everything that it checks.
+/// texts are not empty, tool names and schemas, arguments, `max_output_tokens`, and that thinking
+/// blocks are returned byte for byte as this model gave them (blocks from elsewhere can be declared
+/// with [`knowing`](Self::knowing)). The checks share no code with
+/// [`Messages::validate_for_model`], and agree with it on everything that it checks.
 ///
 /// ```
 /// use agentcore::testing::{FunctionModel, StrictModel};

@@ -98,7 +98,8 @@ impl ToolContext {
     /// use serde_json::json;
     ///
     /// # async fn example() -> Result<(), agentcore::BoxError> {
-    /// let echo = FuncTool::new("echo", "Says it again", json!({"type": "object"}), |_cx, args| async move {
+    /// let parameters = json!({"type": "object"});
+    /// let echo = FuncTool::new("echo", "Says it again", parameters, |_cx, args| async move {
     ///     Ok(args["text"].clone())
     /// });
     /// let output = echo.execute(ToolContext::detached(), json!({"text": "hi"})).await?;
@@ -244,7 +245,8 @@ impl ToolContext {
     }
 
     /// The paths that no command of the call may access, by the permissions of the run. A tool that
-    /// runs commands gives them to its backend ([`Command::with_denied`](crate::backend::Command::with_denied)).
+    /// runs commands gives them to its backend
+    /// ([`Command::with_denied`](crate::backend::Command::with_denied)).
     pub fn denied_paths(&self) -> Vec<DeniedPath> {
         self.host.denied_paths()
     }

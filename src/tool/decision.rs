@@ -108,7 +108,8 @@ impl ToolDecision {
         Self::ask_from(question.into(), AskOrigin::default())
     }
 
-    /// A person has to answer first, because a rule requires it: no hook can allow the call instead.
+    /// A person has to answer first, because a rule requires it: no hook can allow the call
+    /// instead.
     pub fn ask_by_rule(question: impl Into<String>) -> Self {
         Self::ask_from(question.into(), AskOrigin::Rule)
     }

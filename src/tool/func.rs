@@ -58,7 +58,8 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 /// use serde_json::json;
 ///
 /// # async fn example() -> Result<(), agentcore::BoxError> {
-/// let half = FuncTool::new("half", "Halves a number", json!({"type": "object"}), |_cx, args| async move {
+/// let parameters = json!({"type": "object"});
+/// let half = FuncTool::new("half", "Halves a number", parameters, |_cx, args| async move {
 ///     let number: i64 = args["number"].as_str().unwrap_or_default().parse()?;
 ///     if number % 2 != 0 {
 ///         return Err("the number is odd".into());
@@ -172,7 +173,8 @@ impl FuncTool {
     /// use agentcore::tool::Access;
     /// use serde_json::json;
     ///
-    /// let tool = FuncTool::new("show", "Shows a file", json!({"type": "object"}), |_, _| async { "" })
+    /// let parameters = json!({"type": "object"});
+    /// let tool = FuncTool::new("show", "Shows a file", parameters, |_, _| async { "" })
     ///     .accesses(|args| match args["path"].as_str() {
     ///         Some(path) => vec![Access::Read(path.into())],
     ///         None => vec![],
@@ -264,7 +266,7 @@ mod typed {
         /// }
         ///
         /// # async fn example() -> Result<(), agentcore::BoxError> {
-        /// let copy = FuncTool::typed_with_context("copy", "Copies files", |cx, args: Copy| async move {
+        /// let copy = FuncTool::typed_with_context("copy", "Copies", |cx, args: Copy| async move {
         ///     for (done, file) in args.files.iter().enumerate() {
         ///         cx.progress(json!({"file": file, "done": done})).await;
         ///     }

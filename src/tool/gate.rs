@@ -90,7 +90,8 @@ pub struct GateRequest {
     /// The session, for grants that last as long as it.
     pub session_id: Arc<str>,
     /// The absolute paths of files that the agent may write although such files are protected,
-    /// because the program made them its memory ([`Hook::memory_paths`](crate::Hook::memory_paths)).
+    /// because the program made them its memory
+    /// ([`Hook::memory_paths`](crate::Hook::memory_paths)).
     pub memory_paths: Arc<[String]>,
 }
 
@@ -158,9 +159,9 @@ pub trait PermissionGate: Send + Sync + 'static {
         PathFilter::all()
     }
 
-    /// The paths that no command of a permitted call may access, even in ways that cannot be read from
-    /// the command. A tool that runs commands gives them to its backend, which holds the command to
-    /// them if it can. None unless a gate implements it.
+    /// The paths that no command of a permitted call may access, even in ways that cannot be read
+    /// from the command. A tool that runs commands gives them to its backend, which holds the
+    /// command to them if it can. None unless a gate implements it.
     fn denied_paths(&self, _request: &GateRequest) -> Vec<DeniedPath> {
         Vec::new()
     }

@@ -193,7 +193,8 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, BoxError> {
 /// ```
 /// use agentcore::{BoxError, ToolError};
 ///
-/// let error: BoxError = ToolError::new("no such city").with_details(serde_json::json!({"code": 404})).into();
+/// let details = serde_json::json!({"code": 404});
+/// let error: BoxError = ToolError::new("no such city").with_details(details).into();
 /// assert_eq!(error.downcast_ref::<ToolError>().map(ToolError::text), Some("no such city"));
 /// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

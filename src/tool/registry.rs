@@ -25,8 +25,9 @@ const MAX_NAME: usize = 64;
 /// use serde_json::json;
 ///
 /// let mut tools = ToolRegistry::new();
-/// tools.register(FuncTool::new("now", "The time", json!({"type": "object"}), |_, _| async { "noon" }))?;
-/// tools.register(FuncTool::new("wipe", "Erases all", json!({"type": "object"}), |_, _| async {}))?;
+/// let any = json!({"type": "object"});
+/// tools.register(FuncTool::new("now", "The time", any.clone(), |_, _| async { "noon" }))?;
+/// tools.register(FuncTool::new("wipe", "Erases all", any, |_, _| async {}))?;
 /// tools.allow("now");
 /// tools.disable("wipe");
 ///

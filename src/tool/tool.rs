@@ -111,8 +111,8 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The shell that runs the commands among the accesses, for permission rules, which read them as
-    /// this shell does. Defaults to [`Shell::Posix`].
+    /// The shell that runs the commands among the accesses, for permission rules, which read them
+    /// as this shell does. Defaults to [`Shell::Posix`].
     fn shell(&self) -> Shell {
         Shell::default()
     }

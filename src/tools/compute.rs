@@ -13,8 +13,8 @@ const STACK: usize = 64 * 1024 * 1024;
 
 /// Runs `f`. `None` when it panicked.
 ///
-/// Dropping the future cancels what `f` is given. That does not stop the thread: `f` has to look at it
-/// within a bounded amount of work.
+/// Dropping the future cancels what `f` is given. That does not stop the thread: `f` has to look at
+/// it within a bounded amount of work.
 ///
 /// # Errors
 ///

@@ -104,9 +104,9 @@ pub(super) async fn grep(
     Ok(ToolOutput::new(text).with_details(details(&matches)))
 }
 
-/// Returns a path for display: unchanged, or as a JSON string in quotes when it has a character that
-/// would break or hide a line. A path that begins with a quote is quoted as well, so that each form
-/// names one path only.
+/// Returns a path for display: unchanged, or as a JSON string in quotes when it has a character
+/// that would break or hide a line. A path that begins with a quote is quoted as well, so that each
+/// form names one path only.
 pub(super) fn quote_path(path: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() || is_hidden(c);
     if !path.starts_with('"') && !path.contains(is_odd) {
@@ -159,8 +159,8 @@ fn joined(matches: &GrepMatches, line: impl Fn(&GrepFile) -> String) -> String {
     rows.0
 }
 
-/// Lines of a result. Those beyond the limit are not copied, but the first of them, so that the limit
-/// is known to be exceeded.
+/// Lines of a result. Those beyond the limit are not copied, but the first of them, so that the
+/// limit is known to be exceeded.
 #[derive(Default)]
 struct Rows(String);
 

@@ -1,9 +1,9 @@
 //! The size of the fractions in an expression, bounded before it is calculated.
 //!
 //! Fend checks its interrupt while it computes with whole numbers, but not while it compares two
-//! fractions: it converts them to one denominator, in time quadratic in their size. The maximum size of
-//! each value is therefore computed here from the expression alone, as fend parses it, and an
-//! expression whose fractions could grow too large is refused.
+//! fractions: it converts them to one denominator, in time quadratic in their size. The maximum
+//! size of each value is therefore computed here from the expression alone, as fend parses it, and
+//! an expression whose fractions could grow too large is refused.
 //!
 //! Roots, logarithms and the like return a whole number, or a fraction over about 2^50 and more. As
 //! an exponent the latter does not end, but can be interrupted. So an exponent is bounded

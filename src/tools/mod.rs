@@ -51,8 +51,8 @@
 //! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
 //! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature `time`).
 //!
-//! In lists and results of searches, a path with control or invisible characters, or with a quote in
-//! front, is shown as a string of JSON; any other as it is.
+//! In lists and results of searches, a path with control or invisible characters, or with a quote
+//! in front, is shown as a string of JSON; any other as it is.
 //!
 //! Paths are absolute, or relative to the backend's root. A tool that changes files or runs
 //! commands runs alone; tools that only read run concurrently.

@@ -1,8 +1,8 @@
 //! The work of fend's parser, bounded before it begins.
 //!
-//! The parser looks at no interrupt, and reads parts of an expression again: the n-th term of a sum n
-//! times, for each term is first tried as an addition without a sign, and other factors where what
-//! follows cannot be read as it expects. Brackets multiply this: nested ones take time that is
+//! The parser looks at no interrupt, and reads parts of an expression again: the n-th term of a sum
+//! n times, for each term is first tried as an addition without a sign, and other factors where
+//! what follows cannot be read as it expects. Brackets multiply this: nested ones take time that is
 //! exponential in their depth.
 
 /// The most values and brackets that are read, each as often as the parser reads it.

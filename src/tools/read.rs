@@ -27,7 +27,8 @@ const CHUNK: usize = 256 * 1024;
 const SNIFF: usize = 8 * 1024;
 /// The prefix of a file that is not text.
 const BASE64: &str = "base64:";
-/// The bytes of a file that are read before its size is asked for. Backends read as much in one piece.
+/// The bytes of a file that are read before its size is asked for. Backends read as much in one
+/// piece.
 const PIECE: usize = 1024 * 1024;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
@@ -109,8 +110,8 @@ fn render_file(start: &[u8], size: u64, max_bytes: usize) -> ToolOutput {
     })
 }
 
-/// The text of the start of a file of `size` bytes; `None` if it is no UTF-8. The last character of a
-/// start may be incomplete.
+/// The text of the start of a file of `size` bytes; `None` if it is no UTF-8. The last character of
+/// a start may be incomplete.
 fn valid_text(start: &[u8], size: usize) -> Option<&str> {
     match std::str::from_utf8(start) {
         Ok(text) => Some(text),

@@ -189,8 +189,8 @@ mod tests {
         Ok((head[3], payload))
     }
 
-    /// Answers a request over HTTP/2 with headers without end, and returns the settings of the client
-    /// and how many bytes of headers it took.
+    /// Answers a request over HTTP/2 with headers without end, and returns the settings of the
+    /// client and how many bytes of headers it took.
     async fn endless_headers(listener: TcpListener) -> io::Result<(Vec<u8>, usize)> {
         let (mut stream, _) = listener.accept().await?;
         stream.read_exact(&mut [0; 24]).await?;

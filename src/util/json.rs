@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// Checks the count of a text that may be invalid. The string before the error, at which parsing
-    /// ends, may be counted as a key: `"":`.
+    /// Checks the count of a text that may be invalid. The string before the error, at which
+    /// parsing ends, may be counted as a key: `"":`.
     fn has_at_least_the_parsed_values(text: &str) -> bool {
         count_values(text, usize::MAX) + 1 >= made_of(text)
     }

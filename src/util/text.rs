@@ -115,8 +115,8 @@ pub(crate) fn cut_bytes(text: &mut String, size: usize, room: usize, max_bytes: 
     true
 }
 
-/// The same for a text that is a result by itself; what is cut off is not copied. `size` is that of a
-/// whole of which `text` may be the start alone.
+/// The same for a text that is a result by itself; what is cut off is not copied. `size` is that of
+/// a whole of which `text` may be the start alone.
 #[cfg_attr(not(feature = "tools"), expect(dead_code))]
 pub(crate) fn copy_cut(text: &str, size: usize, max_bytes: usize) -> String {
     // A character more than fits, so that it is cut.

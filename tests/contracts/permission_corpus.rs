@@ -1,5 +1,6 @@
-//! Rules and commands with what has to be decided, one row each in `tests/data/permission_cases.tsv`,
-//! and in `tests/data/permission_more.tsv` for what no table of programs has.
+//! Rules and commands with what has to be decided, one row each in
+//! `tests/data/permission_cases.tsv`, and in `tests/data/permission_more.tsv` for what no table of
+//! programs has.
 
 use agentcore::PermissionMode;
 use agentcore::permission::{Behavior, PermissionRules, Rule};

@@ -1,4 +1,5 @@
-//! Child runs of one tree that wait for each other's part of the budget, or for a model call's permit.
+//! Child runs of one tree that wait for each other's part of the budget, or for a model call's
+//! permit.
 
 use std::time::Duration;
 

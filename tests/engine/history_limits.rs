@@ -374,8 +374,8 @@ fn slow() -> FuncTool {
     })
 }
 
-/// A tool that runs so many children at once, each of which makes one slow call of so many bytes and
-/// says `ok`. Its result has the text of each, or its error.
+/// A tool that runs so many children at once, each of which makes one slow call of so many bytes
+/// and says `ok`. Its result has the text of each, or its error.
 fn delegating(children: usize, bytes: usize) -> FuncTool {
     FuncTool::new(
         "delegate",

@@ -346,8 +346,8 @@ async fn result_is_cut_by_the_token_count_that_the_provider_reports() {
     assert!(EstimateCounter.count_messages(&output.messages) < window);
 }
 
-/// A compactor that has too many messages in its opinion, panics about it if told to, and never finds
-/// anything to shorten.
+/// A compactor that has too many messages in its opinion, panics about it if told to, and never
+/// finds anything to shorten.
 struct Useless {
     panics: bool,
     count: Arc<AtomicUsize>,

@@ -1,4 +1,5 @@
-//! Many calls that wait, decided in one run: the work grows with their number, and not with its square.
+//! Many calls that wait, decided in one run: the work grows with their number, and not with its
+//! square.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -165,6 +165,67 @@ fn files_named_in_the_documents_exist() {
     assert_none(&violations, "these documents name files that do not exist:");
 }
 
+/// The columns of a comment, indentation included.
+const MAX_COLUMNS: usize = 100;
+
+/// The numbers of the lines with comments that are too long. Lines that cannot be broken may be:
+/// rows of tables, addresses, hidden lines of examples, and data and commands in blocks of their
+/// own.
+fn long_comments(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    let mut block = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let comment = line.trim_start();
+        let Some(comment) = comment.strip_prefix("//") else {
+            block = None;
+            continue;
+        };
+
+        let words = comment.trim_start_matches(['/', '!']).trim_start();
+        if let Some(language) = words.strip_prefix("```") {
+            block = match block {
+                None => Some(language),
+                Some(_) => None,
+            };
+            continue;
+        }
+
+        let is_data = matches!(block, Some("json" | "text" | "sh" | "toml" | "yaml"));
+        let is_unbroken =
+            words.starts_with('|') || words.starts_with("# ") || words.contains("://");
+        if line.chars().count() > MAX_COLUMNS && !is_data && !is_unbroken {
+            lines.push(number);
+        }
+    }
+
+    lines
+}
+
+#[test]
+fn comments_stay_within_the_column_limit() {
+    let mut violations = Vec::new();
+    for file in files(&["src", "tests", "examples", "benches"], &["rs"]) {
+        let lines = long_comments(&file.text);
+        violations.extend(lines.iter().map(|line| format!("{}:{line}", file.path)));
+    }
+    assert_none(&violations, "break these comments at 100 columns:");
+}
+
+#[test]
+fn long_comments_are_detected() {
+    let long = "x ".repeat(50);
+    for mark in ["///", "//!", "//"] {
+        assert_eq!(
+            long_comments(&format!("{mark} a\n    {mark} {long}\n")),
+            [2]
+        );
+    }
+    let unbroken = format!("/// | {long} |\n/// # {long}\n/// https://{long}\nlet a = {long};\n");
+    assert!(long_comments(&unbroken).is_empty());
+    let data = format!("//! ```json\n//! {long}\n//! ```\n//! {long}\n");
+    assert_eq!(long_comments(&data), [4]);
+}
+
 /// The tests that need a feature or a system, of the binaries that the default features test.
 const CONDITIONAL_TESTS: &[(&str, &str)] = &[
     ("tests/contracts/main.rs", "hostile_values"),

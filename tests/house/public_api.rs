@@ -285,7 +285,8 @@ impl Lister {
     }
 }
 
-/// The signature of a method that the macro `name` makes: rustdoc has the place of the macro's call.
+/// The signature of a method that the macro `name` makes: rustdoc has the place of the macro's
+/// call.
 fn expanded(name: &str, method: &str) -> Option<String> {
     let (definition, start) = (format!("macro_rules! {name} "), format!("pub fn {method}("));
     let files = sources();

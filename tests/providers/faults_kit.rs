@@ -119,8 +119,8 @@ impl Api {
     }
 }
 
-/// Arguments that are no JSON are a string. The API gives calls whole: at the output limit, those with
-/// half of their arguments are missing.
+/// Arguments that are no JSON are a string. The API gives calls whole: at the output limit, those
+/// with half of their arguments are missing.
 fn gemini_answer(text: &str, calls: &[Call<'_>], stop: &str) -> Reply {
     let is_whole = |args: &str| serde_json::from_str::<Value>(args).is_ok();
     let calls = calls

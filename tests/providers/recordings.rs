@@ -1,8 +1,9 @@
 //! Recorded answers of the OpenAI-compatible, Responses, Ollama and Gemini servers, whole, cut and
 //! torn.
 //!
-//! `llama-*` came from llama.cpp's own server with a small model, `*aimock-*` from a scripted server;
-//! `*documented` and the others of `gemini` and `responses` follow the documentation of their API.
+//! `llama-*` came from llama.cpp's own server with a small model, `*aimock-*` from a scripted
+//! server; `*documented` and the others of `gemini` and `responses` follow the documentation of
+//! their API.
 
 use agentcore::model::{ModelEvent, ModelResponse, ModelStream, StopReason};
 use agentcore::providers::{gemini, ollama, openai, responses};

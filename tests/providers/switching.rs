@@ -196,8 +196,8 @@ impl Dialect {
     }
 }
 
-/// The ids of the calls of a round: one with characters that some APIs refuse, and one that is longer
-/// than some take.
+/// The ids of the calls of a round: one with characters that some APIs refuse, and one that is
+/// longer than some take.
 fn ids(number: usize) -> [String; 2] {
     let long = "call:2.with/odd+characters-0123456789-0123456789-0123456789";
     [format!("odd.1:{number}"), format!("{long}-{number}")]

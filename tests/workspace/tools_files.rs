@@ -443,7 +443,8 @@ async fn listing_of_long_names_is_cut_by_whole_entries() {
     );
 }
 
-/// The text of the only result of a run in which `read_file` reads `content`, at most so many bytes.
+/// The text of the only result of a run in which `read_file` reads `content`, at most so many
+/// bytes.
 async fn read_in_a_run(content: &[u8], max_bytes: usize) -> String {
     let backend = MemoryBackend::new();
     backend.write("a", content).await.unwrap();

@@ -184,8 +184,8 @@ impl DockerBuilder {
         self
     }
 
-    /// Sets the shell of commands. By default it is [`Shell::Bash`] if the container has `bash` when
-    /// it is started or attached to, else [`Shell::Posix`].
+    /// Sets the shell of commands. By default it is [`Shell::Bash`] if the container has `bash`
+    /// when it is started or attached to, else [`Shell::Posix`].
     pub fn shell(mut self, shell: Shell) -> Self {
         self.shell = Some(shell);
         self

@@ -55,9 +55,9 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 ///
 /// * Its whole process group is ended with it: when it exits, when its time is up (`SIGTERM`, then
 ///   `SIGKILL` after two seconds), and at once when the future is dropped.
-/// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. Where this
-///   process may make a cgroup of version 2 (as root, in a systemd unit with `Delegate=`, in most
-///   desktop sessions), all of a command is in one, and the kernel ends it at once, however it
+/// * On Linux, processes that left the group, with `setsid` or as daemons, are ended too. Where
+///   this process may make a cgroup of version 2 (as root, in a systemd unit with `Delegate=`, in
+///   most desktop sessions), all of a command is in one, and the kernel ends it at once, however it
 ///   forks; see [`with_cgroups`](Self::with_cgroups).
 /// * On Linux without a cgroup, the processes of the machine are searched for those of the command,
 ///   for two seconds in the call and for a minute after it: by the variable `AGENTCORE_COMMAND` in
@@ -141,9 +141,9 @@ impl LocalBackend {
         self
     }
 
-    /// Sets the limit on what is kept of each stream of a command, in bytes, half from its start and
-    /// half from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is set,
-    /// in place of what their own limit allows.
+    /// Sets the limit on what is kept of each stream of a command, in bytes, half from its start
+    /// and half from its end. Defaults to 256 KiB. Tools that run commands show all of it, if it is
+    /// set, in place of what their own limit allows.
     #[cfg(feature = "process")]
     #[must_use]
     pub fn with_max_output(mut self, bytes: usize) -> Self {

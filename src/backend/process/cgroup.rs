@@ -74,8 +74,8 @@ impl Cgroup {
             return Ok(cgroup);
         }
 
-        // Older kernels have no `cgroup.kill`. Without its folder, another process removed the cgroup
-        // as a leftover before it was locked.
+        // Older kernels have no `cgroup.kill`. Without its folder, another process removed the
+        // cgroup as a leftover before it was locked.
         let kind = if cgroup.path.exists() {
             ErrorKind::Unsupported
         } else {

@@ -15,8 +15,8 @@ const SET: [(&str, &str); 3] = [
     ("PAGER", "cat"),
 ];
 
-/// The setting with which git refuses repositories that are no `.git` folder: a checkout may contain
-/// one, whose configuration names programs to run.
+/// The setting with which git refuses repositories that are no `.git` folder: a checkout may
+/// contain one, whose configuration names programs to run.
 const SAFE_REPOSITORIES: (&str, &str) = ("safe.bareRepository", "explicit");
 
 /// The environment of a command: harmless variables of this process's own, then those of the

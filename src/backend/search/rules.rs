@@ -52,8 +52,8 @@ impl Rules {
 
     /// The rules of `dir` with the contents of its ignore files, in the order of
     /// [`files`](Self::files). A line that cannot be understood is left out, as git does; so are
-    /// a line over the limits of a pattern and the lines over those of a folder. When `cancellation`
-    /// is cancelled, the lines that are left are left out, too.
+    /// a line over the limits of a pattern and the lines over those of a folder. When
+    /// `cancellation` is cancelled, the lines that are left are left out, too.
     pub(in super::super) fn parse<'a>(
         dir: &str,
         contents: impl IntoIterator<Item = &'a [u8]>,

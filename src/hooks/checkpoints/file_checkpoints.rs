@@ -40,7 +40,7 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 /// let files = FileCheckpoints::new(MemoryBackend::new());
 /// files.write("notes.md", b"mine\n").await?;
 /// // Or those that ship, on `files`: `tools::preset::coding(files.clone())`.
-/// let tidy = FuncTool::new("tidy", "Tidies up", json!({"type": "object"}), |cx, _args| async move {
+/// let tidy = FuncTool::new("tidy", "Tidies up", json!({"type": "object"}), |cx, _| async move {
 ///     let files = cx.backend().ok_or("no backend")?;
 ///     files.write("notes.md", b"the agent's\n").await?;
 ///     Ok::<_, BoxError>("tidy")
@@ -91,8 +91,8 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
 ///   the agent wrote and a command changed later counts as changed from outside.
-/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, and symbolic
-///   links that are removed. They are reported as not kept.
+/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, and
+///   symbolic links that are removed. They are reported as not kept.
 /// * Folders: those that were created remain, empty, and no file is restored in the place of one.
 ///   Those that are made again have the mode of new folders.
 /// * Of a file, its owner, group, times and extended attributes, and its mode where the backend
@@ -166,8 +166,8 @@ pub(super) struct Inner {
 pub(super) type SharedIndex = Arc<Mutex<Option<SessionIndex>>>;
 
 impl FileCheckpoints {
-    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take at
-    /// most 32 MiB; files that would make them more are not kept.
+    /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take
+    /// at most 32 MiB; files that would make them more are not kept.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))

@@ -35,17 +35,17 @@ pub enum RewindMode {
 pub struct Rewind {
     /// The changes, in the order of the paths.
     pub changes: Vec<FileChange>,
-    /// The text about the end of the checkpoints, if a part of it is missing. It names the file they
-    /// are in. The change that was recorded there is not undone; after a crash it may not have been
-    /// made. It is not serialized.
+    /// The text about the end of the checkpoints, if a part of it is missing. It names the file
+    /// they are in. The change that was recorded there is not undone; after a crash it may not have
+    /// been made. It is not serialized.
     #[serde(skip)]
     pub damage: Option<Arc<str>>,
 }
 
 impl Rewind {
     /// Returns `true` if every recorded change is undone. It is not known of files of other
-    /// workspaces, nor of a record that was lost: [`damage`](Self::damage) is set until the next run
-    /// puts the rest of that record aside.
+    /// workspaces, nor of a record that was lost: [`damage`](Self::damage) is set until the next
+    /// run puts the rest of that record aside.
     pub fn is_complete(&self) -> bool {
         let mut changes = self.changes.iter();
         self.damage.is_none() && changes.all(|change| change.outcome == RewindOutcome::Done)

@@ -32,8 +32,8 @@ pub(super) enum Storage {
 }
 
 impl Storage {
-    /// Updates the index from the stored records. One whose end is missing becomes the damage of the
-    /// index, and a warning in the log.
+    /// Updates the index from the stored records. One whose end is missing becomes the damage of
+    /// the index, and a warning in the log.
     ///
     /// # Errors
     ///

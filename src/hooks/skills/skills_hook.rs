@@ -65,7 +65,8 @@ const DEFAULT_PATH: &str = "skills";
 /// assert_eq!(
 ///     model.requests()[0].system.to_string(),
 ///     "Available Skills:\n\
-///      - [greet] Greet in many languages → Read /workspace/skills/greet/SKILL.md for full instructions",
+///      - [greet] Greet in many languages → Read /workspace/skills/greet/SKILL.md \
+///      for full instructions",
 /// );
 /// # Ok(())
 /// # }

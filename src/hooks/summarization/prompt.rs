@@ -11,7 +11,8 @@ const BEFORE: &str = "previous_summary";
 const OPEN: &str = "<summary>";
 const CLOSE: &str = "</summary>";
 
-/// The prompt for one piece of a conversation. `old_summary` is the summary of the earlier messages.
+/// The prompt for one piece of a conversation. `old_summary` is the summary of the earlier
+/// messages.
 pub(super) fn prompt(piece: &str, old_summary: Option<&str>, max_words: usize) -> String {
     let mut prompt = String::from(
         "Summarize concisely the piece of a conversation between a user and an AI agent that \

@@ -245,8 +245,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Notes what stands after `time` if a program of that name, which other shells run, would take it
-    /// for something else.
+    /// Notes what stands after `time` if a program of that name, which other shells run, would take
+    /// it for something else.
     fn timed(&mut self) {
         let begins_name = |b: u8| b.is_ascii_alphanumeric() || b"_./\\'\"$".contains(&b);
         let is_assignment = self.word_ahead().is_none_or(|word| word.contains('='));

@@ -78,7 +78,8 @@ const STRICTEST: Family = Family {
 };
 
 /// The family of a model's name, in the spelling of Anthropic, Bedrock, Vertex or a gateway; `None`
-/// for names that are not Claude's. A name that is newer than this table is of the strictest family.
+/// for names that are not Claude's. A name that is newer than this table is of the strictest
+/// family.
 pub(super) fn family(model: &str) -> Option<Family> {
     let (tier, version) = identify(model)?;
     let thinking_when_asked = Family {

@@ -51,15 +51,15 @@ const COUNTED_FIELDS: &[&str] = &[
 /// Prompt-cache breakpoints are set unless
 /// [`ModelSettings::prompt_cache`](crate::model::ModelSettings::prompt_cache) is false.
 ///
-/// [`ThinkingMode`](crate::model::ThinkingMode) and forced tools are sent in the form that the model
-/// takes, which is known from its name; an unknown `claude-` model is treated as the newest known
-/// ones. A mode, an effort or a forced tool that it refuses is a [`Config`](crate::ErrorKind::Config)
-/// error that names the alternative:
+/// [`ThinkingMode`](crate::model::ThinkingMode) and forced tools are sent in the form that the
+/// model takes, which is known from its name; an unknown `claude-` model is treated as the newest
+/// known ones. A mode, an effort or a forced tool that it refuses is a
+/// [`Config`](crate::ErrorKind::Config) error that names the alternative:
 ///
 /// * Models up to 4.6 take a [budget](crate::model::ThinkingMode::Budget), which is within
 ///   `max_tokens`: one that leaves no room for the answer becomes half of it, and without room for
-///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are left out; with
-///   a forced tool, the budget is.
+///   1,024 tokens the model does not think. With a budget, temperature and `top_k` are left out;
+///   with a forced tool, the budget is.
 /// * Models from 4.6 on take [`Adaptive`](crate::model::ThinkingMode::Adaptive) and
 ///   [`Effort`](crate::model::ThinkingMode::Effort), and Claude Opus 4.5 efforts alone.
 /// * Models from 4.7 on take no sampling settings: they are left out, with a warning.
@@ -83,8 +83,8 @@ impl Anthropic {
         Self { connection, family }.header("anthropic-version", VERSION)
     }
 
-    /// Creates the model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the address
-    /// in `ANTHROPIC_BASE_URL`.
+    /// Creates the model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the
+    /// address in `ANTHROPIC_BASE_URL`.
     ///
     /// # Errors
     ///

@@ -4,7 +4,8 @@
 //!   as the API demands, then the user's messages. Neighbouring answers become one as well, so the
 //!   roles always alternate, and a history that begins with an answer gets a user message in front.
 //! * System messages at the beginning of a history join the system prompt. Later ones are text in
-//!   a user message, between `<system>` and `</system>`: not every model has another place for them.
+//!   a user message, between `<system>` and `</system>`: not every model has another place for
+//!   them.
 //! * For a model that takes thinking only behind the prefix it was made for, the volatile sections
 //!   of the system prompt stand behind the history, in the same form.
 //! * Blocks the API refuses are left out or filled in: text without a visible character, media in

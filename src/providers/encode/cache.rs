@@ -244,8 +244,8 @@ impl<W: Wire> Cache<W> {
     /// Leaves all reasoning so far out if the server would refuse some of it: for a wire that binds
     /// it, when something in front of it changed. Returns the warning about that.
     ///
-    /// In the first request of a run with a tail, the tails of earlier runs are missing. Without one,
-    /// nothing is known to have changed.
+    /// In the first request of a run with a tail, the tails of earlier runs are missing. Without
+    /// one, nothing is known to have changed.
     fn unbind(&mut self, messages: &[Arc<Message>], has_tail: bool) -> Option<String> {
         let has_new_sections = mem::take(&mut self.has_new_sections);
         if !self.wire.binds_reasoning() {

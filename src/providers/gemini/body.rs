@@ -164,8 +164,8 @@ fn form<'a>(request: &'a ModelRequest, tools: &Tools, family: Family) -> Form<'a
     }
 }
 
-/// The field `generationConfig`, with the fields in `extra` over it, and warnings about what it leaves
-/// out.
+/// The field `generationConfig`, with the fields in `extra` over it, and warnings about what it
+/// leaves out.
 fn generation_config(
     request: &ModelRequest,
     options: &Options<'_>,

@@ -1,12 +1,13 @@
 //! Messages as contents.
 //!
-//! * The results of an answer become one content of their own, also where the user's messages follow:
-//!   models up to Gemini 3.5 give an empty answer to results that share a content with a text.
+//! * The results of an answer become one content of their own, also where the user's messages
+//!   follow: models up to Gemini 3.5 give an empty answer to results that share a content with a
+//!   text.
 //! * Everything else between two answers becomes one content of the user, behind the results.
-//!   Neighbouring answers become one as well, and a history that begins with an answer gets a content
-//!   of the user in front.
-//! * System messages at the beginning of a history join the system prompt. Later ones are text of the
-//!   user, between `<system>` and `</system>`: the API has no other place for them.
+//!   Neighbouring answers become one as well, and a history that begins with an answer gets a
+//!   content of the user in front.
+//! * System messages at the beginning of a history join the system prompt. Later ones are text of
+//!   the user, between `<system>` and `</system>`: the API has no other place for them.
 //!
 //! Format: the Gemini API reference, "Content", and its guide "Thought signatures".
 
@@ -255,8 +256,8 @@ pub(super) fn text_part(text: &str, parts: &mut Items<'_>) -> Result<()> {
     })
 }
 
-/// Appends the name of a function. Characters that the API refuses, in names that another provider or
-/// a model made up, become `_`.
+/// Appends the name of a function. Characters that the API refuses, in names that another provider
+/// or a model made up, become `_`.
 pub(super) fn write_name(out: &mut Vec<u8>, name: &str) -> Result<()> {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     let is_allowed = |c: char| is_letter(c) || c.is_ascii_digit() || matches!(c, '.' | ':' | '-');

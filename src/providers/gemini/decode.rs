@@ -23,8 +23,8 @@ use super::usage;
 
 /// Decodes one answer.
 ///
-/// It is complete when a chunk had a finish reason and the body has ended, or is silent; nothing else
-/// marks the end. Only the first candidate is read.
+/// It is complete when a chunk had a finish reason and the body has ended, or is silent; nothing
+/// else marks the end. Only the first candidate is read.
 pub(super) struct ChunkDecoder {
     request_id: Option<Arc<str>>,
     secrets: Secrets,

@@ -44,13 +44,14 @@ const COUNTED_FIELDS: &[&str] = &["contents", "systemInstruction", "tools", "gen
 /// streamed: on Google's own server for it, or on Vertex AI.
 ///
 /// Thoughts and signatures of earlier answers go back to the server that gave them. Calls of other
-/// models, and of the other server, get the documented placeholder; a server that refuses a signature
-/// is asked once more without the old ones, with a warning.
+/// models, and of the other server, get the documented placeholder; a server that refuses a
+/// signature is asked once more without the old ones, with a warning.
 ///
-/// From Gemini 3 on, [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes the thinking
-/// level, before that a budget; a mode that a model does not have is an error. A seed has 31 bits.
-/// `parallel_tool_calls` has no counterpart. A field of the request's `extra` replaces that of the
-/// body, and `null` there removes it; those of `generationConfig` do so one by one. A clone is cheap.
+/// From Gemini 3 on, [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes the
+/// thinking level, before that a budget; a mode that a model does not have is an error. A seed has
+/// 31 bits. `parallel_tool_calls` has no counterpart. A field of the request's `extra` replaces
+/// that of the body, and `null` there removes it; those of `generationConfig` do so one by one. A
+/// clone is cheap.
 ///
 /// ```
 /// use agentcore::Model;

@@ -333,8 +333,8 @@ impl Endpoint {
         }
     }
 
-    /// The useful part of the body. A body that breaks or is slow does not hide its status: the bytes
-    /// that arrived until then are returned.
+    /// The useful part of the body. A body that breaks or is slow does not hide its status: the
+    /// bytes that arrived until then are returned.
     async fn error_body(&self, response: Response) -> Vec<u8> {
         let mut body = Vec::new();
         let mut is_cut = false;

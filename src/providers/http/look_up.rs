@@ -22,8 +22,9 @@ const MAX_ANSWER: usize = 4 * 1024 * 1024;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 impl Endpoint {
-    /// The JSON that the server has at another address, asked with the same headers: with POST where
-    /// there is a body. `None` when there is no JSON, too much of it, or a status that is no success.
+    /// The JSON that the server has at another address, asked with the same headers: with POST
+    /// where there is a body. `None` when there is no JSON, too much of it, or a status that is no
+    /// success.
     ///
     /// # Errors
     ///

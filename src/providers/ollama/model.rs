@@ -43,13 +43,13 @@ const DEFAULT_CONTEXT: u64 = 4_096;
 /// tokens by default, as in the profile; [`num_ctx`](Self::num_ctx) changes both. Calls of servers
 /// that send no ids get made-up ones, the same for the same answer; ids go back with calls and
 /// results, which are sent in the order of the calls for servers that know no ids. A tool cannot be
-/// forced. `keep_alive` and other fields go into the request's `extra`; `options` in there are merged
-/// with ours. A clone is cheap.
+/// forced. `keep_alive` and other fields go into the request's `extra`; `options` in there are
+/// merged with ours. A clone is cheap.
 ///
-/// A model thinks as [`ThinkingMode`](crate::model::ThinkingMode) sets: the efforts `low`, `medium`,
-/// `high` and `max` are levels, `minimal` is `low`, `xhigh` is `max`, `none` switches thinking off,
-/// and another effort is a [`Config`](crate::ErrorKind::Config) error. A model without levels thinks
-/// without one, with a warning.
+/// A model thinks as [`ThinkingMode`](crate::model::ThinkingMode) sets: the efforts `low`,
+/// `medium`, `high` and `max` are levels, `minimal` is `low`, `xhigh` is `max`, `none` switches
+/// thinking off, and another effort is a [`Config`](crate::ErrorKind::Config) error. A model
+/// without levels thinks without one, with a warning.
 ///
 /// ```
 /// use agentcore::Model;
@@ -113,8 +113,8 @@ impl Ollama {
     /// Asks the server for the context window that the model has, in tokens: that of the loaded
     /// model (`/api/ps`), else the one that it will be loaded with (`/api/show`) by
     /// [`num_ctx`](Self::num_ctx), its own file, or the default of 4,096. A default that the server
-    /// was started with is not reported. `None` when there is neither. Takes ten seconds at most for each
-    /// of the two; changes nothing: [`context_window`](Self::context_window) sets it.
+    /// was started with is not reported. `None` when there is neither. Takes ten seconds at most
+    /// for each of the two; changes nothing: [`context_window`](Self::context_window) sets it.
     ///
     /// # Errors
     ///

@@ -14,10 +14,10 @@ use super::model::OpenAi;
 
 /// OpenAI's model of this name, on the API that each request needs.
 ///
-/// A request goes to the Responses API when Chat Completions has no such model, when it has a hosted
-/// tool or the effort `max`, when it has function tools and the model reasons, which Chat Completions
-/// refuses for newer models, or when the answer before it came from there. All others, and those for
-/// models that are not OpenAI's, go to Chat Completions.
+/// A request goes to the Responses API when Chat Completions has no such model, when it has a
+/// hosted tool or the effort `max`, when it has function tools and the model reasons, which Chat
+/// Completions refuses for newer models, or when the answer before it came from there. All others,
+/// and those for models that are not OpenAI's, go to Chat Completions.
 ///
 /// ```
 /// use agentcore::Model;

@@ -12,8 +12,8 @@ const MAX_ID: usize = 40;
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The id of a call as it is sent. It depends on the id alone, so that the call and its result have the
-/// same, and a body continues the one before it.
+/// The id of a call as it is sent. It depends on the id alone, so that the call and its result have
+/// the same, and a body continues the one before it.
 pub(super) fn sent_id(id: &str, form: CallIdForm) -> Cow<'_, str> {
     match form {
         CallIdForm::Short => id_end(id, MAX_ID).into(),
@@ -26,8 +26,8 @@ fn is_nine(id: &str) -> bool {
     id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The last nine digits of the hash to the base 62: 53 bits, so two ids of one history are practically
-/// never the same.
+/// The last nine digits of the hash to the base 62: 53 bits, so two ids of one history are
+/// practically never the same.
 fn nine(mut hash: u64) -> String {
     let digits = (0..9).map(|_| {
         let digit = DIGITS[(hash % 62) as usize];

@@ -191,8 +191,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Reads a chunk of a list of content. Chunks of thinking in a row become one, unless the answer
-    /// is whole.
+    /// Reads a chunk of a list of content. Chunks of thinking in a row become one, unless the
+    /// answer is whole.
     fn content_chunk(&mut self, raw: &RawValue, is_whole: bool, out: &mut Events) -> Result<()> {
         if let Some(text) = self.reasoning.push_chunk(raw, out)? {
             think(&text, out);

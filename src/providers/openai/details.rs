@@ -14,8 +14,8 @@ const STREAMED: [(&str, &str); 2] = [("reasoning.text", "text"), ("reasoning.sum
 /// An entry, or a piece of one.
 type Entry = Map<String, Value>;
 
-/// The entries in the order in which they began. A server that signs them checks that they come back
-/// as they were.
+/// The entries in the order in which they began. A server that signs them checks that they come
+/// back as they were.
 #[derive(Debug, Default)]
 pub(super) struct Details {
     entries: Vec<Entry>,

@@ -9,8 +9,8 @@ use super::rules::{self, HOSTED, Rules, UNKNOWN};
 /// form in which reasoning goes back, and what is left out because the server refuses it.
 ///
 /// [`OpenAi`](super::OpenAi) chooses it by the address; [`OpenAi::dialect`](super::OpenAi::dialect)
-/// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back to
-/// the dialect that they came from only.
+/// sets another one, for a server behind a proxy. Reasoning and other blocks of an answer go back
+/// to the dialect that they came from only.
 ///
 /// ```
 /// use agentcore::providers::OpenAi;
@@ -40,19 +40,20 @@ macro_rules! constructors {
 constructors! {
     /// The variant of OpenAI's own server.
     openai: OPENAI;
-    /// The variant of servers of which nothing is known. System messages inside a history are sent as
-    /// text of the user, since the templates of many models take none there.
+    /// The variant of servers of which nothing is known. System messages inside a history are sent
+    /// as text of the user, since the templates of many models take none there.
     compatible: UNKNOWN;
     /// The variant of Azure. The key is sent in the header `api-key`, a token of
-    /// [`OpenAi::bearer`](super::OpenAi::bearer) as a bearer token. The address ends in `/openai/v1`, or
-    /// in `/openai/deployments/NAME`, which needs the query parameter `api-version`.
+    /// [`OpenAi::bearer`](super::OpenAi::bearer) as a bearer token. The address ends in
+    /// `/openai/v1`, or in `/openai/deployments/NAME`, which needs the query parameter
+    /// `api-version`.
     azure: AZURE;
-    /// The variant of OpenRouter. Thinking is switched by `reasoning`, and `reasoning_details` are sent
-    /// back.
+    /// The variant of OpenRouter. Thinking is switched by `reasoning`, and `reasoning_details` are
+    /// sent back.
     openrouter: OPENROUTER;
     /// The variant of DeepSeek. Models think unless
-    /// [`ThinkingMode::Disabled`](crate::model::ThinkingMode::Disabled) is set, and take no forced tool
-    /// while they do; the schema of an answer is sent in words.
+    /// [`ThinkingMode::Disabled`](crate::model::ThinkingMode::Disabled) is set, and take no forced
+    /// tool while they do; the schema of an answer is sent in words.
     deepseek: DEEPSEEK;
     /// The variant of Mistral. The ids of calls are nine letters or digits, thinking is part of the
     /// content, and `OK.` of the model stands between results and a message of the user, which the
@@ -61,8 +62,8 @@ constructors! {
     /// The variant of Groq. A call that the model wrote wrongly is a
     /// [`Server`](crate::ErrorKind::Server) error with the model's text, which runs retry.
     groq: GROQ;
-    /// The variant of xAI. Stop sequences are refused, and a piece of reasoning that repeats the one
-    /// before it is left out.
+    /// The variant of xAI. Stop sequences are refused, and a piece of reasoning that repeats the
+    /// one before it is left out.
     xai: XAI;
     /// The variant of Gemini through Google's own form of the API
     /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts are
@@ -73,8 +74,8 @@ constructors! {
     /// The variant of vLLM. Thinking is switched by the template of the model, and system messages
     /// inside a history are sent as text of the user.
     vllm: VLLM;
-    /// The variant of llama.cpp. Thinking is switched by the template of the model, and system messages
-    /// inside a history are sent as text of the user.
+    /// The variant of llama.cpp. Thinking is switched by the template of the model, and system
+    /// messages inside a history are sent as text of the user.
     llama_cpp: LLAMA_CPP;
     /// The variant of LM Studio. System messages inside a history are sent as text of the user.
     lm_studio: LM_STUDIO;

@@ -53,8 +53,8 @@ pub(super) fn is_thought(raw: &RawValue) -> bool {
         .is_some_and(|thought| thought == true)
 }
 
-/// True if the fields of a call, without braces, have a signature. It stands in an object that is named
-/// after the server.
+/// True if the fields of a call, without braces, have a signature. It stands in an object that is
+/// named after the server.
 pub(super) fn is_signed(fields: &str) -> bool {
     let fields: Value = serde_json::from_str(&format!("{{{fields}}}")).unwrap_or_default();
     let servers = fields.get(FIELD).and_then(Value::as_object);

@@ -33,8 +33,8 @@ use super::user::takes;
 /// OpenAI's own, or one of the many servers that speak it.
 ///
 /// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`, and for
-/// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the lowest
-/// that the model has; the API has nothing for the other modes, except at the servers whose
+/// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the
+/// lowest that the model has; the API has nothing for the other modes, except at the servers whose
 /// [`Dialect`] has. What OpenAI's own server is known to
 /// refuse is a [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop
 /// sequences, and models that are on the Responses API alone. A field of the request's `extra`
@@ -109,18 +109,18 @@ impl OpenAi {
         self
     }
 
-    /// Sets the field of the output limit, in place of that of the dialect: OpenAI's own server takes
-    /// `max_completion_tokens`, unknown ones `max_tokens`.
+    /// Sets the field of the output limit, in place of that of the dialect: OpenAI's own server
+    /// takes `max_completion_tokens`, unknown ones `max_tokens`.
     #[must_use]
     pub fn max_tokens_field(mut self, name: impl Into<Arc<str>>) -> Self {
         self.max_tokens_field = Some(name.into());
         self
     }
 
-    /// Sets whether the model's reasoning is sent back as it came (`reasoning_content`, `reasoning`,
-    /// `reasoning_details`, thinking in the content). Defaults to `true`: models that think between tool
-    /// calls need it. A few servers refuse it; to OpenAI's own, which does and gives none, it is never
-    /// sent. Signatures of calls are sent back in any case.
+    /// Sets whether the model's reasoning is sent back as it came (`reasoning_content`,
+    /// `reasoning`, `reasoning_details`, thinking in the content). Defaults to `true`: models that
+    /// think between tool calls need it. A few servers refuse it; to OpenAI's own, which does and
+    /// gives none, it is never sent. Signatures of calls are sent back in any case.
     #[must_use]
     pub fn resend_reasoning(mut self, resend: bool) -> Self {
         self.resend_reasoning = resend;

@@ -137,8 +137,8 @@ fn chunks(block: &ProviderBlock) -> Option<Vec<Value>> {
     }
 }
 
-/// The fields of several blocks: texts that follow each other, lists of details joined as in a stream,
-/// and of others the last.
+/// The fields of several blocks: texts that follow each other, lists of details joined as in a
+/// stream, and of others the last.
 fn joined(blocks: &[&ProviderBlock]) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut details = Details::default();

@@ -1,7 +1,7 @@
 //! The reasoning of an answer, put together in the form in which its server takes it back.
 //!
-//! Its block is the object of the fields that the message had. In `content`, these are the chunks of
-//! thinking, without those of text.
+//! Its block is the object of the fields that the message had. In `content`, these are the chunks
+//! of thinking, without those of text.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -42,8 +42,8 @@ impl Reasoning {
         Ok(())
     }
 
-    /// Collects a list of details and returns their text to show. `is_whole` is true for the list of a
-    /// whole answer, whose entries stay as they are.
+    /// Collects a list of details and returns their text to show. `is_whole` is true for the list
+    /// of a whole answer, whose entries stay as they are.
     pub(super) fn push_details(
         &mut self,
         list: &RawValue,
@@ -74,7 +74,8 @@ impl Reasoning {
         Ok(text)
     }
 
-    /// Collects a chunk of thinking and returns its text to show. `None` for a chunk of another type.
+    /// Collects a chunk of thinking and returns its text to show. `None` for a chunk of another
+    /// type.
     pub(super) fn push_chunk(
         &mut self,
         raw: &RawValue,

@@ -23,8 +23,8 @@ pub(super) struct Rules {
     pub(super) reasoning: SentReasoning,
     pub(super) thinking: ThinkingField,
     pub(super) schemas: SchemaForm,
-    /// True if system messages may stand behind the first message. Where they may not, they are text of
-    /// the user.
+    /// True if system messages may stand behind the first message. Where they may not, they are
+    /// text of the user.
     pub(super) has_later_system: bool,
     /// True if an answer must stand between results and a message of the user.
     pub(super) answers_results: bool,
@@ -68,7 +68,8 @@ pub(super) enum SentReasoning {
     Own,
     /// The chunks of thinking in the content of the server's own answers, and no fields.
     Chunks,
-    /// The fields of the server's own answers, and `reasoning_content` in every answer of a conversation with tools.
+    /// The fields of the server's own answers, and `reasoning_content` in every answer of a
+    /// conversation with tools.
     OwnOrEmpty,
 }
 
@@ -77,11 +78,11 @@ pub(super) enum SentReasoning {
 pub(super) enum ThinkingField {
     /// `reasoning_effort`, with the words of OpenAI's models.
     OpenAi,
-    /// `reasoning_effort`, with the words of the first entry that the model's name begins with. Models
-    /// of no entry receive the effort as given.
+    /// `reasoning_effort`, with the words of the first entry that the model's name begins with.
+    /// Models of no entry receive the effort as given.
     Efforts(&'static [(&'static str, &'static [&'static str])]),
-    /// `reasoning_effort` with DeepSeek's three words, and `thinking`. Models think by default, and take
-    /// no forced tool then.
+    /// `reasoning_effort` with DeepSeek's three words, and `thinking`. Models think by default, and
+    /// take no forced tool then.
     DeepSeek,
     /// `reasoning`, an object.
     OpenRouter,
@@ -131,8 +132,8 @@ const LENIENT: Rules = Rules {
 
 pub(super) static OPENAI: Rules = STRICT;
 
-/// OpenAI's own server gives no reasoning, refuses what another one gave, and fields that it does not
-/// know.
+/// OpenAI's own server gives no reasoning, refuses what another one gave, and fields that it does
+/// not know.
 const STRICT: Rules = Rules {
     hosts: &["api.openai.com"],
     max_tokens: "max_completion_tokens",

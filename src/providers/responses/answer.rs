@@ -176,8 +176,8 @@ fn fields_of(block: &ProviderBlock) -> Option<Map<String, Value>> {
     serde_json::from_str(block.raw.get()).ok()
 }
 
-/// True if every reasoning item of the answer can be verified: it has its encrypted content, an item of
-/// the answer stands directly behind it, and every call is one of the answer's items.
+/// True if every reasoning item of the answer can be verified: it has its encrypted content, an
+/// item of the answer stands directly behind it, and every call is one of the answer's items.
 fn is_verifiable(parts: &[Part], tag: &str) -> bool {
     let is_own = |block: &ProviderBlock| block.provider.as_deref() == Some(tag);
     let reasoning = parts

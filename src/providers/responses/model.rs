@@ -44,11 +44,12 @@ const COUNTED_FIELDS: &[&str] = &[
 /// A model behind the Responses API (`POST {base}/responses`), always streamed and never stored:
 /// OpenAI's own, or a compatible server.
 ///
-/// The reasoning of earlier answers goes back to the server in its encrypted form, with the items of
-/// those answers as they were. [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes
-/// the effort, [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`; the API has
-/// nothing for the other modes, for `seed` and for `top_k`. Stop sequences are an error. A field of
-/// the request's `extra` replaces that of the body, and `null` there removes it. A clone is cheap.
+/// The reasoning of earlier answers goes back to the server in its encrypted form, with the items
+/// of those answers as they were. [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort)
+/// becomes the effort, [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`; the
+/// API has nothing for the other modes, for `seed` and for `top_k`. Stop sequences are an error. A
+/// field of the request's `extra` replaces that of the body, and `null` there removes it. A clone
+/// is cheap.
 ///
 /// ```
 /// use agentcore::Model;

@@ -16,8 +16,8 @@ const REFUSALS: &[&str] = &[
     "required following item",
 ];
 
-/// The second body for `error`, if the server refused the reasoning in `body`. Later requests of the
-/// run then have none of it either.
+/// The second body for `error`, if the server refused the reasoning in `body`. Later requests of
+/// the run then have none of it either.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
     let text = error.text();
     if !REFUSALS.iter().any(|refusal| text.contains(refusal)) {

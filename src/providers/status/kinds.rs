@@ -62,8 +62,8 @@ fn is_context(refusal: &Refusal) -> bool {
         )
 }
 
-/// True if the prompt is against the provider's rules. `invalid_prompt` is also the code of requests
-/// that are malformed, which are refused before the stream.
+/// True if the prompt is against the provider's rules. `invalid_prompt` is also the code of
+/// requests that are malformed, which are refused before the stream.
 fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     let by_code = refusal.has_code(|code| match code {
         "content_filter" | "bio_policy" | "misalignment_policy_violation" => true,
@@ -74,8 +74,8 @@ fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     by_code || refusal.is_flagged
 }
 
-/// True if the model wrote a call or an object that the server cannot read (Groq). Nothing of such an
-/// answer has run, and a further request may succeed.
+/// True if the model wrote a call or an object that the server cannot read (Groq). Nothing of such
+/// an answer has run, and a further request may succeed.
 fn is_malformed_answer(refusal: &Refusal) -> bool {
     refusal.has_code(|code| matches!(code, "tool_use_failed" | "json_validate_failed"))
 }

@@ -76,15 +76,15 @@ impl JsonlStore {
     /// Sets the limit of one session's file in bytes, for all clones of this store. Defaults to 256
     /// MiB. A file has all records of its session and, each time it has doubled, a snapshot.
     ///
-    /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error names
-    /// its size and this option. A write that would exceed the limit is refused, and the session
-    /// stays readable: [`fork`](crate::SessionStore::fork) copies it to a new id, whose file
-    /// has only the present state and takes more writes. So do
+    /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error
+    /// names its size and this option. A write that would exceed the limit is refused, and the
+    /// session stays readable: [`fork`](crate::SessionStore::fork) copies it to a new id, whose
+    /// file has only the present state and takes more writes. So do
     /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory is
-    /// estimated from the text of each record before it is parsed: a text takes up to four times its
-    /// bytes, short objects up to a hundred times theirs.
+    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
+    /// is estimated from the text of each record before it is parsed: a text takes up to four times
+    /// its bytes, short objects up to a hundred times theirs.
     ///
     /// A file is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
     /// longer line is damage.

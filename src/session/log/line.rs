@@ -185,8 +185,8 @@ fn one_pass(line: &[u8]) -> Option<Line<'_>> {
     Some(parsed_line)
 }
 
-/// Reads the line of a snapshot with its end, whose session may take `max_bytes` of memory; `None` if
-/// it is anything else, or takes more.
+/// Reads the line of a snapshot with its end, whose session may take `max_bytes` of memory; `None`
+/// if it is anything else, or takes more.
 pub(super) fn read_snapshot(id: &str, line: &[u8], max_bytes: usize) -> Option<LogFold> {
     let outer = snapshot_fields(checked(line.strip_suffix(b"\n")?)?)?;
     let (session, size) = snapshot_reader::read(outer.data, max_bytes).ok()?;

@@ -1,5 +1,5 @@
-//! An estimate of the memory that reading a line or a part of one takes, made from its text before it
-//! is parsed.
+//! An estimate of the memory that reading a line or a part of one takes, made from its text before
+//! it is parsed.
 
 use crate::util::json::end_of_string;
 
@@ -20,7 +20,8 @@ const STRUCT: usize = 160;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
-/// The nestings that parts of messages have in records, of which the text is copied before it is read.
+/// The nestings that parts of messages have in records, of which the text is copied before it is
+/// read.
 const PART_DEPTHS: std::ops::RangeInclusive<usize> = 4..=5;
 
 /// The nesting at which `serde_json` gives up.

@@ -23,8 +23,8 @@ struct LineOut<'a> {
     info: Option<&'a LogSummary>,
 }
 
-/// The nesting depth from which a line is checked by reading it again: JSON that is nested more than
-/// 127 deep is written but not read. Values that this crate limits stay below it.
+/// The nesting depth from which a line is checked by reading it again: JSON that is nested more
+/// than 127 deep is written but not read. Values that this crate limits stay below it.
 const SHALLOW: usize = 120;
 
 fn check_depth(line: &[u8]) -> Result<()> {

@@ -32,9 +32,9 @@ pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> 
 /// * Bytes are appended in whole lines. A log neither reads nor changes them.
 /// * An id is any text that is not empty. A log may refuse an id that it cannot keep, with
 ///   [`ErrorKind::InvalidRequest`], and never takes one for another.
-/// * Every method may block. `LogStore` calls them on the runtime's threads for blocking work, where
-///   `tokio::runtime::Handle::current().block_on(..)` drives an async client. Without a runtime it
-///   calls them in place.
+/// * Every method may block. `LogStore` calls them on the runtime's threads for blocking work,
+///   where `tokio::runtime::Handle::current().block_on(..)` drives an async client. Without a
+///   runtime it calls them in place.
 /// * A writer is dropped on such a thread, or on an async one while the runtime shuts down. Its
 ///   `Drop` must not need a runtime.
 ///
@@ -176,15 +176,16 @@ pub trait Log: Send + Sync + 'static {
     /// [`Error::session_taken_over`].
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
-    /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns the
-    /// place of the parts, for the user (`sessions/a.damaged`), or `None` if they were not kept.
+    /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns
+    /// the place of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
+    /// kept.
     ///
     /// It is repeated when a later step failed, and must then not set a part aside twice.
     fn repair(&self, writer: &mut Self::Writer, repair: &Repair<'_>) -> Result<Option<String>>;
 
     /// Removes a log and the parts that were set aside of it; `false` if there was none. With
-    /// `expected_size`, only while it has that size. No writer may be given the log between the check
-    /// and the removal.
+    /// `expected_size`, only while it has that size. No writer may be given the log between the
+    /// check and the removal.
     ///
     /// # Errors
     ///
@@ -203,8 +204,8 @@ pub trait Log: Send + Sync + 'static {
     /// Passes a whole log to `each`, piece by piece and in order; returns `false` for a log without
     /// bytes. The first error of `each` ends it and is returned.
     ///
-    /// The provided method passes on at once what [`tail`](Self::tail) reads. A log that reads piece
-    /// by piece bounds the memory that opening a long session takes.
+    /// The provided method passes on at once what [`tail`](Self::tail) reads. A log that reads
+    /// piece by piece bounds the memory that opening a long session takes.
     fn read(&self, id: &str, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         match self.tail(id, u64::MAX)? {
             Some(tail) => each(&tail.bytes).map(|()| true),

@@ -69,9 +69,9 @@ impl<L: Log> LogStore<L> {
     /// has only the present state and takes more writes. So do
     /// [`export`](SessionStore::export) and [`import`](SessionStore::import).
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory is
-    /// estimated from the text of each record before it is parsed: a text takes up to four times its
-    /// bytes, short objects up to a hundred times theirs.
+    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
+    /// is estimated from the text of each record before it is parsed: a text takes up to four times
+    /// its bytes, short objects up to a hundred times theirs.
     ///
     /// A log is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
     /// longer line is damage.

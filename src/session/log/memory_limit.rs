@@ -9,8 +9,9 @@ use super::shared::place_phrase;
 /// The least limit: short logs take more memory than their bytes.
 const LEAST: u64 = 16 * 1024 * 1024;
 
-/// The most memory of a session whose log may have `max_log_bytes`: a third of them, so that a process
-/// stays below 200 MB by default, also while its allocator keeps what an earlier reading has freed.
+/// The most memory of a session whose log may have `max_log_bytes`: a third of them, so that a
+/// process stays below 200 MB by default, also while its allocator keeps what an earlier reading
+/// has freed.
 pub(super) fn max_memory(max_log_bytes: u64) -> usize {
     usize::try_from((max_log_bytes / 3).max(LEAST)).unwrap_or(usize::MAX)
 }
@@ -25,8 +26,8 @@ pub(super) fn max_snapshot(max_memory: usize) -> usize {
     max_memory / 3
 }
 
-/// The most bytes of a log that are read at once: a snapshot, and as much behind it. They are in memory
-/// in addition to the session.
+/// The most bytes of a log that are read at once: a snapshot, and as much behind it. They are in
+/// memory in addition to the session.
 pub(super) fn max_tail(max_memory: usize) -> usize {
     2 * max_snapshot(max_memory)
 }

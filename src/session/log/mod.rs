@@ -24,8 +24,8 @@
 //! several lines is kept in one. Where records are lost, `info` contains how many messages were
 //! lost with them: positions in later records are corrected, or dropped where they cannot be.
 //!
-//! When the log has doubled since the last one, a snapshot is added, by which opening it is bounded:
-//! see `snapshot.rs`.
+//! When the log has doubled since the last one, a snapshot is added, by which opening it is
+//! bounded: see `snapshot.rs`.
 
 mod fold;
 mod line;

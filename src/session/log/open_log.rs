@@ -222,7 +222,8 @@ impl<L: Log> OpenLog<L> {
             let room = max_bytes.saturating_sub(used);
             let is_too_large = match entry {
                 Entry::Record(record) => added_size(record) > 0 && costs_more(line, RECORD, room),
-                // The session is in memory already; what cannot be read of a snapshot is read as records.
+                // The session is in memory already; what cannot be read of a snapshot is read as
+                // records.
                 Entry::Checked | Entry::Snapshot(_) | Entry::SnapshotEnd => false,
             };
 

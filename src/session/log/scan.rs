@@ -61,8 +61,8 @@ impl Scan {
         !self.damage.is_empty() || self.tail.is_some()
     }
 
-    /// The repair of the log, of which this is the scan. Damage that is longer than any record stays
-    /// where it is.
+    /// The repair of the log, of which this is the scan. Damage that is longer than any record
+    /// stays where it is.
     pub(super) fn repair<'a>(&'a self, content: Content<'a>) -> Repair<'a> {
         let parts = self.damage.iter().filter(|damage| is_set_aside(damage));
         let parts = parts.chain(&self.tail_pieces).collect();
@@ -92,8 +92,8 @@ pub(super) fn scan(id: &str, bytes: &[u8]) -> Result<Scan> {
     scan_until(&Cancellation::default(), LogFold::new(id), id, bytes)
 }
 
-/// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin, until
-/// it is cancelled.
+/// Like [`scan`], into an empty session, or one from a snapshot that ends where `bytes` begin,
+/// until it is cancelled.
 ///
 /// # Errors
 ///
@@ -189,8 +189,8 @@ struct Scanner<'a> {
     content_end: usize,
     /// The first bytes behind the last complete write.
     tail_head: Vec<u8>,
-    /// The error of a session that takes too much memory, made before any of it is: allocated last, it
-    /// would keep the allocator from returning what was allocated before it.
+    /// The error of a session that takes too much memory, made before any of it is: allocated last,
+    /// it would keep the allocator from returning what was allocated before it.
     too_large: Option<Error>,
 }
 

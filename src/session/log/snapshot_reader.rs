@@ -53,8 +53,8 @@ struct Fields<'a> {
 
 /// Reads the data of a snapshot, and measures the session.
 ///
-/// Every element is charged its real size once it is parsed. It is parsed only if that takes no more
-/// than what the elements before it have left of `max_bytes`, as estimated from its text.
+/// Every element is charged its real size once it is parsed. It is parsed only if that takes no
+/// more than what the elements before it have left of `max_bytes`, as estimated from its text.
 ///
 /// # Errors
 ///

@@ -69,7 +69,8 @@ struct Messages {
 }
 
 impl<S> Bounded<S> {
-    /// The stream of a connection. With `awaits_tls`, it begins with the answer to the request for TLS.
+    /// The stream of a connection. With `awaits_tls`, it begins with the answer to the request for
+    /// TLS.
     pub(super) fn new(stream: S, problem: ProblemSlot, awaits_tls: bool) -> Self {
         let messages = Messages {
             awaits_tls,

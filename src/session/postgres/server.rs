@@ -22,10 +22,11 @@ use super::schema::{IDS_AT_ONCE, Statements};
 
 /// The longest id, in bytes: entries of an index are bounded.
 const MAX_ID: usize = 1_000;
-/// The maximum number of bytes of a row, so that the end of a log is read without what stands before it.
+/// The maximum number of bytes of a row, so that the end of a log is read without what stands
+/// before it.
 const ROW: usize = 64 * 1024;
-/// The distance by which the rows of a log that is written again are moved, so that they do not meet
-/// those that they replace.
+/// The distance by which the rows of a log that is written again are moved, so that they do not
+/// meet those that they replace.
 const SHIFT: i64 = 1 << 62;
 
 /// A database that logs are kept in.
@@ -401,8 +402,8 @@ impl Database {
         Ok(count > 0)
     }
 
-    /// Writes the first `len` bytes of a log that ends at `end` in the place of all, piece by piece.
-    /// Rows that are missing are replaced as when the log is read.
+    /// Writes the first `len` bytes of a log that ends at `end` in the place of all, piece by
+    /// piece. Rows that are missing are replaced as when the log is read.
     fn rewrite(&self, connection: &mut Connection, id: &str, end: u64, len: u64) -> Outcome<()> {
         let mut joined_log = JoinedLog::new(Some(0));
         let mut offset = 0;

@@ -1,5 +1,5 @@
-//! The replies of a server, which are read within bounds. A server is trusted with sessions, but not
-//! with the memory of this program.
+//! The replies of a server, which are read within bounds. A server is trusted with sessions, but
+//! not with the memory of this program.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ const FIRST_BYTES: usize = 64 * 1024;
 /// The line of a text or an array that is not there.
 const ABSENT: &[u8] = b"-1";
 
-/// The reason a reply was not read. The rest of it may still come, so that the connection is of no use
-/// any more.
+/// The reason a reply was not read. The rest of it may still come, so that the connection is of no
+/// use any more.
 #[derive(Debug)]
 pub(super) enum Unread {
     Lost(io::Error),
@@ -45,8 +45,8 @@ pub(super) struct ReplyReader<'a, R> {
 }
 
 impl<'a, R: Read> ReplyReader<'a, R> {
-    /// A reader of one reply with at most `max_bytes`, which may take `timeout` and the time that the
-    /// bytes take at the lowest rate.
+    /// A reader of one reply with at most `max_bytes`, which may take `timeout` and the time that
+    /// the bytes take at the lowest rate.
     pub(super) fn new(stream: &'a mut BufReader<R>, max_bytes: usize, timeout: Duration) -> Self {
         Self {
             stream,

@@ -4,8 +4,8 @@
 //! damaged parts, the version. `ARGV` begins with the session id, the lease and its duration in
 //! milliseconds. Every script may be repeated after a lost answer.
 
-/// A piece of the log, the size of the log, and whether it should be there. `ARGV[2]` and `ARGV[3]`:
-/// the offsets of the first and the last byte.
+/// A piece of the log, the size of the log, and whether it should be there. `ARGV[2]` and
+/// `ARGV[3]`: the offsets of the first and the last byte.
 pub(super) const READ: &str = "
 return {redis.call('getrange', KEYS[1], ARGV[2], ARGV[3]), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";

@@ -169,8 +169,8 @@ impl Keys {
         Failure::Refused(Error::new(ErrorKind::Protocol, text))
     }
 
-    /// A part of a log, with the size of the log; `None` when there is none. The inner error is for a
-    /// log that should be there.
+    /// A part of a log, with the size of the log; `None` when there is none. The inner error is for
+    /// a log that should be there.
     fn part_of_log(&self, id: &str, reply: Value) -> Outcome<Result<Option<ServerTail>>> {
         let Value::Array(mut parts) = reply else {
             return Err(self.unexpected_reply(&reply));

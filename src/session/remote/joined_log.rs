@@ -3,8 +3,8 @@
 /// The maximum number of bytes that mark a missing part of a log.
 const MAX_HOLE: u64 = 1_024;
 
-/// The parts of a log in a row, of which some may be missing. A line of zeros replaces these, so that
-/// they are reported as damage.
+/// The parts of a log in a row, of which some may be missing. A line of zeros replaces these, so
+/// that they are reported as damage.
 #[derive(Debug)]
 pub(in crate::session) struct JoinedLog {
     /// The bytes that were not taken yet.

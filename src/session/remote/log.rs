@@ -75,8 +75,8 @@ impl<S: Server> RemoteLog<S> {
         }
     }
 
-    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends behind `max`.
-    /// Returns its end; `None` when there is none.
+    /// Passes a log from the offset `from` on to `each`, piece by piece, unless it ends behind
+    /// `max`. Returns its end; `None` when there is none.
     fn pieces(&self, id: &str, from: u64, max: u64, each: Each<'_>) -> Result<Option<u64>> {
         let mut joined_log = JoinedLog::new(Some(from));
         let mut offset = from;

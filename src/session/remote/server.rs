@@ -79,8 +79,8 @@ pub(in crate::session) struct ServerPiece {
 pub(in crate::session) struct ServerTail {
     /// The bytes, and how many there are in all.
     pub(in crate::session) tail: LogTail,
-    /// The offset of the next write, in the server's count. It differs from the size where a part is
-    /// missing.
+    /// The offset of the next write, in the server's count. It differs from the size where a part
+    /// is missing.
     pub(in crate::session) end: u64,
 }
 

@@ -109,8 +109,8 @@ fn words(sql: &str) -> impl Iterator<Item = &str> {
     sql.split_ascii_whitespace()
 }
 
-/// Checks that the tables are as [`create`] made them: no view has their names, and no trigger, other
-/// index or generated column belongs to them, whose expressions might run without end.
+/// Checks that the tables are as [`create`] made them: no view has their names, and no trigger,
+/// other index or generated column belongs to them, whose expressions might run without end.
 ///
 /// # Errors
 ///

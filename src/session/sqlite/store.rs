@@ -23,8 +23,8 @@ use super::database::{Database, PATIENCE};
 /// SQLite needs a local disk: on a network file system neither its own locks nor these can be
 /// relied on.
 ///
-/// Other programs may keep about 100 tables and indexes of their own in the database, each of at most
-/// 4 KiB of SQL and 200 columns; with more, it is not opened.
+/// Other programs may keep about 100 tables and indexes of their own in the database, each of at
+/// most 4 KiB of SQL and 200 columns; with more, it is not opened.
 ///
 /// The database is created with mode 0600, its folder and that of the locks with 0700. `PATH-wal`
 /// and `PATH-shm` are part of it while it is open: copy it with `sqlite3 PATH .backup`, or while it
@@ -92,15 +92,15 @@ impl SqliteStore {
     /// Sets the limit of one session's log in bytes, for all clones of this store. Defaults to 256
     /// MiB. A log has all records of its session and, each time it has doubled, a snapshot.
     ///
-    /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error names
-    /// its size and this option. A write that would exceed the limit is refused, and the session
-    /// stays readable: [`fork`](crate::SessionStore::fork) copies it to a new id, whose log
+    /// A session over the limit is neither read nor written; the [`Io`](crate::ErrorKind::Io) error
+    /// names its size and this option. A write that would exceed the limit is refused, and the
+    /// session stays readable: [`fork`](crate::SessionStore::fork) copies it to a new id, whose log
     /// has only the present state and takes more writes. So do
     /// [`export`](crate::SessionStore::export) and [`import`](crate::SessionStore::import).
     ///
-    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory is
-    /// estimated from the text of each record before it is parsed: a text takes up to four times its
-    /// bytes, short objects up to a hundred times theirs.
+    /// Reading a session may take a third of the limit as memory, but at least 16 MiB. The memory
+    /// is estimated from the text of each record before it is parsed: a text takes up to four times
+    /// its bytes, short objects up to a hundred times theirs.
     ///
     /// A log is read piece by piece. No record may exceed 64 MiB: a write of one is refused, and a
     /// longer line is damage.

@@ -19,9 +19,9 @@ use super::reply::Reply;
 /// A server on a free loopback port that gives scripted [`Reply`]s, in order, one per request.
 ///
 /// When none is left, a request gets the reply of the [`respond`](Self::respond) function, else the
-/// [`fallback`](Self::fallback), or without one a status 500 with a message about it. Every request is
-/// kept. The server runs on the runtime it was started on and ends, with all its connections, when
-/// it is dropped.
+/// [`fallback`](Self::fallback), or without one a status 500 with a message about it. Every request
+/// is kept. The server runs on the runtime it was started on and ends, with all its connections,
+/// when it is dropped.
 pub struct FaultServer {
     addr: SocketAddr,
     shared: Arc<Shared>,

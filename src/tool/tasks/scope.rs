@@ -27,8 +27,9 @@ const MAX_ENDED_TEXT: usize = 64 * 1024;
 
 /// The background tasks of a run, which outlive the turn they began in: commands and subagents.
 ///
-/// Tasks advance while the run is polled. The reader receives a `task_started` for each. The text of
-/// a finished task reaches the reader as a `task_notification`, and the model before its next turn.
+/// Tasks advance while the run is polled. The reader receives a `task_started` for each. The text
+/// of a finished task reaches the reader as a `task_notification`, and the model before its next
+/// turn.
 ///
 /// Tasks end when the run does: the run does not wait for them, unless
 /// [`AgentBuilder::unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes it. Those that a
@@ -44,7 +45,8 @@ const MAX_ENDED_TEXT: usize = 64 * 1024;
 /// use agentcore::tool::TaskOutcome;
 /// use serde_json::json;
 ///
-/// let build = FuncTool::new("build", "Starts a build", json!({"type": "object"}), |cx, _args| async move {
+/// let parameters = json!({"type": "object"});
+/// let build = FuncTool::new("build", "Starts a build", parameters, |cx, _args| async move {
 ///     let id = cx.tasks().spawn("build", async { TaskOutcome::Completed("built".into()) });
 ///     format!("The build runs as {id}.")
 /// });
@@ -71,7 +73,8 @@ struct Tasks {
     /// if it holds the run.
     closed: bool,
     waker: Option<Waker>,
-    /// A task that has ended, while its outcome is made ready. Its entry in `open` stays until then.
+    /// A task that has ended, while its outcome is made ready. Its entry in `open` stays until
+    /// then.
     ended: Option<BoxFuture<'static, EndedTask>>,
     limits: Option<OutcomeLimits>,
 }
@@ -93,8 +96,8 @@ pub(crate) struct FinishedTask {
 }
 
 impl BackgroundTasks {
-    /// Creates the tasks of a run, none yet. The texts of outcomes take their memory from the pool of
-    /// `share`; the limit of each is within `bytes`, and the least once the pool is full.
+    /// Creates the tasks of a run, none yet. The texts of outcomes take their memory from the pool
+    /// of `share`; the limit of each is within `bytes`, and the least once the pool is full.
     pub(crate) fn limited(bytes: RangeInclusive<usize>, share: PoolShare) -> Self {
         let tasks = Tasks {
             limits: Some(OutcomeLimits::new(bytes, share)),
@@ -118,8 +121,8 @@ impl BackgroundTasks {
         task.id().clone()
     }
 
-    /// Adds a task that reports to the reader of the run, and returns its handle. A panic in it is a
-    /// failure. When the run has ended, the task is dropped at once.
+    /// Adds a task that reports to the reader of the run, and returns its handle. A panic in it is
+    /// a failure. When the run has ended, the task is dropped at once.
     ///
     /// The id is that of `spec`, unless a task has it already or there is none.
     ///
@@ -128,7 +131,8 @@ impl BackgroundTasks {
     /// use agentcore::tool::{TaskOutcome, TaskSpec};
     /// use serde_json::json;
     ///
-    /// let index = FuncTool::new("index", "Indexes", json!({"type": "object"}), |cx, _args| async move {
+    /// let parameters = json!({"type": "object"});
+    /// let index = FuncTool::new("index", "Indexes", parameters, |cx, _args| async move {
     ///     let spec = TaskSpec::new("index").with_tool_use_id(cx.call_id());
     ///     let task = cx.tasks().begin(spec, |task| async move {
     ///         task.progress("half of it").await;
@@ -283,7 +287,8 @@ impl BackgroundTasks {
         tasks.limits.as_ref().map_or(0, OutcomeLimits::used)
     }
 
-    /// Counts announced outcomes of so many bytes no longer: they are in the history, and count there.
+    /// Counts announced outcomes of so many bytes no longer: they are in the history, and count
+    /// there.
     pub(crate) fn release_outcomes(&self, bytes: usize) {
         if let Some(limits) = &mut lock(&self.0).limits {
             limits.release(bytes);

@@ -19,8 +19,8 @@ fn unanswered(error: &Error) -> Answer {
 }
 
 /// Answers the permission questions of a run by asking an [`Interactor`]: yes, yes for the rest
-/// of the session, no, or no with a reason that the model reads. A question of a tool that expects a
-/// text is asked for one.
+/// of the session, no, or no with a reason that the model reads. A question of a tool that expects
+/// a text is asked for one.
 ///
 /// When no person can be asked, the question is passed to the run's
 /// [`Responder`](crate::Responder); without one, the call is denied or parked.

@@ -41,8 +41,8 @@ struct Answer {
 ///
 /// The model reads each question with its answer; the result's details are `{"answers":
 /// [{"question", "picked": [label], "text"}]}`. When there is no person to ask, the call fails with
-/// the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions waits for the
-/// answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes
+/// the interactor's reason; an agent that [parks](crate::OnUnanswered::Park) questions waits for
+/// the answer, and [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes
 /// nothing, so plan mode allows it.
 ///
 /// ```

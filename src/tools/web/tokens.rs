@@ -117,7 +117,8 @@ fn trim(tag: &mut Tag) {
     }
 }
 
-/// Cuts a value that is too long. Of a link, only the scheme can stay: a part of one leads elsewhere.
+/// Cuts a value that is too long. Of a link, only the scheme can stay: a part of one leads
+/// elsewhere.
 fn shorten(attr: &mut Attribute) {
     if attr.value.len() <= MAX_VALUE {
         return;

@@ -32,8 +32,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// provider unchanged, such as signed thinking, is never edited: the call fails with
 /// [`ErrorKind::SecretInAnswer`](crate::ErrorKind::SecretInAnswer).
 ///
-/// The keys, header values and passwords in addresses that providers, tools and stores of this crate
-/// are given are secrets; make one of any other that a run may come upon and keep it alive.
+/// The keys, header values and passwords in addresses that providers, tools and stores of this
+/// crate are given are secrets; make one of any other that a run may come upon and keep it alive.
 ///
 /// Not covered are shorter secrets, outside the errors of the endpoint they belong to; placeholders
 /// such as `ollama` or `not-needed`; a part of a secret, unless a limit of this crate cut it off;

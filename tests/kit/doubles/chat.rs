@@ -1,7 +1,7 @@
 //! A strict server of Chat Completions.
 //!
-//! It gives scripted deltas, and refuses what the rules of one server refuse. The rules are functions
-//! of the other modules.
+//! It gives scripted deltas, and refuses what the rules of one server refuse. The rules are
+//! functions of the other modules.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,7 @@
 //! A strict Gemini API.
 //!
-//! It gives scripted parts, each as it will be verified later, and refuses requests with the texts of
-//! Google's server.
+//! It gives scripted parts, each as it will be verified later, and refuses requests with the texts
+//! of Google's server.
 
 use std::sync::{Arc, Mutex};
 

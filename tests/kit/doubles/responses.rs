@@ -1,7 +1,7 @@
 //! A strict Responses API.
 //!
-//! It gives scripted output items, each item as it will be verified later, and refuses requests with
-//! the texts of OpenAI's server.
+//! It gives scripted output items, each item as it will be verified later, and refuses requests
+//! with the texts of OpenAI's server.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! Answers with citations, tools of the server, containers and details, and the requests after them.
+//! Answers with citations, tools of the server, containers and details, and the requests after
+//! them.
 
 use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{HostedTool, ModelEvent, StopReason};

@@ -1,5 +1,5 @@
-//! Session stores: their contract, where they keep things, what damage and crashes do to them, and what a run
-//! stores when.
+//! Session stores: their contract, where they keep things, what damage and crashes do to them, and
+//! what a run stores when.
 
 mod broken;
 #[cfg(feature = "session-log")]

@@ -168,7 +168,8 @@ async fn a_record_that_is_too_long_is_refused_and_the_session_goes_on<P: Place>(
     assert_eq!(held.texts("a").await, ["one", "three"]);
 }
 
-/// What is read of a log between whose records these bytes are, and behind which others are written.
+/// What is read of a log between whose records these bytes are, and behind which others are
+/// written.
 async fn with_junk<P: Place>(junk: &[u8]) -> (Held<P>, Vec<agentcore::session::Damage>) {
     let mut held = Held::<P>::new();
     held.say("a", &["one"]).await;

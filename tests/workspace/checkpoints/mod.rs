@@ -111,8 +111,8 @@ impl Place {
     }
 }
 
-/// An agent with the checkpoints of two workspaces, whose tool `copy` writes `x` to `a` in the first
-/// and to `other` in the second.
+/// An agent with the checkpoints of two workspaces, whose tool `copy` writes `x` to `a` in the
+/// first and to `other` in the second.
 fn two_workspace_agent(
     here: &FileCheckpoints,
     there: &FileCheckpoints,
