@@ -17,7 +17,7 @@ use super::open_tasks::OpenTasks;
 use super::spec::TaskSpec;
 
 /// The number of messages that wait for a task.
-const MAX_MAIL: usize = 16;
+pub(super) const MAX_MAIL: usize = 16;
 
 /// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
