@@ -12,6 +12,8 @@ use crate::backend::{DeniedPath, PathFilter, Shell};
 use crate::error::Result;
 use crate::message::ToolCall;
 use crate::tool::{GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision};
+use crate::util::blocking::blocking;
+use crate::util::json::text_len;
 use crate::util::sync::lock;
 
 use super::call_accesses::{CallAccess, CallAccesses};
@@ -30,6 +32,10 @@ use super::rule::{Behavior, Rule};
 use super::shell::printable;
 use super::suggest::suggest;
 use super::unmatched::KnownTools;
+
+/// The bytes of texts among the arguments of a call from which on it is decided about on a thread
+/// for blocking work: a command of this length may be read for milliseconds.
+const LARGE_CALL: usize = 2 * 1024;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
 ///
@@ -296,6 +302,19 @@ impl PermissionRules {
         self.later_tools.iter().map(String::as_str)
     }
 
+    fn decision(&self, request: &GateRequest) -> ToolDecision {
+        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
+        let explanation = self.decide_request(&call, request);
+        match explanation.decision {
+            Behavior::Allow => ToolDecision::allow(),
+            Behavior::Deny => ToolDecision::deny(explanation.why),
+            Behavior::Ask if explanation.by_rule => {
+                ToolDecision::ask_by_rule(question(&call, &explanation))
+            }
+            Behavior::Ask => ToolDecision::ask(question(&call, &explanation)),
+        }
+    }
+
     fn decide_request(&self, call: &CallAccesses<'_>, request: &GateRequest) -> Explanation {
         let session = Some(&*request.session_id);
         self.decide(call, request.mode, session, &request.memory_paths)
@@ -344,16 +363,11 @@ impl fmt::Debug for PermissionRules {
 #[async_trait]
 impl PermissionGate for PermissionRules {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
-        let call = CallAccesses::of(&request.call, &*request.tool, &self.context);
-        let explanation = self.decide_request(&call, request);
-        Ok(match explanation.decision {
-            Behavior::Allow => ToolDecision::allow(),
-            Behavior::Deny => ToolDecision::deny(explanation.why),
-            Behavior::Ask if explanation.by_rule => {
-                ToolDecision::ask_by_rule(question(&call, &explanation))
-            }
-            Behavior::Ask => ToolDecision::ask(question(&call, &explanation)),
-        })
+        if text_len(&request.call.args) < LARGE_CALL {
+            return Ok(self.decision(request));
+        }
+        let (rules, request) = (self.clone(), request.clone());
+        blocking(move || Ok(rules.decision(&request))).await
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {

@@ -97,6 +97,15 @@ pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
+/// The number of bytes of the texts that are entries of an object, such as the arguments of a call.
+pub(crate) fn text_len(object: &Value) -> usize {
+    let values = object
+        .as_object()
+        .into_iter()
+        .flat_map(|object| object.values());
+    values.filter_map(Value::as_str).map(str::len).sum()
+}
+
 /// The number of bytes of the value's JSON text, without making the text.
 pub(crate) fn json_len(value: &Value) -> usize {
     struct Counter(usize);
