@@ -59,8 +59,9 @@ impl ActiveRun {
         let mut exit = self.check_stop();
         let decisions = decisions.by_id();
         let mut pace = Pace::default();
-        let max_bytes = self.history.byte_size.max_result_bytes(1);
         for call in pending {
+            // Less for each result, for they share the history.
+            let max_bytes = self.history.byte_size.max_result_bytes(1);
             let context = ResultContext::new(call.context.clone());
             let decision = decisions.get(&*call.id).filter(|_| exit.is_none());
             let result = match decision.map(|decision| &decision.answer) {
