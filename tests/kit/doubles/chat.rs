@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
+use agentcore::{Agent, RunOutput};
 use serde_json::{Value, json};
 
 use super::script::{Script, serve};
@@ -36,6 +37,16 @@ impl Double {
             check,
         };
         serve(double, Self::reply).await
+    }
+
+    /// The messages of the last request, after a run of `agent` that calls tools, and one more in the
+    /// same session. The server must have refused none.
+    pub async fn converse(&self, agent: &Agent, server: &FaultServer) -> (RunOutput, Vec<Value>) {
+        let output = agent.session("s").run("Go").await.unwrap();
+        agent.session("s").run("Once more").await.unwrap();
+        assert!(self.refusals().is_empty(), "{:?}", self.refusals());
+        let body = server.requests().pop().unwrap().json();
+        (output, list(&body["messages"]).to_vec())
     }
 
     /// Adds an answer behind the others.

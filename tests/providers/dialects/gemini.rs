@@ -55,13 +55,8 @@ async fn signatures_of_calls_and_texts_go_back() {
         .tool(echo())
         .build()
         .unwrap();
-    let output = agent.session("s").run("Go").await.unwrap();
+    let (output, messages) = double.converse(&agent, &server).await;
     assert_eq!(output.text, "Done.");
-    agent.session("s").run("Once more").await.unwrap();
-    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
-
-    let body = server.requests().pop().unwrap().json();
-    let messages = body["messages"].as_array().unwrap();
     let calls = messages[1]["tool_calls"].as_array().unwrap();
     assert_eq!(calls[0]["extra_content"], signed("c2ln"));
     assert_eq!(calls[1].get("extra_content"), None);

@@ -92,13 +92,8 @@ async fn streamed_thinking_goes_back_in_the_content() {
         .tool(echo())
         .build()
         .unwrap();
-    let output = agent.session("s").run("Go").await.unwrap();
+    let (output, messages) = double.converse(&agent, &server).await;
     assert_eq!(output.text, "Done.");
-    agent.session("s").run("Once more").await.unwrap();
-    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
-
-    let body = server.requests().pop().unwrap().json();
-    let messages = body["messages"].as_array().unwrap();
     let mut whole = thinking("Let me see.");
     whole["signature"] = "c2ln".into();
     whole["closed"] = true.into();

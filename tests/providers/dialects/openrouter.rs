@@ -75,20 +75,16 @@ async fn streamed_details_go_back_as_whole_entries() {
         .tool(echo())
         .build()
         .unwrap();
-    let output = agent.session("s").run("Go").await.unwrap();
+    let (output, messages) = double.converse(&agent, &server).await;
     assert_eq!(output.text, "Done.");
-    agent.session("s").run("Once more").await.unwrap();
-    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
-
-    let body = server.requests().pop().unwrap().json();
     let first = json!({"type": "reasoning.text", "text": "Let me see.", "signature": "c2ln",
         "format": "anthropic-claude-v1", "index": 0});
-    let answers: Vec<_> = body["messages"].as_array().unwrap().iter().collect();
-    assert_eq!(answers[1]["reasoning_details"][0], first, "{body}");
-    assert_eq!(answers[1].get("reasoning"), None);
+    assert_eq!(messages[1]["reasoning_details"][0], first, "{messages:?}");
+    assert_eq!(messages[1].get("reasoning"), None);
     // A signature may arrive behind the text of the answer.
-    assert_eq!(answers[3]["reasoning_details"].as_array().unwrap().len(), 1);
-    assert_eq!(answers[3]["reasoning_details"][0]["signature"], "bGF0ZQ==");
+    let details = messages[3]["reasoning_details"].as_array().unwrap();
+    assert_eq!(details.len(), 1);
+    assert_eq!(details[0]["signature"], "bGF0ZQ==");
 }
 
 #[tokio::test]
