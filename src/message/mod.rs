@@ -79,6 +79,8 @@ mod wire;
 mod wire_part;
 
 pub use annotations::{Annotations, Citation};
+#[cfg(feature = "http")]
+pub(crate) use call_order::in_call_order;
 pub use check::ModelCheck;
 pub use content::Content;
 pub(crate) use count::{count, count_each, is_large};

@@ -93,6 +93,13 @@ pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) -> Resu
     Ok(serde_json::to_writer(out, value)?)
 }
 
+/// Inserts a piece of JSON near the end of `out`.
+pub(crate) fn insert(out: &mut Vec<u8>, offset: usize, piece: &str) {
+    let end = out.split_off(offset);
+    out.extend_from_slice(piece.as_bytes());
+    out.extend_from_slice(&end);
+}
+
 /// Appends `text` as a JSON string. NUL, which some servers refuse, becomes U+FFFD.
 pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) -> Result<()> {
     match memchr(0, text.as_bytes()) {

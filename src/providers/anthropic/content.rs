@@ -5,7 +5,9 @@ use crate::message::{
     Content, Media, MediaSource, NO_OUTPUT, Part, ProviderBlock, ToolCall, ToolResult,
 };
 
-use super::super::json::{call_args, write, write_call_identifier, write_identifier, write_text};
+use super::super::json::{
+    call_args, insert, write, write_call_identifier, write_identifier, write_text,
+};
 use super::super::media::placeholder;
 use super::PROVIDER;
 use super::wire::takes;
@@ -44,7 +46,7 @@ impl<'a> Blocks<'a> {
     /// Puts a breakpoint on the last block that may carry one.
     pub(super) fn mark(&mut self, breakpoint: &str) {
         if let Some(at) = self.markable.take() {
-            self.out.splice(at..at, breakpoint.bytes());
+            insert(self.out, at, breakpoint);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::message::{Message, Part, Role, shared_prefix};
 use crate::model::{ModelRequest, Stability, SystemPrompt, ToolDefinition};
 
 use super::super::fields::Fields;
+use super::super::json::insert;
 use super::history::{History, Reasoning, calls};
 use super::wire::{Place, Sections, Wire};
 
@@ -318,6 +319,7 @@ impl<W: Wire> Cache<W> {
             begin = group.end;
             let (before, group) = (&messages[..group.start], &messages[group]);
             let place = Place {
+                before: before.last().map(|message| &**message),
                 first,
                 last: is_last,
                 has_reasoning,
@@ -446,7 +448,7 @@ impl<W: Wire> Cache<W> {
         tail: Option<&str>,
     ) -> Bytes {
         if let Some(offset) = breakpoint {
-            body.splice(offset..offset, W::BREAKPOINT.bytes());
+            insert(&mut body, offset, W::BREAKPOINT);
         }
         self.last = Last {
             group: group.to_vec(),

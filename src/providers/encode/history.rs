@@ -1,6 +1,6 @@
 //! The parts of an encoded request that its answer is read with.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ pub(in crate::providers) struct History {
     pub(super) len: usize,
     pub(super) ids: Option<Arc<HashSet<Arc<str>>>>,
     /// The ids of the calls of the last group, which are not among `ids`.
-    pub(super) last: HashSet<Arc<str>>,
+    pub(super) last: BTreeSet<Arc<str>>,
 }
 
 impl History {

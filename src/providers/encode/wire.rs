@@ -67,6 +67,8 @@ pub(in crate::providers) trait Wire:
 /// The place of a group among the wire messages.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::providers) struct Place<'a> {
+    /// The message before the group.
+    pub(in crate::providers) before: Option<&'a Message>,
     pub(in crate::providers) first: bool,
     /// The last group is written in every request, so it may have parts that others must not have.
     pub(in crate::providers) last: bool,

@@ -45,14 +45,6 @@ pub(super) fn body(
     request: &ModelRequest,
     options: &Options<'_>,
 ) -> Result<(Encoded, Vec<String>)> {
-    // Older models tell results apart by their order.
-    let ordered = request.messages.in_call_order().map(|messages| {
-        let mut ordered = request.clone();
-        ordered.messages = messages;
-        ordered
-    });
-
-    let request = ordered.as_ref().unwrap_or(request);
     let tools = Tools {
         has_functions: !request.tools.is_empty(),
         has_hosted: request

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::message::{Message, Role, ToolResult};
+use crate::message::{Message, Role, ToolResult, in_call_order};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::chat::GAP;
@@ -73,7 +73,7 @@ impl Wire for ContentWire {
     ) -> Result<Option<usize>> {
         let mut contents = Items::new(out);
         if !group.first().is_some_and(|message| is_answer(message)) {
-            self.user_contents(group, &mut contents)?;
+            self.user_contents(group, place.before, &mut contents)?;
             return Ok(None);
         }
 
@@ -136,10 +136,22 @@ impl Wire for ContentWire {
 
 impl ContentWire {
     /// Writes the content of the results, and the content of the user behind it.
-    fn user_contents(&self, group: &[Arc<Message>], contents: &mut Items<'_>) -> Result<()> {
+    fn user_contents(
+        &self,
+        group: &[Arc<Message>],
+        answer: Option<&Message>,
+        contents: &mut Items<'_>,
+    ) -> Result<()> {
         let mut pieces = Vec::new();
-        let mut results = group
+        let is_result = |message: &&Arc<Message>| message.role() == Role::Tool;
+        let result_count = group.iter().take_while(is_result).count();
+        let (results, others) = group.split_at(result_count);
+
+        // Older models tell results apart by their order.
+        let results = in_call_order(answer, results);
+        let mut results = results
             .iter()
+            .chain(others)
             .filter_map(|message| message.as_tool_result())
             .peekable();
         let has_results = results.peek().is_some();
@@ -262,7 +274,10 @@ pub(super) fn write_name(out: &mut Vec<u8>, name: &str) -> Result<()> {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     let is_allowed = |c: char| is_letter(c) || c.is_ascii_digit() || matches!(c, '.' | ':' | '-');
     if name.starts_with(is_letter) && name.len() <= MAX_NAME && name.chars().all(is_allowed) {
-        return write(out, name);
+        out.push(b'"');
+        out.extend_from_slice(name.as_bytes());
+        out.push(b'"');
+        return Ok(());
     }
 
     let start = if name.starts_with(is_letter) { "" } else { "_" };

@@ -18,14 +18,6 @@ pub(super) struct Options<'a> {
 }
 
 pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Encoded> {
-    // To servers that know no ids, nothing but its place says which call a result is of.
-    let ordered = request.messages.in_call_order().map(|messages| {
-        let mut ordered = request.clone();
-        ordered.messages = messages;
-        ordered
-    });
-
-    let request = ordered.as_ref().unwrap_or(request);
     let model = request.model.as_deref().unwrap_or(defaults.model);
     let mode = request.settings.thinking.as_ref();
     let think = mode.map(|mode| think(mode, model)).transpose()?;

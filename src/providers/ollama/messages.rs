@@ -2,17 +2,18 @@
 //!
 //! Format: Ollama's API documentation, "Generate a chat completion".
 
+use std::slice;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::Result;
-use crate::message::{Media, MediaSource, Message, Part, Role};
+use crate::message::{Media, MediaSource, Message, Part, Role, in_call_order};
 use crate::model::{SystemPrompt, ToolDefinition};
 
 use super::super::chat::{EMPTY, GAP, write_system, write_tools};
-use super::super::encode::{Place, Wire};
+use super::super::encode::{Items, Place, Wire};
 use super::super::json::{call_args, write, write_text};
 use super::super::media::placeholder;
 use super::PROVIDER;
@@ -23,58 +24,29 @@ pub(super) struct ChatWire;
 
 impl Wire for ChatWire {
     fn joins(&self, before: &Message, after: &Message) -> bool {
-        matches!((before.role(), after.role()), (Role::User, Role::User))
+        matches!(
+            (before.role(), after.role()),
+            (Role::User, Role::User) | (Role::Tool, Role::Tool)
+        )
     }
 
     fn message(
         &self,
         group: &[Arc<Message>],
-        _: Place<'_>,
+        place: Place<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>> {
-        let Some(first) = group.first() else {
-            return Ok(None);
-        };
-
-        out.extend_from_slice(b"{\"role\":");
-        write(out, first.role().as_str())?;
-        let mut text: Vec<_> = group.iter().map(|message| message.text()).collect();
-        text.retain(|text| !text.is_empty());
-        let mut text = text.join(GAP);
-        let parts = || group.iter().flat_map(|message| message.content().parts());
-        let images: Vec<&str> = parts().filter_map(image).collect();
-        for label in parts().filter(|part| !takes(part)).filter_map(placeholder) {
-            if !text.is_empty() {
-                text.push_str(GAP);
+        let mut messages = Items::new(out);
+        match group.first().map(|first| first.role()) {
+            None => {}
+            Some(Role::Tool) => {
+                // To servers that know no ids, nothing but its place says which call a result is of.
+                for result in &*in_call_order(place.before, group) {
+                    messages.item(|out| write_message(slice::from_ref(result), out))?;
+                }
             }
-
-            text.push_str(&label);
+            Some(_) => messages.item(|out| write_message(group, out))?,
         }
-
-        let calls = first.tool_calls().next().is_some();
-        if text.is_empty() && images.is_empty() && !calls {
-            text.push_str(EMPTY);
-        }
-
-        out.extend_from_slice(b",\"content\":");
-        write_text(out, &text)?;
-        if !images.is_empty() {
-            out.extend_from_slice(b",\"images\":");
-            write(out, &images)?;
-        }
-
-        match &**first {
-            Message::Assistant(_) => assistant(first, out)?,
-            Message::Tool(result) => {
-                out.extend_from_slice(b",\"tool_name\":");
-                write_text(out, &result.name)?;
-                out.extend_from_slice(b",\"tool_call_id\":");
-                write_text(out, &result.tool_call_id)?;
-            }
-            _ => {}
-        }
-
-        out.push(b'}');
         Ok(None)
     }
 
@@ -90,6 +62,54 @@ impl Wire for ChatWire {
     fn tools(&self, tools: &[ToolDefinition], out: &mut Vec<u8>) -> Result<()> {
         write_tools(tools, out)
     }
+}
+
+/// Appends a message: an answer, a result, or neighbouring messages of the user.
+fn write_message(group: &[Arc<Message>], out: &mut Vec<u8>) -> Result<()> {
+    let Some(first) = group.first() else {
+        return Ok(());
+    };
+
+    out.extend_from_slice(b"{\"role\":");
+    write(out, first.role().as_str())?;
+    let mut text: Vec<_> = group.iter().map(|message| message.text()).collect();
+    text.retain(|text| !text.is_empty());
+    let mut text = text.join(GAP);
+    let parts = || group.iter().flat_map(|message| message.content().parts());
+    let images: Vec<&str> = parts().filter_map(image).collect();
+    for label in parts().filter(|part| !takes(part)).filter_map(placeholder) {
+        if !text.is_empty() {
+            text.push_str(GAP);
+        }
+
+        text.push_str(&label);
+    }
+
+    let calls = first.tool_calls().next().is_some();
+    if text.is_empty() && images.is_empty() && !calls {
+        text.push_str(EMPTY);
+    }
+
+    out.extend_from_slice(b",\"content\":");
+    write_text(out, &text)?;
+    if !images.is_empty() {
+        out.extend_from_slice(b",\"images\":");
+        write(out, &images)?;
+    }
+
+    match &**first {
+        Message::Assistant(_) => assistant(first, out)?,
+        Message::Tool(result) => {
+            out.extend_from_slice(b",\"tool_name\":");
+            write_text(out, &result.name)?;
+            out.extend_from_slice(b",\"tool_call_id\":");
+            write_text(out, &result.tool_call_id)?;
+        }
+        _ => {}
+    }
+
+    out.push(b'}');
+    Ok(())
 }
 
 /// True for media that the API has a form for: pictures as data.

@@ -456,3 +456,23 @@ async fn key_is_in_no_url_and_no_error() {
     assert_eq!(request.header("x-goog-api-key"), Some(KEY));
     assert_eq!(request.header("authorization"), None);
 }
+
+#[tokio::test]
+async fn results_are_sent_in_call_order() {
+    let calls = ["1", "2"].map(|id| ToolCall::new(id, "f", json!({})));
+    let history = Messages::from("Go")
+        .ai_calling("", calls)
+        .tool("2", "f", "second")
+        .tool("1", "f", "first")
+        .human("And?");
+    let (_, server) = Double::start([]).await;
+    let request = ModelRequest::new(history);
+    model(server.url()).call(request).await.unwrap();
+    let parts = parts_of(&server.requests().remove(0).json(), "user");
+    let ids: Vec<_> = parts[1..3]
+        .iter()
+        .map(|part| &part["functionResponse"]["id"])
+        .collect();
+    assert_eq!(ids, ["1", "2"]);
+    assert_eq!(parts[3], json!({"text": "And?"}));
+}
