@@ -16,7 +16,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// Creates an empty queue for an answer with these limits. With `join`, neighbouring pieces of
-    /// text become one event.
+    /// text become one event, and calls that arrive whole have no pieces.
     pub(super) fn new(join: bool, limits: ResponseLimits) -> Self {
         Self {
             queue: VecDeque::new(),
@@ -35,7 +35,7 @@ impl Events {
         self.queue.pop_front()
     }
 
-    /// True if neighbouring pieces of text become one event.
+    /// True if neighbouring pieces of text become one event, and whole calls have no pieces.
     pub(super) fn joins(&self) -> bool {
         self.join
     }

@@ -92,6 +92,7 @@ mod servers;
 pub mod sse;
 mod status;
 mod token_count;
+mod whole_calls;
 mod wholeness;
 mod window;
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::super::json::Str;
 use super::super::lenient::{Count, List, Object, Text};
 use super::grounding::Grounding;
+use super::usage::WireUsage;
 
 /// The name of the wire format, which also marks its blocks.
 pub(super) const PROVIDER: &str = "gemini";
@@ -20,8 +21,7 @@ pub(super) struct Chunk<'a> {
     pub(super) candidates: List<Candidate<'a>>,
     #[serde(borrow)]
     pub(super) prompt_feedback: Object<Feedback<'a>>,
-    #[serde(borrow)]
-    pub(super) usage_metadata: Option<&'a RawValue>,
+    pub(super) usage_metadata: Object<WireUsage>,
     #[serde(borrow)]
     pub(super) model_version: Text<'a>,
     #[serde(borrow)]

@@ -63,15 +63,14 @@ impl ChunkDecoder {
 
     /// Learns the text around the text and the usage of the only chunk in `data`.
     fn learn(&mut self, chunk: &Chunk<'_>, data: &str) {
-        if let (Some(text), Some(usage)) = (plain_text(chunk), chunk.usage_metadata) {
-            self.repeated.learn_values(data, [text, usage.get()]);
+        if let (Some(text), Some(usage)) = (plain_text(chunk), usage::text_in(data)) {
+            self.repeated.learn_values(data, [text, usage]);
         }
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
-        if let Some(json) = chunk.usage_metadata {
-            let usage = usage::read(json.get()).map_err(|error| self.unreadable(data, error))?;
-            self.set_usage(usage);
+        if let Some(usage) = chunk.usage_metadata.0 {
+            self.set_usage(Some(usage.into()));
         }
 
         if chunk.error.is_some_and(|error| !says_nothing(error)) {

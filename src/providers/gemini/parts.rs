@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall};
+use crate::message::{Annotations, Citation, Part, ProviderBlock};
 use crate::model::ModelEvent;
 
-use super::super::calls::CallIds;
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::json::acceptable;
 use super::super::lenient::says_nothing;
+use super::super::whole_calls::WholeCalls;
 use super::chunks::{FunctionCall, RawPart};
 
 /// Joins the increments of texts and thoughts to parts.
@@ -25,8 +25,7 @@ use super::chunks::{FunctionCall, RawPart};
 pub(super) struct Parts {
     /// Marks the blocks that only the backend of this answer accepts.
     tag: Arc<str>,
-    ids: CallIds,
-    call_count: usize,
+    calls: WholeCalls,
     open: Open,
     /// The sources of the text that is open, or of the next one.
     citations: Vec<Citation>,
@@ -59,8 +58,7 @@ impl Parts {
     pub(super) fn new(tag: Arc<str>, history: History) -> Self {
         Self {
             tag,
-            ids: CallIds::new(history),
-            call_count: 0,
+            calls: WholeCalls::new(history),
             open: Open::default(),
             citations: Vec::new(),
         }
@@ -68,7 +66,7 @@ impl Parts {
 
     /// Sets the provider's id of the response, which is part of the ids that are made up.
     pub(super) fn set_response(&mut self, id: &str) {
-        self.ids.set_response(id);
+        self.calls.set_response(id);
     }
 
     /// Replaces the sources of the text.
@@ -77,7 +75,7 @@ impl Parts {
     }
 
     pub(super) fn has_calls(&self) -> bool {
-        self.call_count > 0
+        self.calls.len() > 0
     }
 
     /// Adds the next part.
@@ -206,16 +204,12 @@ impl Parts {
     }
 
     fn call(&mut self, call: &FunctionCall<'_>, signature: &str, out: &mut Events) -> Result<()> {
-        let index = self.call_count;
-        let protocol_error = |text| Err(Error::new(ErrorKind::Protocol, text));
         if call.is_partial() {
-            return protocol_error(format!(
+            let index = self.calls.len();
+            let text = format!(
                 "the arguments of the tool call {index} are streamed, which was not requested"
-            ));
-        }
-
-        if call.name.is_empty() {
-            return protocol_error(format!("the tool call {index} has no name"));
+            );
+            return Err(Error::new(ErrorKind::Protocol, text));
         }
 
         self.end(out)?;
@@ -224,30 +218,10 @@ impl Parts {
             Some(args) => acceptable(args),
         };
 
-        out.collect_call(&call.id.0, &call.name.0)?;
-        out.collect_bytes(args.len() + signature.len())?;
-        out.collect_values(&args)?;
-        let id = self.ids.assign(&call.id.0, index);
-        self.call_count += 1;
-        let name: Arc<str> = (&*call.name.0).into();
-        out.push(ModelEvent::ToolCallStart {
-            index: index as u32,
-            id: id.clone(),
-            name: name.clone(),
-        });
-
-        out.push(ModelEvent::ToolCallDelta {
-            index: index as u32,
-            json: args.clone().into_owned(),
-        });
-
-        let mut call = ToolCall::from_raw(id, name, args);
-        if !signature.is_empty() {
-            call = call.with_extra(self.signature(signature)?);
-        }
-
-        out.push(ModelEvent::ToolCall(call));
-        Ok(())
+        out.collect_bytes(signature.len())?;
+        let is_signed = !signature.is_empty();
+        let fields = is_signed.then(|| self.signature(signature)).transpose()?;
+        self.calls.push(&call.id.0, &call.name.0, args, fields, out)
     }
 
     fn opaque(&mut self, raw: &RawValue, out: &mut Events) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The token counts of an answer.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::usage::Usage;
 
@@ -9,7 +10,7 @@ use super::super::lenient::{Count, Object};
 /// The counts so far; each report replaces the one before.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct WireUsage {
+pub(super) struct WireUsage {
     prompt_token_count: Count,
     cached_content_token_count: Count,
     candidates_token_count: Count,
@@ -21,6 +22,19 @@ struct WireUsage {
 pub(super) fn read(json: &str) -> serde_json::Result<Option<Usage>> {
     let counts: Object<WireUsage> = serde_json::from_str(json)?;
     Ok(counts.0.map(Usage::from))
+}
+
+/// The JSON text of the counts in a chunk.
+pub(super) fn text_in(chunk: &str) -> Option<&str> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Counted<'a> {
+        #[serde(borrow)]
+        usage_metadata: &'a RawValue,
+    }
+
+    let counted: Counted<'_> = serde_json::from_str(chunk).ok()?;
+    Some(counted.usage_metadata.get())
 }
 
 impl From<WireUsage> for Usage {

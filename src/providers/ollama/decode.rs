@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::message::ToolCall;
+use crate::error::{Error, Result};
 use crate::model::{ModelEvent, ResponseHead, StopReason};
 use crate::usage::Usage;
 
-use super::super::calls::CallIds;
 use super::super::chat::reasoning_part;
 use super::super::decode::{Decoder, truncated, unreadable};
 use super::super::encode::History;
@@ -19,6 +17,7 @@ use super::super::http::Secrets;
 use super::super::json::unquoted;
 use super::super::lenient::says_nothing;
 use super::super::status;
+use super::super::whole_calls::WholeCalls;
 use super::PROVIDER;
 use super::wire::{Call, Line};
 
@@ -26,8 +25,7 @@ use super::wire::{Call, Line};
 pub(super) struct ChatDecoder {
     request_id: Option<Arc<str>>,
     secrets: Secrets,
-    ids: CallIds,
-    calls: usize,
+    calls: WholeCalls,
     started: bool,
     thinking: String,
     done: bool,
@@ -39,8 +37,7 @@ impl ChatDecoder {
         Self {
             request_id,
             secrets,
-            ids: CallIds::new(history),
-            calls: 0,
+            calls: WholeCalls::new(history),
             started: false,
             thinking: String::new(),
             done: false,
@@ -54,7 +51,7 @@ impl ChatDecoder {
 
         if !self.started {
             self.started = true;
-            self.ids.set_response(&line.created_at.0);
+            self.calls.set_response(&line.created_at.0);
             let mut head = ResponseHead::new("", &*line.model.0);
             head.request_id = self.request_id.take();
             out.push(ModelEvent::Start(Box::new(head)));
@@ -74,7 +71,7 @@ impl ChatDecoder {
 
             for call in answer.tool_calls.0 {
                 self.end_thinking(out)?;
-                self.call(&call, out)?;
+                self.call(call, out)?;
             }
         }
 
@@ -99,15 +96,8 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Calls come whole.
-    fn call(&mut self, call: &Call<'_>, out: &mut Events) -> Result<()> {
-        let Some(function) = call.function.as_ref().filter(|f| !f.name.is_empty()) else {
-            return Err(Error::new(
-                ErrorKind::Protocol,
-                format!("the tool call {} has no name", self.calls),
-            ));
-        };
-
+    fn call(&mut self, call: Call<'_>, out: &mut Events) -> Result<()> {
+        let function = call.function.unwrap_or_default();
         let args: Cow<'_, str> = match function.arguments.map(RawValue::get) {
             None | Some("null") => "{}".into(),
             // The text of an object instead of the object.
@@ -117,26 +107,8 @@ impl ChatDecoder {
             Some(object) => object.into(),
         };
 
-        out.collect_call(&call.id.0, &function.name.0)?;
-        out.collect_bytes(args.len())?;
-        out.collect_values(&args)?;
-        let index = self.calls as u32;
-        let id = self.ids.assign(&call.id.0, self.calls);
-        self.calls += 1;
-        let name: Arc<str> = (&*function.name.0).into();
-        out.push(ModelEvent::ToolCallStart {
-            index,
-            id: id.clone(),
-            name: name.clone(),
-        });
-
-        out.push(ModelEvent::ToolCallDelta {
-            index,
-            json: args.clone().into_owned(),
-        });
-
-        out.push(ModelEvent::ToolCall(ToolCall::from_raw(id, name, args)));
-        Ok(())
+        self.calls
+            .push(&call.id.0, &function.name.0, args, None, out)
     }
 
     fn end_thinking(&mut self, out: &mut Events) -> Result<()> {
