@@ -6,6 +6,9 @@ use crate::message::Part;
 use super::event::ModelEvent;
 use super::response::ModelResponse;
 
+/// The room for a text that more pieces will join.
+const TEXT_ROOM: usize = 128;
+
 /// Folds the events of one stream into a [`ModelResponse`].
 ///
 /// ```
@@ -70,6 +73,11 @@ impl ResponseFold {
             | ModelEvent::ToolCallStart { .. }
             | ModelEvent::ToolCallDelta { .. }
             | ModelEvent::Warning(_) => {}
+            ModelEvent::Text(text) => {
+                let mut joined = String::with_capacity(TEXT_ROOM.max(text.len()));
+                joined.push_str(text);
+                self.push_text(joined);
+            }
             event => self.push(event.clone()),
         }
     }

@@ -106,10 +106,14 @@ impl Repeated {
     }
 }
 
-/// The text of a JSON string.
+/// The text of a JSON string. Most strings of streams are short: a parser costs more than they do.
 pub(super) fn string(json: &str) -> Option<Cow<'_, str>> {
-    if let Some(text) = without_escapes(json) {
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    if is_plain(text) {
         return Some(Cow::Borrowed(text));
+    }
+    if let Some(text) = unescaped(text) {
+        return Some(Cow::Owned(text));
     }
     let text: Str<'_> = serde_json::from_str(json).ok()?;
     Some(text.0)
@@ -133,12 +137,29 @@ fn scalar_len(json: &str) -> Option<usize> {
     }
 }
 
-/// The text of a JSON string in which nothing is escaped. Such strings are by far the most, and
-/// short: a parser costs more than they do.
-fn without_escapes(json: &str) -> Option<&str> {
-    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+/// Returns `true` for the inside of a JSON string in which nothing is escaped.
+fn is_plain(text: &str) -> bool {
     let is_plain = |byte: &u8| !matches!(byte, 0..b' ' | b'"' | b'\\');
-    text.as_bytes().iter().all(is_plain).then_some(text)
+    text.as_bytes().iter().all(is_plain)
+}
+
+/// The text in the inside of a JSON string; `None` if that has escapes other than the common ones.
+fn unescaped(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut remainder = text;
+    while let Some((piece, escape)) = remainder.split_once('\\') {
+        out.push_str(Some(piece).filter(|piece| is_plain(piece))?);
+        let mut chars = escape.chars();
+        out.push(match chars.next()? {
+            'n' => '\n',
+            't' => '\t',
+            c @ ('"' | '\\' | '/') => c,
+            _ => return None,
+        });
+        remainder = chars.as_str();
+    }
+    out.push_str(Some(remainder).filter(|piece| is_plain(piece))?);
+    Some(out)
 }
 
 /// The range of `value`, which is borrowed from `frame`, in it; of a string with its quotes.
@@ -190,6 +211,14 @@ mod tests {
             r#""b""#,
             r#"" Zürich 🏔""#,
             r#""a\"b\n""#,
+            r#""\\\/\t\\n""#,
+            r#""\r\b""#,
+            r#""\n\u00e9""#,
+            r#""a\nb"c""#,
+            "\"a\\n\u{1}\"",
+            r#""a\x""#,
+            r#""a\\""#,
+            r#""a\\\""#,
             r#""\u00e9""#,
             "\"a\nb\"",
             r#""a"b""#,

@@ -292,20 +292,13 @@ impl Fields {
     }
 
     fn event<'a>(&self, bytes: &'a [u8], joined: &'a [u8]) -> Result<SseEvent<'a>> {
-        // Checked at once, which is cheaper; but only the fields have to be text.
-        let valid_text = std::str::from_utf8(bytes).ok();
-        let text = |range: &Range<usize>| match valid_text {
-            Some(valid_text) => Ok(&valid_text[range.clone()]),
-            None => utf8(&bytes[range.clone()]),
-        };
-
         let name = match &self.name {
-            Some(range) => text(range)?,
+            Some(range) => utf8(&bytes[range.clone()])?,
             None => "message",
         };
 
         let data = match &self.data {
-            Some(Data::Line(range)) => text(range)?,
+            Some(Data::Line(range)) => utf8(&bytes[range.clone()])?,
             Some(Data::Joined) => utf8(joined)?,
             None => "",
         };
