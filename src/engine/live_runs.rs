@@ -1,6 +1,6 @@
 //! The runs in progress of an agent, by session.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::run::{RunHandle, Shared};
@@ -8,7 +8,7 @@ use crate::util::sync::lock;
 
 /// The runs in progress of an agent. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct LiveRuns(Arc<Mutex<HashMap<Arc<str>, Weak<Shared>>>>);
+pub(crate) struct LiveRuns(Arc<Mutex<BTreeMap<Arc<str>, Weak<Shared>>>>);
 
 impl LiveRuns {
     /// The handle of the run in progress in a session.

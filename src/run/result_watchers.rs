@@ -1,6 +1,6 @@
 //! The wait for results of calls.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::message::ToolResult;
@@ -12,7 +12,7 @@ type Watcher = Box<dyn FnOnce(&ToolResult) + Send>;
 
 /// The watchers of the results of a run's calls, by call.
 #[derive(Default)]
-pub(super) struct ResultWatchers(Mutex<HashMap<Arc<str>, Vec<Watcher>>>);
+pub(super) struct ResultWatchers(Mutex<BTreeMap<Arc<str>, Vec<Watcher>>>);
 
 impl RunContext {
     /// Calls `watcher` with the result of a call in progress, as the last hook leaves it. It is

@@ -110,8 +110,7 @@ impl ThreadStore {
 
     /// Stores a state and refreshes its time to live.
     pub fn save(&self, id: &str, state: AgentState) {
-        let session = StoredSession::new(state);
-        self.begin(id).write(id, |entry| entry.set(session));
+        self.begin(id).write(id, |entry| entry.save(state));
     }
 
     /// Removes the session, also while a run holds it; false when there was none.
@@ -159,7 +158,7 @@ impl ThreadStore {
 
     fn write(&self, lease: &Lease, f: impl FnOnce(&mut Threads)) -> Result<()> {
         let id = lease.session_id();
-        let mut threads = self.begin(id);
+        let mut threads = lock(&self.0);
         let entry = threads.get(id);
         if !entry.is_some_and(|entry| entry.token == lease.token() && !entry.deleted) {
             return Err(Error::session_taken_over(id));
@@ -204,9 +203,9 @@ impl SessionStore for ThreadStore {
     }
 
     async fn save(&self, lease: &Lease, state: &AgentState) -> Result<()> {
-        let session = StoredSession::new(state.stored());
+        let state = state.stored();
         self.write(lease, |threads| {
-            threads.write(lease.session_id(), |entry| entry.set(session));
+            threads.write(lease.session_id(), |entry| entry.save(state));
         })
     }
 

@@ -1,7 +1,7 @@
 //! The sessions of a store in memory: the order of their use, and the choice of the next one to
 //! drop.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -28,8 +28,8 @@ pub(super) struct Bounds {
 pub(super) struct Threads {
     pub(super) ttl: Duration,
     pub(super) bounds: Bounds,
-    /// Boxed, because a map allocates room for more entries than it has.
-    entries: HashMap<Arc<str>, Box<Entry>>,
+    /// Boxed, because a node of a map has room for more entries than are in it.
+    entries: BTreeMap<Arc<str>, Box<Entry>>,
     /// The sessions that may be dropped to stay within the limits, by their last use.
     idle: BTreeMap<u64, Arc<str>>,
     /// The number of entries that exist for readers.
@@ -73,7 +73,7 @@ impl Threads {
                 sessions: usize::MAX,
                 bytes: u64::MAX,
             },
-            entries: HashMap::new(),
+            entries: BTreeMap::new(),
             idle: BTreeMap::new(),
             count: 0,
             bytes: 0,
@@ -120,14 +120,18 @@ impl Threads {
     /// Calls `f` on the entry of `id`, which is created if it does not exist, and counts that as a
     /// use of it. Then drops other entries if the store is over a limit.
     pub(super) fn with<R>(&mut self, id: &str, f: impl FnOnce(&mut Entry) -> R) -> R {
-        let (id, existed, bytes) = match self.entries.get_key_value(id) {
-            Some((known, entry)) => (known.clone(), entry.exists, entry.bytes()),
-            None => (id.into(), false, 0),
+        self.clock += 1;
+        let entry = match self.entries.get_mut(id) {
+            Some(entry) => entry,
+            None => {
+                let id: Arc<str> = id.into();
+                let entry = Box::new(Entry::new(id.clone()));
+                self.bytes = self.bytes.saturating_add(entry.bytes());
+                self.entries.entry(id).or_insert(entry)
+            }
         };
 
-        self.clock += 1;
-        let entry = self.entries.entry(id.clone());
-        let entry = entry.or_insert_with(|| Box::new(Entry::new(id.clone())));
+        let (existed, bytes) = (entry.exists, entry.bytes());
         self.idle.remove(&entry.used);
         entry.used = self.clock;
         entry.last_access = Instant::now();
@@ -135,6 +139,7 @@ impl Threads {
         self.bytes = (self.bytes - bytes).saturating_add(entry.bytes());
         self.count = self.count + usize::from(entry.exists) - usize::from(existed);
         if entry.is_evictable() {
+            let id = entry.session.state.thread_id.clone();
             self.idle.insert(self.clock, id);
         }
 
@@ -302,6 +307,17 @@ impl Entry {
     /// Returns `true` if the session may be dropped to stay within the limits.
     fn is_evictable(&self) -> bool {
         self.exists && !self.held && !self.has_pending_calls()
+    }
+
+    /// Replaces the state, but for its id. No call is open after that.
+    pub(super) fn save(&mut self, state: AgentState) {
+        // The title is that of the first input, which is read only where it is not known.
+        if self.session.first_text.is_none() || state.messages.is_empty() {
+            return self.set(StoredSession::new(state));
+        }
+        let mut session = StoredSession::default();
+        session.state = state;
+        self.set(session);
     }
 
     /// Replaces the session, but for its id.
