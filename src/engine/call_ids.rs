@@ -35,16 +35,16 @@ impl CallIds {
                 continue;
             };
 
-            let used_ids = &self.used;
-
-            // Calls without an id are numbered, starting with the first.
-            let is_taken = |id: &str| id == NO_ID || used_ids.contains(id);
-            if call.id.is_empty() {
-                call.id = self.numbered.free(NO_ID, is_taken);
-            } else if used_ids.contains(&call.id) {
-                call.id = self.numbered.free(&call.id, is_taken);
+            let is_new = !call.id.is_empty() && self.used.insert(call.id.clone());
+            if is_new {
+                continue;
             }
 
+            // Calls without an id are numbered, starting with the first.
+            let used_ids = &self.used;
+            let is_taken = |id: &str| id == NO_ID || used_ids.contains(id);
+            let base = if call.id.is_empty() { NO_ID } else { &*call.id };
+            call.id = self.numbered.free(base, is_taken);
             self.used.insert(call.id.clone());
         }
     }
