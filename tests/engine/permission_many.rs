@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agentcore::model::ResponseLimits;
+use agentcore::permission::PermissionRules;
 use agentcore::session::Record;
 use agentcore::testing::{ScriptedModel, StrictModel};
 use agentcore::tool::GateRequest;
 use agentcore::{
-    Agent, AgentState, Decision, ExitReason, OnUnanswered, Result, ThreadStore, ToolDecision,
-    async_trait,
+    Agent, AgentState, Decision, ExitReason, FuncTool, OnUnanswered, Result, ThreadStore,
+    ToolDecision, async_trait,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::kit::spied_store::{Spied, Spy};
-use crate::kit::{Gate, Log, agent, logged, texts};
+use crate::kit::{Gate, Log, agent, any_object, logged, texts};
 
 /// The number of calls that wait. As many that need no answer are between them.
 const CALLS: usize = 1000;
@@ -144,4 +145,43 @@ async fn denials_leave_room_in_the_history() {
         .unwrap();
     let output = agent.session("s").resume(decisions).await.unwrap();
     assert_eq!(output.text, "done");
+}
+
+/// Rules read a command many times: other tasks of the thread run between the decisions about long
+/// ones, which is also when a time limit is noticed.
+#[tokio::test]
+async fn decisions_about_long_commands_yield() {
+    for len in [2_000, 8_000] {
+        let ticks = Arc::new(AtomicUsize::new(0));
+        let counted_ticks = ticks.clone();
+        let ticker = tokio::spawn(async move {
+            loop {
+                counted_ticks.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        });
+
+        let times = Log::default();
+        let ran_at = times.clone();
+        let shell = FuncTool::new("Bash", "Runs", any_object(), move |_cx, _: Value| {
+            ran_at.add(ticks.load(Ordering::SeqCst).to_string());
+            async { "ran" }
+        });
+        let command = "ls a; ".repeat(len / 6);
+        let calls = (0..20).map(|n| ("Bash", json!({"command": format!("{command}ls {n}")})));
+        let rules = PermissionRules::new().allow("Bash(ls:*)").unwrap();
+        let agent = agent(ScriptedModel::new().calls(calls).say("done"))
+            .tool(shell)
+            .permissions(rules.deny("Read(*x*y*)").unwrap())
+            .build()
+            .unwrap();
+        let output = agent.run("Go").await.unwrap();
+        ticker.abort();
+
+        assert_eq!(output.text, "done");
+        let mut times = times.take();
+        assert_eq!(times.len(), 20, "{:?}", texts(&output.messages));
+        times.dedup();
+        assert!(times.len() >= 9, "{len}: {times:?}");
+    }
 }

@@ -63,6 +63,9 @@ impl ChunkDecoder {
 
     /// Learns the text around the text and the usage of the only chunk in `data`.
     fn learn(&mut self, chunk: &Chunk<'_>, data: &str) {
+        if chunk.usage_metadata.0.is_none() {
+            return;
+        }
         if let (Some(text), Some(usage)) = (plain_text(chunk), usage::text_in(data)) {
             self.repeated.learn_values(data, [text, usage]);
         }
