@@ -40,7 +40,8 @@
 //! * [`hook`]: hooks around the run, the request, the model call, its tokens and every tool call.
 //! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,
 //!   summaries, spans, sessions.
-//! * [`subagent`] and [`tools::task`]: subagents by their type; [`Agent::as_tool`]: an agent as a tool;
+//! * [`subagent`] and [`tools::task`]: subagents by their type; [`Agent::as_tool`]: an agent as a
+//!   tool;
 //!   [`subagent::Handoffs`]: agents that hand the conversation over to each other.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.

@@ -55,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Tools::Coding)]
     pub(crate) tools: Tools,
 
-    /// A folder with the subagents it may start, a Markdown file each, with `name` and `description`
-    /// between two lines `---` and the instructions behind them
+    /// A folder with the subagents it may start, a Markdown file each, with `name` and
+    /// `description` between two lines `---` and the instructions behind them
     #[arg(long, value_name = "DIR")]
     pub(crate) agents: Option<String>,
 

@@ -24,9 +24,9 @@ pub(crate) enum Tools {
 }
 
 /// Adds the tools, on the files beneath `cwd`, with a task list, the skills and the `AGENTS.md`
-/// there if it is trusted, kept in `checkpoints` if there are any, and a summary of what is old when
-/// the window fills up; with a terminal, also a way to ask the user, and the user as the one who
-/// answers permission questions.
+/// there if it is trusted, kept in `checkpoints` if there are any, and a summary of what is old
+/// when the window fills up; with a terminal, also a way to ask the user, and the user as the one
+/// who answers permission questions.
 ///
 /// # Errors
 ///

@@ -18,8 +18,8 @@ use super::tools::Tools;
 const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "skills"];
 
 /// Returns `true` if `AGENTS.md` and the skills of `cwd` are given to the model: with
-/// `--trust-project`, or if the user has agreed at the terminal, now or in an earlier run. The author
-/// of the directory would otherwise instruct an agent that works for its user.
+/// `--trust-project`, or if the user has agreed at the terminal, now or in an earlier run. The
+/// author of the directory would otherwise instruct an agent that works for its user.
 ///
 /// # Errors
 ///

@@ -120,8 +120,8 @@ impl Agent {
         Session::new(self.clone(), Uuid::now_v7().to_string().into())
     }
 
-    /// Returns the sessions of the agent's store, the most recently written first. Those of subagents
-    /// are left out; [`SessionStore::list`] has them.
+    /// Returns the sessions of the agent's store, the most recently written first. Those of
+    /// subagents are left out; [`SessionStore::list`] has them.
     ///
     /// # Errors
     ///

@@ -11,9 +11,9 @@ use super::child_result::answer_of;
 impl Agent {
     /// Returns a tool that runs this agent on its argument `task` and returns the final text.
     ///
-    /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in a session of
-    /// its own, `PARENT:sub:NAME:CALL`. A child that fails or is cut off is an error that the model
-    /// reads, with the text and the calls it had. The time limit is that of this agent
+    /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in a session
+    /// of its own, `PARENT:sub:NAME:CALL`. A child that fails or is cut off is an error that the
+    /// model reads, with the text and the calls it had. The time limit is that of this agent
     /// ([`max_duration`](crate::AgentBuilder::max_duration)), not that of tools. A call needs no
     /// question, because those of the child pass the gates of the calling run; rules such as
     /// `deny:Agent(NAME)` apply.

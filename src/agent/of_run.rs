@@ -87,9 +87,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Leaves out the tools that `allows` returns `false` for, by their names and whether they start
-    /// agents. `turn_tools` are those that the calling run has. If `is_list`, no other than these
-    /// are allowed, so sources may add none.
+    /// Leaves out the tools that `allows` returns `false` for, by their names and whether they
+    /// start agents. `turn_tools` are those that the calling run has. If `is_list`, no other than
+    /// these are allowed, so sources may add none.
     pub(crate) fn retain_tools(
         mut self,
         turn_tools: &TurnTools,

@@ -440,8 +440,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error. If
-    /// the session of a subagent cannot be removed, all others are before the error is returned.
+    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
+    /// If the session of a subagent cannot be removed, all others are before the error is returned.
     pub async fn delete(&self) -> Result<bool> {
         let store = self.agent.store();
         if !store.delete(&self.id).await? {

@@ -10,9 +10,9 @@ use super::history::History;
 use super::run_input::STALE_COMPACTION;
 
 impl History {
-    /// The error of a model call that ends the run. When the model does not accept the input, or the
-    /// history is over its limit, and no answer was given, the input is removed; the text contains a
-    /// remedy.
+    /// The error of a model call that ends the run. When the model does not accept the input, or
+    /// the history is over its limit, and no answer was given, the input is removed; the text
+    /// contains a remedy.
     pub(super) async fn remove_rejected_input(&mut self, error: Error) -> Error {
         let kind = error.kind();
         let is_rejected = match kind {

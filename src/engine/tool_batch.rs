@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, poll};
+use tokio::sync::Mutex;
 use tokio::task::yield_now;
 
 use crate::error::Result;
@@ -16,17 +17,12 @@ use crate::run::ExitReason;
 use crate::session::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
 use crate::util::byte_pool::PoolShare;
-use crate::util::json::text_len;
 use crate::util::{Pace, panic};
 
 use super::active_run::ActiveRun;
 use super::repeats::{Repeated, WARNING};
 use super::sanitize;
 use super::tool_call::{CallOutcome, CallRunner, Halt};
-
-/// The work of deciding about a call, for each byte of its texts, in bytes that are only copied: rules
-/// read a command many times.
-const DECISION_WORK: usize = 128;
 
 /// One call of a batch and its outcome.
 struct Slot {
@@ -87,6 +83,7 @@ impl ActiveRun {
             byte_size: &self.history.byte_size,
             max_result_bytes: self.history.byte_size.max_result_bytes(call_count),
             halt: Halt::default(),
+            decision_pace: Mutex::default(),
         }
     }
 
@@ -183,7 +180,6 @@ impl<'a> ToolBatch<'a> {
             // A call that has to run alone is a group of one.
             let (group, tail) = remaining.split_at_mut(parallel_len.max(1));
             remaining = tail;
-            let work = group.first().map_or(0, Slot::decision_work);
             let unstored_slots = runner.run_group(group, &mut pace).await;
 
             // The results of the last group are stored with the turn.
@@ -191,7 +187,7 @@ impl<'a> ToolBatch<'a> {
                 runner
                     .store_ended(runner.ended_records(&unstored_slots))
                     .await;
-                runner.yield_between_calls(&mut pace, work).await;
+                runner.yield_between_calls(&mut pace).await;
             }
         }
     }
@@ -210,9 +206,8 @@ impl CallRunner<'_> {
             // First, collect the calls that have ended; each makes room for the next.
             match poll!(running_calls.next()) {
                 Poll::Ready(Some(slot)) => {
-                    let work = slot.decision_work();
                     ended_slots.push(slot);
-                    self.yield_between_calls(pace, work).await;
+                    self.yield_between_calls(pace).await;
                     running_calls.extend(queue.next().map(|slot| self.run_slot(slot)));
                     continue;
                 }
@@ -241,8 +236,8 @@ impl CallRunner<'_> {
 
     /// Yields from time to time, and always if the run is stopped, so that the stop takes effect
     /// before the next call begins.
-    async fn yield_between_calls(&self, pace: &mut Pace, work: usize) {
-        pace.step(work).await;
+    async fn yield_between_calls(&self, pace: &mut Pace) {
+        pace.step(0).await;
         if self.cx.shared().is_stopped() {
             yield_now().await;
         }
@@ -316,11 +311,6 @@ impl Slot {
             outcome: None,
             share: None,
         }
-    }
-
-    /// The work of deciding about the call, in bytes.
-    fn decision_work(&self) -> usize {
-        text_len(&self.call.args).saturating_mul(DECISION_WORK)
     }
 }
 

@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 
 use crate::hook::{Core, HookChain, Phases, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
 use crate::tool::Tool;
+use crate::util::Pace;
+use crate::util::json::text_len;
 
 use super::config::{Config, OnUnanswered};
 use super::history_size::HistorySize;
@@ -20,6 +23,10 @@ use super::result_limits::limit_result;
 use super::session_writer::SessionWriter;
 use super::tool_execution::{CallLimits, Execution};
 use super::tool_permission::{PermissionCheck, Permit};
+
+/// The work of deciding about a call, for each byte of its texts, in bytes that are only copied:
+/// rules read a command many times.
+const DECISION_WORK: usize = 128;
 
 /// The outcome of a call.
 pub(super) enum CallOutcome {
@@ -43,6 +50,8 @@ pub(super) struct CallRunner<'a> {
     /// The limit of each result.
     pub(super) max_result_bytes: usize,
     pub(super) halt: Halt,
+    /// The pace of the decisions about calls, which may all be made in one poll.
+    pub(super) decision_pace: Mutex<Pace>,
 }
 
 /// Set when one of the calls ends the run: those that have not begun do not begin. Clones share it.
@@ -97,6 +106,8 @@ impl CallRunner<'_> {
             context: &context,
         };
 
+        let decision_work = text_len(&call.args).saturating_mul(DECISION_WORK);
+        self.decision_pace.lock().await.step(decision_work).await;
         let mut result = match check.permit(call.clone()).await {
             Ok(Permit::Run(_)) if self.halt.is_set() => return None,
             Ok(Permit::Run(call)) => {

@@ -14,8 +14,8 @@ const SECTION: &str = "background_tasks";
 /// The state of a run's background tasks, as the last section of the system prompt.
 ///
 /// The section is set before each model call, from the tasks that run and the newest 64 that have
-/// ended; without tasks there is none. It is [volatile](Stability::Volatile), so it does not change the
-/// part of the request that providers cache.
+/// ended; without tasks there is none. It is [volatile](Stability::Volatile), so it does not change
+/// the part of the request that providers cache.
 ///
 /// ```
 /// use agentcore::hooks::BackgroundTasksHook;

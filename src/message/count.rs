@@ -22,8 +22,8 @@ pub(crate) async fn count(counter: &Arc<dyn TokenCounter>, messages: &[Arc<Messa
     total_tokens
 }
 
-/// Passes each message and its tokens to `add`. Long ones are counted on a thread for blocking work,
-/// until the future is dropped.
+/// Passes each message and its tokens to `add`. Long ones are counted on a thread for blocking
+/// work, until the future is dropped.
 pub(crate) async fn count_each(
     counter: &Arc<dyn TokenCounter>,
     messages: &[Arc<Message>],

@@ -151,7 +151,7 @@ pub trait Compactor: Send + Sync + 'static {
     ) -> bool;
 
     /// Returns `true` if a history with `messages` messages behind the last summary should be
-    /// compacted, whatever its tokens. Called before each model call. Returns `false` unless
+    /// compacted, regardless of its tokens. Called before each model call. Returns `false` unless
     /// implemented.
     fn has_too_many(&self, _messages: usize) -> bool {
         false

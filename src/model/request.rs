@@ -170,8 +170,8 @@ impl ModelRequest {
     }
 
     /// Returns `true` if the reader or a hook receives single events. Otherwise a provider may join
-    /// consecutive text events that arrived together, and leave out the pieces of a call that arrived
-    /// whole.
+    /// consecutive text events that arrived together, and leave out the pieces of a call that
+    /// arrived whole.
     pub fn has_event_observers(&self) -> bool {
         (self.is_visible && !self.has_no_partials) || !self.taps.is_empty()
     }

@@ -226,8 +226,8 @@ impl Policy<'_> {
         self.beyond_limit().unwrap_or(question)
     }
 
-    /// The question about a call that needs more work on the disk than one decision does: no rule is
-    /// then known not to match, so bypassing permissions does not answer it.
+    /// The question about a call that needs more work on the disk than one decision does: no rule
+    /// is then known not to match, so bypassing permissions does not answer it.
     fn beyond_limit(&self) -> Option<Explanation> {
         let is_exhausted = self.disk.is_exhausted();
         is_exhausted.then(|| self.unanswerable(Disk::limit()))

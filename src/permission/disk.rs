@@ -135,8 +135,8 @@ impl Disk {
         Listing::Entries(entries)
     }
 
-    /// The paths that a path with wildcards is expanded to: a shell makes no others of it. `None` if
-    /// they cannot be known. With `has_hidden`, a wildcard also matches a dot at the beginning.
+    /// The paths that a path with wildcards is expanded to: a shell makes no others of it. `None`
+    /// if they cannot be known. With `has_hidden`, a wildcard also matches a dot at the beginning.
     pub(super) fn expand(&self, path: &[Segment], has_hidden: bool) -> Option<Vec<String>> {
         let mut paths = vec![String::new()];
         for segment in path {

@@ -462,8 +462,8 @@ fn compare(pattern: &[Segment], path: &[Segment], beneath: bool) -> Match {
     next_row[0]
 }
 
-/// One name against another; both may hold wildcards. In folders on the way, the shell may be set to
-/// match dots.
+/// One name against another; both may hold wildcards. In folders on the way, the shell may be set
+/// to match dots.
 pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) -> Match {
     let is_wild = given
         .first()

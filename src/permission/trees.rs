@@ -36,8 +36,8 @@ struct Folder {
 }
 
 impl Walk<'_> {
-    /// Returns `true` if a path the pattern matches lies beneath `folder`, or may lie there. A folder
-    /// that this machine does not have holds nothing.
+    /// Returns `true` if a path the pattern matches lies beneath `folder`, or may lie there. A
+    /// folder that this machine does not have holds nothing.
     pub(super) fn may_find(self, folder: &str) -> bool {
         if !self.context.follows_links {
             return true;

@@ -24,8 +24,8 @@ const MAX_DAYS: u32 = 366;
 /// Long-term memory and daily notes, in files of a workspace.
 ///
 /// Long-term memory is `memory/MEMORY.md`, and the notes of a day are
-/// `memory/YYYYMM/YYYYMMDD.md`, by the local calendar. A file that is missing is empty. Of a long one,
-/// the first 256 KiB are read; bytes that are not UTF-8 are replaced. Clones share it.
+/// `memory/YYYYMM/YYYYMMDD.md`, by the local calendar. A file that is missing is empty. Of a long
+/// one, the first 256 KiB are read; bytes that are not UTF-8 are replaced. Clones share it.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -53,7 +53,8 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Creates a store on the files of a workspace, by the clock and in the time zone of the system.
+    /// Creates a store on the files of a workspace, by the clock and in the time zone of the
+    /// system.
     pub fn new(backend: impl Backend) -> Self {
         Self {
             backend: Arc::new(backend),
@@ -125,8 +126,8 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the text has more than
-    /// 256 KiB.
+    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the text has more
+    /// than 256 KiB.
     pub async fn append_today(&self, text: &str) -> Result<()> {
         check_size(text)?;
         let _appending = self.appending.lock().await;
@@ -140,8 +141,9 @@ impl MemoryStore {
         self.backend.append(&path, text.as_bytes()).await
     }
 
-    /// Reads the notes of the newest `days` days, today among them, the newest first, with a line `---`
-    /// between two days. Days without notes are left out. At most 366 days are read, and 256 KiB.
+    /// Reads the notes of the newest `days` days, today among them, the newest first, with a line
+    /// `---` between two days. Days without notes are left out. At most 366 days are read, and 256
+    /// KiB.
     ///
     /// # Errors
     ///

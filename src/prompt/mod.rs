@@ -1,4 +1,5 @@
-//! The memory of an agent beyond one conversation: [`MemoryStore`], long-term memory and daily notes.
+//! The memory of an agent beyond one conversation: [`MemoryStore`], long-term memory and daily
+//! notes.
 
 mod days;
 mod memory_store;

@@ -40,7 +40,8 @@ impl WholeCalls {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call without a name.
+    /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call without a
+    /// name.
     pub(super) fn push(
         &mut self,
         id: &str,

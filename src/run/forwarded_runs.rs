@@ -30,8 +30,9 @@ impl ForwardedRuns {
         lock(&self.runs).entry(session_id).or_default().task = task;
     }
 
-    /// The message of a run within the call `call_id` as one of the run that made the call: a stream
-    /// has one `init` and one `result`, so those of children are the start and the end of a task.
+    /// The message of a run within the call `call_id` as one of the run that made the call: a
+    /// stream has one `init` and one `result`, so those of children are the start and the end of a
+    /// task.
     pub(crate) fn forward(&self, call_id: &Arc<str>, message: SdkMessage) -> SdkMessage {
         let message = self.translated(call_id, message);
         self.open_tasks.record(&message);

@@ -40,8 +40,9 @@ pub(crate) fn changed_files<'a>(
 
 /// The state of one conversation: what hooks read and change, and what a store keeps.
 ///
-/// JSON: `thread_id, user_id?, title?, cwd?, parent?, messages, todos?, files?, compaction?, pending?,
-/// inputs?, infos?`; the rest belongs to one run and is never written. A clone costs a few pointers.
+/// JSON: `thread_id`, `user_id?`, `title?`, `cwd?`, `parent?`, `messages`, `todos?`, `files?`,
+/// `compaction?`, `pending?`, `inputs?`, `infos?`; the rest belongs to one run and is not written.
+/// A clone costs a few pointers.
 ///
 /// ```
 /// use agentcore::AgentState;

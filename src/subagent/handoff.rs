@@ -21,8 +21,8 @@ const MAX_HANDOFFS: u32 = 8;
 ///
 /// Each agent has the tool `handoff { agent, reason? }`. A successful call ends its run, and the
 /// session continues with the named agent, which sees the whole history and has its own system
-/// prompt, tools, permissions, hooks and limits. A subagent works for its caller instead, and cannot
-/// hand over the conversation. Rules such as `deny:handoff(agent:billing)` and
+/// prompt, tools, permissions, hooks and limits. A subagent works for its caller instead, and
+/// cannot hand over the conversation. Rules such as `deny:handoff(agent:billing)` and
 /// `deny:Agent(billing)` restrict handoffs.
 ///
 /// The last handoff in the history decides which agent has the conversation, so it is the same in
@@ -69,11 +69,11 @@ impl Handoffs {
         }
     }
 
-    /// Continues the conversation of a session with the agent that has it. Nothing happens until the
-    /// run is polled or awaited.
+    /// Continues the conversation of a session with the agent that has it. Nothing happens until
+    /// the run is polled or awaited.
     ///
-    /// An empty input, [`Messages::new`], lets that agent continue with the history as it is, such as
-    /// after a process has ended between two runs.
+    /// An empty input, [`Messages::new`], lets that agent continue with the history as it is, such
+    /// as after a process has ended between two runs.
     pub fn run(&self, session_id: impl Into<Arc<str>>, input: impl Into<Messages>) -> HandoffRun {
         let session = self.0.agents[0].session(session_id);
         HandoffRun::new(self.clone(), session, input.into())

@@ -24,8 +24,8 @@ use super::handoff_hook::HandoffCount;
 /// It consists of one run for each agent that has the conversation in turn. Each begins with a
 /// `system/init` that names its model and tools. There is one `result`, the last message: that of
 /// the last run, with turns, times, usage, cost and denials of all of them. The output is that of
-/// the last run with the same sums; an error is that of the last run alone. A session that cannot be
-/// loaded ends the stream with a `result` and no `system/init`.
+/// the last run with the same sums; an error is that of the last run alone. A session that cannot
+/// be loaded ends the stream with a `result` and no `system/init`.
 ///
 /// Lazy as a [`Run`] is. Dropping it cancels the run in progress; a handoff that was stored stays.
 #[must_use = "a run does nothing unless it is polled or awaited"]
@@ -77,8 +77,8 @@ impl HandoffRun {
         }
     }
 
-    /// Adds a value that hooks and tools of all agents can read by its type. Call it before the first
-    /// poll; later it applies to the runs that have not begun.
+    /// Adds a value that hooks and tools of all agents can read by its type. Call it before the
+    /// first poll; later it applies to the runs that have not begun.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.session = self.session.with(value);
         self

@@ -57,10 +57,11 @@ impl SubagentRegistry {
     /// Adds the types that the files `*.md` of a folder define, in the order of their names, and
     /// returns warnings about those that are left out.
     ///
-    /// A file has front matter, which is YAML between two lines `---`, with `name` and `description`,
-    /// and perhaps `tools` and `disallowed_tools` (a list, or names with commas between), `model` and
-    /// `max_turns`. The text behind it is the system prompt. A broken file, and one whose name is
-    /// registered already, causes a warning. A folder that does not exist has no files.
+    /// A file has front matter, which is YAML between two lines `---`, with `name` and
+    /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
+    /// between), `model` and `max_turns`. The text behind it is the system prompt. A broken file,
+    /// and one whose name is registered already, causes a warning. A folder that does not exist has
+    /// no files.
     ///
     /// ```
     /// use agentcore::backend::{Backend, MemoryBackend};
@@ -68,8 +69,8 @@ impl SubagentRegistry {
     ///
     /// # async fn example() -> Result<(), agentcore::Error> {
     /// let files = MemoryBackend::new();
-    /// let scout = b"---\nname: scout\ndescription: Looks around\ntools: Read, Grep\n---\nYou look around.\n";
-    /// files.write("agents/scout.md", scout).await?;
+    /// let scout = "---\nname: scout\ndescription: Looks around\n---\nYou look around.\n";
+    /// files.write("agents/scout.md", scout.as_bytes()).await?;
     ///
     /// let mut agents = SubagentRegistry::new();
     /// let warnings = agents.load_dir(&files, "agents").await?;

@@ -226,9 +226,9 @@ impl ToolError {
     /// [`OnUnanswered::Park`](crate::OnUnanswered::Park), the call waits for the answer instead of
     /// failing: [`Decision::reply`](crate::Decision::reply) is its result, and if the call is
     /// allowed, the tool runs again from its beginning, and
-    /// [`ToolContext::ask`](crate::ToolContext::ask) answers the same question with yes, once. Hooks of
-    /// [`post_tool_use`](crate::Hook::post_tool_use) do not receive the failure of a call that
-    /// waits. The question is redacted and limited as a result is.
+    /// [`ToolContext::ask`](crate::ToolContext::ask) answers the same question with yes, once.
+    /// Hooks of [`post_tool_use`](crate::Hook::post_tool_use) do not receive the failure of a call
+    /// that waits. The question is redacted and limited as a result is.
     #[must_use]
     pub fn with_question(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());

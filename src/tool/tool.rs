@@ -100,8 +100,8 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
-    /// Returns `true` if its calls start or control agents. Subagents do not have such tools, unless
-    /// their definition lists them.
+    /// Returns `true` if its calls start or control agents. Subagents do not have such tools,
+    /// unless their definition lists them.
     fn starts_agents(&self) -> bool {
         false
     }

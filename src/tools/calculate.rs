@@ -13,8 +13,8 @@ use crate::util::{Cancellation, text};
 use super::compute::on_own_thread;
 use super::{formula, fraction};
 
-/// The time limit of a calculation. With what fend does between two looks at it, and the parser, which
-/// looks at none, a call stays below a second of CPU time.
+/// The time limit of a calculation. With what fend does between two looks at it, and the parser,
+/// which looks at none, a call stays below a second of CPU time.
 const LIMIT: Duration = Duration::from_millis(800);
 /// The longest expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;
@@ -28,8 +28,8 @@ const APPROXIMATE: &str = "approx. ";
 /// Whole numbers and fractions are exact at any size, so `1000*1000` is `1000000` and not
 /// `1e+06`. A value without a finite decimal form is rounded to 15 significant digits. `%` is the
 /// remainder of whole numbers that are not negative; angles are in radians. An expression may have
-/// 1,000 bytes and take 0.8 seconds, and a fraction in it a denominator of 9,864 digits; a result of
-/// more than 2,000 characters is cut in the middle.
+/// 1,000 bytes and take 0.8 seconds, and a fraction in it a denominator of 9,864 digits; a result
+/// of more than 2,000 characters is cut in the middle.
 ///
 /// ```
 /// use agentcore::{Tool, ToolContext, tools};

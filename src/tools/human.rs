@@ -11,8 +11,8 @@ use crate::tool::{Answer, FuncTool, SideEffect, ToolContext, ToolError};
 /// [`Responder`](crate::Responder), with [`Answer::Reply`]. The first answer counts. Those of
 /// subagents go to the run at the top. Without an answer the call fails; an agent that
 /// [parks](crate::OnUnanswered::Park) questions waits for the answer, and
-/// [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes nothing, so plan
-/// mode allows it.
+/// [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes nothing, so
+/// plan mode allows it.
 ///
 /// ```
 /// use agentcore::testing::ScriptedModel;

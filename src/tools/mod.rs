@@ -44,12 +44,13 @@
 //! # }
 //! ```
 //!
-//! [`task`] returns the tools that start subagents, `Task`, `TaskOutput` and `TaskStop`; [`delegate`]
-//! returns others for the same work, with names that the agent `wick` uses.
+//! [`task`] returns the tools that start subagents, `Task`, `TaskOutput` and `TaskStop`;
+//! [`delegate`] returns others for the same work, with names that the agent `wick` uses.
 //!
 //! [`ask`] is for asking the user: the tool `AskUserQuestion`, and answers to permission questions.
 //! [`request_user_input`] and [`request_user_approval`] are tools that ask a run's confirmer or
-//! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature `time`).
+//! responder. `memory` returns the tools with which the model keeps a `MemoryStore` (feature
+//! `time`).
 //!
 //! In lists and results of searches, a path with control or invisible characters, or with a quote
 //! in front, is shown as a string of JSON; any other as it is.

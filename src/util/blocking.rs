@@ -41,8 +41,8 @@ where
     blocking(move || Ok(work())).await
 }
 
-/// Like [`blocking`], for work that ends early when the future is dropped: it checks the cancellation
-/// that it is given as often as one check a bounded amount of work.
+/// Like [`blocking`], for work that ends early when the future is dropped: it checks the
+/// cancellation that it is given as often as one check a bounded amount of work.
 pub(crate) async fn blocking_until_dropped<T, F>(work: F) -> Result<T>
 where
     T: Send + 'static,

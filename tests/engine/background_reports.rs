@@ -346,7 +346,7 @@ async fn mailbox_of_a_task_holds_16_messages() {
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert_eq!(
             error.to_string(),
-            "the mailbox of task task_1 is full (16 messages)"
+            "the mailbox of task task_1 is full (16 updates)"
         );
         let outcome = task.wait(Duration::from_secs(60)).await;
         match outcome.expect("it has ended") {

@@ -81,7 +81,6 @@ async fn grandchild_messages_carry_their_own_call_id_and_depth_is_limited() {
         } else {
             ScriptedModel::new()
         })
-        .max_subagent_depth(limit)
         .build()
         .unwrap();
         let seen = Log::default();
@@ -104,6 +103,7 @@ async fn grandchild_messages_carry_their_own_call_id_and_depth_is_limited() {
         let child = agent(model).tool(delegate(grandchild)).build().unwrap();
         let parent = agent(ScriptedModel::new().call("delegate", json!({})).say("done"))
             .tool(delegate(child))
+            .max_subagent_depth(limit)
             .build()
             .unwrap();
         let (messages, output) = watch(parent.run("Go")).await;

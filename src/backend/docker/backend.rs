@@ -78,12 +78,12 @@ const TRIES: usize = 8;
 /// # Commands
 ///
 /// They run in `bash`, or in `sh` where there is none ([`DockerBuilder::shell`]), in a session of
-/// their own, with the environment of the container. Each has a watcher in the container, which ends
-/// its process group when its time is up (`SIGTERM`, then `SIGKILL` after two seconds), and at once
-/// when the future is dropped, this process is killed, or the connection to the engine breaks.
+/// their own, with the environment of the container. Each has a watcher in the container, which
+/// ends its process group when its time is up (`SIGTERM`, then `SIGKILL` after two seconds), and at
+/// once when the future is dropped, this process is killed, or the connection to the engine breaks.
 /// Processes that leave the group, with `setsid` or as a daemon, run until the container ends. An
-/// exit code above 128 may represent a signal, as in a shell; [`CommandOutput::signal`] is not known.
-/// Variables are passed so that they are not visible among the processes of this machine.
+/// exit code above 128 may represent a signal, as in a shell; [`CommandOutput::signal`] is not
+/// known. Variables are passed so that they are not visible among the processes of this machine.
 ///
 /// It needs a tokio runtime with its drivers enabled, and a clock that is not paused.
 #[derive(Clone, Debug)]

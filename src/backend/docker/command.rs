@@ -21,7 +21,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const MAX_LINE: usize = 4 * 1024;
 
 /// Makes git refuse repositories that are no `.git` folder, which a checkout may contain: after the
-/// settings that the environment has already. A count that is no number is left alone, and git fails.
+/// settings that the environment has already. A count that is no number is left alone, and git
+/// fails.
 const SAFE_REPOSITORIES: &str = "set -- \"${GIT_CONFIG_COUNT:-0}\"
 case $1 in
 *[!0-9]* | 0?*) ;;

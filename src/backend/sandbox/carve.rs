@@ -31,8 +31,8 @@ mod linux {
     const MAX_ENTRIES: usize = 4096;
 
     /// Calls `allow` with the files and folders that together are `root` without the denied paths,
-    /// which are real paths; with `root` itself if none lies there. A folder is open while those in it
-    /// are allowed, and no others are: the process may open few files.
+    /// which are real paths; with `root` itself if none lies there. A folder is open while those in
+    /// it are allowed, and no others are: the process may open few files.
     pub(in super::super) fn carve<E: From<io::Error>>(
         root: &Path,
         denied: &[PathBuf],
@@ -91,8 +91,8 @@ mod linux {
         Ok(())
     }
 
-    /// Opens an entry from its folder and never through a link, so that no change of the folder in the
-    /// meantime allows anything else. `None` for a link, and if it has been removed.
+    /// Opens an entry from its folder and never through a link, so that no change of the folder in
+    /// the meantime allows anything else. `None` for a link, and if it has been removed.
     fn open_entry(folder: &OwnedFd, name: &CStr) -> io::Result<Option<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = match openat(folder, name, flags, Mode::empty()) {

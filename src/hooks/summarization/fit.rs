@@ -23,8 +23,8 @@ pub(super) struct FittedRequest {
     pub(super) estimated_tokens: u64,
 }
 
-/// Cuts tool results so that the request fits into a window of `window` tokens, as far as that makes
-/// it fit, and limits the answer to the room that is left. The history is not touched.
+/// Cuts tool results so that the request fits into a window of `window` tokens, as far as that
+/// makes it fit, and limits the answer to the room that is left. The history is not touched.
 pub(super) async fn fit(
     mut request: ModelRequest,
     window: u64,
@@ -63,7 +63,8 @@ pub(super) async fn fit(
 }
 
 /// Cuts the longest results, all to one length below `limit`, the longest that saves enough.
-/// Halving the length makes the same cut turn after turn. `message_tokens` are those of each message.
+/// Halving the length makes the same cut turn after turn. `message_tokens` are those of each
+/// message.
 fn shorten_results(
     request: &mut ModelRequest,
     message_tokens: &[u64],

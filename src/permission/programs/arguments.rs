@@ -199,8 +199,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns `true` if a word where the value of an option is expected looks like an option: no number
-/// or text behind a dash, and not `--`, which would end the options.
+/// Returns `true` if a word where the value of an option is expected looks like an option: no
+/// number or text behind a dash, and not `--`, which would end the options.
 fn is_like_option(word: &Word) -> bool {
     let prefix = word.literal_prefix();
     let is_mark = |c: char| c == '-' || c == '.' || c.is_ascii_digit();

@@ -15,8 +15,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// `into` (the last word is written), `command` (the rest is a command), `script` (a file that is
 /// run), `code` (a file that is run by purpose); with `/tree` folders with all that is in them,
 /// with `/links` also those that links in them lead to, with `=.` this folder if none is given.
-/// Options are `-abc` and `--long`, with a value behind `:kind`, or behind `?kind` if it stands in the
-/// same word, and with a mark behind `!`.
+/// Options are `-abc` and `--long`, with a value behind `:kind`, or behind `?kind` if it stands in
+/// the same word, and with a mark behind `!`.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,

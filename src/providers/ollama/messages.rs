@@ -40,7 +40,8 @@ impl Wire for ChatWire {
         match group.first().map(|first| first.role()) {
             None => {}
             Some(Role::Tool) => {
-                // To servers that know no ids, nothing but its place says which call a result is of.
+                // To servers that know no ids, nothing but its place says which call a result is
+                // of.
                 for result in &*in_call_order(place.before, group) {
                     messages.item(|out| write_message(slice::from_ref(result), out))?;
                 }

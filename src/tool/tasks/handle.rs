@@ -100,7 +100,7 @@ impl TaskHandle {
                 Refusal::Ended => format!("task {id} has ended"),
                 Refusal::Stopped => format!("task {id} was stopped"),
                 Refusal::Full => {
-                    format!("the mailbox of task {id} is full ({MAX_MAIL} messages)")
+                    format!("the mailbox of task {id} is full ({MAX_MAIL} updates)")
                 }
             };
             Error::new(ErrorKind::Conflict, reason)

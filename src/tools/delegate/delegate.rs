@@ -14,17 +14,17 @@ use crate::tool::{Access, FuncTool, SideEffect, TaskSpec, ToolContext};
 use super::super::task::{Children, SubagentTools, begin_child};
 use super::async_tasks::async_task_tools;
 
-/// Returns the tools that delegate to the subagents of `registry`: `delegate_to_agent`, which runs one
-/// on a task and returns its final text, and six for tasks in the background, `start_async_task`,
-/// `check_async_task`, `update_async_task`, `cancel_async_task`, `list_async_tasks` and
-/// `await_async_tasks`.
+/// Returns the tools that delegate to the subagents of `registry`: `delegate_to_agent`, which runs
+/// one on a task and returns its final text, and six for tasks in the background,
+/// `start_async_task`, `check_async_task`, `update_async_task`, `cancel_async_task`,
+/// `list_async_tasks` and `await_async_tasks`.
 ///
 /// A subagent runs as one of [`task`](crate::tools::task) does, with the same options, in a session
 /// `PARENT:sub:NAME:CALL`. A task in the background ends with the run that started it, unless
 /// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end reaches
 /// the model as a message. Until it ends, up to 16 updates wait for the subagent's next turn. With
-/// [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state of the tasks is in the system
-/// prompt.
+/// [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state of the tasks is in the
+/// system prompt.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -39,7 +39,8 @@ use super::async_tasks::async_task_tools;
 ///
 /// let scout = ScriptedModel::new().say("All quiet.");
 /// let call = json!({"agent": "scout", "task": "Look around"});
-/// let lead = Agent::builder(ScriptedModel::new().call("delegate_to_agent", call).say("It is quiet."))
+/// let lead = ScriptedModel::new().call("delegate_to_agent", call).say("It is quiet.");
+/// let lead = Agent::builder(lead)
 ///     .tools(tools::delegate(agents).model(scout).build()?)
 ///     .build()?;
 /// assert_eq!(lead.run("What is out there?").await?.text, "It is quiet.");

@@ -1,4 +1,5 @@
-//! The tools that delegate to subagents: `delegate_to_agent`, and those for tasks in the background.
+//! The tools that delegate to subagents: `delegate_to_agent`, and those for tasks in the
+//! background.
 
 mod async_tasks;
 #[expect(

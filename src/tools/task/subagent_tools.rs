@@ -17,19 +17,19 @@ use super::foreground::task_tool;
 /// The time limit of a subagent.
 const MAX_DURATION: Duration = Duration::from_secs(10 * 60);
 
-/// Returns the tools that start the subagents of `registry`: `Task`, which runs one on a prompt, in the
-/// foreground or in the background, `TaskOutput`, which waits for one in the background, and
+/// Returns the tools that start the subagents of `registry`: `Task`, which runs one on a prompt, in
+/// the foreground or in the background, `TaskOutput`, which waits for one in the background, and
 /// `TaskStop`, which stops it.
 ///
-/// A subagent is a [child](crate::Session::child_of) of the calling run: it spends that run's budget,
-/// its calls pass that run's gates as well, and it ends with that run. It has the model, the hooks,
-/// the store and the tools of the calling run, unless its definition or the options here differ.
-/// Tools that start agents are left out, unless the definition lists them and the depth allows it
-/// ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
+/// A subagent is a [child](crate::Session::child_of) of the calling run: it spends that run's
+/// budget, its calls pass that run's gates as well, and it ends with that run. It has the model,
+/// the hooks, the store and the tools of the calling run, unless its definition or the options here
+/// differ. Tools that start agents are left out, unless the definition lists them and the depth
+/// allows it ([`max_subagent_depth`](crate::AgentBuilder::max_subagent_depth)).
 ///
-/// A subagent's session is `PARENT:sub:TYPE:ID`. With the id, which is in the result, a later call of
-/// the same session continues it. `Task` needs no question, because each call of the subagent passes
-/// the gates; rules such as `deny:Agent(TYPE)` apply.
+/// A subagent's session is `PARENT:sub:TYPE:ID`. With the id, which is in the result, a later call
+/// of the same session continues it. `Task` needs no question, because each call of the subagent
+/// passes the gates; rules such as `deny:Agent(TYPE)` apply.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -87,7 +87,8 @@ impl SubagentTools {
         }
     }
 
-    /// Sets the model of subagents whose definition names none. Defaults to that of the calling run.
+    /// Sets the model of subagents whose definition names none. Defaults to that of the calling
+    /// run.
     pub fn model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
         self
@@ -121,8 +122,8 @@ impl SubagentTools {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if the registry is empty, or a definition names a model that is neither
-    /// an alias nor one that `providers::resolve` accepts.
+    /// [`ErrorKind::Config`] if the registry is empty, or a definition names a model that is
+    /// neither an alias nor one that `providers::resolve` accepts.
     pub fn build(self) -> Result<Vec<FuncTool>> {
         if self.registry.names().is_empty() {
             let text = "no subagent is registered; register one, or leave out the tools";

@@ -39,8 +39,8 @@ impl Double {
         serve(double, Self::reply).await
     }
 
-    /// The messages of the last request, after a run of `agent` that calls tools, and one more in the
-    /// same session. The server must have refused none.
+    /// The messages of the last request, after a run of `agent` that calls tools, and one more in
+    /// the same session. The server must have refused none.
     pub async fn converse(&self, agent: &Agent, server: &FaultServer) -> (RunOutput, Vec<Value>) {
         let output = agent.session("s").run("Go").await.unwrap();
         agent.session("s").run("Once more").await.unwrap();
