@@ -124,11 +124,14 @@ impl Queue {
         message
     }
 
-    /// Completes when the reader has taken all messages.
-    pub(super) async fn drained(&self) {
-        poll_fn(|cx| {
+    /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
+    /// task may add them without end.
+    pub(super) fn drained(&self) -> impl Future<Output = ()> {
+        let end = lock(&self.0).next_seq;
+        poll_fn(move |cx| {
             let mut state = lock(&self.0);
-            if state.messages.is_empty() {
+            let next_message = state.messages.front();
+            if next_message.is_none_or(|message| message.envelope().seq >= end) {
                 return Poll::Ready(());
             }
 
@@ -142,7 +145,6 @@ impl Queue {
 
             Poll::Pending
         })
-        .await;
     }
 
     /// Returns `true` if a stream should let the reader catch up before it continues.

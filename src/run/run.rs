@@ -22,7 +22,8 @@ use super::responder::{OpenQuestions, Responder};
 use super::shared::{OutputFormat, Shared};
 
 /// The number of messages after which the stream returns `Pending` once, with the task woken, so
-/// that other tasks can run. The loop yields too, but it is not polled while messages wait.
+/// that other tasks can run. The loop yields too, but it is not polled while messages wait, unless
+/// the run has to stop.
 const MESSAGES_AT_ONCE: usize = 64;
 
 /// The maximum number of finished background tasks that are announced before the run continues.
@@ -235,6 +236,22 @@ impl Run {
         cx.waker().wake_by_ref();
         Poll::Ready(())
     }
+
+    /// Advances the loop, unless it has ended.
+    fn poll_loop(&mut self, cx: &mut Context<'_>) {
+        // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
+        // future that has panicked.
+        let Some(mut future) = self.future.take() else {
+            return;
+        };
+        match self.shared.clock.poll(&self.waker, cx, &mut future) {
+            Poll::Ready(output) => {
+                self.shared.tasks.close();
+                self.output = Some(Box::new(output));
+            }
+            Poll::Pending => self.future = Some(future),
+        }
+    }
 }
 
 impl FinishedTask {
@@ -285,6 +302,9 @@ impl Stream for Run {
         if self.yielded >= MESSAGES_AT_ONCE {
             self.yielded = 0;
             cx.waker().wake_by_ref();
+            if self.shared.is_stop_due() {
+                self.poll_loop(cx);
+            }
             return Poll::Pending;
         }
 
@@ -296,16 +316,8 @@ impl Stream for Run {
         // Then, background tasks; the loop last.
         let is_paused = self.poll_tasks(cx).is_pending();
 
-        // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
-        // future that has panicked.
-        if !is_paused && let Some(mut future) = self.future.take() {
-            match self.shared.clock.poll(&self.waker, cx, &mut future) {
-                Poll::Ready(output) => {
-                    self.shared.tasks.close();
-                    self.output = Some(Box::new(output));
-                }
-                Poll::Pending => self.future = Some(future),
-            }
+        if !is_paused {
+            self.poll_loop(cx);
         }
 
         match self.shared.pop(Some(cx.waker())) {

@@ -129,7 +129,7 @@ impl Shared {
         self.queue.pop(reader)
     }
 
-    /// Completes when the reader has taken all messages.
+    /// Completes when the reader has taken all messages that wait now.
     pub(crate) fn drained(&self) -> impl Future<Output = ()> {
         self.queue.drained()
     }
@@ -187,6 +187,11 @@ impl Shared {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop() != Stop::None
+    }
+
+    /// Returns `true` if the loop has to be polled to stop the run.
+    pub(super) fn is_stop_due(&self) -> bool {
+        self.stop_signal.is_due()
     }
 
     /// Awaits `future`; `None` when the run is stopped first, with the future dropped. The loop

@@ -79,6 +79,13 @@ impl StopSignal {
         }
     }
 
+    /// Returns `true` if a stop was requested or the time limit is over, also while the loop is not
+    /// polled.
+    pub(super) fn is_due(&self) -> bool {
+        let is_late = |timer: &Pin<Box<Sleep>>| timer.deadline() <= Instant::now();
+        self.get() != Stop::None || lock(&self.timer).as_ref().is_some_and(is_late)
+    }
+
     /// Returns `true` if a stop was requested; otherwise the task is woken by the next request.
     fn poll_stopped(&self, cx: &mut Context<'_>) -> bool {
         self.waker.register(cx.waker());

@@ -6,6 +6,7 @@ mod kit;
 
 mod agents_from_agents;
 mod background;
+mod background_floods;
 mod background_reports;
 mod call_decisions;
 mod child_limits;
