@@ -84,6 +84,44 @@ fn nested_alternatives_are_rejected_at_the_step_limit() {
     );
 }
 
+const TOO_LARGE: &str = "/: nested too deeply or too large to check against the schema";
+
+#[test]
+fn comparison_with_many_values_is_rejected_at_the_effort_limit() {
+    let variants: Vec<_> = (0..4_000).map(|n| json!({"v": n})).collect();
+    let args = Value::from(vec![json!({"v": 3_999}); 200]);
+    let schema = json!({"items": {"enum": variants}});
+    assert_eq!(lines(&schema, &args), [TOO_LARGE]);
+
+    let constants: Vec<_> = (0..4_000).map(|n| json!({"const": {"v": n}})).collect();
+    let schema = json!({"items": {"anyOf": constants}});
+    assert_eq!(lines(&schema, &args), [TOO_LARGE]);
+}
+
+#[test]
+fn comparison_with_long_texts_is_rejected_at_the_effort_limit() {
+    let texts: Vec<_> = (10..74)
+        .map(|n| "x".repeat(65_536) + &n.to_string())
+        .collect();
+    let args = Value::from(vec![texts[63].clone(); 64]);
+    assert_eq!(
+        lines(&json!({"items": {"enum": texts}}), &args),
+        [TOO_LARGE]
+    );
+    let args = json!("x".repeat(16 * 1024 * 1024));
+    assert!(lines(&json!({"const": args}), &args).is_empty());
+}
+
+#[test]
+fn long_list_is_compared_with_a_usual_enum() {
+    let codes: Vec<_> = (0..250).map(|n| format!("code {n}")).collect();
+    let mut args = vec![json!("code 249"); 5_000];
+    let schema = json!({"items": {"enum": codes}});
+    assert!(lines(&schema, &Value::from(args.clone())).is_empty());
+    args.push(json!("code 250"));
+    assert_eq!(lines(&schema, &Value::from(args)).len(), 1);
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -7,21 +7,25 @@ use serde_json::{Map, Number, Value};
 
 use super::failure::{ArgumentError, Failure, Kind, MAX_NAMED, MOST, list, push_key, quote};
 use super::reference::resolve;
-use super::value::{compare, first_repeat, is_multiple, is_type, same, size, type_name};
+use super::value::{compare, first_repeat, is_multiple, is_type, same_within, size, type_name};
 
 /// The maximum nesting depth of applied schemas: that of the JSON parser, with room for a reference
 /// and an alternative at every second level.
 const DEEPEST: usize = 256;
 
-/// The number of schemas applied before the size of the arguments is computed.
-const FREE_STEPS: usize = 20_000;
+/// The effort of applying one schema. That of comparing two values with each other is 1, and more
+/// for long texts.
+const SCHEMA: usize = 16;
 
-/// The number of further schemas that may be applied for each value among the arguments.
-/// Alternatives within alternatives can ask for any number, and end here.
-const STEPS_A_VALUE: usize = 100;
+/// The effort before the size of the arguments is computed: that of 20,000 schemas.
+const FREE_EFFORT: usize = 20_000 * SCHEMA;
 
-/// The most schemas that are applied, however large the arguments.
-const MAX_STEPS: usize = 2_000_000;
+/// The further effort for each value among the arguments: that of 100 schemas. Alternatives within
+/// alternatives, and long lists under `enum`, can ask for any effort, and end here.
+const EFFORT_A_VALUE: usize = 100 * SCHEMA;
+
+/// The most effort, however large the arguments: that of 2,000,000 schemas.
+const MAX_EFFORT: usize = 2_000_000 * SCHEMA;
 
 #[derive(Clone, Copy)]
 enum Step<'a> {
@@ -37,8 +41,8 @@ pub(super) struct Validator<'a> {
     failures: Vec<Failure>,
     omitted: usize,
     depth: usize,
-    /// The number of schemas that may still be applied.
-    steps: usize,
+    /// The effort that is left.
+    effort: usize,
     /// The arguments, until their size was counted.
     uncounted: Option<&'a Value>,
     exhausted: bool,
@@ -53,7 +57,7 @@ impl<'a> Validator<'a> {
             failures: Vec::new(),
             omitted: 0,
             depth: 0,
-            steps: FREE_STEPS,
+            effort: FREE_EFFORT,
             uncounted: None,
             exhausted: false,
         }
@@ -78,18 +82,16 @@ impl<'a> Validator<'a> {
     }
 
     fn apply(&mut self, schema: &'a Value, value: &'a Value) {
-        if self.steps == 0
-            && let Some(args) = self.uncounted.take()
-        {
-            self.steps = size(args).saturating_mul(STEPS_A_VALUE).min(MAX_STEPS);
+        if self.effort < SCHEMA {
+            self.add_effort();
         }
 
-        if self.exhausted || self.depth >= DEEPEST || self.steps == 0 {
+        if self.exhausted || self.depth >= DEEPEST || self.effort < SCHEMA {
             self.exhausted = true;
             return;
         }
 
-        self.steps -= 1;
+        self.effort -= SCHEMA;
         self.depth += 1;
         match schema {
             Value::Bool(false) => self.fail(Kind::Other, "not allowed"),
@@ -98,6 +100,29 @@ impl<'a> Validator<'a> {
         }
 
         self.depth -= 1;
+    }
+
+    /// Adds the effort that the size of the arguments allows, once. Returns `false` later.
+    fn add_effort(&mut self) -> bool {
+        let Some(args) = self.uncounted.take() else {
+            return false;
+        };
+        self.effort = size(args).saturating_mul(EFFORT_A_VALUE).min(MAX_EFFORT);
+        true
+    }
+
+    /// Returns `true` if two values are the same, or nothing is left of the effort.
+    fn is_same(&mut self, a: &Value, b: &Value) -> bool {
+        if self.exhausted {
+            return true;
+        }
+
+        let mut comparison = same_within(a, b, &mut self.effort);
+        if comparison.is_none() && self.add_effort() {
+            comparison = same_within(a, b, &mut self.effort);
+        }
+        self.exhausted = comparison.is_none();
+        comparison.unwrap_or(true)
     }
 
     fn keywords(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
@@ -156,16 +181,15 @@ impl<'a> Validator<'a> {
     }
 
     fn fixed_values(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
-        if let Some(constant) = schema
-            .get("const")
-            .filter(|constant| !same(constant, value))
+        if let Some(constant) = schema.get("const")
+            && !self.is_same(constant, value)
         {
             let text = format!("expected {}, got {}", quote(constant), quote(value));
             self.fail(Kind::Tag, text);
         }
 
         if let Some(Value::Array(variants)) = schema.get("enum")
-            && !variants.iter().any(|one| same(one, value))
+            && !variants.iter().any(|one| self.is_same(one, value))
         {
             let text = format!("expected one of {}, got {}", list(variants), quote(value));
             self.fail(Kind::Tag, text);

@@ -6,6 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Number, Value};
 
+/// The bytes of text that are as much effort to compare as one value.
+const TEXT_UNIT: usize = 64;
+
 /// The JSON Schema name of a value's type.
 pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
@@ -73,19 +76,61 @@ pub(super) fn is_multiple(number: &Number, step: &Number) -> bool {
     step <= 0.0 || (quotient - quotient.round()).abs() <= 1e-9 * quotient.abs().max(1.0)
 }
 
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+/// Returns `true` if two values are the same.
+fn same(a: &Value, b: &Value) -> bool {
+    let mut effort = usize::MAX;
+    same_within(a, b, &mut effort) == Some(true)
+}
+
+/// Compares two values. Takes from `effort` one for each value that is compared and each
+/// [`TEXT_UNIT`] bytes of text; returns `None` when too little is left of it.
+pub(super) fn same_within(a: &Value, b: &Value, effort: &mut usize) -> Option<bool> {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => compare(a, b) == Some(Ordering::Equal),
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        (Value::Number(a), Value::Number(b)) => {
+            spend(effort, 0)?;
+            Some(compare(a, b) == Some(Ordering::Equal))
         }
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len()
-                && a.iter()
-                    .all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        (Value::String(a), Value::String(b)) if a.len() == b.len() => {
+            spend(effort, a.len())?;
+            Some(a == b)
         }
-        _ => a == b,
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            spend(effort, 0)?;
+            for (a, b) in a.iter().zip(b) {
+                if !same_within(a, b, effort)? {
+                    return Some(false);
+                }
+            }
+            Some(true)
+        }
+        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+            spend(effort, 0)?;
+            for (key, a) in a {
+                spend(effort, key.len())?;
+                let Some(b) = b.get(key) else {
+                    return Some(false);
+                };
+                if !same_within(a, b, effort)? {
+                    return Some(false);
+                }
+            }
+            Some(true)
+        }
+        (Value::Null, Value::Null) | (Value::Bool(_), Value::Bool(_)) => {
+            spend(effort, 0)?;
+            Some(a == b)
+        }
+        _ => {
+            spend(effort, 0)?;
+            Some(false)
+        }
     }
+}
+
+/// Takes the effort of one value with a text of `text_len` bytes.
+fn spend(effort: &mut usize, text_len: usize) -> Option<()> {
+    *effort = effort.checked_sub(1 + text_len / TEXT_UNIT)?;
+    Some(())
 }
 
 /// The number of values in a value, including itself.
