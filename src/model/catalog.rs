@@ -1,9 +1,6 @@
 //! A catalog of model profiles.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -12,6 +9,7 @@ use super::catalog_table::{Ending, ModelName, Table};
 use super::date::Date;
 use super::profile::ModelProfile;
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::regular_file::read_text;
 
 /// The built-in table; `data/README.md` has its source, licence and format.
 const BUILTIN: &str = include_str!("../../data/models.json");
@@ -85,27 +83,10 @@ impl Catalog {
     /// longer than 16 MiB or is not such a table.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let refuse = |reason: &dyn Display| {
-            let text = format!("cannot read the model table {}: {reason}", path.display());
+        let text = read_text(path, MAX_BYTES).map_err(|error| {
+            let text = format!("cannot read the model table {}: {error}", path.display());
             Error::new(ErrorKind::Config, text)
-        };
-        // Opening a pipe would wait for a writer.
-        let metadata = fs::metadata(path).map_err(|error| refuse(&error))?;
-        if !metadata.is_file() {
-            return Err(refuse(&"it is not a regular file; name a file of JSON"));
-        }
-
-        let mut text = String::new();
-        let mut reader = File::open(path)
-            .map_err(|error| refuse(&error))?
-            .take(MAX_BYTES + 1);
-        let len = reader
-            .read_to_string(&mut text)
-            .map_err(|error| refuse(&error))?;
-        if len as u64 > MAX_BYTES {
-            return Err(refuse(&format!("it is longer than {MAX_BYTES} bytes")));
-        }
-
+        })?;
         Self::from_json(&text).map_err(|error| error.context(path.display()))
     }
 

@@ -27,6 +27,7 @@ pub(crate) mod numbered;
 mod pace;
 pub(crate) mod panic;
 pub(crate) mod path;
+pub(crate) mod regular_file;
 pub(crate) mod secret;
 pub(crate) mod sync;
 pub mod text;

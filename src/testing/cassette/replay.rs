@@ -1,6 +1,5 @@
 //! The replay of a cassette.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -9,10 +8,14 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelCard, ModelRequest, ModelStream};
+use crate::util::regular_file::read_text;
 use crate::util::sync::lock;
 
 use super::fingerprint::Fingerprint;
 use super::wire::{Exchange, Header, VERSION};
+
+/// The most bytes of a cassette.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 pub(super) struct Player {
     card: ModelCard,
@@ -22,8 +25,8 @@ pub(super) struct Player {
 impl Player {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let location = |line: usize| format!("{}:{}", path.display(), line + 1);
-        let text =
-            fs::read_to_string(path).map_err(|error| Error::from(error).context(path.display()))?;
+        let text = read_text(path, MAX_BYTES)
+            .map_err(|error| Error::from(error).context(path.display()))?;
         let mut lines = text.lines().enumerate();
         let (_, first) = lines
             .next()

@@ -65,7 +65,8 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the file cannot be read,
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the file is not a regular one, has more than
+    /// 64 MiB or cannot be read,
     /// [`ErrorKind::Corrupt`](crate::ErrorKind::Corrupt) when it is not a cassette, and
     /// [`ErrorKind::VersionTooNew`](crate::ErrorKind::VersionTooNew).
     pub fn replay(path: impl AsRef<Path>) -> Result<Self> {

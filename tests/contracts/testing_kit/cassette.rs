@@ -265,3 +265,27 @@ fn malformed_cassette_file_is_an_error_that_names_the_line() {
     let missing = Cassette::replay("/nonexistent/file").unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Io);
 }
+
+#[cfg(unix)]
+#[test]
+fn cassette_that_is_a_pipe_is_refused_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    let status = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(status.unwrap().success());
+    let error = Cassette::replay(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.text().contains("it is not a regular file"), "{error}");
+}
+
+#[test]
+fn cassette_longer_than_64_mib_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.jsonl");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(64 * 1024 * 1024 + 1).unwrap();
+    let error = Cassette::replay(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    let reason = "it is longer than 67108864 bytes";
+    assert!(error.text().contains(reason), "{error}");
+}
