@@ -1,5 +1,6 @@
 //! A session as one piece of JSON, and its beginning as a session of its own.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -8,11 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, Todo, ToolResult};
 use crate::model::Compaction;
+use crate::util::blocking::{LARGE_TEXT, blocking};
 use crate::util::text::truncate;
 
 use super::agent_state::AgentState;
 use super::inputs::{Inputs, bound_ids};
 use super::stored::StoredSession;
+use super::text_cost::values_cost_more;
 use super::{Files, Infos, PendingCall};
 
 /// The number of characters of the first input that make a title.
@@ -181,10 +184,38 @@ pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
     Ok(serde_json::to_string(&export)?)
 }
 
-pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
+/// The default of the most memory that the values of an import may take, as estimated from its
+/// text: twice that of a session at the limits of a default store, for an estimate may be twice the
+/// real size.
+pub(super) const MAX_IMPORT: usize = 2 * (256 * 1024 * 1024 / 3);
+
+/// The number of characters to which an error about an import is cut: it may quote the text.
+const ERROR_CHARS: usize = 500;
+
+/// Reads a session as an export writes it, on a thread for blocking work if it is long.
+pub(super) async fn read_import(json: &[u8], max_memory: usize) -> Result<StoredSession> {
+    if json.len() < LARGE_TEXT {
+        return read_snapshot(json, max_memory);
+    }
+
+    let json = json.to_vec();
+    blocking(move || read_snapshot(&json, max_memory)).await
+}
+
+fn read_snapshot(json: &[u8], max_memory: usize) -> Result<StoredSession> {
+    if values_cost_more(json, max_memory) {
+        return Err(Error::new(
+            ErrorKind::InvalidMessages,
+            format!(
+                "the JSON of this session takes more than {max_memory} bytes of memory as \
+                 estimated from its text; import fewer messages, or smaller ones"
+            ),
+        ));
+    }
+
     if json.trim_ascii_start().starts_with(b"[") {
         return Ok(StoredSession::new(AgentState {
-            messages: Messages::from_json(json)?,
+            messages: Messages::from_json(json).map_err(shorten)?,
             ..AgentState::default()
         }));
     }
@@ -220,7 +251,16 @@ pub(super) fn read_snapshot(json: &[u8]) -> Result<StoredSession> {
 
 fn refuse(error: serde_json::Error) -> Error {
     let text = format!("this is not the JSON of a session: {error}");
-    Error::new(ErrorKind::InvalidMessages, text).with_source(error)
+    shorten(Error::new(ErrorKind::InvalidMessages, text).with_source(error))
+}
+
+/// The error, cut if it is long. Its source quotes as much and is left out then.
+fn shorten(error: Error) -> Error {
+    let text = error.text();
+    match truncate(text, ERROR_CHARS) {
+        Cow::Borrowed(_) => error,
+        Cow::Owned(head) => Error::new(error.kind(), head),
+    }
 }
 
 /// The session's beginning: `len` messages, and the results of calls that would be parted.

@@ -35,6 +35,7 @@ mod size;
 #[cfg(all(feature = "sqlite", unix))]
 mod sqlite;
 mod stored;
+mod text_cost;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;

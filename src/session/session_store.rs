@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use super::agent_state::AgentState;
 use super::errors::{already_exists, not_found};
 use super::info::SessionInfo;
-use super::json::{cut, read_snapshot, write_snapshot};
+use super::json::{MAX_IMPORT, cut, read_import, write_snapshot};
 use super::lease::Lease;
 use super::record::Record;
 use super::stored::StoredSession;
@@ -310,7 +310,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidMessages`] when it is none of these,
+    /// [`ErrorKind::InvalidMessages`] when it is none of these or takes too much memory, as
+    /// estimated from its text (170 MiB, or twice what the store allows for a session in memory),
     /// [`ErrorKind::VersionTooNew`] when a newer version of this crate exported it, else as
     /// [`create`](SessionStore::create).
     ///
@@ -330,7 +331,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     async fn import(&self, id: &str, json: &[u8]) -> Result<()> {
-        self.create(id, read_snapshot(json)?).await
+        self.create(id, read_import(json, MAX_IMPORT).await?).await
     }
 }
 

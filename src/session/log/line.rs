@@ -11,9 +11,9 @@ use memchr::memmem;
 
 use crate::session::StoredSession;
 use crate::session::record::{Data, OfKind, Record};
+use crate::session::text_cost::{RECORD, costs_more};
 
 use super::fold::LogFold;
-use super::line_cost::{RECORD, costs_more};
 use super::snapshot_reader;
 use super::summary::LogSummary;
 

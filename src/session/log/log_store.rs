@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::session::json::read_import;
 use crate::session::{
     AgentState, Lease, Record, SessionInfo, SessionStore, StoredSession, already_exists, cut,
     not_found,
@@ -272,6 +273,11 @@ impl<L: Log> SessionStore for LogStore<L> {
             open_log.write_records(shared, session.records())
         })
         .await
+    }
+
+    async fn import(&self, id: &str, json: &[u8]) -> Result<()> {
+        let max_memory = self.0.max_memory().saturating_mul(2);
+        self.create(id, read_import(json, max_memory).await?).await
     }
 
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {

@@ -29,7 +29,6 @@
 
 mod fold;
 mod line;
-mod line_cost;
 mod line_writer;
 #[cfg(test)]
 mod list_tests;

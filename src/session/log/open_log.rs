@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::size::added_size;
+use crate::session::text_cost::{RECORD, costs_more};
 use crate::session::{Damage, Record, StoredSession};
 use crate::util::Cancellation;
 use crate::util::new_thread::on_new_thread;
 
 use super::fold::LogFold;
 use super::line::{Entry, MAX_LINE};
-use super::line_cost::{RECORD, costs_more};
 use super::line_writer;
 use super::log::{Each, Log, LogTail, Snapshots};
 use super::memory_limit::{max_snapshot, max_written};

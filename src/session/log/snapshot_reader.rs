@@ -12,9 +12,8 @@ use crate::model::Compaction;
 use crate::session::inputs::{Inputs, bound_ids};
 use crate::session::json::title;
 use crate::session::size::SessionSize;
+use crate::session::text_cost::{ELEMENT, costs_more};
 use crate::session::{AgentState, MessageInfo, PendingCall, StoredSession};
-
-use super::line_cost::{ELEMENT, costs_more};
 
 /// The fields of a snapshot, which are not parsed yet. The log has the session's id.
 #[derive(Deserialize)]

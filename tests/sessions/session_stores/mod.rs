@@ -32,6 +32,7 @@ mod files;
 mod hostile_database;
 #[cfg(all(feature = "sqlite", unix))]
 mod hostile_database_files;
+mod imports;
 #[cfg(all(any(feature = "jsonl", feature = "sqlite"), unix))]
 mod memory;
 #[cfg(all(

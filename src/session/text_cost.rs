@@ -1,5 +1,5 @@
-//! An estimate of the memory that reading a line or a part of one takes, made from its text before
-//! it is parsed.
+//! An estimate of the memory that reading a session or a part of one takes, made from its text
+//! before it is parsed.
 
 use crate::util::json::end_of_string;
 
@@ -34,6 +34,7 @@ const MAX_RATIO: usize = 1_024;
 pub(super) const RECORD: usize = 0;
 
 /// The nesting of an element of a snapshot, which is that of a message in a record.
+#[cfg(feature = "session-log")]
 pub(super) const ELEMENT: usize = 2;
 
 /// Returns `true` if reading a line, or text that is nested in one, takes more than `room` bytes of
@@ -41,15 +42,28 @@ pub(super) const ELEMENT: usize = 2;
 ///
 /// Takes linear time and allocates nothing. The estimate is for `serde_json` and the types of this
 /// crate; a value takes up to a hundred times the memory of its text.
+#[cfg(feature = "session-log")]
 pub(super) fn costs_more(text: &[u8], nesting: usize, room: usize) -> bool {
     text.len().saturating_mul(MAX_RATIO) > room && cost(text, nesting) > room
 }
 
+/// Returns `true` if the values of an exported session take more than `room` bytes of memory, their
+/// text included. Takes linear time and allocates nothing, as the estimate of a line does.
+pub(super) fn values_cost_more(text: &[u8], room: usize) -> bool {
+    text.len().saturating_mul(MAX_RATIO) > room
+        && counted(text, RECORD).memory.saturating_add(text.len()) > room
+}
+
 /// The estimate of the memory that reading a text takes.
+#[cfg(any(test, feature = "session-log"))]
 fn cost(text: &[u8], nesting: usize) -> usize {
+    counted(text, nesting).cost()
+}
+
+fn counted(text: &[u8], nesting: usize) -> Counter<'_> {
     let mut counter = Counter::new(text, nesting);
     while counter.step() {}
-    counter.cost()
+    counter
 }
 
 /// The kind of the value that ended last.
@@ -100,6 +114,7 @@ impl<'a> Counter<'a> {
     }
 
     /// The text and what is made of it; the longest part may be there two more times.
+    #[cfg(any(test, feature = "session-log"))]
     fn cost(&self) -> usize {
         let copies = 2 * (self.text.len() + self.longest_copy);
         self.memory.saturating_add(copies)
