@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
+use crate::util::text::truncate;
 
 use super::anthropic::Anthropic;
 use super::gemini::Gemini;
@@ -11,6 +12,9 @@ use super::ollama::Ollama;
 use super::openai::{OpenAi, OpenAiAuto};
 use super::responses::OpenAiResponses;
 use super::servers::SERVERS;
+
+/// The number of characters of a name that an error quotes.
+const NAME_CHARS: usize = 100;
 
 /// Makes a model from its environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
@@ -50,12 +54,17 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
     let (provider, name) = match (bare_provider(spec), spec.split_once(':')) {
         (Some(provider), _) => (provider, spec),
         (None, Some((provider, name))) => (provider, name),
-        (None, None) => return Err(unknown(&format!("the model {spec:?} names no provider"))),
+        (None, None) => {
+            return Err(unknown(&format!(
+                "the model {} names no provider",
+                quote(spec)
+            )));
+        }
     };
 
     let name = name.trim();
     if name.is_empty() {
-        return Err(unknown(&format!("{spec:?} names no model")));
+        return Err(unknown(&format!("{} names no model", quote(spec))));
     }
 
     let server = SERVERS.iter().find(|server| server.prefix == provider);
@@ -63,7 +72,10 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
         Some((_, from_env)) => from_env(name),
         None => match server {
             Some(server) => server.resolve(name),
-            None => Err(unknown(&format!("the provider {provider:?} is not known"))),
+            None => Err(unknown(&format!(
+                "the provider {} is not known",
+                quote(provider)
+            ))),
         },
     }
 }
@@ -83,6 +95,11 @@ fn bare_provider(name: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// A name as an error quotes it: a long one is cut.
+fn quote(name: &str) -> String {
+    format!("{:?}", truncate(name, NAME_CHARS))
 }
 
 fn unknown(problem: &str) -> Error {

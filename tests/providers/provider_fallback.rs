@@ -235,6 +235,16 @@ fn unresolvable_model_names_are_config_errors_with_a_hint() {
         assert!(error.text().contains("anthropic"), "{error}");
     }
 
+    let long_name = "x".repeat(10_000);
+    for spec in [
+        long_name.clone(),
+        format!("{long_name}:x"),
+        format!("{long_name}:"),
+    ] {
+        let error = resolve(&spec).map(|_| ()).expect_err(&spec);
+        assert!(error.text().len() < 1_000, "{}", error.text().len());
+    }
+
     // The tests run without a key, or with one; both outcomes are told apart.
     for spec in ["claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"] {
         match resolve(spec) {
