@@ -252,6 +252,12 @@ impl FileCheckpoints {
 
         let content = self.content(&file.path).await;
         let content = content.map_err(|error| error.context("its content could not be kept"))?;
+        let Some(content) = content else {
+            let max_size = self.max_file_size;
+            return reject(format!(
+                "it grew to more than the {max_size} bytes that are kept while it was read"
+            ));
+        };
         let prior_state = PriorState::Stored {
             mode: metadata.mode,
             fingerprint: Fingerprint::of(&content),
@@ -260,21 +266,27 @@ impl FileCheckpoints {
         Ok((prior_state, content.into()))
     }
 
-    /// The content of a file, also of one that the backend does not read at once.
-    pub(super) async fn content(&self, path: &str) -> Result<Bytes> {
+    /// The content of a file, also of one that the backend does not read at once; `None` if it has
+    /// grown over the limit meanwhile.
+    pub(super) async fn content(&self, path: &str) -> Result<Option<Bytes>> {
         let backend = &self.inner.backend;
         match backend.read(path).await {
             Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
-            done => return done,
+            done => return done.map(Some),
         }
 
         let mut content = Vec::new();
         loop {
             let offset = content.len() as u64;
-            let chunk = backend.read_range(path, offset, CHUNK).await?;
+            if offset > self.max_file_size {
+                return Ok(None);
+            }
+            let room = (self.max_file_size - offset).saturating_add(1);
+            let len = usize::try_from(room).map_or(CHUNK, |room| room.min(CHUNK));
+            let chunk = backend.read_range(path, offset, len).await?;
             content.extend_from_slice(&chunk);
-            if chunk.len() < CHUNK {
-                return Ok(content.into());
+            if chunk.len() < len {
+                return Ok(Some(content.into()));
             }
         }
     }

@@ -204,19 +204,19 @@ impl FileCheckpoints {
             Err(error) => return Err(error),
         };
 
-        if metadata.size > self.max_file_size {
-            return Ok(CurrentState {
-                metadata: Some(metadata),
-                fingerprint: self.fingerprint(&file.path, &[]).await?,
-                content: None,
-            });
-        }
-
-        let content = self.content(&file.path).await?;
+        let content = if metadata.size > self.max_file_size {
+            None
+        } else {
+            self.content(&file.path).await?
+        };
+        let fingerprint = match &content {
+            Some(content) => FileContent::of(content),
+            None => self.fingerprint(&file.path, &[]).await?,
+        };
         Ok(CurrentState {
             metadata: Some(metadata),
-            fingerprint: FileContent::of(&content),
-            content: Some(content),
+            fingerprint,
+            content,
         })
     }
 

@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod faults;
 mod foreign;
+mod growing;
 mod keeping;
 mod property;
 mod runs;
