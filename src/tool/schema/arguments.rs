@@ -15,8 +15,8 @@ const MAX_RAW: usize = 1_000;
 ///
 /// Only the [subset](crate::tool#argument-schemas) of JSON Schema that this crate supports is
 /// checked; other keywords are ignored. Neither a schema that refers to itself nor arguments nested
-/// without end nor long lists under `enum` make it run for long: beyond a fixed depth and effort the
-/// arguments are refused.
+/// without end nor long lists under `enum` make it run for long: beyond a fixed depth and effort
+/// the arguments are refused.
 ///
 /// # Errors
 ///
