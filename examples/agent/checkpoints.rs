@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use agentcore::backend::{LocalBackend, MemoryBackend};
+use agentcore::backend::MemoryBackend;
 use agentcore::hooks::{Checkpoint, FileCheckpoints, Rewind, RewindMode};
 use agentcore::{AgentState, Error, Session, serde_json};
 use serde::Serialize;
 
 use super::args::{Args, usage};
+use super::confinement;
 use super::output::{Output, note};
 use super::sessions::{self, Store, shown};
 use super::store::{self, Place};
@@ -46,8 +47,8 @@ pub(crate) fn check_place(place: &Place, cwd: &str) -> Result<(), Error> {
 /// # Errors
 ///
 /// When they cannot be kept.
-pub(crate) fn open(place: &Place, cwd: &str) -> Result<FileCheckpoints, Error> {
-    FileCheckpoints::open(LocalBackend::new(cwd)?, place.checkpoints()?)
+pub(crate) fn open(args: &Args, place: &Place, cwd: &str) -> Result<FileCheckpoints, Error> {
+    FileCheckpoints::open(confinement::backend(args, cwd)?, place.checkpoints()?)
 }
 
 /// Copies a session with its checkpoints, whether or not this run keeps any.
@@ -130,7 +131,7 @@ pub(crate) async fn rewind(
     let state = store.load(&id).await?.unwrap_or_default().state;
     check_cwd(&state, &cwd)?;
     let files = if place.checkpoints()?.is_dir() {
-        Some(open(place, &cwd)?)
+        Some(open(args, place, &cwd)?)
     } else {
         None
     };

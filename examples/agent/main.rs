@@ -14,6 +14,10 @@
 //! call would change in a file; without one, the model is told that nobody could be asked. Its task
 //! list is shown as it changes.
 //!
+//! With `--sandbox` (feature `sandbox`, Linux), the kernel confines commands to that directory and
+//! to the system's programs, without the network, and the rules to deny that it holds them to are
+//! listed.
+//!
 //! The model gets `AGENTS.md` and the skills of that directory with `--trust-project`, or when the
 //! user agrees at the terminal, which is remembered for the directory in
 //! `$XDG_STATE_HOME/agentcore/trusted`.
@@ -52,6 +56,7 @@ mod agents;
 mod approvals;
 mod args;
 mod checkpoints;
+mod confinement;
 mod model;
 mod output;
 mod permissions;
@@ -169,7 +174,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
         Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
         None => {
             let is_trusted = trust::is_trusted(args, &cwd).await?;
-            let agent = tools::add(builder, args.tools, &cwd, None, is_trusted)?.build()?;
+            let agent = tools::add(builder, args, &cwd, None, is_trusted)?.build()?;
             let prompt = prompt.unwrap_or_default();
             Ok(Job::Run(agent.session(""), Task::of(&prompt)))
         }
@@ -230,14 +235,14 @@ async fn go_on(
     };
 
     let files = if args.checkpoints {
-        Some(checkpoints::open(place, cwd)?)
+        Some(checkpoints::open(args, place, cwd)?)
     } else {
         None
     };
 
     let is_trusted = trust::is_trusted(args, cwd).await?;
     let builder = builder.store(store);
-    let builder = tools::add(builder, args.tools, cwd, files.as_ref(), is_trusted)?;
+    let builder = tools::add(builder, args, cwd, files.as_ref(), is_trusted)?;
     let mut session = builder.build()?.session(id);
     sessions::introduce(args, session.id(), &state, cwd);
     if let Some(new) = &args.fork {
@@ -267,6 +272,8 @@ async fn build(
     if let Some(file) = trust::file() {
         permissions = permissions.protect(file.display().to_string());
     }
+
+    confinement::report(args, cwd, &permissions)?;
 
     let mut builder = Agent::builder(model)
         .permissions(permissions)

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use agentcore::backend::{Backend, LocalBackend};
+use agentcore::backend::Backend;
 use agentcore::hooks::{FileCheckpoints, MemoryHook, SkillsHook, SummarizationHook, TodoListHook};
 use agentcore::tools::ask::{InteractorConfirmer, TerminalInteractor, ask_user_question};
 use agentcore::tools::preset;
 use agentcore::{AgentBuilder, Error};
 use clap::ValueEnum;
 
+use super::args::Args;
+use super::confinement;
 use super::preview::Previewing;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -33,13 +35,13 @@ pub(crate) enum Tools {
 /// When `cwd` cannot be opened.
 pub(crate) fn add(
     builder: AgentBuilder,
-    tools: Tools,
+    args: &Args,
     cwd: &str,
     checkpoints: Option<&FileCheckpoints>,
     is_trusted: bool,
 ) -> Result<AgentBuilder, Error> {
     let terminal = Some(TerminalInteractor::new()).filter(TerminalInteractor::is_available);
-    let preset = match tools {
+    let preset = match args.tools {
         Tools::Coding => preset::coding,
         Tools::Wick => preset::wick,
         Tools::Picoclaw => preset::picoclaw,
@@ -52,14 +54,14 @@ pub(crate) fn add(
         }
     };
 
-    let edit = match tools {
+    let edit = match args.tools {
         Tools::Coding => "Edit",
         _ => "edit_file",
     };
 
     let (builder, backend): (_, Arc<dyn Backend>) = match checkpoints {
         Some(files) => (builder.hook(files.clone()), Arc::new(files.clone())),
-        None => (builder, Arc::new(LocalBackend::new(cwd)?)),
+        None => (builder, Arc::new(confinement::backend(args, cwd)?)),
     };
 
     let builder = match terminal {

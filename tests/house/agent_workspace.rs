@@ -66,6 +66,39 @@ async fn memory_and_skills_of_the_directory_are_in_the_prompt() {
 }
 
 #[tokio::test]
+async fn sandbox_confines_commands_and_lists_the_rules_that_the_kernel_holds() {
+    let workshop = Workshop::new(&json!([]));
+    let secret = workshop.beside("secret");
+    std::fs::write(&secret, "x").unwrap();
+    let command = format!("cp {secret} here; touch made");
+    workshop.script(&json!([call("Bash", json!({"command": command})), {"text": "Done."}]));
+    let rules = ["--deny", "Read(/etc/ssl/**)", "--deny", "Read(*.pem)"];
+    let agent = |options: &[&str]| {
+        let mut command = workshop.agent(&["--permission-mode", "bypassPermissions"]);
+        command.args(options);
+        command
+    };
+    let notes = run(agent(&[])).await;
+    assert!(!notes.contains("sandbox:"), "{notes}");
+    assert!(workshop.get("here").is_some());
+    std::fs::remove_file(workshop.project().join("here")).unwrap();
+
+    let notes = run(agent(&[&["--sandbox"], &rules[..]].concat())).await;
+    let anywhere = "deny:Read(*.pem): not held by the kernel, the files it matches may be anywhere";
+    assert!(notes.contains(anywhere), "{notes}");
+    if !notes.contains("sandbox: Landlock") {
+        eprintln!("skipped: this machine cannot keep a sandbox: {notes}");
+        return;
+    }
+    assert!(
+        notes.contains("deny:Read(/etc/ssl/**): held by the kernel"),
+        "{notes}"
+    );
+    assert_eq!(workshop.get("here"), None);
+    assert!(workshop.get("made").is_some());
+}
+
+#[tokio::test]
 async fn task_list_changes_are_printed() {
     let tasks = |first: &str, second: &str| {
         let todos = json!([
