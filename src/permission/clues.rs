@@ -2,12 +2,14 @@
 
 use super::glob::{GlobToken, intersect, matches};
 use super::pattern::{CommandPattern, PatternWord};
+use super::programs::has_subcommands;
 use super::shell::{Part, SimpleCommand, Word};
 
 impl CommandPattern {
     /// Returns `true` if a word of the command may name the pattern's program. For a command of the
-    /// program itself, the words of the pattern may stand anywhere.
-    pub(super) fn is_named_in(&self, command: &SimpleCommand) -> bool {
+    /// program itself, the words of the pattern may stand anywhere, and a subcommand that is not
+    /// modelled may be another name of any. `sources` feed the command.
+    pub(super) fn is_named_in(&self, command: &SimpleCommand, sources: &[SimpleCommand]) -> bool {
         let Some(PatternWord::Word(program)) = self.words().first() else {
             return false;
         };
@@ -15,14 +17,18 @@ impl CommandPattern {
         let own_name = command.program().unwrap_or_default();
         if matches(program, &folded(own_name.chars())) {
             let mut words = self.words()[1..].iter();
-            return words.all(|word| match word {
-                PatternWord::Any => true,
-                PatternWord::Word(tokens) => names(&command.argv[1..], tokens),
-            });
+            return has_subcommands(&own_name)
+                || words.all(|word| match word {
+                    PatternWord::Any => true,
+                    PatternWord::Word(tokens) => names(&command.argv[1..], tokens),
+                });
         }
 
-        let input = command.input.iter();
-        names(&command.argv[1..], program) || input.flat_map(components).any(|c| is(&c, program))
+        let inputs = sources
+            .iter()
+            .flat_map(|source| source.argv.iter().chain(&source.input));
+        let words = command.argv[1..].iter().chain(&command.input).chain(inputs);
+        words.flat_map(components).any(|c| is(&c, program))
     }
 
     /// Returns `true` if the words that a rule to allow does not spell out are plain: options
@@ -67,6 +73,7 @@ impl CommandPattern {
             if follows_option && !is_number
                 || text.starts_with(['!', '|', '+', '@'])
                 || text.starts_with("ext::")
+                || text.split('/').any(|name| name == "..")
             {
                 return false;
             }

@@ -7,23 +7,13 @@ use std::sync::Arc;
 use super::links::Links;
 use super::path_words::path_words;
 use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
-use super::shell::{Analysis, Files, SimpleCommand, Word};
+use super::shell::{Analysis, Files, SimpleCommand, Tree, Use, Word};
 
 /// The words of a command that may be paths, and the targets of links in them.
 #[derive(Debug)]
 pub(super) struct CommandPaths {
-    /// The paths that redirections read, and the targets of `cd`.
-    pub(super) read: Vec<PathWord>,
-    /// The paths that redirections and options write.
-    pub(super) written: Vec<PathWord>,
-    /// The targets that programs copy, move or link to.
-    pub(super) targets: Vec<PathWord>,
-    /// The folders that programs read or change with all that is in them.
-    pub(super) trees: Vec<TreePath>,
-    /// The folders and files of projects that options name.
-    pub(super) folders: Vec<PathWord>,
-    /// The folders where git may work.
-    pub(super) repositories: Vec<PathWord>,
+    /// The paths with a known use.
+    paths: Vec<(Use, PathWord)>,
     /// All words of all commands.
     pub(super) words: Vec<CommandWord>,
     /// True if a program shows the content of a file that a word names.
@@ -31,6 +21,8 @@ pub(super) struct CommandPaths {
     /// True if a program changes a file that a word names.
     pub(super) changes_files: bool,
     directories: Vec<Word>,
+    runs_git: bool,
+    begins_with_cd: bool,
 }
 
 /// A word that may be a path.
@@ -42,19 +34,7 @@ pub(super) struct PathWord {
     readings: Vec<(Word, Vec<Word>)>,
 }
 
-/// A folder that a program reads or changes with all that is in it.
-#[derive(Debug)]
-pub(super) struct TreePath {
-    pub(super) path_word: PathWord,
-    /// True if what is in it is changed.
-    pub(super) cuts: bool,
-    /// True if names that begin with a dot are left out.
-    pub(super) skips_hidden: bool,
-    /// True if the program follows links.
-    pub(super) follows_links: bool,
-}
-
-/// A word of a command, and what its program does with files.
+/// A word of a command, and the use of files by its program.
 #[derive(Debug)]
 pub(super) struct CommandWord {
     pub(super) path_word: PathWord,
@@ -78,11 +58,10 @@ impl PathWord {
 
 impl CommandPaths {
     pub(super) fn of(analysis: &Analysis, context: &PathContext) -> Self {
-        let mut links = Links::new(context);
-        let directories = &analysis.directories;
+        let mut links = Links::new(analysis, context);
         let mut make_path_word = |word: &Word| {
             let readings = analysis.readings(word).into_iter().map(|word| {
-                let link_targets = links.of_word(&word, directories);
+                let link_targets = links.of_word(&word);
                 (word, link_targets)
             });
 
@@ -91,24 +70,10 @@ impl CommandPaths {
             PathWord { word, readings }
         };
 
-        let read_words = distinct(analysis.reads.iter().chain(directories));
-        let written_words = distinct(&analysis.writes);
-        let targets = distinct(&analysis.targets);
-        let folders = distinct(&analysis.folders);
-        let repositories = distinct(repositories(analysis));
+        let paths = distinct(analysis.paths.iter().cloned());
         Self {
-            read: read_words.map(&mut make_path_word).collect(),
-            written: written_words.map(&mut make_path_word).collect(),
-            targets: targets.map(&mut make_path_word).collect(),
-            folders: folders.map(&mut make_path_word).collect(),
-            repositories: repositories.map(&mut make_path_word).collect(),
-            trees: distinct(&analysis.trees)
-                .map(|tree| TreePath {
-                    path_word: make_path_word(&tree.word),
-                    cuts: tree.cuts,
-                    skips_hidden: tree.skips_hidden,
-                    follows_links: tree.follows_links,
-                })
+            paths: paths
+                .map(|(path_use, word)| (path_use, make_path_word(&word)))
                 .collect(),
             words: distinct(path_words(analysis))
                 .map(|candidate| CommandWord {
@@ -120,8 +85,54 @@ impl CommandPaths {
                 .collect(),
             shows_files: analysis.commands.iter().any(shows_files),
             changes_files: analysis.commands.iter().any(changes_files),
-            directories: directories.clone(),
+            directories: analysis.used(Use::Directory).cloned().collect(),
+            begins_with_cd: analysis.begins_with_cd,
+            runs_git: analysis
+                .commands
+                .iter()
+                .any(|command| command.program().is_some_and(|name| name == "git")),
         }
+    }
+
+    /// The paths with one of these uses.
+    pub(super) fn used(&self, uses: &[Use]) -> impl Iterator<Item = &PathWord> {
+        let paths = self.paths.iter();
+        paths
+            .filter(|(path_use, _)| uses.contains(path_use))
+            .map(|(_, path_word)| path_word)
+    }
+
+    /// The folders that are changed, or read, with all that is in them.
+    pub(super) fn trees(&self, cuts: bool) -> impl Iterator<Item = (Tree, &PathWord)> {
+        let paths = self.paths.iter();
+        paths.filter_map(move |(path_use, path_word)| match path_use {
+            Use::Tree(tree) if tree.cuts == cuts => Some((*tree, path_word)),
+            _ => None,
+        })
+    }
+
+    /// Returns `true` if the predicate is true for all paths that a word may be when its command
+    /// runs.
+    pub(super) fn all_paths_of(
+        &self,
+        path_word: &PathWord,
+        context: &PathContext,
+        predicate: impl Fn(&PathOf) -> bool,
+    ) -> bool {
+        let mut paths = self.paths_of(path_word, context);
+        if self.begins_with_cd {
+            return paths.all(|path| predicate(&path.in_directory()));
+        }
+        paths.all(|path| predicate(&path))
+    }
+
+    /// The folders where git may work.
+    pub(super) fn repositories(&self) -> impl Iterator<Item = &PathWord> {
+        self.used(if self.runs_git {
+            &[Use::Repository, Use::Directory]
+        } else {
+            &[Use::Repository]
+        })
     }
 
     /// The paths that a word of an unknown program may be, from each of `folders` as well.
@@ -158,14 +169,6 @@ fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl It
     items
         .into_iter()
         .filter(move |item| known_items.insert(item.clone()))
-}
-
-/// The folders that options of git name, and those that a command with git in it changes to.
-fn repositories(analysis: &Analysis) -> impl Iterator<Item = &Word> {
-    let is_git = |command: &SimpleCommand| command.program().is_some_and(|name| name == "git");
-    let runs_git = analysis.commands.iter().any(is_git);
-    let folders = analysis.directories.iter().filter(move |_| runs_git);
-    folders.chain(&analysis.repositories)
 }
 
 /// Returns `true` if a program shows the content of a file that it is given.

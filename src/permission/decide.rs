@@ -14,7 +14,7 @@ use super::paths::{PathContext, PathOf};
 use super::protected::ProtectedPaths;
 use super::repository::is_own;
 use super::rule::{Behavior, Rule};
-use super::shell::{Analysis, Reason, SimpleCommand, Weight};
+use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight};
 
 /// The most comparisons of a simple command with a rule that one decision makes: the loop waits for
 /// it.
@@ -274,29 +274,24 @@ impl Policy<'_> {
 
     /// The first word of a command that names a protected path and may change it.
     fn protected_word(&self, paths: &CommandPaths) -> Option<String> {
-        for word in &paths.written {
+        let written_path = paths.used(&[Use::Write]).find(|word| {
             let mut candidates = paths.paths_of(word, self.context);
-            if candidates.any(|path| self.protected_paths.contain_or_are(&path)) {
-                return Some(word.word.to_string());
-            }
-        }
-
-        for word in &paths.targets {
+            candidates.any(|path| self.protected_paths.contain_or_are(&path))
+        });
+        let trees = paths.trees(true).map(|(_, word)| word);
+        let mut targets = paths.used(&[Use::Target]).chain(trees);
+        let target = targets.find(|word| {
             let mut candidates = paths.paths_of(word, self.context);
-            if candidates.any(|path| path.is_known() && self.protected_paths.contain_or_are(&path))
-            {
-                return Some(word.word.to_string());
-            }
-        }
-
-        for word in paths.words.iter().filter(|word| word.is_changed) {
+            candidates.any(|path| path.is_known() && self.protected_paths.contain_or_are(&path))
+        });
+        let mut words = paths.words.iter().filter(|word| word.is_changed);
+        let changed_word = words.find(|word| {
             let mut candidates = paths.paths_of(&word.path_word, self.context);
-            if candidates.any(|path| path.is_known() && self.protected_paths.contain(&path)) {
-                return Some(word.path_word.word.to_string());
-            }
-        }
-
-        None
+            candidates.any(|path| path.is_known() && self.protected_paths.contain(&path))
+        });
+        let changed_path = changed_word.map(|word| &word.path_word);
+        let path_word = written_path.or(target).or(changed_path);
+        path_word.map(|path_word| path_word.word.to_string())
     }
 
     /// The decision of the rules that cover everything the call does, or what they leave
@@ -369,12 +364,20 @@ impl Policy<'_> {
             return Err(Some(reason));
         }
 
-        let mut folders = command.paths.folders.iter();
-        if let Some(folder) = folders.find(|folder| !self.is_inside(command, folder)) {
+        let is_spelled = |folder: &PathWord| {
+            let text = folder.word.to_string();
+            let mut specifiers = self.allowing(call).filter_map(Rule::specifier);
+            specifiers.any(|specifier| specifier.contains(&text))
+        };
+        let is_allowed = |folder: &&PathWord| {
+            folder.is_discarded() || self.is_inside(command, folder) || is_spelled(folder)
+        };
+        let mut folders = command.paths.used(&[Use::Project]);
+        if let Some(folder) = folders.find(|folder| !is_allowed(folder)) {
             return Err(Some(format!("no rule allows working in {}", folder.word)));
         }
 
-        let mut written_paths = command.paths.written.iter();
+        let mut written_paths = command.paths.used(&[Use::Write]);
         if let Some(path_word) =
             written_paths.find(|path_word| !self.allows_written(call, command, path_word))
         {
@@ -411,19 +414,16 @@ impl Policy<'_> {
 
         let is_covered = |path: PathOf| {
             self.mode == PermissionMode::AcceptEdits && path.is_inside(self.context)
-                || path.is_known() && !path_word.word.is_glob() && is_allowed(&path)
+                || path.is_known() && is_allowed(&path)
         };
 
-        path_word.is_discarded()
-            || command
-                .paths
-                .paths_of(path_word, self.context)
-                .all(is_covered)
+        let mut paths = command.paths.paths_of(path_word, self.context);
+        path_word.is_discarded() || !path_word.word.is_glob() && paths.all(is_covered)
     }
 
     /// The reason why git may work in another repository than the workspace's own.
     fn other_repository(&self, command: &Command) -> Option<String> {
-        let mut folders = command.paths.repositories.iter();
+        let mut folders = command.paths.repositories();
         let folder = folders.find(|folder| {
             let mut paths = command.paths.paths_of(folder, self.context);
             !paths.all(|path| is_own(&path, self.context, self.disk))
@@ -433,8 +433,9 @@ impl Policy<'_> {
 
     /// Returns `true` if the folder is the workspace, or lies in it.
     fn is_inside(&self, command: &Command, folder: &PathWord) -> bool {
-        let mut paths = command.paths.paths_of(folder, self.context);
-        paths.all(|path| path.is_inside(self.context) || path.is_root(self.context))
+        command.paths.all_paths_of(folder, self.context, |path| {
+            path.is_inside(self.context) || path.is_root(self.context)
+        })
     }
 
     fn by_mode(&self, call: &CallAccesses<'_>, uncovered: Option<&str>) -> Explanation {

@@ -9,74 +9,151 @@ use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
 use super::paths::PathContext;
-use super::shell::{Part, Word};
+use super::shell::{Analysis, Part, Use, Word};
 
 /// Paths of one command that are looked up; after more, a word may lead anywhere.
 const MAX_PATHS: usize = 1024;
 /// Changes of directory that are followed.
 const MAX_DIRECTORIES: usize = 4;
+/// Links of one command that are followed.
+const MAX_LINKS: usize = 16;
 
 /// The targets of the words of one command, each path looked up once.
 #[derive(Debug)]
 pub(super) struct Links<'a> {
     context: &'a PathContext,
+    directories: Vec<&'a Word>,
+    /// The links that the command makes, and the paths that they lead to, if these are known.
+    made_links: Vec<(String, Option<String>)>,
+    has_too_many_links: bool,
     /// The target of each path that was looked up.
     targets: HashMap<String, Option<String>>,
 }
 
 impl<'a> Links<'a> {
-    pub(super) fn new(context: &'a PathContext) -> Self {
-        Self {
+    pub(super) fn new(analysis: &'a Analysis, context: &'a PathContext) -> Self {
+        let mut links = Self {
             context,
+            directories: analysis
+                .used(Use::Directory)
+                .take(MAX_DIRECTORIES)
+                .collect(),
+            made_links: Vec::new(),
+            has_too_many_links: analysis.links.len() > MAX_LINKS,
             targets: HashMap::new(),
-        }
+        };
+        let made_links = analysis.links.iter().take(MAX_LINKS);
+        links.made_links = made_links
+            .flat_map(|(link, source)| links.made(link, source))
+            .collect();
+        links
     }
 
-    /// The other paths that `word` leads to, from the workspace and from where the command may have
-    /// changed to. The part after the first wildcard stays as it is written.
-    pub(super) fn of_word(&mut self, word: &Word, directories: &[Word]) -> Vec<Word> {
-        if !self.context.follows_links || word.starts_with_dash() {
-            return Vec::new();
-        }
-
-        let Some((path, suffix)) = fixed(word, self.context) else {
+    /// The places of a link that the command makes, in the folder or as the file `link`.
+    fn made(&self, link: &Word, source: &Word) -> Vec<(String, Option<String>)> {
+        let Some((link, [])) = fixed(link, self.context) else {
             return Vec::new();
         };
 
+        let source = match fixed(source, self.context) {
+            Some((source, [])) => Some(source),
+            _ => None,
+        };
+        let names = source
+            .as_deref()
+            .map(|source| source.trim_end_matches('/').rsplit('/'));
+        let name = names.and_then(|mut names| names.next()).unwrap_or_default();
+        let in_folder = join(&link, name);
+        let places = [link, in_folder].into_iter().flat_map(|place| {
+            let bases = self.bases(&place).into_iter();
+            bases.map(move |base| lexical(&join(&base, &place)))
+        });
+        let links = places.map(|place| {
+            let folder = place.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let source = source.as_ref().map(|source| join(folder, source));
+            (place, source)
+        });
+        links.collect()
+    }
+
+    /// The folders where a path may begin, from the workspace and from where the command may have
+    /// changed to.
+    fn bases(&self, path: &str) -> Vec<String> {
         let mut bases = vec![String::new()];
         if !path.starts_with('/') {
-            for directory in directories.iter().take(MAX_DIRECTORIES) {
+            for directory in &self.directories {
                 if let Some((directory, [])) = fixed(directory, self.context) {
                     let next: Vec<_> = bases.iter().map(|base| join(base, &directory)).collect();
                     bases.extend(next);
                 }
             }
         }
+        bases
+    }
+
+    /// The other paths that `word` leads to, from the workspace and from where the command may have
+    /// changed to. The part after the first wildcard stays as it is written.
+    pub(super) fn of_word(&mut self, word: &Word) -> Vec<Word> {
+        let is_unknown = !self.context.follows_links && self.made_links.is_empty();
+        if is_unknown || word.starts_with_dash() {
+            return Vec::new();
+        }
+
+        if self.has_too_many_links {
+            return vec![Word::unknown()];
+        }
+
+        let Some((path, suffix)) = fixed(word, self.context) else {
+            return Vec::new();
+        };
 
         let mut targets = Vec::new();
-        for base in bases {
+        for base in self.bases(&path) {
             let path = join(&base, &path);
             if self.targets.len() >= MAX_PATHS && !self.targets.contains_key(&path) {
                 return vec![Word::unknown()];
             }
 
-            let context = self.context;
-            let target = self
-                .targets
-                .entry(path)
-                .or_insert_with_key(|path| destination(path, context));
-            targets.extend(target.as_ref().map(|path| {
-                let mut word = Word::from_text(path);
-                if !suffix.is_empty() {
-                    word.push_text("/", true);
+            for target in self.through_made_links(&path) {
+                match target {
+                    Some(target) => targets.push(target),
+                    None => return vec![Word::unknown()],
                 }
+            }
 
-                word.parts.extend_from_slice(suffix);
-                word
-            }));
+            if self.context.follows_links {
+                let context = self.context;
+                let target = self.targets.entry(path);
+                targets.extend(
+                    target
+                        .or_insert_with_key(|path| destination(path, context))
+                        .clone(),
+                );
+            }
         }
 
-        targets
+        let words = targets.into_iter().map(|path| {
+            let mut word = Word::from_text(path);
+            if !suffix.is_empty() {
+                word.push_text("/", true);
+            }
+
+            word.parts.extend_from_slice(suffix);
+            word
+        });
+        words.collect()
+    }
+
+    /// The paths that `path` leads to through links that the command makes.
+    fn through_made_links(&self, path: &str) -> Vec<Option<String>> {
+        let path = lexical(path);
+        let links = self.made_links.iter();
+        let sources = links.filter_map(|(link, source)| {
+            let suffix = path.strip_prefix(link.as_str())?;
+            let is_below = suffix.is_empty() || suffix.starts_with('/');
+            is_below.then(|| source.as_ref().map(|source| format!("{source}{suffix}")))
+        });
+        sources.collect()
     }
 }
 

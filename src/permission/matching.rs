@@ -12,7 +12,7 @@ use super::path_words::is_unknown;
 use super::paths::{PathContext, PathOf, PathPattern};
 use super::pattern::CommandPattern;
 use super::rule::{Behavior, Kind, Rule};
-use super::shell::{Analysis, Files, SimpleCommand, Word};
+use super::shell::{Analysis, Files, SimpleCommand, Use, Word};
 use super::trees::Walk;
 use super::url::{Url, UrlPattern};
 
@@ -164,35 +164,32 @@ impl<'a> Matcher<'a> {
 
     /// Matches the pattern against the files the command reads.
     fn read_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let read_matches = paths
-            .read
-            .iter()
-            .map(|path_word| self.word_match(paths, path_word, pattern));
-        let word_matches =
-            paths
-                .words
-                .iter()
-                .map(|word| match self.command_word_match(paths, word, pattern) {
-                    _ if word.files == Files::Unopened => Match::No,
-                    word_match => word_match,
-                });
-        let word_match = best(read_matches.chain(word_matches));
+        let words = paths.words.iter();
+        let words = words.filter(|word| word.files != Files::Unopened);
+        let word_match = self.words_match(paths, &[Use::Read, Use::Directory], words, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))
     }
 
     /// Matches the pattern against the files the command writes: redirections, words of programs
     /// that do more than read, and folders that are changed with all that is in them.
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
-        let written_paths = paths.written.iter().chain(&paths.targets);
-        let written_matches =
-            written_paths.map(|path_word| self.word_match(paths, path_word, pattern));
-        let words = paths
-            .words
-            .iter()
-            .filter(|word| word.files == Files::Changed);
-        let word_matches = words.map(|word| self.command_word_match(paths, word, pattern));
-        let word_match = best(written_matches.chain(word_matches));
+        let words = paths.words.iter().filter(|word| word.is_changed);
+        let word_match = self.words_match(paths, &[Use::Write, Use::Target], words, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
+    }
+
+    /// The best match of the paths with one of these uses, and of `words`.
+    fn words_match<'p>(
+        self,
+        paths: &CommandPaths,
+        uses: &[Use],
+        words: impl Iterator<Item = &'p CommandWord>,
+        pattern: &PathPattern,
+    ) -> Match {
+        let paths_used = paths.used(uses);
+        let path_matches = paths_used.map(|path_word| self.word_match(paths, path_word, pattern));
+        let word_matches = words.map(|word| self.command_word_match(paths, word, pattern));
+        best(path_matches.chain(word_matches))
     }
 
     /// Returns `Maybe` if a path the pattern matches may lie in a folder that is read, or changed,
@@ -204,15 +201,14 @@ impl<'a> Matcher<'a> {
         cuts: bool,
         word_match: Match,
     ) -> Match {
-        let mut trees = paths.trees.iter().filter(|tree| tree.cuts == cuts);
         let may_find = word_match == Match::No
-            && trees.any(|tree| {
+            && paths.trees(cuts).any(|(tree, path_word)| {
                 let walk = Walk {
                     skips_hidden: tree.skips_hidden,
                     follows_links: tree.follows_links,
                     ..self.walk(pattern)
                 };
-                self.may_find(paths, &tree.path_word, walk)
+                self.may_find(paths, path_word, walk)
             });
         if may_find { Match::Maybe } else { Match::No }
     }
@@ -401,10 +397,14 @@ fn best(matches: impl Iterator<Item = Match>) -> Match {
 }
 
 /// The match of the pattern with each command. One of an unknown program may start any program
-/// that its words name.
+/// that its words name, or those of the commands that feed it.
 fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterator<Item = Match> {
     analysis.commands.iter().map(move |command| {
-        let may_start = || is_unknown(analysis, command) && pattern.is_named_in(command);
+        let sources = || match command.piped {
+            Some(_) => &analysis.commands[..],
+            None => &[],
+        };
+        let may_start = || is_unknown(command) && pattern.is_named_in(command, sources());
         match pattern.catches(command) {
             Match::No if may_start() => Match::Maybe,
             command_match => command_match,
@@ -453,9 +453,9 @@ fn governs(rule: &Rule, access: &CallAccess) -> bool {
     match access {
         CallAccess::Command(command) => {
             let paths = &command.paths;
-            let has_reads = !command.analysis.reads.is_empty() || paths.shows_files;
+            let has_reads = paths.used(&[Use::Read]).next().is_some() || paths.shows_files;
             let has_writes =
-                !paths.written.iter().all(PathWord::is_discarded) || paths.changes_files;
+                !paths.used(&[Use::Write]).all(PathWord::is_discarded) || paths.changes_files;
             let has_access = has_tool(Family::Read, "Read") && has_reads
                 || (has_tool(Family::Write, "Write") || has_tool(Family::Write, "Edit"))
                     && has_writes;

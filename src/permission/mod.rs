@@ -17,8 +17,10 @@
 //!
 //! Programs are known by a table of their safe options and operands. A program or an option that is
 //! not in it is covered by a rule to allow only if the rule spells it out or its words are plain.
-//! As soon as there is a rule to deny or ask, such a command is a question if its words may name
-//! what that rule is about: a program, a file, a folder above it.
+//! Programs that build, test and deploy run what they find, so a rule covers them only with files
+//! and folders of the workspace, or with those that it spells out. As soon as there is a rule to
+//! deny or ask, such a command is a question if its words may name what that rule is about: a
+//! program, a file, a folder above it.
 //!
 //! A path named by a tool, or by a word of a shell command, is judged twice if symbolic links lead
 //! elsewhere: as it is written, and where it leads at that moment. So is what a search finds.

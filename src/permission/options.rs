@@ -1,7 +1,7 @@
 //! The normalisation of command options for deny and ask rules.
 
 use super::paths::lexical;
-use super::programs::{first_operand, is_uncertain};
+use super::programs::{aliases, first_operand, is_uncertain};
 use super::shell::{Part, Word};
 
 /// Short options and the long ones that mean the same, per program: what rules are written about.
@@ -21,17 +21,6 @@ const SAME: &[(&str, &str)] = &[
     ("grep", "r=R=--recursive"),
     ("docker", "f=--force v=--volume"),
     ("npm", "g=--global f=--force"),
-];
-
-/// Subcommands that mean the same.
-const SUBCOMMANDS: &[(&str, &str)] = &[
-    (
-        "npm pnpm bun",
-        "install=i=add=in uninstall=remove=rm=un=r run=run-script test=t=tst exec=x publish=pub update=up=upgrade list=ls=la=ll",
-    ),
-    ("cargo", "build=b check=c test=t run=r doc=d remove=rm"),
-    ("brew", "uninstall=remove=rm"),
-    ("apt apt-get dnf yum", "remove=purge=autoremove"),
 ];
 
 /// Returns `true` if the flags `given` hold `wanted`, alone, among others or under its other name.
@@ -61,7 +50,7 @@ fn is_long(flag: &str, wanted: &str, same: &[&str]) -> bool {
     if !name.starts_with("--") {
         return has_short(flag, same);
     }
-    let abbreviates = !wanted.contains('=') && name.len() > 3 && wanted.starts_with(name);
+    let abbreviates = !wanted.contains('=') && name.len() > 2 && wanted.starts_with(name);
     flag == wanted || name == wanted || abbreviates || same.contains(&name)
 }
 
@@ -71,7 +60,7 @@ fn has_letter(flag: &str, letter: char, same: &[&str]) -> bool {
     }
     let name = flag.split('=').next().unwrap_or_default();
     let mut long_options = same.iter().filter(|option| option.len() > 1);
-    name.len() > 3 && long_options.any(|option| option.starts_with(name))
+    name.len() > 2 && long_options.any(|option| option.starts_with(name))
 }
 
 /// Returns `true` if one of the letters in `same` is among those of `flag`.
@@ -112,20 +101,24 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
     vec![plain_argv]
 }
 
-/// The words with each other name of the subcommand.
+/// The words with each other name of the subcommand, which may be two words.
 fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
-    let subcommand = argv.get(1).and_then(Word::literal).unwrap_or_default();
-    let mut tables = SUBCOMMANDS.iter();
-    let table = tables.find(|(names, _)| names.split(' ').any(|known| known == name));
-    let groups = table.map_or("", |(_, groups)| *groups);
-    let other_names = group_of(groups, &subcommand);
-    let with_name = |other: &&str| {
-        let mut argv = argv.to_vec();
-        argv[1] = Word::from_text(*other);
-        argv
-    };
-    let other_names = other_names.iter().filter(|other| **other != subcommand);
-    other_names.map(with_name).collect()
+    let mut renamed_argvs = Vec::new();
+    for end in 2..argv.len().min(3) + 1 {
+        let words = argv[1..end].iter().map(Word::literal);
+        let Some(words) = words.collect::<Option<Vec<_>>>() else {
+            break;
+        };
+
+        for other_name in aliases(name, &words.join("+")) {
+            let words = other_name.split('+').map(Word::from_text);
+            let mut renamed_argv = vec![argv[0].clone()];
+            renamed_argv.extend(words);
+            renamed_argv.extend_from_slice(&argv[end..]);
+            renamed_argvs.push(renamed_argv);
+        }
+    }
+    renamed_argvs
 }
 
 /// The words and the flags of a command, each in their order.

@@ -19,77 +19,32 @@ pub(super) enum Family {
     Other,
 }
 
-const FAMILIES: &[(Family, &[&str])] = &[
+const FAMILIES: [(Family, &str); 5] = [
     (
         Family::Command,
-        &[
-            "Bash",
-            "bash",
-            "execute",
-            "exec",
-            "shell",
-            "run_command",
-            "Shell",
-        ],
+        "Bash bash execute exec shell run_command Shell",
     ),
     (
         Family::Read,
-        &[
-            "Read",
-            "Glob",
-            "Grep",
-            "LS",
-            "NotebookRead",
-            "read_file",
-            "read",
-            "grep",
-            "glob",
-            "ls",
-            "list_dir",
-            "view",
-        ],
+        "Read Glob Grep LS NotebookRead read_file read grep glob ls list_dir view",
     ),
     (
         Family::Write,
-        &[
-            "Write",
-            "Edit",
-            "MultiEdit",
-            "NotebookEdit",
-            "write_file",
-            "edit_file",
-            "append_file",
-            "write",
-            "edit",
-            "create_file",
-            "FileWrite",
-            "CreateFile",
-        ],
+        "Write Edit MultiEdit NotebookEdit write_file edit_file append_file write edit create_file \
+         FileWrite CreateFile",
     ),
-    (
-        Family::Url,
-        &["WebFetch", "web_fetch", "fetch", "http_request"],
-    ),
-    (
-        Family::Named,
-        &["Agent", "Task", "task", "Skill", "subagent", "spawn"],
-    ),
+    (Family::Url, "WebFetch web_fetch fetch http_request"),
+    (Family::Named, "Agent Task task Skill subagent spawn"),
 ];
 
 /// Tools that take no specifier at all.
-const PLAIN: [&str; 6] = [
-    "WebSearch",
-    "internet_search",
-    "TodoWrite",
-    "write_todos",
-    "AskUserQuestion",
-    "current_datetime",
-];
+const PLAIN: &str =
+    "WebSearch internet_search TodoWrite write_todos AskUserQuestion current_datetime";
 
 pub(super) fn family(name: &str) -> Family {
     FAMILIES
         .iter()
-        .find(|(_, names)| names.contains(&name))
+        .find(|(_, names)| names.split(' ').any(|known| known == name))
         .map_or(Family::Other, |(family, _)| *family)
 }
 
@@ -190,7 +145,10 @@ fn kind(tool: &str, name: &NameGlob, specifier: &str) -> Result<Kind, String> {
         _ => Family::Other,
     };
 
-    if names.iter().any(|name| PLAIN.contains(&name.as_str())) {
+    if names
+        .iter()
+        .any(|name| PLAIN.split(' ').any(|known| known == name))
+    {
         return Err(format!("{tool} takes no specifier; write {tool}"));
     }
 

@@ -22,20 +22,23 @@ pub(super) struct CandidateWord {
 /// The words of a command that may name files.
 pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateWord> {
     analysis.commands.iter().flat_map(|command| {
-        let folders = is_unknown(analysis, command).then(|| folders(command).into());
+        let folders = is_unknown(command).then(|| folders(command).into());
         let is_git = command.program().is_some_and(|name| name == "git");
-        let keeps_operands = keeps_operands(command);
-        let words = command.argv.iter().chain(&command.values);
-        let words = words.filter(move |word| Some(*word) != command.pattern.as_ref());
         let is_unknown = folders.is_some();
+        let words = command.argv.iter().enumerate();
+        let words = words
+            .filter(|(index, _)| !command.texts.contains(index))
+            .map(|(index, word)| (word, command.kept.contains(&index)));
         words
-            .flat_map(move |word| {
+            .chain(command.values.iter().map(|word| (word, false)))
+            .flat_map(move |(word, is_kept)| {
                 let mut words = candidates(word);
-                if is_unknown || command.has_parts {
-                    words.extend(pieces(word, is_unknown));
+                let is_anything = is_unknown || command.is_code;
+                let is_kept = is_kept && !command.is_code;
+                if is_anything || is_git || command.has_parts {
+                    words.extend(pieces(word, is_anything));
                 }
                 words.extend(is_git.then(|| pathspec(word)).flatten());
-                let is_kept = keeps_operands && !word.starts_with_dash();
                 words.into_iter().map(move |word| (word, is_kept))
             })
             .map(move |(word, is_kept)| CandidateWord {
@@ -48,9 +51,8 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
 }
 
 /// Returns `true` if nothing is known of what the command does with its words.
-pub(super) fn is_unknown(analysis: &Analysis, command: &SimpleCommand) -> bool {
-    let is_function = |name: String| analysis.functions.contains(&name);
-    command.unlisted.is_some() && !command.guessed && !command.program().is_some_and(is_function)
+pub(super) fn is_unknown(command: &SimpleCommand) -> bool {
+    command.unlisted.is_some() && !command.guessed && !command.is_call
 }
 
 /// The values of options, no more than are followed.
@@ -101,17 +103,17 @@ fn candidates(word: &Word) -> Vec<Word> {
     words
 }
 
-/// The parts of a word between marks that stand in no path. The words of an unknown program are
-/// also divided at blanks, and may hold several options before a value.
-fn pieces(word: &Word, is_unknown: bool) -> Vec<Word> {
+/// The parts of a word between marks that stand in no path. Words that may be anything are also
+/// divided at blanks, and may hold several options before a value.
+fn pieces(word: &Word, is_anything: bool) -> Vec<Word> {
     let Some(text) = word.literal() else {
         return Vec::new();
     };
 
-    let is_mark = |c: char| "=@:,<;\"'{}()|".contains(c) || is_unknown && c.is_whitespace();
+    let is_mark = |c: char| "=@:,<;\"'{}()|".contains(c) || is_anything && c.is_whitespace();
     let pieces = text.split(is_mark).filter(|piece| piece.len() < text.len());
     let mut pieces = pieces.map(str::to_owned).collect::<Vec<_>>();
-    if is_unknown && text.starts_with('-') && !text.starts_with("--") {
+    if is_anything && text.starts_with('-') && !text.starts_with("--") {
         let ends = text.char_indices().skip(3).take(4);
         pieces.extend(ends.map(|(at, _)| text[at..].to_owned()));
     }
@@ -125,11 +127,11 @@ fn pieces(word: &Word, is_unknown: bool) -> Vec<Word> {
     words.map(with_home).collect()
 }
 
-/// The wildcards of a pathspec, which git expands itself.
+/// The wildcards of a pathspec, which git expands itself, to names that begin with a dot as well.
 fn pathspec(word: &Word) -> Option<Word> {
     let text = word.literal()?;
     text.contains(['*', '?'])
-        .then(|| Word::default().followed_by(&text))
+        .then(|| Word::default().followed_by(&text.replace('*', "**")))
 }
 
 /// The paths of a `file:` URL, its escapes decoded and its lists and ranges as wildcards.
@@ -144,14 +146,16 @@ fn file_urls(word: &Word, prefix: &str) -> Vec<Word> {
     };
 
     let slashes = url.literal_prefix();
-    let path = match slashes.strip_prefix("//") {
-        None => Some(url),
+    let paths = match slashes.strip_prefix("//") {
+        None => vec![Some(url)],
         Some(authority) => {
+            // Some programs have no host there.
             let host = authority.split('/').next().unwrap_or_default();
-            url.without_prefix(&format!("//{host}"))
+            let prefixes = [format!("//{host}"), "//".to_owned()];
+            prefixes.map(|prefix| url.without_prefix(&prefix)).into()
         }
     };
-    path.map(|path| decoded(&path)).into_iter().collect()
+    paths.iter().flatten().map(decoded).collect()
 }
 
 /// The word with `%73` decoded, and `{a,b}` and `[x-y]` as wildcards.
@@ -209,29 +213,5 @@ fn with_home(word: Word) -> Word {
             home
         }
         None => word,
-    }
-}
-
-/// Returns `true` if a program that may write files leaves those that its operands name as they
-/// are, except for its targets.
-fn keeps_operands(command: &SimpleCommand) -> bool {
-    let argv = &command.argv;
-    let program = command.program().unwrap_or_default();
-    if argv.iter().any(Word::is_dynamic) {
-        return false;
-    }
-    let has_glob = argv.iter().any(Word::is_glob);
-    match program.as_str() {
-        "source" | "." => true,
-        "cp" => !has_glob && !argv.last().is_some_and(Word::starts_with_dash),
-        "git" => match argv.get(1).and_then(Word::literal).as_deref() {
-            Some("add" | "blame" | "commit" | "status") => true,
-            Some("diff" | "log" | "show") => {
-                let is_output = |word: &Word| word.literal_prefix().starts_with("--o");
-                !has_glob && !argv.iter().any(is_output)
-            }
-            _ => false,
-        },
-        _ => false,
     }
 }

@@ -201,7 +201,7 @@ pub(super) fn text_of(segment: &Segment) -> Option<String> {
 }
 
 pub(super) fn is_literal(segment: &Segment) -> bool {
-    matches!(segment, Segment::Name(name) if name.iter().all(|token| matches!(token, GlobToken::Char(_))))
+    text_of(segment).is_some()
 }
 
 fn start(place: Option<&str>, unknown: &str) -> Vec<Segment> {
@@ -236,13 +236,9 @@ impl PathOf {
 
     /// A word of a command that may have changed to one of `directories`.
     pub(crate) fn of_word(word: &Word, context: &PathContext, directories: &[Word]) -> Self {
-        let mut paths = vec![resolve(
-            word,
-            &start(context.workspace.as_deref(), NO_WORKSPACE),
-            context,
-        )];
+        let mut paths = vec![resolve(word, &root(context), context)];
         if !is_anchored(word) {
-            let mut bases = vec![start(context.workspace.as_deref(), NO_WORKSPACE)];
+            let mut bases = vec![root(context)];
             if directories.len() > MAX_DIRECTORIES {
                 bases.push(vec![Segment::Unknown]);
             }
@@ -264,7 +260,9 @@ impl PathOf {
             );
         }
 
-        if paths.iter().any(|path| leads_elsewhere(path)) {
+        let text = word.literal_prefix();
+        let leaves_descriptors = text.contains("/fd") && text.contains("..");
+        if leaves_descriptors || paths.iter().any(|path| leads_elsewhere(path)) {
             paths.push(vec![Segment::Unknown]);
         }
 
@@ -274,11 +272,18 @@ impl PathOf {
     /// The paths that have no wildcard and no unknown part.
     pub(crate) fn literals(&self) -> Vec<String> {
         let paths = self.0.iter().map(|path| {
-            let names: Option<Vec<_>> = path.iter().map(text_of).collect();
-            let names = names?;
+            let names = path.iter().map(text_of).collect::<Option<Vec<_>>>()?;
             Some(format!("/{}", names.join("/")))
         });
         paths.flatten().collect()
+    }
+
+    /// The same path without the alternative that the command changes to no directory.
+    pub(super) fn in_directory(mut self) -> Self {
+        if self.0.len() > 1 {
+            self.0.remove(0);
+        }
+        self
     }
 
     /// The same path, with the targets of links as alternatives.
@@ -324,11 +329,8 @@ impl PathOf {
     /// Returns `true` if it certainly lies in the workspace.
     pub(crate) fn is_inside(&self, context: &PathContext) -> bool {
         let root = root(context);
-        self.is_known()
-            && self
-                .0
-                .iter()
-                .all(|path| path.len() > root.len() && path.starts_with(&root))
+        let mut paths = self.0.iter();
+        self.is_known() && paths.all(|path| path.len() > root.len() && path.starts_with(&root))
     }
 }
 
@@ -468,8 +470,9 @@ pub(super) fn segment(wanted: &[GlobToken], given: &[GlobToken], is_last: bool) 
     let is_wild = given
         .first()
         .is_some_and(|token| !matches!(token, GlobToken::Char(_)));
-    if is_last && is_wild && wanted.first() == Some(&GlobToken::Char('.')) {
-        // A wildcard matches no dot at the beginning of a name.
+    let is_doubled = given.starts_with(&[GlobToken::Many, GlobToken::Many]);
+    if is_last && is_wild && !is_doubled && wanted.first() == Some(&GlobToken::Char('.')) {
+        // A wildcard matches no dot at the beginning of a name, but the doubled one of git does.
         return Match::No;
     }
 

@@ -102,9 +102,6 @@ const LOCALS: &[&str] = &[
     "written",
 ];
 
-/// Places that may differ, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[("src/permission/shell/", "its tables are to be replaced")];
-
 /// Places whose texts may have other words, and why.
 const TEXT_EXCEPTIONS: &[(&str, &str)] = &[
     (
@@ -160,18 +157,10 @@ fn opening(comment: &Comment) -> &str {
     comment.text.split_whitespace().next().unwrap_or_default()
 }
 
-fn checked_files() -> impl Iterator<Item = super::tree::File> {
-    sources().into_iter().filter(|file| {
-        !EXCEPTIONS
-            .iter()
-            .any(|(place, _reason)| file.path.starts_with(place))
-    })
-}
-
 #[test]
 fn doc_comments_open_with_a_noun_or_a_verb() {
     let mut violations = Vec::new();
-    for file in checked_files() {
+    for file in sources() {
         for comment in doc_comments(&file.text) {
             if QUESTIONS.contains(&opening(&comment)) {
                 let first = comment.text.lines().next().unwrap_or_default();
@@ -189,7 +178,7 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
 #[test]
 fn doc_comments_use_standard_terms() {
     let mut violations = Vec::new();
-    for file in checked_files() {
+    for file in sources() {
         for comment in doc_comments(&file.text) {
             for word in forbidden_words(&prose(&comment.text)) {
                 violations.push(format!("{}:{}: `{word}`", file.path, comment.line));
@@ -225,7 +214,7 @@ fn without_values(text: &str) -> String {
 #[test]
 fn errors_and_other_texts_use_standard_terms() {
     let mut violations = Vec::new();
-    for file in checked_files() {
+    for file in sources() {
         if TEXT_EXCEPTIONS
             .iter()
             .any(|(place, _reason)| file.path.starts_with(place))
@@ -274,7 +263,7 @@ fn locals(source: &str) -> Vec<(String, usize)> {
 #[test]
 fn locals_are_nouns() {
     let mut violations = Vec::new();
-    for file in checked_files() {
+    for file in sources() {
         for (name, line) in locals(&file.text) {
             if LOCALS.contains(&name.as_str()) {
                 violations.push(format!("{}:{line}: `{name}`", file.path));
@@ -292,7 +281,7 @@ fn locals_are_detected_with_and_without_mut() {
 
 #[test]
 fn language_exceptions_exist() {
-    for (place, _reason) in EXCEPTIONS.iter().chain(TEXT_EXCEPTIONS) {
+    for (place, _reason) in TEXT_EXCEPTIONS {
         assert!(
             sources().iter().any(|file| file.path.starts_with(place)),
             "{place} has no file: remove it from the exceptions"

@@ -21,6 +21,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) unknown: Vec<UnknownOption>,
     /// The indices of words that may be an option when the command runs.
     pub(crate) uncertain: Vec<usize>,
+    /// The indices of words that are patterns.
+    pub(crate) patterns: Vec<usize>,
 }
 
 /// An option that the row does not have.
@@ -37,7 +39,7 @@ impl<'a> Arguments<'a> {
         let mut arguments = Self::default();
         let ends_at_operand = program.takes("command");
         let leading_words = program.operands.split(' ').count() - 1;
-        let ends_at_script = ["code", "script", "host"]
+        let ends_at_script = ["code", "script", "host", "awk"]
             .iter()
             .any(|kind| program.takes(kind));
         let mut only_operands = false;
@@ -53,6 +55,7 @@ impl<'a> Arguments<'a> {
 
                 let next = argv.get(index);
                 let is_long = prefix.starts_with("--") || program.has_one_dash;
+                let value_count = arguments.values.len();
                 let takes_next = if is_long {
                     arguments.long(program, word, &prefix, next)
                 } else {
@@ -66,7 +69,19 @@ impl<'a> Arguments<'a> {
                 // Another version of the program may have the option without a value: what looks
                 // like an option is read as one as well.
                 let is_option = program.dash != Dash::Harmless && next.is_some_and(is_like_option);
-                index += usize::from(takes_next && !is_option);
+                let skips_next = takes_next && !is_option;
+                let last_value = arguments.values[value_count..].last();
+                if last_value.is_some_and(|(kind, _)| *kind == "pattern")
+                    && takes_next == skips_next
+                {
+                    arguments.patterns.push(index - usize::from(!takes_next));
+                }
+
+                index += usize::from(skips_next);
+                if is_long && arguments.takes_second() {
+                    index += usize::from(skips_next);
+                }
+
                 only_operands |= arguments.values_of("module").next().is_some();
 
                 continue;
@@ -94,10 +109,18 @@ impl<'a> Arguments<'a> {
         let option = prefix.split('=').next().unwrap_or_default();
         let name = format!("--{}", option.trim_start_matches('-'));
         let value = word.without_prefix(&format!("{option}="));
-        let Some(entry) = program.option(&name) else {
+        let exact_entry = program.option(&name);
+        let Some(entry) = exact_entry.or_else(|| program.abbreviated(&name)) else {
             self.add_unknown(program, name, || value.or_else(|| next.cloned()));
             return false;
         };
+
+        if exact_entry.is_none() && program.dash != Dash::Harmless {
+            // It may be the beginning of another option as well.
+            self.add_unknown(program, name.clone(), || {
+                value.clone().or_else(|| next.cloned())
+            });
+        }
 
         if value.is_none() && word.literal().is_none() {
             self.add_unknown(program, word.to_string(), || next.cloned());
@@ -156,6 +179,12 @@ impl<'a> Arguments<'a> {
         }
 
         false
+    }
+
+    /// Returns `true` if the last option has two values.
+    fn takes_second(&mut self) -> bool {
+        let is_second = |(mark, _): &mut (&str, String)| *mark == "second";
+        self.marks.pop_if(is_second).is_some()
     }
 
     fn add(&mut self, entry: &Entry, name: String, value: Option<Word>) {

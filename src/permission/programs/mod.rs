@@ -3,6 +3,7 @@
 //! A program without a row is not modelled. What stands in its words may be the name of another
 //! program, or of a file.
 
+mod aliases;
 mod arguments;
 mod builders;
 mod git;
@@ -12,6 +13,7 @@ mod readers;
 mod wrappers;
 mod writers;
 
+pub(crate) use aliases::aliases;
 pub(crate) use arguments::{Arguments, is_uncertain};
-pub(crate) use launchers::{is_launcher, is_transparent, runs_elsewhere};
-pub(crate) use model::{Dash, Model, Program, first_operand, model};
+pub(crate) use launchers::{is_launcher, runs_elsewhere};
+pub(crate) use model::{Dash, Model, Program, first_operand, has_subcommands, model};

@@ -10,13 +10,30 @@ use super::{builders, git, readers, wrappers, writers};
 /// A program, or subcommands of one: what its words are.
 ///
 /// A row is `names | dash | operands | options`. Names are those of programs, or after a colon
-/// those of subcommands; `name:` alone has the options before a subcommand. Operands are kinds in
-/// their order, the last one for all that follow: `text`, `read`, `show` (read and shown), `write`,
-/// `into` (the last word is written), `command` (the rest is a command), `script` (a file that is
-/// run), `code` (a file that is run by purpose); with `/tree` folders with all that is in them,
-/// with `/links` also those that links in them lead to, with `=.` this folder if none is given.
-/// Options are `-abc` and `--long`, with a value behind `:kind`, or behind `?kind` if it stands in
-/// the same word, and with a mark behind `!`.
+/// those of subcommands; `name:` alone has the options before a subcommand. Dash is `H`, `W` or `X`
+/// for [`Dash`]. Operands are kinds in their order, the last one for all that follow:
+///
+/// | operand | |
+/// |---|---|
+/// | `text`, `paths` | no file; a path that is named, not opened |
+/// | `read`, `show`, `write` | a file that is read, read and shown, changed |
+/// | `into`, `move`, `link` | the last word is copied to, moved to, made a link |
+/// | `command`, `host` | the rest is a command, here or elsewhere |
+/// | `code`, `script`, `input` | a file that is run, by purpose or not; commands in the input |
+/// | `pattern` | the first word is searched for, unless an option has the mark `first` |
+/// | `inside` | files or folders of the workspace |
+/// | `name`, `plain`, `none` | a name, perhaps a path; names alone; nothing |
+/// | `no:a,b` | a word that begins with one of these is not known |
+/// | `/tree`, `/visible`, `/cut` | folders with all that is in them, without hidden names, changed |
+/// | `/links` | folders with all that is in them, and with what links in them lead to |
+/// | `/sh`, `/clear` | a shell, if there is no command; allowed by a rule about the command alone |
+/// | `=.` | this folder, if none is given |
+///
+/// The others are languages with code of their own, such as `sed`. Options are `-abc` and `--long`,
+/// with the kind of a value behind `:`, or behind `?` if it stands in the same word, and with a mark
+/// behind `!`: `effect` (it changes something), `edit` (it changes the operands), `hidden` (it is not
+/// known), `second` (it has two values), `tree`, `cut`, `all` (both), `links`, `follow` (links are
+/// followed), `dot` (hidden names too), `about` (nothing else is done).
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,
@@ -26,6 +43,8 @@ pub(crate) struct Program {
     pub(crate) has_one_dash: bool,
     /// True if the program changes no file that its operands name.
     pub(crate) reads: bool,
+    /// True if the program runs code of the workspace by purpose.
+    pub(crate) builds: bool,
 }
 
 /// The most that an option which the row does not list can do.
@@ -65,26 +84,34 @@ const ONE_DASH: &str = "go terraform tofu openssl sqlite3 java javac";
 /// Programs whose names may end in a version.
 const VERSIONED: &str = "python pypy perl ruby php lua node pip gcc g++ clang clang++";
 
+/// A table of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Table {
+    Readers,
+    Builders,
+    Others,
+}
+
 /// The rows of each name, each with its subcommand.
 type Rows = HashMap<&'static str, Vec<(&'static str, Program)>>;
 
 static ROWS: LazyLock<Rows> = LazyLock::new(|| {
     let mut rows = Rows::new();
-    for (table, reads) in [
-        (readers::ROWS, true),
-        (writers::ROWS, false),
-        (builders::ROWS, false),
-        (git::ROWS, false),
-        (wrappers::ROWS, false),
+    for (kind, table) in [
+        (Table::Readers, readers::ROWS),
+        (Table::Others, writers::ROWS),
+        (Table::Builders, builders::ROWS),
+        (Table::Others, git::ROWS),
+        (Table::Others, wrappers::ROWS),
     ] {
         for row in table.lines().filter(|row| !row.is_empty()) {
-            add(&mut rows, row, reads);
+            add(&mut rows, row, kind);
         }
     }
     rows
 });
 
-fn add(rows: &mut Rows, row: &'static str, reads: bool) {
+fn add(rows: &mut Rows, row: &'static str, table: Table) {
     let cells = row.split('|').map(str::trim).collect::<Vec<_>>();
     let [names, dash, operands, options] = cells[..] else {
         unreachable!("a row has four cells: {row}");
@@ -103,7 +130,8 @@ fn add(rows: &mut Rows, row: &'static str, reads: bool) {
                 operands,
                 options,
                 has_one_dash: ONE_DASH.split(' ').any(|known| known == name),
-                reads,
+                reads: table == Table::Readers,
+                builds: table == Table::Builders,
             };
             rows.entry(name).or_default().push((subcommand, program));
         }
@@ -159,6 +187,11 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     }
 }
 
+/// Returns `true` if the table has subcommands of the program.
+pub(crate) fn has_subcommands(name: &str) -> bool {
+    ROWS.get(name).is_some_and(|rows| rows.len() > 1)
+}
+
 /// The index of the first word that is no option of the program `name`, nor the value of one.
 pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
     let Model {
@@ -176,25 +209,41 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
 impl Program {
     /// The option with this name: a letter, or `--long`.
     pub(super) fn option(&self, name: &str) -> Option<Entry> {
-        let entries = || self.options.split_ascii_whitespace();
-        let exact = entries().find_map(|entry| {
-            read_entry(entry, |option| match option {
-                _ if option.starts_with("--") => option == name,
-                _ => option[1..].contains(name),
+        let mut entries = self.options.split_ascii_whitespace();
+        entries.find_map(|entry| {
+            read_entry(entry, |option| match option.strip_suffix('*') {
+                Some(beginning) => name.starts_with(beginning),
+                None if option.starts_with("--") => option == name,
+                None => option[1..].contains(name),
             })
-        });
-        // Programs without dangerous options may be given the beginning of one.
-        let is_part = self.dash == Dash::Harmless && name.len() > 3 && name.starts_with("--");
-        exact.or_else(|| {
-            let mut entries = entries().filter(|_| is_part);
-            entries.find_map(|entry| read_entry(entry, |option| option.starts_with(name)))
         })
+    }
+
+    /// The first option that begins with `name`, which is at least one letter of a long one.
+    pub(super) fn abbreviated(&self, name: &str) -> Option<Entry> {
+        let is_part = name.len() > 2 && name.starts_with("--");
+        let mut entries = self.options.split_ascii_whitespace().filter(|_| is_part);
+        entries.find_map(|entry| read_entry(entry, |option| option.starts_with(name)))
     }
 
     /// The beginnings of operands that run something, separated by commas.
     pub(crate) fn refused(&self) -> Option<&'static str> {
         let mut kinds = self.operands.split(' ');
         kinds.find_map(|kind| kind.strip_prefix("no:"))
+    }
+
+    /// Returns `true` if it runs code in a language of its own.
+    pub(crate) fn runs_code(&self) -> bool {
+        ["code", "script", "sed", "awk"]
+            .iter()
+            .any(|kind| self.takes(kind))
+    }
+
+    /// Returns `true` if it leaves the files that its operands name as they are, except for its
+    /// target.
+    pub(crate) fn keeps_operands(&self) -> bool {
+        let mut kinds = self.operands.split(['*', '/', '=', ' ']);
+        kinds.all(|kind| matches!(kind, "read" | "show" | "paths" | "tree" | "into"))
     }
 
     /// Returns `true` if its operands are of this kind, or the last ones are.

@@ -4,28 +4,30 @@
 pub(super) const ROWS: &str = "\
 xargs gxargs | X | command | -0prtxo -dELnPsa:text -I:marker -J:marker -R:text -i?marker --null --interactive --no-run-if-empty --verbose --exit --open-tty --show-limits --arg-file:text --delimiter:text --max-lines?text --max-args:text --max-procs:text --max-chars:text --process-slot-var:text --replace?marker!braces -l?text
 env | X | command | -i0v -u:text -C:cd --ignore-environment --null --debug --default-signal?text --ignore-signal?text --block-signal?text --list-signal-handling --unset:text --chdir:cd
-sudo | X | command | -AbBEHinNPSks -CghpRrTtuU:text -D:cd --askpass --background --bell --preserve-env?text --set-home --login --non-interactive --no-update --preserve-groups --stdin --shell --reset-timestamp --close-from:text --chdir:cd --group:text --host:text --prompt:text --chroot:text --role:text --command-timeout:text --type:text --user:text --other-user:text
-doas | X | command | -ns -uCa:text
-nohup builtin catchsegv busybox toybox fakeroot torsocks torify tsocks dbus-run-session linux32 linux64 i386 x86_64 unbuffer rlwrap caffeinate coreutils uutils ifne tini dumb-init | X | command |
-setarch gosu su-exec faketime | X | text command |
+sudo | X | command | -AbBEHnNPSk -si!shell --shell!shell --login!shell -CghprTtuU:text -D:cd --askpass --background --bell --preserve-env?text --set-home --non-interactive --no-update --preserve-groups --stdin --reset-timestamp --close-from:text --chdir:cd --group:text --host:text --prompt:text --role:text --command-timeout:text --type:text --user:text --other-user:text
+doas | X | command | -n -s!shell -uCa:text
+nohup builtin catchsegv busybox toybox torify tsocks dbus-run-session unbuffer rlwrap caffeinate coreutils uutils ifne tini dumb-init | X | command |
+fakeroot torsocks linux32 linux64 i386 x86_64 | X | command/sh |
+setarch | X | text command/sh |
+gosu su-exec faketime | X | text command |
 sshpass | X | command | -ev -pfdP:text
 chronic | X | command | -ve
-command | X | command | -p
+command | X | command | -p -vV!about
 exec | X | command | -cl -a:text
-nice | X | command | -n:text --adjustment:text
-ionice | X | command | -t -cn:text --ignore --class:text --classdata:text
-timeout gtimeout | X | text command | -v -ks:text --foreground --preserve-status --verbose --kill-after:text --signal:text
+nice | X | command/clear | -n:text --adjustment:text
+ionice | X | command/clear | -t -cn:text --ignore --class:text --classdata:text
+timeout gtimeout | X | text command/clear | -v -ks:text --foreground --preserve-status --verbose --kill-after:text --signal:text
 time | X | command | -paqvV -f:text -o:write --portability --append --quiet --verbose --format:text --output:write
-stdbuf | X | command | -ioe:text --input:text --output:text --error:text
+stdbuf | X | command/clear | -ioe:text --input:text --output:text --error:text
 setsid | X | command | -cfw --ctty --fork --wait
 setpriv | X | command | -d --nnp --no-new-privs --clear-groups --keep-groups --init-groups --reset-env --ruid:text --euid:text --reuid:text --rgid:text --egid:text --regid:text --groups:text --inh-caps:text --ambient-caps:text --bounding-set:text --securebits:text --pdeathsig:text --selinux-label:text --apparmor-profile:text --landlock-access:text --landlock-rule:text --ptracer:text
 taskset | X | text command | -ac --all-tasks --cpu-list
 chrt | X | text command | -abdfiorRv -TPD:text --all-tasks --batch --deadline --fifo --idle --other --rr --reset-on-fork --verbose --sched-runtime:text --sched-period:text --sched-deadline:text
-chroot | X | text command | --skip-chdir --userspec:text --groups:text
-unshare | X | command | -mnpuUiCTrcf -SGR:text -w:cd --wd:cd --mount --net --pid --uts --user --ipc --cgroup --time --map-root-user --map-current-user --fork --kill-child?text --mount-proc?text --keep-caps --setuid:text --setgid:text --root:text --propagation:text --setgroups:text --map-user:text --map-group:text
-nsenter | X | command | -amunipCUTF -tSG:text --all --mount --net --pid --uts --user --ipc --cgroup --time --preserve-credentials --no-fork --target:text --setuid:text --setgid:text
-strace | X | command | -cCdDfFikqrtTvwxyYzZn -aebEIoOpPsSuUX:text --follow-forks --summary --summary-only --trace:text --output:text --attach:text --user:text --env:text
-ltrace | X | command | -bcCfhiLrStTV -aAeDFlnopsuwx:text
+chroot | X | text command/sh | --skip-chdir --userspec:text --groups:text
+unshare | X | command/sh | -mnpuUiCTrcf -SG:text -w:cd --wd:cd --mount --net --pid --uts --user --ipc --cgroup --time --map-root-user --map-current-user --fork --kill-child?text --mount-proc?text --keep-caps --setuid:text --setgid:text --propagation:text --setgroups:text --map-user:text --map-group:text
+nsenter | X | command/sh | -amunipCUTF -tSG:text --all --mount --net --pid --uts --user --ipc --cgroup --time --preserve-credentials --no-fork --target:text --setuid:text --setgid:text
+strace | X | command | -cCdDfFikqrtTvwxyYzZn -aebIOpPsSuUX:text -o:write --follow-forks --summary --summary-only --trace:text --output:write --attach:text --user:text
+ltrace | X | command | -bcCfhiLrStTV -aAeDFlnpsuwx:text -o:write
 flock | X | text command | -ensuxoF -wE:text --shared --exclusive --unlock --nonblock --close --no-fork --verbose --timeout:text --wait:text --conflict-exit-code:text
 xvfb-run | X | command | -a -nsefpw:text
 cgexec | X | command | -g:text

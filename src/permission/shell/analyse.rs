@@ -1,6 +1,6 @@
 //! The way in.
 
-use super::analysis::{Analysis, Reason};
+use super::analysis::{Analysis, Reason, SimpleCommand, Use};
 use super::context::{Context, MAX_LENGTH};
 use super::inspect::inspect;
 use super::parser::Parser;
@@ -11,6 +11,7 @@ use crate::util::text::is_hidden;
 pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     let mut cx = Context {
         shell,
+        is_chain: true,
         ..Context::default()
     };
     if command.len() > MAX_LENGTH {
@@ -35,6 +36,19 @@ pub(crate) fn analyse(command: &str, shell: Shell) -> Analysis {
     // A parser that stops has noted why.
     let _noted = Parser::new(text, &mut cx).script();
     inspect(&mut cx);
+    let unsets = |command: &SimpleCommand| command.program().is_some_and(|name| name == "unset");
+    if cx.found.commands.iter().any(unsets) {
+        // A function may be no longer defined where it is called.
+        cx.found
+            .commands
+            .iter_mut()
+            .for_each(|command| command.is_call = false);
+    }
+
+    let first = cx.found.commands.first().and_then(SimpleCommand::program);
+    let begins_with_cd = first.is_some_and(|name| name == "cd");
+    let is_only_change = cx.found.used(Use::Directory).count() == 1;
+    cx.found.begins_with_cd = cx.is_chain && begins_with_cd && is_only_change;
     cx.found.steps = cx.work;
     cx.found.values = cx.constants;
     cx.found.values.retain(|name, _| !cx.unknown.contains(name));

@@ -1,4 +1,4 @@
-//! What the analyser says of a command.
+//! The result of an analysis.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,28 +14,22 @@ use super::word::{Part, Word, printable};
 pub(crate) struct Analysis {
     /// Every simple command that may run.
     pub(crate) commands: Vec<SimpleCommand>,
-    /// Why the list of commands, or what they do, may be incomplete.
+    /// The reasons why the list of commands, or their effects, may be incomplete.
     pub(crate) opaque: Vec<Reason>,
-    /// Files that redirections and options read.
-    pub(crate) reads: Vec<Word>,
-    /// Files that redirections and options write.
-    pub(crate) writes: Vec<Word>,
-    /// Files and folders that programs copy, move, link or unpack to.
-    pub(crate) targets: Vec<Word>,
-    /// Folders that programs read or change with all that is in them.
-    pub(crate) trees: Vec<Tree>,
-    /// Folders and files of other projects that options name.
-    pub(crate) folders: Vec<Word>,
-    /// Folders of repositories that options of git name.
-    pub(crate) repositories: Vec<Word>,
-    /// Directories the command changes to.
-    pub(crate) directories: Vec<Word>,
+    /// The paths of redirections, options and operands with a known use.
+    pub(crate) paths: Vec<(Use, Word)>,
+    /// The links that it makes, each with the path that it leads to.
+    pub(crate) links: Vec<(Word, Word)>,
+    /// True if all of it runs in the folder that its first command changes to.
+    pub(crate) begins_with_cd: bool,
     /// Names of functions it defines.
     pub(crate) functions: Vec<String>,
+    /// Names of functions that are certainly defined for the commands behind them.
+    pub(crate) certain_functions: Vec<String>,
     /// Characters looked at, those of nested scripts once for each level: a measure of the work,
     /// which is limited for any command.
     pub(crate) steps: usize,
-    /// What variables hold, where the script gives them nothing but known texts.
+    /// The values of variables, where the script assigns nothing but known texts.
     pub(crate) values: BTreeMap<String, Vec<String>>,
 }
 
@@ -45,18 +39,18 @@ impl Analysis {
         self.opaque.iter().map(Reason::weight).max()
     }
 
-    /// What a word may be once the variables in it that are known are filled in.
+    /// The texts that a word may be, with the values of its known variables.
     pub(crate) fn readings(&self, word: &Word) -> Vec<Word> {
         let mut all = vec![Word::default()];
         for part in &word.parts {
-            let known = match part {
+            let values = match part {
                 Part::Value {
                     name: Some(name), ..
                 } => self.values.get(name),
                 _ => None,
             };
 
-            match known {
+            match values {
                 Some(values) if all.len() * values.len() <= 16 => {
                     all = all
                         .iter()
@@ -72,16 +66,42 @@ impl Analysis {
         all
     }
 
+    /// The paths with this use.
+    pub(crate) fn used(&self, wanted_use: Use) -> impl Iterator<Item = &Word> {
+        let paths = self.paths.iter();
+        paths
+            .filter(move |(path_use, _)| *path_use == wanted_use)
+            .map(|(_, word)| word)
+    }
+
     /// The first reason of at least that weight.
     pub(crate) fn reason(&self, weight: Weight) -> Option<&Reason> {
         self.opaque.iter().find(|reason| reason.weight() >= weight)
     }
 }
 
-/// A folder that a program reads or changes with all that is in it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The use that a command makes of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Use {
+    /// A redirection or an option reads it.
+    Read,
+    /// A redirection or an option writes it.
+    Write,
+    /// A program copies, moves, links or unpacks to it.
+    Target,
+    /// A program reads or changes it with all that is in it.
+    Tree(Tree),
+    /// A program works on it as on its project.
+    Project,
+    /// Git works on it as on its repository.
+    Repository,
+    /// The command changes to it.
+    Directory,
+}
+
+/// The part of a folder that a program reads or changes with all that is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tree {
-    pub(crate) word: Word,
     /// True if what is in it is changed.
     pub(crate) cuts: bool,
     /// True if names that begin with a dot are left out.
@@ -91,18 +111,21 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// A folder with all names in it, where links are not followed.
-    pub(crate) fn new(word: Word, cuts: bool) -> Self {
-        Self {
-            word,
-            cuts,
-            skips_hidden: false,
-            follows_links: false,
-        }
-    }
+    /// All of a folder, read without following links.
+    pub(crate) const READ: Self = Self {
+        cuts: false,
+        skips_hidden: false,
+        follows_links: false,
+    };
+
+    /// All of a folder, changed without following links.
+    pub(crate) const CHANGE: Self = Self {
+        cuts: true,
+        ..Self::READ
+    };
 }
 
-/// What a program does with the files that its words name.
+/// The use that a program makes of the files that its words name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Files {
     /// It may do anything.
@@ -122,30 +145,36 @@ pub(crate) struct SimpleCommand {
     pub(crate) assignments: Vec<String>,
     /// The wrappers it was found behind, outermost first: `env`, `xargs`, `sh -c`.
     pub(crate) via: Vec<String>,
-    /// Where in `argv` a shell is given a script file: an allow rule has to name it.
+    /// The index in `argv` of a script file for a shell, which an allow rule has to name.
     pub(crate) script: Option<usize>,
-    /// Whether its input comes from a pipe; with the command before it, if that is a simple one.
+    /// The pipe that its input comes from, with the command before it, if that is a simple one.
     pub(crate) piped: Option<Option<usize>>,
     /// It only may run: deny and ask rules look at it, allow rules need not cover it.
     pub(crate) guessed: bool,
     /// Text of here-documents and here-strings.
     pub(crate) input: Option<Word>,
-    /// Whether the shell does not wait for it.
+    /// True if the shell does not wait for it.
     pub(crate) background: bool,
     /// It only runs the command behind it, which allow rules have to cover.
     pub(crate) transparent: bool,
-    /// How many of its words are known, if nothing is known of what stands behind them.
+    /// The number of its first words that are known, if nothing is known of the others.
     pub(crate) unlisted: Option<usize>,
     pub(crate) files: Files,
     /// Values of options that stand in a word with others.
     pub(crate) values: Vec<Word>,
-    /// Whether its words hold files among other texts.
+    /// The indices of words that name no files.
+    pub(crate) texts: Vec<usize>,
+    /// The indices of words whose files the program leaves as they are.
+    pub(crate) kept: Vec<usize>,
+    /// True if it calls a function that is certainly defined.
+    pub(crate) is_call: bool,
+    /// True if its words contain files among other texts.
     pub(crate) has_parts: bool,
-    /// The word that is searched for, which is no file.
-    pub(crate) pattern: Option<Word>,
-    /// Whether it shows the content of files.
+    /// True if one of its words is program text.
+    pub(crate) is_code: bool,
+    /// True if it shows the content of files.
     pub(crate) shows: bool,
-    /// Whether it makes, changes or removes files.
+    /// True if it makes, changes or removes files.
     pub(crate) changes: bool,
 }
 
@@ -171,7 +200,7 @@ impl fmt::Display for SimpleCommand {
     }
 }
 
-/// How much a [`Reason`] takes away from what is known; the lightest first.
+/// The weight of a [`Reason`], the lightest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Weight {
     /// Every command is known, and one of them changes files that its words name.
@@ -186,7 +215,7 @@ pub(crate) enum Weight {
     Refused,
 }
 
-/// Why a command is not fully understood.
+/// A reason why a command is not fully understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// It is not a shell command, or uses syntax the analyser does not know.
@@ -222,7 +251,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// How much it takes away from what is known.
+    /// The weight of the reason.
     pub(crate) fn weight(&self) -> Weight {
         match self {
             Self::Edit(..) => Weight::Edit,

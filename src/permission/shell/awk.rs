@@ -1,38 +1,18 @@
-//! What an `awk` program may do.
+//! The effects of an `awk` program.
 
-use super::analysis::{Files, Reason, SimpleCommand};
+use crate::permission::programs::Arguments;
+
+use super::analysis::{Reason, Use};
 use super::context::Context;
 use super::word::Word;
 
 /// `awk` can run commands, read and write files.
-pub(super) fn awk(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
-    let args = &command.argv[1..];
-    let mut at = 0;
-    while let Some(word) = args.get(at) {
-        let prefix = word.literal_prefix();
-        if !prefix.starts_with('-') || prefix == "-" {
-            break;
-        }
-
-        if prefix == "--" {
-            at += 1;
-            break;
-        }
-
-        match prefix.as_bytes()[1] {
-            b'F' | b'v' => at += 1 + usize::from(prefix.len() == 2),
-            _ => {
-                cx.note(Reason::InlineCode(name.to_owned()));
-                cx.found.commands[index].files = Files::Changed;
-                return;
-            }
-        }
-    }
-
-    let Some(program) = args.get(at) else { return };
-    let Some(text) = program.literal() else {
-        cx.note(Reason::InlineCode(name.to_owned()));
+pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
+    let Some(program) = arguments.operands.first() else {
         return;
+    };
+    let Some(text) = program.literal() else {
+        return cx.inline_code(index, name);
     };
 
     if text.contains('@')
@@ -41,14 +21,15 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, command: &SimpleCo
             .any(|word| text.contains(word))
         || prints_to(&text, '|')
     {
-        cx.note(Reason::InlineCode(name.to_owned()));
+        cx.inline_code(index, name);
     } else if prints_to(&text, '>') {
         cx.note(Reason::Edit(name.to_owned(), "print >".to_owned()));
-        cx.found.writes.extend(written_files(&text));
+        let files = written_files(&text).into_iter();
+        cx.found.paths.extend(files.map(|file| (Use::Write, file)));
     }
 }
 
-/// Whether a `print` is followed by `mark` before its statement ends. Elsewhere `>` compares, and
+/// Returns `true` if a `print` is followed by `mark` before its statement ends. Elsewhere `>` compares, and
 /// `|` is part of a regular expression or of `||`.
 ///
 /// What follows a slash or a `#` may be a regular expression or a comment, in which quotes mean

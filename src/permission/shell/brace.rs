@@ -36,18 +36,18 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
         return None;
     }
 
-    let mut done = Vec::new();
+    let mut words = Vec::new();
     let mut open = vec![word.parts];
     let (mut rounds, mut work) = (0, 0);
     while let Some(parts) = open.pop() {
         rounds += 1;
         work += parts.len() * braces;
-        if rounds > MOST * 4 || work > MOST_WORK || done.len() + open.len() > MOST {
+        if rounds > MOST * 4 || work > MOST_WORK || words.len() + open.len() > MOST {
             return None;
         }
 
         match first_group(&parts) {
-            None => done.push(Word {
+            None => words.push(Word {
                 parts: parts.into_iter().map(settle).collect(),
             }),
             Some(Group { start, end, items }) => {
@@ -69,7 +69,7 @@ pub(super) fn expand(word: Word) -> Option<Vec<Word>> {
         }
     }
 
-    Some(done)
+    Some(words)
 }
 
 struct Group {
@@ -162,10 +162,10 @@ fn sequence(text: &str) -> Option<Vec<Vec<Part>>> {
     };
 
     let plain = |s: &str| !s.trim_start_matches('-').starts_with('0') || s == "0";
-    let known = ends.len() == 2
+    let is_short = ends.len() == 2
         && from.abs_diff(to) < MOST as u64
         && (is_letters || (plain(ends[0]) && plain(ends[1])));
-    if !known {
+    if !is_short {
         return Some(vec![Word::unknown().parts]);
     }
 

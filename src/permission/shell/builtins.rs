@@ -1,6 +1,6 @@
 //! Builtins that run text, or change what later commands mean.
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Reason, SimpleCommand, Use};
 use super::compound::is_name;
 use super::context::Context;
 use super::shells::{run_word, run_words};
@@ -29,9 +29,9 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
                 }
             }
         }
-        "source" | "." | "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen"
-        | "compopt" | "fc" | "history" | "let" | "unalias" | "getopts" | "caller" | "disown"
-        | "suspend" | "logout" => {
+        "hash" | "enable" | "shopt" | "bind" | "complete" | "compgen" | "compopt" | "fc"
+        | "history" | "let" | "unalias" | "getopts" | "caller" | "disown" | "suspend"
+        | "logout" => {
             cx.note(Reason::Builtin(name.to_owned()));
         }
         "jobs" => {
@@ -53,20 +53,29 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         }
         "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
         "printf" => {
-            let first = args.first().map(Word::literal_prefix).unwrap_or_default();
-            let split = args.first().is_some_and(Word::may_split);
-            if first.starts_with("-v") || (split && first.is_empty()) {
-                cx.any_text = true;
-                cx.note(Reason::Builtin("printf -v".to_owned()));
-            }
+            printf(cx, args);
+            return false;
         }
         "test" | "[" => tests(cx, name, args),
-        "cd" | "pushd" => cx.found.directories.push(directory(args)),
-        "popd" => cx.found.directories.push(Word::unknown()),
+        "cd" | "pushd" => cx.add_path(Use::Directory, directory(args)),
+        "popd" => cx.add_path(Use::Directory, Word::unknown()),
+        "source" | "." => {
+            cx.note(Reason::Builtin(name.to_owned()));
+            return false;
+        }
         _ => return false,
     }
 
     true
+}
+
+fn printf(cx: &mut Context, args: &[Word]) {
+    let first = args.first().map(Word::literal_prefix).unwrap_or_default();
+    let is_split = args.first().is_some_and(Word::may_split);
+    if first.starts_with("-v") || (is_split && first.is_empty()) {
+        cx.any_text = true;
+        cx.note(Reason::Builtin("printf -v".to_owned()));
+    }
 }
 
 fn eval(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
@@ -89,7 +98,7 @@ fn trap(cx: &mut Context, command: &SimpleCommand, args: &[Word]) {
     }
 }
 
-/// Whether a word of `set` changes nothing but how the shell reports and when it stops.
+/// Returns `true` if a word of `set` changes nothing but how the shell reports and when it stops.
 fn is_harmless_setting(word: &Word) -> bool {
     let Some(text) = word.literal() else {
         return false;
@@ -102,7 +111,7 @@ fn is_harmless_setting(word: &Word) -> bool {
     is_name || (text.starts_with(['-', '+']) && text[1..].bytes().all(is_known))
 }
 
-/// Where `cd` goes with these words: home without any.
+/// The directory that `cd` changes to with these words: home without any.
 fn directory(args: &[Word]) -> Word {
     if let Some(target) = args.iter().find(|word| !word.starts_with_dash()) {
         return target.clone();
@@ -231,8 +240,8 @@ fn tests(cx: &mut Context, name: &str, args: &[Word]) {
     }
 }
 
-/// Whether an unquoted value may become an operator of `test` and its operand. A variable that
-/// nobody sets here has what the shell was started with.
+/// Returns `true` if an unquoted value may become an operator of `test` and its operand. A variable
+/// that is not set here has its value from the start of the shell.
 fn may_be_operator(cx: &Context, part: &Part) -> bool {
     let Part::Value {
         name,

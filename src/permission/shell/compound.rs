@@ -137,8 +137,8 @@ impl Parser<'_> {
                     for word in words {
                         if word.is_glob() && !word.is_dynamic() {
                             // File names: no options, but no numbers either.
-                            let shown = Word::from_text(word.to_string());
-                            self.cx.assign(&name, Some(&shown), false);
+                            let pattern = Word::from_text(word.to_string());
+                            self.cx.assign(&name, Some(&pattern), false);
                         } else {
                             self.cx.assign(&name, Some(&word), false);
                         }
@@ -318,7 +318,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether `text` may name a variable.
+/// Returns `true` if `text` may name a variable.
 pub(super) fn is_name(text: &str) -> bool {
     !text.starts_with(|c: char| c.is_ascii_digit())
         && !text.is_empty()

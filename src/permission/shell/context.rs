@@ -1,8 +1,8 @@
-//! What parsers of nested texts share: the findings and the limits.
+//! The findings and limits that the parsers of nested texts share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::analysis::{Analysis, Reason, SimpleCommand};
+use super::analysis::{Analysis, Files, Reason, SimpleCommand, Use};
 use super::environment::{is_harmless, is_local, is_run};
 use super::word::{Part, Word};
 use crate::backend::Shell;
@@ -34,17 +34,21 @@ pub(super) struct Context {
     pub(super) depth: usize,
     /// No further command is taken.
     pub(super) full: bool,
-    /// What is found now only may run, and what is not understood of it does not matter.
+    /// True while commands are added that only may run, of which nothing has to be understood.
     pub(super) guessing: bool,
-    /// What the script being parsed was found behind.
+    /// The wrappers of the script being parsed.
     pub(super) via: Vec<String>,
-    /// How many pipes feed what is being parsed.
+    /// True while each command runs only after all before it have succeeded.
+    pub(super) is_chain: bool,
+    /// The input that the shell was given by `exec`.
+    pub(super) input: Option<Word>,
+    /// The number of pipes that feed the script being parsed.
     pub(super) piped: usize,
     /// Literal values that variables may hold.
     pub(super) constants: BTreeMap<String, Vec<String>>,
-    /// Variables that may hold something no reader of the script knows.
+    /// Variables whose value may not be in the script.
     pub(super) unknown: BTreeSet<String>,
-    /// Texts that programs run because a variable or an option says so: where from, and what.
+    /// Texts that programs run because of a variable or an option, behind its name.
     pub(super) later: Vec<(String, String)>,
     /// Variables that may hold something else than a number.
     pub(super) texts: BTreeSet<String>,
@@ -62,6 +66,19 @@ impl Context {
         if self.found.opaque.len() < 64 && !self.found.opaque.contains(&reason) {
             self.found.opaque.push(reason);
         }
+    }
+
+    /// Notes the use of a path.
+    pub(super) fn add_path(&mut self, path_use: Use, word: Word) {
+        self.found.paths.push((path_use, word));
+    }
+
+    /// Notes that the command at `index` is given program text, which may name any file.
+    pub(super) fn inline_code(&mut self, index: usize, name: &str) {
+        self.note(Reason::InlineCode(name.to_owned()));
+        let command = &mut self.found.commands[index];
+        command.is_code = true;
+        command.files = Files::Changed;
     }
 
     /// Notes a construct that other shells than bash read differently, unless bash runs the script.
@@ -96,6 +113,12 @@ impl Context {
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
+        let functions = &self.found.certain_functions;
+        let is_function = |name: String| functions.contains(&name);
+        command.is_call = command.via.is_empty() && command.program().is_some_and(is_function);
+        if command.input.is_none() {
+            command.input.clone_from(&self.input);
+        }
         let length: usize = command.argv.iter().map(Word::len).sum();
         self.words += command.argv.len() + length / 32;
         if self.found.commands.len() >= MAX_COMMANDS || self.words > MAX_WORDS {
@@ -114,7 +137,7 @@ impl Context {
 
         match value.and_then(Word::literal) {
             Some(text) => {
-                if is_run(name) {
+                if is_run(name) && !is_harmless(name, value) {
                     self.run_later(name, text.clone());
                 }
 
@@ -146,7 +169,7 @@ impl Context {
         }
     }
 
-    /// What a word may be when the variables in it hold what this script gives them.
+    /// The texts that a word may be when its variables hold what this script assigns.
     /// Empty if any of them may hold something else, unless `loose`.
     pub(super) fn guesses(&self, word: &Word, loose: bool) -> Vec<String> {
         let mut all = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Variables, by what programs do with them.
+//! Variables, by their use in programs.
 
 use super::word::Word;
 
@@ -13,7 +13,7 @@ const HARMLESS: &str = "NODE_ENV LANG LANGUAGE TZ CI NO_COLOR FORCE_COLOR CLICOL
 const RUN: &str = "PAGER EDITOR VISUAL COMMAND CMD SHELL ASKPASS BROWSER DIFF GIT_SSH RSH LESSOPEN \
  LESSCLOSE WRAPPER RUNNER BASH_ENV";
 
-/// Whether setting the variable changes nothing of what programs run, read and write.
+/// Returns `true` if setting the variable changes nothing of what programs run, read and write.
 pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
     if matches!(name, "PAGER" | "GIT_PAGER") {
         return value.and_then(Word::literal).is_some_and(|v| v == "cat");
@@ -26,12 +26,12 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
             .is_none_or(|value| value.chars().all(is_plain))
 }
 
-/// Whether programs run the value.
+/// Returns `true` if programs run the value.
 pub(super) fn is_run(name: &str) -> bool {
     RUN.split(' ').any(|part| name.contains(part)) || matches!(name, "ENV" | "PS1" | "PS2" | "PS4")
 }
 
-/// Whether the name is in lower case, which nobody but the script itself uses.
+/// Returns `true` if the name is in lower case, which only the script itself uses.
 pub(super) fn is_local(name: &str) -> bool {
     !name.contains(|c: char| c.is_ascii_uppercase())
         && !name.ends_with("_proxy")

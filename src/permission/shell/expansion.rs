@@ -52,8 +52,8 @@ impl Parser<'_> {
                 }
 
                 // These are numbers: they neither split nor vanish.
-                let whole = quoted && b != b'@' || b"#?$".contains(&b);
-                word.push_value(Some(char::from(b).to_string()), whole);
+                let is_one_word = quoted && b != b'@' || b"#?$".contains(&b);
+                word.push_value(Some(char::from(b).to_string()), is_one_word);
             }
             _ => {
                 self.bump_by(1)?;
@@ -195,8 +195,8 @@ impl Parser<'_> {
             if length {
                 word.push_value(Some("#".to_owned()), true);
             } else {
-                let whole = is_name(&name) || name.len() == 1;
-                word.push_value(whole.then_some(name), quoted_value);
+                let is_variable = is_name(&name) || name.len() == 1;
+                word.push_value(is_variable.then_some(name), quoted_value);
             }
 
             return Ok(());
@@ -224,7 +224,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows the name, up to the brace that ends the expansion.
+    /// The operator behind the name, up to the brace that ends the expansion.
     fn parameter_operator(&mut self, name: &str, quoted: bool) -> Parse<()> {
         let quotes_are_text = match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(operator)) => {

@@ -1,12 +1,12 @@
-//! Git: what its options, its configuration and its aliases run.
+//! Commands that git runs for its options, its configuration and its aliases.
 
 use crate::permission::programs::{Arguments, Program};
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
 use super::word::Word;
 
-/// Looks at what a subcommand does beyond what its row says.
+/// Notes the effects of a subcommand that are not in its row.
 pub(super) fn git(
     cx: &mut Context,
     command: &SimpleCommand,
@@ -31,6 +31,12 @@ pub(super) fn git(
     if runs {
         cx.note(Reason::Option("git".to_owned(), subcommand));
         run_words(cx, command, rest, &words);
+    }
+
+    let is_magic = |word: &String| word.starts_with(":/") || word.starts_with(":(");
+    if words.iter().any(is_magic) {
+        // Any files of the repository.
+        cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
     if words.iter().any(|word| word.contains("ext::")) {

@@ -1,6 +1,6 @@
 //! Redirections and here-documents.
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Parse;
 use super::parser::Parser;
 use super::word::{Part, Word};
@@ -16,13 +16,24 @@ pub(super) struct Pending {
 }
 
 impl Parser<'_> {
-    /// Redirections after a compound command.
-    pub(super) fn redirections_after_compound(&mut self) -> Parse<()> {
-        let mut dummy = SimpleCommand::default();
+    /// Redirections after a compound command, whose commands begin at index `first`.
+    pub(super) fn redirections_after_compound(&mut self, first: usize) -> Parse<()> {
+        let first_document = self.heredocs.len();
+        let mut group = SimpleCommand::default();
         loop {
             self.blanks()?;
-            if !self.redirection(&mut dummy)? {
+            if !self.redirection(&mut group)? {
                 break;
+            }
+        }
+
+        if self.heredocs.len() > first_document {
+            group.input = Some(Word::unknown());
+        }
+
+        for command in &mut self.cx.found.commands[first..] {
+            if command.input.is_none() {
+                command.input.clone_from(&group.input);
             }
         }
         Ok(())
@@ -137,16 +148,16 @@ impl Parser<'_> {
             self.cx.bash_only("`>&` and a file");
         }
 
-        let shown = target.to_string();
-        let mut known = self.cx.guesses(&target, true);
-        known.push(shown.clone());
+        let target_text = target.to_string();
+        let mut texts = self.cx.guesses(&target, true);
+        texts.push(target_text.clone());
         let connects = |path: &String| {
             let path = super::super::paths::lexical(path);
             path.starts_with("/dev/tcp") || path.starts_with("/dev/udp")
         };
 
-        if known.iter().any(connects) {
-            self.opaque(Reason::Network(shown));
+        if texts.iter().any(connects) {
+            self.opaque(Reason::Network(target_text));
             return;
         }
 
@@ -156,18 +167,18 @@ impl Parser<'_> {
                 return;
             }
 
-            self.opaque(Reason::Network(shown));
+            self.opaque(Reason::Network(target_text));
         }
 
         if operator.starts_with('<') {
-            self.cx.found.reads.push(target.clone());
+            self.cx.add_path(Use::Read, target.clone());
             if operator == "<>" {
-                self.cx.found.writes.push(target);
+                self.cx.add_path(Use::Write, target);
             } else {
                 command.input = Some(Word::unknown());
             }
         } else {
-            self.cx.found.writes.push(target);
+            self.cx.add_path(Use::Write, target);
         }
     }
 
@@ -207,7 +218,7 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// Says whose input the here-documents from number `first` on are.
+    /// Records the command whose input the here-documents from number `first` on are.
     pub(super) fn here_documents_of(&mut self, first: usize, command: usize) {
         for pending in self.heredocs.iter_mut().skip(first) {
             pending.command = Some(command);
@@ -285,7 +296,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the line ends in a backslash that is not escaped itself.
+/// Returns `true` if the line ends in a backslash that is not escaped itself.
 fn joins(line: &str) -> bool {
     line.bytes().rev().take_while(|&b| b == b'\\').count() % 2 == 1
 }

@@ -1,6 +1,6 @@
-//! What each command found means: wrappers are peeled, dangerous ones noted.
+//! The meaning of each command: wrappers are removed, dangerous ones noted.
 
-use crate::permission::programs::{is_launcher, runs_elsewhere};
+use crate::permission::programs::{first_operand, is_launcher, runs_elsewhere};
 
 use super::analysis::{Reason, SimpleCommand};
 use super::context::Context;
@@ -73,10 +73,6 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         return;
     }
 
-    if matches!(name, "xargs" | "gxargs") {
-        return peel::xargs(cx, index, command);
-    }
-
     if peel::peel(cx, index, name, command) {
         return;
     }
@@ -85,12 +81,16 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         return shells::shell(cx, name, index, command);
     }
 
-    let words = || command.argv.iter().skip(1).filter_map(Word::literal);
-    if is_launcher(name, words()) {
+    let start = first_operand(name, &command.argv).min(command.argv.len());
+    let words = command.argv[start..]
+        .iter()
+        .filter(|word| !word.starts_with_dash());
+    let words: Vec<String> = words.take(2).map(ToString::to_string).collect();
+    if is_launcher(name, &words) {
         return loose(cx, name, command);
     }
 
-    if runs_elsewhere(name, words()) {
+    if runs_elsewhere(name, &words) {
         cx.note(Reason::Script(name.to_owned()));
         peel::guess_tails(cx, name, command);
         if runs_shell(command) {
@@ -107,7 +107,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     operands::modelled(cx, index, name, command);
 }
 
-/// Whether a shell is given a script somewhere in the words.
+/// Returns `true` if a shell is given a script somewhere in the words.
 fn runs_shell(command: &SimpleCommand) -> bool {
     let mut words = command.argv.iter();
     words.any(|word| {
@@ -163,7 +163,7 @@ fn unknown_program(cx: &mut Context, command: &SimpleCommand, first: &Word) {
     }
 }
 
-/// A system's program under another name: whoever is denied the one is denied the other.
+/// A system's program under another name: a rule that denies the one denies the other.
 fn renamed(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let outer = std::mem::replace(&mut cx.guessing, true);
     for word in &command.argv[1..] {

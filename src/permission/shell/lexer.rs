@@ -5,14 +5,14 @@ use super::context::Parse;
 use super::parser::Parser;
 use super::word::{Part, Word};
 
-/// How far a bracket's end is looked for.
+/// The most bytes up to the end of a bracket.
 const LOOK_AHEAD: usize = 256;
 
 impl Parser<'_> {
     /// The word at the cursor, braces not expanded; `None` if there is none.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
         let mut word = Word::default();
-        let mut seen = false;
+        let mut has_word = false;
         while let Some(c) = self.peek() {
             match c {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => break,
@@ -51,7 +51,7 @@ impl Parser<'_> {
                 _ => self.character(&mut word, false)?,
             }
 
-            seen = true;
+            has_word = true;
         }
 
         if word.parts.len() > 1 {
@@ -60,7 +60,7 @@ impl Parser<'_> {
                 .retain(|part| !matches!(part, Part::Text { text, .. } if text.is_empty()));
         }
 
-        Ok(seen.then_some(word))
+        Ok(has_word.then_some(word))
     }
 
     /// `[..]` in a pattern is one character; a bracket that nothing closes is text.
@@ -119,7 +119,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One character, whatever its meaning elsewhere.
+    /// One character, as text.
     fn character(&mut self, word: &mut Word, quoted: bool) -> Parse<()> {
         let start = self.pos;
         self.bump()?;
@@ -316,7 +316,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a `~` here names a directory: at the beginning, or after `=` or `:` as in assignments.
+/// Returns `true` if a `~` here names a directory: at the beginning, or after `=` or `:` as in assignments.
 fn at_tilde(word: &Word) -> bool {
     match word.parts.last() {
         None => true,

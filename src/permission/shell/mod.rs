@@ -1,4 +1,4 @@
-//! What a shell command would run, found without running it.
+//! The analysis of shell commands: which programs would run.
 //!
 //! [`analyse`] reads a command as bash 5.2 does and lists every simple command in it, wherever it
 //! hides. For another shell, what that may read differently is noted as opaque. It fails closed:
@@ -14,10 +14,12 @@ mod analysis;
 mod awk;
 mod brace;
 mod builtins;
+mod code;
 mod compound;
 mod context;
 mod environment;
 mod expansion;
+mod files;
 mod git;
 mod heredoc;
 mod inspect;
@@ -34,5 +36,5 @@ mod tests;
 mod word;
 
 pub(crate) use analyse::analyse;
-pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Weight};
+pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Tree, Use, Weight};
 pub(crate) use word::{Part, Word, printable};

@@ -2,7 +2,7 @@
 
 use crate::permission::programs::{Arguments, Dash, Program, is_uncertain};
 
-use super::analysis::{Reason, SimpleCommand, Tree};
+use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
 use super::word::{Part, Word};
 use super::{git, shells};
@@ -19,7 +19,7 @@ pub(super) fn options(
         match program.dash {
             Dash::Harmless => {}
             Dash::Writes => cx.note(Reason::Effect(name.to_owned(), option.name.clone())),
-            Dash::Runs if program.takes("code") || program.takes("script") => {
+            Dash::Runs if program.runs_code() => {
                 cx.note(Reason::InlineCode(name.to_owned()));
             }
             Dash::Runs => {
@@ -64,48 +64,108 @@ fn option_value(
     kind: &str,
     value: &Word,
 ) {
+    let is_unpacked = program.takes("tar") || program.takes("cut");
+    let uses: &[Use] = match kind {
+        "write" => &[Use::Write],
+        "into" => &[Use::Target],
+        "cd" if is_unpacked => &[Use::Directory, Use::Project, Use::Target],
+        "cd" => &[Use::Directory, Use::Project],
+        "unpack" => &[Use::Target, Use::Project, Use::Tree(Tree::CHANGE)],
+        "file" => &[Use::Project],
+        "read" if program.builds => &[Use::Project],
+        "tree" => &[Use::Tree(Tree::READ)],
+        "git" => &[Use::Directory, Use::Repository],
+        _ => &[],
+    };
+    for path_use in uses {
+        cx.add_path(*path_use, value.clone());
+    }
+
     match kind {
-        "write" => cx.found.writes.push(value.clone()),
-        "into" => cx.found.targets.push(value.clone()),
-        "cd" => {
-            cx.found.directories.push(value.clone());
-            cx.found.folders.push(value.clone());
-            if program.takes("tar") || program.takes("cut") {
-                cx.found.targets.push(value.clone());
-            }
-        }
-        "unpack" => {
-            cx.found.targets.push(value.clone());
-            cx.found.folders.push(value.clone());
-            cx.found.trees.push(Tree::new(value.clone(), true));
-        }
-        "names" => cx.found.reads.push(Word::unknown()),
-        "file" => cx.found.folders.push(value.clone()),
-        "git" => {
-            cx.found.directories.push(value.clone());
-            cx.found.repositories.push(value.clone());
-        }
+        "names" => cx.add_path(Use::Read, Word::unknown()),
         "setting" => git::setting(cx, command, value),
         "run" => runs(cx, name, kind, command, value),
-        "sql" if value.literal().is_none_or(|text| is_escape(&text)) => {
+        "write" if value.literal_prefix().starts_with(['|', '!']) => {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
+            let program = value.without_prefix(&value.literal_prefix()[..1]);
+            runs(cx, name, kind, command, &program.unwrap_or_default());
         }
-        "flag" if value.literal_prefix().contains("plugin") => {
-            cx.note(Reason::Option(name.to_owned(), value.to_string()));
+        "property" => {
+            if !is_plain_property(value) {
+                cx.note(Reason::Option(name.to_owned(), value.to_string()));
+            }
+            runs(cx, name, kind, command, value);
         }
-        "name" if value.literal().is_none_or(|name| name.contains('/')) => {
+        "sql" | "flag" | "name" | "strategy" | "mode" | "write-out"
+            if value
+                .literal()
+                .is_none_or(|text| !is_known_value(kind, &text)) =>
+        {
             cx.note(Reason::Option(name.to_owned(), value.to_string()));
         }
         _ => {}
     }
 }
 
-/// Whether a statement for a database may be a command of its client.
-fn is_escape(text: &str) -> bool {
-    text.contains('\\') || text.contains("system") || text.starts_with('.')
+/// Returns `true` if the text is a value of this kind that starts and loads nothing.
+fn is_known_value(kind: &str, text: &str) -> bool {
+    const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+    match kind {
+        "sql" => is_plain_sql(text),
+        // `-fuse-ld=..`, `-Wl,-Map=..`, `-fplugin=..`
+        "flag" => {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-+,=".contains(c);
+            let loads = ["plugin", "use-ld", "dump", "record", "Map"];
+            text.chars().all(is_plain) && !loads.iter().any(|name| text.contains(name))
+        }
+        "name" => !text.contains(['/', '.']),
+        "strategy" => STRATEGIES.contains(&text),
+        "mode" => text == "readonly" || text == "vendor" || text == "mod",
+        "write-out" => text.matches('%').count() == text.matches("%{").count(),
+        _ => true,
+    }
 }
 
-/// Notes words of a program that only the running shell knows, and that may be options.
+/// Returns `true` if a statement only reads and changes tables of the database that is open.
+pub(super) fn is_plain_sql(text: &str) -> bool {
+    const VERBS: &str =
+        "select insert update delete create drop alter explain with begin commit values show use";
+    const CALLS: &str = "load_ readfile writefile edit( outfile dumpfile pg_read pg_ls lo_export \
+         lo_import program system fts3_tokenizer zipfile fsdir";
+    let text = text.to_ascii_lowercase();
+    let has_verb = |statement: &str| {
+        let verb = statement.split(|c: char| !c.is_ascii_alphabetic()).next();
+        statement.is_empty() || VERBS.split(' ').any(|known| Some(known) == verb)
+    };
+    text.split(';').map(str::trim).all(has_verb)
+        && !CALLS
+            .split_ascii_whitespace()
+            .any(|call| text.contains(call))
+        && !text.contains('\\')
+}
+
+/// Returns `true` if a property only switches something, or has a name that chooses among what the
+/// project has.
+fn is_plain_property(value: &Word) -> bool {
+    const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test \
+         spring.profiles.active Configuration Version revision groups";
+    let Some(text) = value.literal() else {
+        return false;
+    };
+    let Some((name, value)) = text.split_once('=') else {
+        return !text.contains('/');
+    };
+    let name = name.split(':').next().unwrap_or_default();
+    let is_switch = ["on", "off", "true", "false", "yes", "no"]
+        .iter()
+        .any(|switch| value.eq_ignore_ascii_case(switch));
+    let is_number = value.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.,*#+".contains(c);
+    let is_name = NAMES.split_ascii_whitespace().any(|known| known == name);
+    is_switch || is_number || is_name && value.chars().all(is_plain)
+}
+
+/// Notes words of a program that are only known when the shell runs, and that may be options.
 pub(super) fn uncertain_words(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let words = command.argv[1..].iter();
     let is_end = |word: &&Word| word.literal().is_some_and(|word| word == "--");
@@ -117,21 +177,26 @@ pub(super) fn uncertain_words(cx: &mut Context, name: &str, command: &SimpleComm
 }
 
 /// Notes that the value of an option may be run.
-fn runs(cx: &mut Context, name: &str, option: &str, command: &SimpleCommand, value: &Word) {
+pub(super) fn runs(
+    cx: &mut Context,
+    name: &str,
+    option: &str,
+    command: &SimpleCommand,
+    value: &Word,
+) {
     // `exec=program`, `ProxyCommand=program`.
     let prefix = value.literal_prefix();
     let setting = prefix.split(' ').next().unwrap_or_default();
-    let value = match setting.split_once('=') {
-        Some((key, _)) => value.without_prefix(&format!("{key}=")),
-        None => None,
-    }
-    .unwrap_or_else(|| value.clone());
+    let key = setting.split_once('=').map(|(key, _)| format!("{key}="));
+    let part = key.and_then(|key| value.without_prefix(&key));
     let outer = std::mem::replace(&mut cx.guessing, true);
-    shells::run_word(cx, command, &format!("{name} {option}"), &value);
+    for value in [Some(value.clone()), part].into_iter().flatten() {
+        shells::run_word(cx, command, &format!("{name} {option}"), &value);
+    }
     cx.guessing = outer;
 }
 
-/// Whether a word that is only known when the command runs may be an option.
+/// Returns `true` if a word that is only known when the command runs may be an option.
 fn may_be_option(cx: &mut Context, name: &str, command: &SimpleCommand, word: &Word) -> bool {
     // These hold a folder, or nothing but digits.
     const PLAIN: [&str; 9] = [

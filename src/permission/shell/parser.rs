@@ -130,8 +130,10 @@ impl<'a> Parser<'a> {
             }
 
             let first = self.cx.found.commands.len();
+            let function_count = self.cx.found.certain_functions.len();
             self.and_or()?;
             count += 1;
+            self.cx.is_chain &= self.cx.depth > 0 || count == 1;
             self.blanks()?;
             match self.peek() {
                 Some(b';') if self.peek_at(1) != Some(b';') && self.peek_at(1) != Some(b'&') => {
@@ -139,6 +141,8 @@ impl<'a> Parser<'a> {
                 }
                 Some(b'&') => {
                     self.bump()?;
+                    self.cx.is_chain = false;
+                    self.cx.found.certain_functions.truncate(function_count);
                     for command in &mut self.cx.found.commands[first..] {
                         command.background = true;
                     }
@@ -178,14 +182,21 @@ impl<'a> Parser<'a> {
     }
 
     fn and_or(&mut self) -> Parse<()> {
+        let mut is_first = true;
         loop {
+            let function_count = self.cx.found.certain_functions.len();
             self.pipeline()?;
+            if !std::mem::take(&mut is_first) {
+                self.cx.found.certain_functions.truncate(function_count);
+            }
+
             self.blanks()?;
-            if self.take("&&")? || self.take("||")? {
-                self.newlines()?;
-            } else {
+            if self.take("||")? {
+                self.cx.is_chain = false;
+            } else if !self.take("&&")? {
                 return Ok(());
             }
+            self.newlines()?;
         }
     }
 
@@ -213,6 +224,7 @@ impl<'a> Parser<'a> {
             }
         }
 
+        let function_count = self.cx.found.certain_functions.len();
         let mut before: Stage = None;
         let mut first = true;
         loop {
@@ -233,6 +245,8 @@ impl<'a> Parser<'a> {
             self.blanks()?;
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
+                // Each stage is a subshell.
+                self.cx.found.certain_functions.truncate(function_count);
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");
                     self.bump()?;
@@ -283,8 +297,9 @@ impl<'a> Parser<'a> {
     /// One command of any kind.
     fn command(&mut self) -> Parse<Stage> {
         self.blanks()?;
+        let first = self.cx.found.commands.len();
         if self.compound()? {
-            self.redirections_after_compound()?;
+            self.redirections_after_compound(first)?;
             return Ok(None);
         }
 
@@ -326,16 +341,21 @@ impl<'a> Parser<'a> {
             self.cx.bash_only("a function's name");
         }
 
+        if self.cx.depth == 0 && self.cx.piped == 0 {
+            self.cx.found.certain_functions.push(name.clone());
+        }
+
         self.cx.found.functions.push(name);
         self.newlines()?;
         // Whoever calls it decides what its parameters are.
         self.cx.any_text = true;
         let piped = std::mem::replace(&mut self.cx.piped, 1);
+        let first = self.cx.found.commands.len();
         let is_body = self.compound()?;
         if !is_body {
             return self.cx.stop("a function without a body");
         }
-        self.redirections_after_compound()?;
+        self.redirections_after_compound(first)?;
         self.cx.piped = piped;
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Finds the commands behind wrappers.
 
-use crate::permission::programs::{Arguments, Model, is_transparent, model};
+use crate::permission::programs::{Arguments, Model, model};
 
-use super::analysis::{Files, Reason, SimpleCommand, Tree};
+use super::analysis::{Files, Reason, SimpleCommand, Tree, Use};
 use super::compound::is_name;
 use super::context::Context;
 use super::options::options;
@@ -24,17 +24,12 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         return false;
     }
 
-    let is_read = match name {
-        "command" => has_short(argv, "vV"),
-        "env" => split_string(cx, command),
-        "flock" => flock_script(cx, command),
-        _ => false,
-    };
-    if is_read {
+    let arguments = Arguments::read(program, argv, 1);
+    if arguments.has_mark("about") {
         return true;
     }
 
-    let arguments = Arguments::read(program, argv, 1);
+    options(cx, name, command, program, &arguments);
     let is_unclear = |word: &&Word| word.may_split();
     if !arguments.unknown.is_empty()
         || !arguments.uncertain.is_empty()
@@ -44,9 +39,8 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         return true;
     }
 
-    options(cx, name, command, program, &arguments);
     let own = &mut cx.found.commands[index];
-    own.transparent = is_transparent(name) || name == "nohup" && command.background;
+    own.transparent = program.takes("clear") || name == "nohup" && command.background;
     own.values = arguments.attached.clone();
     let mut at = arguments.command.unwrap_or(argv.len());
     if matches!(name, "env" | "sudo") {
@@ -60,31 +54,16 @@ pub(super) fn peel(cx: &mut Context, index: usize, name: &str, command: &SimpleC
         cx.note(Reason::Option(name.to_owned(), String::new()));
     }
 
-    if name == "strace" {
-        piped_output(cx, command);
-    }
-
     if at < argv.len() {
-        inner(cx, name, command, argv[at..].to_vec());
-    } else if starts_shell(name, argv) {
+        let words = match name {
+            "xargs" | "gxargs" => with_input(&argv[at..], &arguments),
+            _ => argv[at..].to_vec(),
+        };
+        inner(cx, name, command, words);
+    } else if program.takes("sh") || arguments.has_mark("shell") {
         super::shells::input(cx, name, command, true);
     }
 
-    true
-}
-
-/// `flock file -c script`.
-fn flock_script(cx: &mut Context, command: &SimpleCommand) -> bool {
-    let is_option = |word: &Word| {
-        word.literal()
-            .is_some_and(|w| w == "-c" || w == "--command")
-    };
-    let Some(at) = command.argv.iter().position(is_option) else {
-        return false;
-    };
-    if let Some(text) = command.argv.get(at + 1) {
-        super::shells::run_word(cx, command, "flock -c", text);
-    }
     true
 }
 
@@ -107,35 +86,6 @@ fn assigned(cx: &mut Context, words: &[Word]) -> usize {
     words.len()
 }
 
-/// `strace -o '|program'` runs it.
-fn piped_output(cx: &mut Context, command: &SimpleCommand) {
-    for word in &command.argv[1..] {
-        for mark in ["|", "!", "-o|", "-o!", "--output=|", "--output=!"] {
-            if let Some(program) = word.without_prefix(mark) {
-                cx.note(Reason::Option("strace".to_owned(), "-o".to_owned()));
-                super::shells::run_word(cx, command, "strace -o", &program);
-            }
-        }
-    }
-}
-
-/// Whether the wrapper runs a shell when it is given no program.
-fn starts_shell(name: &str, argv: &[Word]) -> bool {
-    match name {
-        "sudo" | "doas" => {
-            let long = |word: &Word| {
-                let prefix = word.literal_prefix();
-                prefix.starts_with("--s") || prefix.starts_with("--lo")
-            };
-
-            has_short(argv, "si") || argv.iter().any(long)
-        }
-        "chroot" | "unshare" | "nsenter" | "setarch" | "linux32" | "linux64" | "i386"
-        | "x86_64" | "fakeroot" | "torsocks" | "sg" => true,
-        _ => false,
-    }
-}
-
 /// Adds `argv` as a command found behind `command`.
 pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv: Vec<Word>) {
     if command.via.len() >= 32 {
@@ -145,7 +95,7 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
 
     let mut via = command.via.clone();
     via.push(name.to_owned());
-    let found = SimpleCommand {
+    let inner_command = SimpleCommand {
         argv,
         via,
         piped: command.piped,
@@ -155,7 +105,7 @@ pub(super) fn inner(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
     };
 
     // Too many commands is noted where they are counted.
-    let _counted = cx.add(found);
+    let _counted = cx.add(inner_command);
 }
 
 /// Adds `argv` as a command that only may run.
@@ -165,7 +115,7 @@ pub(super) fn guess(cx: &mut Context, name: &str, command: &SimpleCommand, argv:
     cx.guessing = outer;
 }
 
-/// Where the program begins is not known: any word may be it.
+/// Notes that any word may be the program.
 pub(super) fn every_tail(cx: &mut Context, name: &str, command: &SimpleCommand) {
     let option = command
         .argv
@@ -198,51 +148,7 @@ pub(super) fn guess_tails(cx: &mut Context, name: &str, command: &SimpleCommand)
     cx.guessing = outer;
 }
 
-fn has_short(argv: &[Word], letters: &str) -> bool {
-    argv.iter()
-        .skip(1)
-        .map(Word::literal_prefix)
-        .take_while(|word| word.starts_with('-') && word != "--")
-        .any(|word| word.contains(|c| letters.contains(c)))
-}
-
-/// `env -S "program argument"`.
-fn split_string(cx: &mut Context, command: &SimpleCommand) -> bool {
-    for (at, word) in command.argv.iter().enumerate().skip(1) {
-        let prefix = word.literal_prefix();
-        if !prefix.starts_with('-') {
-            return false;
-        }
-
-        let text = if let Some(long) = prefix.strip_prefix("--s") {
-            match long.split_once('=') {
-                Some((name, _)) => word.without_prefix(&format!("--s{name}=")),
-                None => command.argv.get(at + 1).cloned(),
-            }
-        } else if prefix.starts_with("--") {
-            continue;
-        } else if let Some((before, after)) = prefix.split_once('S') {
-            match after {
-                "" => command.argv.get(at + 1).cloned(),
-                _ => word.without_prefix(&format!("{before}S")),
-            }
-        } else {
-            continue;
-        };
-
-        cx.note(Reason::Option("env".to_owned(), "-S".to_owned()));
-        if let Some(text) = text {
-            super::shells::run_word(cx, command, "env -S", &text);
-        }
-
-        every_tail(cx, "env", command);
-        return true;
-    }
-
-    false
-}
-
-/// `find .. -exec program .. ;`: what it runs, removes and lists.
+/// Notes what `find` reads, removes and lists, and the programs that it runs.
 pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand) {
     let argv = &command.argv;
     let starts = argv[1..].iter().take_while(|word| {
@@ -269,11 +175,14 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     ]);
     let follows_links = is_test(&["-L", "-follow"]);
     let cuts = is_test(&["-delete"]) || runs && !executes_readers(argv);
-    for word in starts.into_iter().filter(|_| cuts || runs || !selects) {
-        cx.found.trees.push(Tree {
+    if cuts || runs || !selects {
+        let tree = Tree {
+            cuts,
             follows_links,
-            ..Tree::new(word, cuts)
-        });
+            ..Tree::READ
+        };
+        let trees = starts.into_iter().map(|word| (Use::Tree(tree), word));
+        cx.found.paths.extend(trees);
     }
 
     if cuts {
@@ -285,7 +194,7 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
     exec_actions(cx, name, command);
 }
 
-/// Whether every program that `find` runs only reads.
+/// Returns `true` if every program that `find` runs only reads.
 fn executes_readers(argv: &[Word]) -> bool {
     let is_exec = |word: &Word| word.literal().is_some_and(|text| is_exec(&text, true));
     argv.windows(2)
@@ -332,7 +241,7 @@ pub(super) fn exec_actions(cx: &mut Context, name: &str, command: &SimpleCommand
     }
 }
 
-/// Whether the words behind this one are a program and its arguments.
+/// Returns `true` if the words behind this one are a program and its arguments.
 fn is_exec(text: &str, is_find: bool) -> bool {
     if is_find {
         return matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir");
@@ -341,13 +250,13 @@ fn is_exec(text: &str, is_find: bool) -> bool {
     matches!(text, "-x" | "-X") || (text.len() > 3 && is_part)
 }
 
-/// Whether a word of `fd` may have such an option and its program in it.
+/// Returns `true` if a word of `fd` may have such an option and its program in it.
 fn may_be_exec(text: &str) -> bool {
     let is_short = text.starts_with('-') && !text.starts_with("--");
     text.starts_with("--exec") || (is_short && text.contains(['x', 'X']))
 }
 
-/// The program with what it is given; `fd` adds the file where no word stands for it.
+/// The program with what it is given; `fd` adds the file where no word holds its place.
 fn executed(words: &[Word], is_find: bool) -> Vec<Word> {
     let has_brace = |word: &Word| word.literal().is_some_and(|text| text.contains('{'));
     let mut filled: Vec<Word> = words.iter().map(filled).collect();
@@ -366,7 +275,8 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
             inner(cx, "find -delete", command, words);
         }
         "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
-            cx.found.writes.extend(command.argv.get(at + 1).cloned());
+            let files = command.argv.get(at + 1).cloned().into_iter();
+            cx.found.paths.extend(files.map(|file| (Use::Write, file)));
         }
         _ => {}
     }
@@ -379,7 +289,7 @@ fn found_file() -> Word {
     word
 }
 
-/// `{}` stands for a file's name.
+/// The word with file names in the places of `{}`.
 fn filled(word: &Word) -> Word {
     let Some(text) = word.literal() else {
         return word.clone();
@@ -420,45 +330,22 @@ pub(super) fn replace_marker(text: &str, markers: &[&str]) -> Word {
     word
 }
 
-/// `xargs [options] program ..`: its input becomes further arguments.
-pub(super) fn xargs(cx: &mut Context, index: usize, command: &SimpleCommand) {
-    let argv = &command.argv;
-    let Some(program) = model("xargs", argv).program else {
-        return;
-    };
-
-    let arguments = Arguments::read(program, argv, 1);
-    if !arguments.unknown.is_empty() || !arguments.uncertain.is_empty() {
-        return every_tail(cx, "xargs", command);
-    }
-
-    cx.found.commands[index].values = arguments.attached.clone();
-    let at = arguments.command.unwrap_or(argv.len());
+/// The words of a command that `xargs` runs, with its input as further words.
+fn with_input(words: &[Word], arguments: &Arguments<'_>) -> Vec<Word> {
     let mut markers = arguments.values_of("marker").map(Word::literal);
     let marker = match markers.next() {
         Some(marker) => marker,
         None => arguments.has_mark("braces").then(|| "{}".to_owned()),
     };
-    if at >= argv.len() {
-        return;
-    }
-
-    let words = match marker {
-        Some(marker) if !marker.is_empty() => argv[at..]
-            .iter()
-            .map(|word| match word.literal() {
-                Some(text) if text.contains(&marker) => unknown_in(&text, &marker),
-                _ => word.clone(),
-            })
-            .collect(),
-        _ => {
-            let mut words = argv[at..].to_vec();
-            words.push(Word::unknown());
-            words
-        }
+    let Some(marker) = marker.filter(|marker| !marker.is_empty()) else {
+        return [words, &[Word::unknown()]].concat();
     };
 
-    inner(cx, "xargs", command, words);
+    let words = words.iter().map(|word| match word.literal() {
+        Some(text) if text.contains(&marker) => unknown_in(&text, &marker),
+        _ => word.clone(),
+    });
+    words.collect()
 }
 
 fn unknown_in(text: &str, marker: &str) -> Word {

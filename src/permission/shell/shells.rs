@@ -5,13 +5,14 @@ use super::context::Context;
 use super::parser::Parser;
 use super::word::{Part, Word};
 use crate::backend::Shell;
+use crate::util::path::lexical;
 
 /// Shells whose language is near enough to read.
 pub(super) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "ksh93",
 ];
 
-/// The script a word becomes: what is not known stands as a variable nobody sets.
+/// The script that a word becomes, with a variable that is never set in the place of unknown parts.
 fn script_of(word: &Word) -> (String, bool) {
     let mut text = String::new();
     let mut complete = true;
@@ -110,7 +111,7 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     }
 
     match word.literal() {
-        Some(file) if !file.starts_with("/dev/") && !file.starts_with("/proc/") => {
+        Some(file) if !is_special(&file) => {
             cx.note(Reason::Script(file));
             cx.found.commands[index].script = Some(options.end);
         }
@@ -118,10 +119,16 @@ fn call(cx: &mut Context, name: &str, index: usize, command: &SimpleCommand) {
     }
 }
 
-/// What the options of a shell say.
+/// Returns `true` if the file may be the input of the program that reads it.
+pub(super) fn is_special(file: &str) -> bool {
+    let file = lexical(file);
+    file.starts_with("/dev/") || file.starts_with("/proc/")
+}
+
+/// The options of a shell.
 #[derive(Default)]
 struct Options {
-    /// Where the words that are not options begin.
+    /// The index of the first word that is no option.
     end: usize,
     /// `-c`: the next word is the script.
     takes_script: bool,
@@ -130,7 +137,7 @@ struct Options {
 }
 
 impl Options {
-    /// `None` when the shell only says something about itself.
+    /// `None` when the shell only prints its help or version.
     fn read(cx: &mut Context, name: &str, argv: &[Word]) -> Option<Self> {
         let mut options = Self {
             end: 1,

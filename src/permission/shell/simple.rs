@@ -9,7 +9,10 @@ use super::word::Word;
 /// Builtins whose arguments are assignments, arrays included.
 const DECLARES: [&str; 5] = ["declare", "typeset", "local", "export", "readonly"];
 
-/// Whether what is declared so is seen by programs.
+/// The name of a variable and its value, if that is known.
+type Assignment = (String, Option<Word>);
+
+/// Returns `true` if programs see the variables that are declared so.
 pub(super) fn exports(argv: &[Word]) -> bool {
     let flags = |word: &Word| {
         let prefix = word.literal_prefix();
@@ -27,7 +30,7 @@ impl Parser<'_> {
         };
 
         let first_document = self.heredocs.len();
-        let mut assigned: Vec<(String, Option<Word>)> = Vec::new();
+        let mut assigned = Vec::new();
         let mut any = false;
         loop {
             self.blanks()?;
@@ -36,25 +39,8 @@ impl Parser<'_> {
                 continue;
             }
 
-            let declares = command
-                .program()
-                .is_some_and(|name| DECLARES.contains(&name.as_str()));
-            if (command.argv.is_empty() || declares)
-                && let Some((name, value)) = self.assignment()?
-            {
+            if self.assignment_of(&mut command, &mut assigned)? {
                 any = true;
-                if declares && value.as_ref().is_some_and(Word::may_split) {
-                    self.cx.bash_only("an unquoted value of a declaration");
-                }
-
-                if declares {
-                    let exported = exports(&command.argv);
-                    self.cx.assign(&name, value.as_ref(), exported);
-                } else {
-                    command.assignments.push(name.clone());
-                    assigned.push((name, value));
-                }
-
                 continue;
             }
 
@@ -79,24 +65,65 @@ impl Parser<'_> {
             return self.cx.stop("a command is missing");
         }
 
-        let exported = !command.argv.is_empty();
-        let reads = command.program().is_some_and(|name| name == "read");
-        for (name, value) in assigned {
-            if reads && name == "IFS" {
-                // For this one line, which it splits.
-                continue;
-            }
-
-            self.cx.assign(&name, value.as_ref(), exported);
-        }
-
+        self.assign_all(&command, assigned);
         if self.cx.piped > 0 {
             command.piped = Some(None);
+        }
+
+        let is_exec = command.program().is_some_and(|name| name == "exec");
+        if is_exec && command.argv.len() == 1 {
+            let has_document = self.heredocs.len() > first_document;
+            let document = has_document.then(Word::unknown);
+            self.cx.input = command.input.clone().or(document).or(self.cx.input.take());
         }
 
         let at = self.cx.add(command)?;
         self.here_documents_of(first_document, at);
         Ok(Some(at))
+    }
+
+    /// An assignment at the cursor, before a program or behind a builtin that declares; `false` if
+    /// there is none.
+    fn assignment_of(
+        &mut self,
+        command: &mut SimpleCommand,
+        assigned: &mut Vec<Assignment>,
+    ) -> Parse<bool> {
+        let program = command.program();
+        let declares = program.is_some_and(|name| DECLARES.contains(&name.as_str()));
+        if !command.argv.is_empty() && !declares {
+            return Ok(false);
+        }
+
+        let Some((name, value)) = self.assignment()? else {
+            return Ok(false);
+        };
+
+        if !declares {
+            command.assignments.push(name.clone());
+            assigned.push((name, value));
+            return Ok(true);
+        }
+
+        if value.as_ref().is_some_and(Word::may_split) {
+            self.cx.bash_only("an unquoted value of a declaration");
+        }
+
+        let exported = exports(&command.argv);
+        self.cx.assign(&name, value.as_ref(), exported);
+        Ok(true)
+    }
+
+    /// Notes the assignments before a command.
+    fn assign_all(&mut self, command: &SimpleCommand, assigned: Vec<Assignment>) {
+        let exported = !command.argv.is_empty();
+        let reads = command.program().is_some_and(|name| name == "read");
+        for (name, value) in assigned {
+            // For `read`, it splits this one line.
+            if !reads || name != "IFS" {
+                self.cx.assign(&name, value.as_ref(), exported);
+            }
+        }
     }
 
     fn function_follows(&mut self) -> Parse<bool> {
@@ -126,7 +153,7 @@ impl Parser<'_> {
     }
 
     /// `name=value`, `name+=value`, `name[..]=value`, `name=(..)` at the cursor.
-    fn assignment(&mut self) -> Parse<Option<(String, Option<Word>)>> {
+    fn assignment(&mut self) -> Parse<Option<Assignment>> {
         let start = self.pos;
         let mut name = String::new();
         while let Some(b) = self
@@ -185,8 +212,8 @@ impl Parser<'_> {
             return self.cx.stop("an assignment");
         };
 
-        let known = !appends && !element;
-        Ok(Some((name, known.then_some(value))))
+        let is_known = !appends && !element;
+        Ok(Some((name, is_known.then_some(value))))
     }
 
     fn subscript_assigns(&self) -> bool {

@@ -1,8 +1,8 @@
-//! What the shell analyser finds in a command.
+//! Tests of the shell analyser.
 
 use proptest::prelude::*;
 
-use super::{Analysis, Weight};
+use super::{Analysis, Use, Weight, Word};
 use crate::backend::Shell;
 
 fn analyse(command: &str) -> Analysis {
@@ -10,8 +10,7 @@ fn analyse(command: &str) -> Analysis {
 }
 
 fn programs(command: &str) -> Vec<String> {
-    let found = analyse(command);
-    found
+    analyse(command)
         .commands
         .iter()
         .map(|c| c.program().unwrap_or_else(|| "?".to_owned()))
@@ -49,11 +48,11 @@ fn analyser_finds_commands_in_every_construct() {
         ("sudo -u x -- sh -c \"a && eval 'b c'\"", "sudo sh a eval b"),
         ("{a,b} {c,d}", "a"),
     ] {
-        let mut found = programs(command);
-        found.sort();
+        let mut names = programs(command);
+        names.sort();
         let mut expected = expected.split(' ').collect::<Vec<_>>();
         expected.sort();
-        assert_eq!(found, expected, "{command}");
+        assert_eq!(names, expected, "{command}");
     }
 }
 
@@ -69,13 +68,13 @@ fn words_are_unquoted_and_expanded_as_by_bash() {
         ("a 1>f 2>&1 3 &>g {h}>i", "a|3"),
         ("a [ ]] } if ! =", "a|[|]]|}|if|!|="),
     ] {
-        let found = analyse(command);
-        let words = found.commands[0]
+        let analysis = analyse(command);
+        let words = analysis.commands[0]
             .argv
             .iter()
             .map(|word| word.literal().unwrap());
         assert_eq!(words.collect::<Vec<_>>().join("|"), expected, "{command}");
-        assert_eq!(found.weight(), None, "{command}: {:?}", found.opaque);
+        assert_eq!(analysis.weight(), None, "{command}: {:?}", analysis.opaque);
     }
 }
 
@@ -112,8 +111,8 @@ fn constructs_that_are_not_understood_have_a_weight() {
 
 #[test]
 fn redirections_are_listed_as_reads_and_writes() {
-    let shown = |found: &Analysis| {
-        let list = |words: &[_]| {
+    let describe = |analysis: &Analysis| {
+        let list = |words: &[&Word]| {
             words
                 .iter()
                 .map(ToString::to_string)
@@ -121,7 +120,8 @@ fn redirections_are_listed_as_reads_and_writes() {
                 .join(" ")
         };
 
-        format!("{} -> {}", list(&found.reads), list(&found.writes))
+        let words = |path_use| list(&analysis.used(path_use).collect::<Vec<_>>());
+        format!("{} -> {}", words(Use::Read), words(Use::Write))
     };
 
     for (command, expected) in [
@@ -132,7 +132,7 @@ fn redirections_are_listed_as_reads_and_writes() {
         ("{ a; } > b; (c) < d", "d -> b"),
         ("sort -o a b; curl --output c d", " -> a c"),
     ] {
-        assert_eq!(shown(&analyse(command)), expected, "{command}");
+        assert_eq!(describe(&analyse(command)), expected, "{command}");
     }
 }
 
@@ -162,116 +162,38 @@ fn commands_over_a_limit_are_opaque() {
 
 #[test]
 fn thousand_harmless_commands_stay_below_the_limits() {
-    let found = analyse(&"ls -la; ".repeat(1_000));
-    assert_eq!(found.commands.len(), 1_000);
-    assert_eq!(found.weight(), None);
-    assert!(found.steps < 16_000, "{} steps", found.steps);
+    let analysis = analyse(&"ls -la; ".repeat(1_000));
+    assert_eq!(analysis.commands.len(), 1_000);
+    assert_eq!(analysis.weight(), None);
+    assert!(analysis.steps < 16_000, "{} steps", analysis.steps);
 }
 
-const TOKENS: [&str; 88] = [
-    "a",
-    "b",
-    "1",
-    "x=",
-    "x",
-    " ",
-    " ",
-    " ",
-    "\t",
-    "\n",
-    ";",
-    ";;",
-    ";&",
-    "&",
-    "&&",
-    "|",
-    "||",
-    "|&",
-    "(",
-    ")",
-    "((",
-    "))",
-    "{",
-    "}",
-    "[[",
-    "]]",
-    "[",
-    "]",
-    "'",
-    "\"",
-    "`",
-    "\\",
-    "\\\n",
-    "$",
-    "$(",
-    "$((",
-    "${",
-    "$'",
-    "$\"",
-    "$[",
-    "<",
-    ">",
-    "<<",
-    "<<-",
-    "<<<",
-    "<(",
-    ">(",
-    ">&",
-    "&>",
-    ">|",
-    "<>",
-    "EOF",
-    "\nEOF\n",
-    "if ",
-    "then ",
-    "else ",
-    "elif ",
-    "fi",
-    "for ",
-    "in ",
-    "do ",
-    "done",
-    "while ",
-    "case ",
-    "esac",
-    "function ",
-    "select ",
-    "coproc ",
-    "time ",
-    "! ",
-    "eval ",
-    "bash -c ",
-    "env ",
-    "xargs ",
-    "find -exec ",
-    "sed ",
-    "awk ",
-    "git -c ",
-    "#",
-    "~",
-    "*",
-    "?",
-    "{a,b}",
-    "{1..9}",
-    ":-",
-    "@P",
-    "-eq",
-    "é",
-];
+const TOKENS: &str = "a b 1 x= x ; ;; ;& & && | || |& ( ) (( )) { } [[ ]] [ ] ' \" ` \\ $ $( $(( ${ $' $\" $[ < > \
+    << <<- <<< <( >( >& &> >| <> EOF fi done esac # ~ * ? {a,b} {1..9} :- @P -eq é";
+/// Tokens that a blank follows.
+const WORDS: &str = "if then else elif for in do while case function select coproc time ! eval \
+    bash -c env xargs find -exec sed awk git";
+const BLANKS: [&str; 6] = [" ", " ", "\t", "\n", "\\\n", "\nEOF\n"];
+
+fn any_token() -> impl Strategy<Value = String> {
+    let words = WORDS.split(' ').map(|word| format!("{word} "));
+    let tokens = TOKENS.split(' ').chain(BLANKS).map(str::to_owned);
+    proptest::sample::select(tokens.chain(words).collect::<Vec<_>>())
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn any_tokens_are_analysed_in_bounded_steps(
-        tokens in proptest::collection::vec(proptest::sample::select(&TOKENS[..]), 0..60)
+        tokens in proptest::collection::vec(any_token(), 0..60)
     ) {
         let command = tokens.concat();
-        let found = analyse(&command);
-        prop_assert!(found.steps <= 1024 * 1024 + 1);
-        prop_assert!(found.commands.len() <= 8 * 1024);
+        let analysis = analyse(&command);
+        prop_assert!(analysis.steps <= 1024 * 1024 + 1);
+        prop_assert!(analysis.commands.len() <= 8 * 1024);
         let again = analyse(&command);
-        prop_assert_eq!(found.steps, again.steps);
+        prop_assert_eq!(analysis.steps, again.steps);
     }
 
     #[test]
@@ -281,13 +203,13 @@ proptest! {
 
     #[test]
     fn repeated_tokens_are_analysed_in_bounded_steps(
-        token in proptest::sample::select(&TOKENS[..]),
-        other in proptest::sample::select(&TOKENS[..]),
+        token in any_token(),
+        other in any_token(),
         count in 100_usize..2_000,
     ) {
         let command = format!("{token}{other}").repeat(count);
-        let found = analyse(&command);
-        prop_assert!(found.steps <= 1024 * 1024 + 1, "{} steps", found.steps);
+        let analysis = analyse(&command);
+        prop_assert!(analysis.steps <= 1024 * 1024 + 1, "{} steps", analysis.steps);
     }
 }
 
@@ -297,10 +219,10 @@ fn options_with_non_ascii_letters_are_parsed() {
     for program in [
         "sed", "awk", "tar", "env", "xargs", "sh", "git", "rm", "perl",
     ] {
-        let found = analyse(&format!("{program} -é -né x"));
-        assert_eq!(found.commands[0].program().as_deref(), Some(program));
+        let analysis = analyse(&format!("{program} -é -né x"));
+        assert_eq!(analysis.commands[0].program().as_deref(), Some(program));
     }
-    assert_eq!(analyse("sed -né p").weight(), None);
+    assert_eq!(analyse("sed -ne p é").weight(), None);
 }
 
 #[test]
@@ -378,8 +300,12 @@ fn what_all_shells_read_alike_is_clear() {
         "ls {a {} a,b '{a,b}'",
         "bash -c \"ls \\$'a'\"",
     ] {
-        let found = super::analyse(command, Shell::Posix);
-        assert!(found.opaque.is_empty(), "{command}: {:?}", found.opaque);
+        let analysis = super::analyse(command, Shell::Posix);
+        assert!(
+            analysis.opaque.is_empty(),
+            "{command}: {:?}",
+            analysis.opaque
+        );
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) enum Part {
     Home(String),
     /// `{`, `}` or `,`, not quoted: gone after brace expansion.
     Brace(char),
-    /// Something only the running shell knows.
+    /// Text that is only known when the shell runs.
     Value { name: Option<String>, quoted: bool },
 }
 
@@ -86,32 +86,32 @@ impl Word {
             .sum()
     }
 
-    /// Whether a variable or a substitution is part of it.
+    /// Returns `true` if a variable or a substitution is part of it.
     pub(crate) fn is_dynamic(&self) -> bool {
         self.parts
             .iter()
             .any(|part| matches!(part, Part::Value { .. }))
     }
 
-    /// Whether it may become several words, or none.
+    /// Returns `true` if it may become several words, or none.
     pub(crate) fn may_split(&self) -> bool {
         self.parts
             .iter()
             .any(|part| matches!(part, Part::Value { quoted: false, .. }))
     }
 
-    /// Whether it is the result of arithmetic, or another number that only the shell knows.
+    /// Returns `true` if it is the result of arithmetic, or another number.
     pub(crate) fn is_number(&self) -> bool {
         let number = |name: &str| matches!(name, "#" | "?" | "$" | "!");
         matches!(&self.parts[..], [Part::Value { name: Some(name), .. }] if number(name))
     }
 
-    /// Whether it holds `*`, `?` or `[` that the shell expands to file names.
+    /// Returns `true` if it holds `*`, `?` or `[` that the shell expands to file names.
     pub(crate) fn is_glob(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Glob(_)))
     }
 
-    /// Whether no part of it was quoted or expanded: only then can it be a reserved word.
+    /// The text, if no part of it was quoted or expanded: only then can it be a reserved word.
     pub(crate) fn plain(&self) -> Option<String> {
         self.parts.iter().try_fold(String::new(), |mut all, part| {
             match part {
@@ -126,7 +126,7 @@ impl Word {
         })
     }
 
-    /// What follows the last `/`, if it is literal.
+    /// The part after the last `/`, if it is literal.
     pub(crate) fn basename(&self) -> Option<String> {
         let (mut first, mut name) = (0, String::new());
         for (index, part) in self.parts.iter().enumerate().rev() {
@@ -188,34 +188,33 @@ impl Word {
     }
 
     /// The rest of a word whose literal beginning `prefix` is cut off.
-    pub(crate) fn without_prefix(&self, prefix: &str) -> Option<Self> {
-        let mut left = prefix;
+    pub(crate) fn without_prefix(&self, mut prefix: &str) -> Option<Self> {
         let mut parts = Vec::new();
         for part in &self.parts {
-            if left.is_empty() {
+            if prefix.is_empty() {
                 parts.push(part.clone());
                 continue;
             }
 
             match part {
                 Part::Text { text, quoted } => {
-                    if let Some(rest) = left.strip_prefix(text.as_str()) {
-                        left = rest;
+                    if let Some(rest) = prefix.strip_prefix(text.as_str()) {
+                        prefix = rest;
                     } else {
-                        let rest = text.strip_prefix(left)?;
-                        left = "";
+                        let rest = text.strip_prefix(prefix)?;
+                        prefix = "";
                         parts.push(Part::Text {
                             text: rest.to_owned(),
                             quoted: *quoted,
                         });
                     }
                 }
-                Part::Brace(c) => left = left.strip_prefix(*c)?,
+                Part::Brace(c) => prefix = prefix.strip_prefix(*c)?,
                 _ => return None,
             }
         }
 
-        left.is_empty().then_some(Self { parts })
+        prefix.is_empty().then_some(Self { parts })
     }
 }
 
@@ -248,13 +247,13 @@ impl fmt::Display for Word {
 
 /// `text` with control and invisible characters escaped, for people.
 pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
+    let mut printed = String::with_capacity(text.len());
     for c in text.chars() {
         if is_hidden(c) || c.is_control() {
-            shown.extend(c.escape_default());
+            printed.extend(c.escape_default());
         } else {
-            shown.push(c);
+            printed.push(c);
         }
     }
-    shown
+    printed
 }
