@@ -15,8 +15,9 @@ use agentcore::permission::{Behavior, PermissionRules};
 const SCRIPTS: usize = 2_000;
 const MORE: &str = "AGENTCORE_BASH_DIFF";
 
-/// Shells that run scripts side by side.
-const SHARDS: usize = 6;
+/// Shells that run scripts side by side, and the scripts of each process.
+const SHARDS: usize = 4;
+const BATCH: usize = 50;
 
 /// A small generator of pseudo-random numbers: the same scripts on every run.
 struct Dice(u64);
@@ -37,14 +38,34 @@ impl Dice {
 /// Programs that note that they ran.
 const STUBS: [&str; 4] = ["ok", "fine", "bad", "other"];
 /// Real programs that scripts may use.
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 13] = [
     "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find", "sed", "awk", "tar",
+    "sort",
 ];
-const ALLOWED: [&str; 29] = [
+const ALLOWED: [&str; 31] = [
     "ok", "fine", "env", "xargs", "nohup", "nice", "timeout", "sh", "bash", "cat", "find", "sed",
-    "awk", "tar", "echo", "true", ":", "[", "test", "printf", "command", "read", "export", "set",
-    "cd", "exec", "eval", "wait", "declare",
+    "awk", "tar", "sort", "rg", "echo", "true", ":", "[", "test", "printf", "command", "read",
+    "export", "set", "cd", "exec", "eval", "wait", "declare",
 ];
+/// Names of files in the folder of the scripts. Some programs take them for options.
+const HOSTILE: [&str; 14] = [
+    "-x",
+    "-rf",
+    "-Sbad",
+    "-Ibad",
+    "-e1ebad",
+    "-exec",
+    "--pre=bad",
+    "--compress-program=bad",
+    "--checkpoint=1",
+    "--checkpoint-action=exec=bad",
+    "--use-compress-program=bad",
+    "a b",
+    "bad",
+    "x$(bad)",
+];
+/// A program that runs what its option names.
+const RG: &str = "for word; do case $word in --pre=*) \"${word#--pre=}\";; esac; done";
 
 /// A script from the grammar below.
 fn script(dice: &mut Dice, depth: usize) -> String {
@@ -64,7 +85,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     }
 
     let inner = depth - 1;
-    match dice.below(28) {
+    match dice.below(29) {
         0 => format!("( {} )", script(dice, inner)),
         1 => format!("{{ {}; }}", script(dice, inner)),
         2 => format!(
@@ -125,6 +146,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
         16 => format!("echo 'a b' | {}", filter(dice)),
         17 => format!("{}; {}", filter(dice), command(dice, inner)),
         18 => format!("{}; {}", trick(dice), command(dice, inner)),
+        19 => format!("{} {}", taker(dice), files(dice)),
         _ => simple(dice, depth),
     }
 }
@@ -169,88 +191,62 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
 
 /// A program in a language of its own, made of its pieces in any order.
 fn filter(dice: &mut Dice) -> String {
-    const SED: [&str; 34] = [
-        "p",
-        "d",
-        "s/a/b/",
-        "s/a/bad/e",
-        "1e bad",
-        "e bad",
-        "e",
-        "a x",
-        "i\\\nbad",
-        "c x",
-        ":a",
-        "ba",
-        "ta",
-        "b",
-        ";",
-        ";",
-        "\n",
-        "\n",
-        "}",
-        "{",
-        "$!N",
-        "1",
-        "/a/",
-        "!",
-        "y/a/b/",
-        "s/a/\n1e bad\n/",
-        "q",
-        "n",
-        " ",
-        "#",
-        "a\\",
-        "\\",
-        "s|a|b|g",
-        "2,3",
-    ];
-    const AWK: [&str; 30] = [
-        "print",
-        "print $1",
-        "\"a\"",
-        "\"bad\"",
-        "> \"f\"",
-        "| \"bad\"",
-        "; ",
-        "; ",
-        "}",
-        "{",
-        "{",
-        "/a|b/",
-        "/\"/",
-        "$1 > 2",
-        "a || b",
-        "system(\"bad\")",
-        "#",
-        "\n",
-        "\"",
-        "\\",
-        "(",
-        ")",
-        "BEGIN",
-        "{print | \"bad\"}",
-        "printf \"%s\", ",
-        ",",
-        "x = \"print\"",
-        " ",
-        "{print}",
-        "1",
-    ];
+    const SED: &str = "p¦d¦s/a/b/¦s/a/bad/e¦1e bad¦e bad¦e¦a x¦i\\\nbad¦c x¦:a¦ba¦ta¦b¦;¦;¦\n¦\n¦}¦{¦$!N¦1¦\
+        /a/¦!¦y/a/b/¦s/a/\n1e bad\n/¦q¦n¦ ¦#¦a\\¦\\¦s|a|b|g¦2,3";
+    const AWK: &str = "print¦print $1¦\"a\"¦\"bad\"¦> \"f\"¦| \"bad\"¦; ¦; ¦}¦{¦{¦/a|b/¦/\"/¦$1 > 2¦a || b¦\
+        system(\"bad\")¦#¦\n¦\"¦\\¦(¦)¦BEGIN¦{print | \"bad\"}¦printf \"%s\", ¦,¦\
+        x = \"print\"¦ ¦{print}¦1";
     let (program, tokens) = match dice.below(2) {
-        0 => (
-            dice.pick(&["sed", "sed -n", "sed -E", "sed -e p -e"]),
-            &SED[..],
-        ),
-        _ => (dice.pick(&["awk", "awk -F:", "awk -v x=1"]), &AWK[..]),
+        0 => (dice.pick(&["sed", "sed -n", "sed -E", "sed -e p -e"]), SED),
+        _ => (dice.pick(&["awk", "awk -F:", "awk -v x=1"]), AWK),
     };
 
+    let tokens: Vec<&str> = tokens.split('¦').collect();
     let mut text = String::new();
     for _ in 0..1 + dice.below(6) {
-        text.push_str(dice.pick(tokens));
+        text.push_str(dice.pick(&tokens));
     }
 
     format!("{program} '{text}'")
+}
+
+/// A program that may take the name of a file for an option.
+fn taker<'a>(dice: &mut Dice) -> &'a str {
+    dice.pick(&[
+        "tar cf /dev/null",
+        "tar -cf /dev/null a",
+        "sed p",
+        "sed -n",
+        "awk 1",
+        "sort",
+        "sort -u",
+        "rg",
+        "rg a",
+        "env",
+        "env A=1",
+        "xargs",
+        "xargs ok",
+        "find",
+        "cat",
+        "ok",
+        "nice",
+        "timeout 1",
+        "echo a | xargs -n 1",
+        "set --",
+        "for i in * -*; do ok $i; done; ok",
+        "for i in *; do sed p $i; done; ok",
+        "for i in *; do rg a \"$i\"; done; ok",
+        "find . -maxdepth 1 -exec rg a {} +; ok",
+        "find . -maxdepth 1 | xargs rg a; ok",
+    ])
+}
+
+/// Words that the shell expands to names of files.
+fn files<'a>(dice: &mut Dice) -> &'a str {
+    dice.pick(&[
+        "*", "-*", "-- *", "./*", "--*", "?b*", "[-]*", "[a-z]*", "* a", "-S*", "'*'", "\"$x\"*",
+        "$x*", "x*",
+    ])
 }
 
 /// What once was decided wrongly, or nearly.
@@ -552,7 +548,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    fn set(bash: &Path, shell: &str) -> Self {
+    fn set(stub_shell: &Path, shell: &str) -> Self {
         let name = format!("agentcore-{shell}-diff-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         for directory in ["bin", "scripts", "logs", "work"] {
@@ -563,12 +559,19 @@ impl Stage {
             let path = root.join("bin").join(stub);
             let text = format!(
                 "#!{}\necho \"${{0##*/}}\" >> \"$STAGE_LOG\"\n",
-                bash.display()
+                stub_shell.display()
             );
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
 
+        for name in HOSTILE {
+            fs::write(root.join("work").join(name), "a\n").unwrap();
+        }
+
+        let path = root.join("bin/rg");
+        fs::write(&path, format!("#!{}\n{RG}\n", stub_shell.display())).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         for tool in TOOLS {
             if let Some(real) = find_program(tool) {
                 symlink(real, root.join("bin").join(tool)).unwrap();
@@ -578,50 +581,72 @@ impl Stage {
         Self { root }
     }
 
-    /// Runs every script, each in a shell of its own, which these words start; which stubs ran in
-    /// each.
-    fn run(&self, bash: &Path, shell: &str, scripts: &[String]) -> Vec<BTreeSet<String>> {
-        for (at, script) in scripts.iter().enumerate() {
-            fs::write(self.root.join(format!("scripts/{at}")), script).unwrap();
-        }
+    /// Runs every script, each in a subshell of its own of the shell that these words start; which
+    /// stubs ran in each.
+    fn run(&self, shell: &str, scripts: &[String]) -> Vec<BTreeSet<String>> {
+        let numbers: Vec<usize> = (0..scripts.len()).collect();
+        let shards = numbers.chunks(scripts.len().div_ceil(SHARDS));
+        std::thread::scope(|scope| {
+            for (shard, numbers) in shards.enumerate() {
+                scope.spawn(move || {
+                    for numbers in numbers.chunks(BATCH) {
+                        self.run_batch(shard, shell, scripts, numbers);
+                    }
+                });
+            }
+        });
 
-        let driver = "ulimit -t 60 -f 256; cd work; at=$FROM; while [ $at -lt $COUNT ]; do \
-             STAGE_LOG=$ROOT/logs/$at; export STAGE_LOG; \
-             text=$(<\"$ROOT/scripts/$at\"); \
-             (ulimit -t 2; exec timeout -k 1 1 $TESTED -c \"$text\") </dev/null >/dev/null 2>&1; \
-             at=$((at+SHARDS)); done; wait";
-        let drivers = (0..SHARDS).map(|from| {
-            Command::new(bash)
-                .args(["--norc", "-c", driver])
+        let logs = numbers.iter().map(|number| {
+            let log = fs::read_to_string(self.root.join(format!("logs/{number}")));
+            log.map_or_else(
+                |_| BTreeSet::new(),
+                |log| log.lines().map(str::to_owned).collect(),
+            )
+        });
+        logs.collect()
+    }
+
+    /// Runs scripts one after the other in one shell. After one that takes too long, in another.
+    fn run_batch(&self, shard: usize, shell: &str, scripts: &[String], numbers: &[usize]) {
+        let root = self.root.display();
+        let mut left = numbers;
+        while !left.is_empty() {
+            let mut text = String::new();
+            for number in left {
+                let script = scripts[*number].replace('\'', "'\\''");
+                let _ = writeln!(
+                    text,
+                    "echo {number} > {root}/at.{shard}\nexport STAGE_LOG={root}/logs/{number}\n\
+                     (ulimit -t 2 -f 256; eval '{script}') </dev/null >/dev/null 2>&1"
+                );
+            }
+
+            let batch = self.root.join(format!("batch.{shard}"));
+            fs::write(&batch, text).unwrap();
+            let mut words = shell.split(' ').filter(|word| !word.is_empty());
+            let done = Command::new(find_program("timeout").unwrap())
+                .args(["-k", "1", "10"])
+                .args(&mut words)
+                .arg(&batch)
                 .env_clear()
                 .env("PATH", self.root.join("bin"))
-                .env("ROOT", &self.root)
-                .env("TESTED", shell)
                 .env("HOME", &self.root)
-                .env("COUNT", scripts.len().to_string())
-                .env("FROM", from.to_string())
-                .env("SHARDS", SHARDS.to_string())
-                .current_dir(&self.root)
+                .current_dir(self.root.join("work"))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
-                .spawn()
-                .unwrap()
-        });
+                .status()
+                .unwrap();
+            // The status of the last script is that of the batch; `timeout` has its own.
+            if !matches!(done.code(), Some(124 | 137) | None) {
+                return;
+            }
 
-        for mut driver in drivers.collect::<Vec<_>>() {
-            let done = driver.wait().unwrap();
-            assert!(done.success(), "the driver failed: {done}");
+            let at = fs::read_to_string(self.root.join(format!("at.{shard}"))).unwrap();
+            let at: usize = at.trim().parse().unwrap();
+            let end = left.iter().position(|number| *number == at).unwrap();
+            left = &left[end + 1..];
         }
-
-        (0..scripts.len())
-            .map(
-                |at| match fs::read_to_string(self.root.join(format!("logs/{at}"))) {
-                    Ok(log) => log.lines().map(str::to_owned).collect(),
-                    Err(_) => BTreeSet::new(),
-                },
-            )
-            .collect()
     }
 }
 
@@ -660,13 +685,14 @@ const TESTED: [Tested; 3] = [
 #[test]
 fn analyser_decides_about_every_program_that_a_shell_runs() {
     let (Some(bash), Some(_)) = (find_program("bash"), find_program("timeout")) else {
-        eprintln!("skipped: there is no bash to run the shells from");
+        eprintln!("skipped: there is no bash to compare with");
         return;
     };
+    let stub_shell = find_program("dash").unwrap_or(bash);
 
     for tested in TESTED {
         match find_program(tested.name) {
-            Some(path) => compare(&bash, &path, &tested),
+            Some(path) => compare(&stub_shell, &path, &tested),
             None => eprintln!("skipped: there is no {} to compare with", tested.name),
         }
     }
@@ -682,15 +708,15 @@ fn scripts(count: usize) -> Vec<String> {
 }
 
 /// Runs scripts in one shell, and compares what ran with the decisions about it.
-fn compare(bash: &Path, path: &Path, tested: &Tested) {
+fn compare(stub_shell: &Path, path: &Path, tested: &Tested) {
     let count = std::env::var(MORE)
         .ok()
         .and_then(|count| count.parse().ok())
         .unwrap_or(SCRIPTS);
     let scripts = scripts(count);
-    let stage = Stage::set(bash, tested.name);
+    let stage = Stage::set(stub_shell, tested.name);
     let words = format!("{} {}", path.display(), tested.options);
-    let ran = stage.run(bash, &words, &scripts);
+    let ran = stage.run(&words, &scripts);
 
     let rules = || PermissionRules::new().shell(tested.shell);
     let mut narrow = rules().allow("Write(f)").unwrap();
