@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::disk::{Disk, Listing};
 use super::links::Links;
 use super::path_words::path_words;
 use super::paths::{MAX_DIRECTORIES, PathContext, PathOf};
@@ -23,6 +24,8 @@ pub(super) struct CommandPaths {
     directories: Vec<Word>,
     runs_git: bool,
     begins_with_cd: bool,
+    /// True if a command may make a folder that another one writes to.
+    may_make_folders: bool,
 }
 
 /// A word that may be a path.
@@ -87,6 +90,7 @@ impl CommandPaths {
             changes_files: analysis.commands.iter().any(changes_files),
             directories: analysis.used(Use::Directory).cloned().collect(),
             begins_with_cd: analysis.begins_with_cd,
+            may_make_folders: analysis.commands.iter().filter(|c| is_writer(c)).count() > 1,
             runs_git: analysis
                 .commands
                 .iter()
@@ -100,6 +104,42 @@ impl CommandPaths {
         paths
             .filter(|(path_use, _)| uses.contains(path_use))
             .map(|(_, path_word)| path_word)
+    }
+
+    /// The paths that a program copies, moves, links or unpacks to, at this moment.
+    pub(super) fn targets<'a>(
+        &'a self,
+        context: &'a PathContext,
+        disk: &'a Disk,
+    ) -> impl Iterator<Item = &'a PathWord> {
+        let paths = self.paths.iter();
+        paths.filter_map(move |(path_use, path_word)| {
+            let is_target = match path_use {
+                Use::Target => true,
+                Use::TargetInFolder => self.may_be_in_folder(path_word, context, disk),
+                _ => false,
+            };
+            is_target.then_some(path_word)
+        })
+    }
+
+    /// Returns `true` if the path above a word is a folder, or may be one when its command runs.
+    fn may_be_in_folder(&self, path_word: &PathWord, context: &PathContext, disk: &Disk) -> bool {
+        if self.may_make_folders || !context.follows_links {
+            return true;
+        }
+
+        let is_folder = |folder: &String| !matches!(*disk.list(folder), Listing::Missing);
+        let mut paths = self.paths_of(path_word, context);
+        paths.any(|path| {
+            let mut paths = path.alternatives().iter();
+            let is_in_folder = paths.any(|path| {
+                let folder = &path[..path.len().saturating_sub(1)];
+                let folders = disk.expand(folder, true);
+                folders.is_none_or(|folders| folders.iter().any(is_folder))
+            });
+            is_in_folder || !path.is_known()
+        })
     }
 
     /// The folders that are changed, or read, with all that is in them.
@@ -169,6 +209,11 @@ fn distinct<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl It
     items
         .into_iter()
         .filter(move |item| known_items.insert(item.clone()))
+}
+
+/// Returns `true` if a program may change what its words name.
+fn is_writer(command: &SimpleCommand) -> bool {
+    command.files == Files::Changed && !command.argv.is_empty()
 }
 
 /// Returns `true` if a program shows the content of a file that it is given.

@@ -279,17 +279,16 @@ impl Policy<'_> {
             candidates.any(|path| self.protected_paths.contain_or_are(&path))
         });
         let trees = paths.trees(true).map(|(_, word)| word);
-        let mut targets = paths.used(&[Use::Target]).chain(trees);
+        let mut targets = paths.targets(self.context, self.disk).chain(trees);
         let target = targets.find(|word| {
             let mut candidates = paths.paths_of(word, self.context);
             candidates.any(|path| path.is_known() && self.protected_paths.contain_or_are(&path))
         });
-        let mut words = paths.words.iter().filter(|word| word.is_changed);
-        let changed_word = words.find(|word| {
-            let mut candidates = paths.paths_of(&word.path_word, self.context);
+        let words = paths.words.iter().filter(|word| word.is_changed);
+        let changed_path = words.map(|word| &word.path_word).find(|word| {
+            let mut candidates = paths.paths_of(word, self.context);
             candidates.any(|path| path.is_known() && self.protected_paths.contain(&path))
         });
-        let changed_path = changed_word.map(|word| &word.path_word);
         let path_word = written_path.or(target).or(changed_path);
         path_word.map(|path_word| path_word.word.to_string())
     }

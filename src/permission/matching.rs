@@ -166,7 +166,8 @@ impl<'a> Matcher<'a> {
     fn read_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
         let words = paths.words.iter();
         let words = words.filter(|word| word.files != Files::Unopened);
-        let word_match = self.words_match(paths, &[Use::Read, Use::Directory], words, pattern);
+        let read_paths = paths.used(&[Use::Read, Use::Directory]);
+        let word_match = self.words_match(paths, read_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, false, word_match))
     }
 
@@ -174,20 +175,21 @@ impl<'a> Matcher<'a> {
     /// that do more than read, and folders that are changed with all that is in them.
     fn write_match(self, paths: &CommandPaths, pattern: &PathPattern) -> Match {
         let words = paths.words.iter().filter(|word| word.is_changed);
-        let word_match = self.words_match(paths, &[Use::Write, Use::Target], words, pattern);
+        let targets = paths.targets(self.context, self.disk);
+        let written_paths = paths.used(&[Use::Write]).chain(targets);
+        let word_match = self.words_match(paths, written_paths, words, pattern);
         word_match.max(self.trees_match(paths, pattern, true, word_match))
     }
 
-    /// The best match of the paths with one of these uses, and of `words`.
+    /// The best match of `path_words` and `words`.
     fn words_match<'p>(
         self,
         paths: &CommandPaths,
-        uses: &[Use],
+        path_words: impl Iterator<Item = &'p PathWord>,
         words: impl Iterator<Item = &'p CommandWord>,
         pattern: &PathPattern,
     ) -> Match {
-        let paths_used = paths.used(uses);
-        let path_matches = paths_used.map(|path_word| self.word_match(paths, path_word, pattern));
+        let path_matches = path_words.map(|path_word| self.word_match(paths, path_word, pattern));
         let word_matches = words.map(|word| self.command_word_match(paths, word, pattern));
         best(path_matches.chain(word_matches))
     }

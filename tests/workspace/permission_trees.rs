@@ -227,3 +227,30 @@ fn git_in_another_repository_asks_and_in_a_folder_of_the_workspace_does_not() {
         assert_eq!(decision, expected, "{command}");
     }
 }
+
+#[test]
+fn target_is_a_folder_if_the_disk_has_one() {
+    let workspace = Workspace::new();
+    workspace.put("x/.envrc", "");
+    workspace.put("x/key.pem", "");
+    workspace.put("dir.d/kept", "");
+    for (rule, command, expected) in [
+        ("Write(**/key.pem)", "cp x/key.pem dir.d", Behavior::Deny),
+        ("Write(**/key.pem)", "cp x/key.pem d*.d", Behavior::Deny),
+        ("Write(**/key.pem)", "mv notes.txt dir.d", Behavior::Allow),
+        ("Write(**/key.pem)", "cp x/key.pem file.d", Behavior::Allow),
+        (
+            "Write(**/key.pem)",
+            "mkdir new.d && cp x/key.pem new.d",
+            Behavior::Deny,
+        ),
+        ("Write(none)", "cp x/.envrc dir.d", Behavior::Ask),
+        ("Write(none)", "cp x/.envrc env.txt", Behavior::Allow),
+    ] {
+        assert_eq!(
+            decide(&workspace, rule, command),
+            expected,
+            "{rule} {command}"
+        );
+    }
+}

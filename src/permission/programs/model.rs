@@ -30,10 +30,10 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `=.` | this folder, if none is given |
 ///
 /// The others are languages with code of their own, such as `sed`. Options are `-abc` and `--long`,
-/// with the kind of a value behind `:`, or behind `?` if it stands in the same word, and with a mark
-/// behind `!`: `effect` (it changes something), `edit` (it changes the operands), `hidden` (it is not
-/// known), `second` (it has two values), `tree`, `cut`, `all` (both), `links`, `follow` (links are
-/// followed), `dot` (hidden names too), `about` (nothing else is done).
+/// with the kind of a value behind `:`, or behind `?` if it stands in the same word, and with a
+/// mark behind `!`: `effect` (it changes something), `edit` (it changes the operands), `hidden` (it
+/// is not known), `second` (it has two values), `tree`, `cut`, `all` (both), `links`, `follow`
+/// (links are followed), `dot` (hidden names too), `about` (nothing else is done).
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,

@@ -89,6 +89,8 @@ pub(crate) enum Use {
     Write,
     /// A program copies, moves, links or unpacks to it.
     Target,
+    /// A program copies, moves or links to it if the path above it is a folder.
+    TargetInFolder,
     /// A program reads or changes it with all that is in it.
     Tree(Tree),
     /// A program works on it as on its project.

@@ -29,8 +29,8 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Argume
     }
 }
 
-/// Returns `true` if a `print` is followed by `mark` before its statement ends. Elsewhere `>` compares, and
-/// `|` is part of a regular expression or of `||`.
+/// Returns `true` if a `print` is followed by `mark` before its statement ends. Elsewhere `>`
+/// compares, and `|` is part of a regular expression or of `||`.
 ///
 /// What follows a slash or a `#` may be a regular expression or a comment, in which quotes mean
 /// nothing: there the mark counts wherever it stands.

@@ -78,8 +78,8 @@ pub(super) fn describe_words(
 const REMOTE: &str = "docker podman nerdctl docker-compose kubectl oc helm gh glab aws gcloud az \
      systemctl journalctl terraform tofu apt apt-get brew";
 
-/// Notes the paths in the words of a program that works on a project: it runs, loads or sends what it
-/// finds there.
+/// Notes the paths in the words of a program that works on a project: it runs, loads or sends what
+/// it finds there.
 pub(super) fn places(cx: &mut Context, name: &str, argv: &[Word]) {
     let is_remote = REMOTE.split_ascii_whitespace().any(|known| known == name);
     for word in &argv[1..] {

@@ -316,7 +316,8 @@ impl Parser<'_> {
     }
 }
 
-/// Returns `true` if a `~` here names a directory: at the beginning, or after `=` or `:` as in assignments.
+/// Returns `true` if a `~` here names a directory: at the beginning, or after `=` or `:` as
+/// in assignments.
 fn at_tilde(word: &Word) -> bool {
     match word.parts.last() {
         None => true,

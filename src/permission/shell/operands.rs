@@ -124,20 +124,7 @@ pub(super) fn trees(
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
     let cuts = program.takes("cut") || program.takes("move") || arguments.has_mark("cut") || is_all;
-    let mut globs = arguments.values_of("glob");
-    let is_visible = !arguments.has_mark("dot") && !globs.any(names_hidden);
-    let follows_links =
-        program.takes("links") || arguments.has_mark("links") || arguments.has_mark("follow");
-    let read_tree = Tree {
-        skips_hidden: program.takes("visible") && is_visible,
-        follows_links,
-        ..Tree::READ
-    };
-    let changed_tree = Tree {
-        follows_links,
-        ..Tree::CHANGE
-    };
-
+    let (read_tree, changed_tree) = tree_uses(program, arguments);
     for (mark, tree) in [("here", changed_tree), ("whole", read_tree)] {
         if arguments.has_mark(mark) {
             cx.add_path(Use::Tree(tree), Word::from_text("."));
@@ -186,6 +173,25 @@ pub(super) fn trees(
     if is_missing && spec.contains("=.") && !is_piped {
         add(&Word::from_text("."));
     }
+}
+
+/// The parts of folders that a program reads, and changes.
+fn tree_uses(program: &Program, arguments: &Arguments<'_>) -> (Tree, Tree) {
+    let mut globs = arguments.values_of("glob");
+    let is_visible = !arguments.has_mark("dot") && !globs.any(names_hidden);
+    let follows_links =
+        program.takes("links") || arguments.has_mark("links") || arguments.has_mark("follow");
+    let read_tree = Tree {
+        skips_hidden: program.takes("visible") && is_visible,
+        follows_links,
+        ..Tree::READ
+    };
+    let changed_tree = Tree {
+        follows_links,
+        ..Tree::CHANGE
+    };
+
+    (read_tree, changed_tree)
 }
 
 /// Returns `true` if a pattern of files may include hidden ones: it neither excludes files nor is
@@ -278,16 +284,24 @@ fn targets(cx: &mut Context, program: &Program, arguments: &Arguments<'_>) {
         cx.add_path(Use::Target, target.clone());
     }
 
-    for source in words
-        .iter()
-        .filter(|source| !std::ptr::eq(**source, target))
-    {
-        // The target may be a folder.
-        if let Some(name) = source.basename() {
+    let is_certain = folder.is_some()
+        || words.len() > 2
+        || target
+            .basename()
+            .is_none_or(|name| matches!(name.as_str(), "" | "." | ".."));
+    let target_use = if is_certain {
+        Use::Target
+    } else {
+        Use::TargetInFolder
+    };
+    for source in words {
+        if let Some(name) = source.basename()
+            && !std::ptr::eq(*source, target)
+        {
             let mut file = target.clone();
             file.push_text("/", true);
             file.push_text(&name, true);
-            cx.add_path(Use::Target, file);
+            cx.add_path(target_use, file);
         }
     }
 
