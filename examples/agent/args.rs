@@ -81,8 +81,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
 
-    /// Confines commands to the working directory and the system's programs, without the network, by
-    /// the kernel, and lists the rules of --deny that it holds them to
+    /// Confines commands to the working directory and the system's programs, without the network,
+    /// by the kernel, and lists the rules of --deny that it holds them to
     #[arg(long)]
     pub(crate) sandbox: bool,
 

@@ -24,8 +24,8 @@ pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     Ok(backend)
 }
 
-/// Prints what the kernel enforces with `--sandbox`, and for each rule that denies files to commands
-/// whether the kernel holds them to it.
+/// Prints what the kernel enforces with `--sandbox`, and for each rule that denies files to
+/// commands whether the kernel holds them to it.
 ///
 /// # Errors
 ///
