@@ -259,9 +259,10 @@ impl Session {
     /// task steer the child; one that arrives after its last turn stays unread.
     ///
     /// ```
-    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::model::ModelEvent;
+    /// use agentcore::testing::{FunctionModel, ScriptedModel};
     /// use agentcore::tool::{TaskOutcome, TaskSpec};
-    /// use agentcore::{Agent, FuncTool, ToolContext, UnfinishedTasks};
+    /// use agentcore::{Agent, FuncTool, ToolCall, ToolContext, UnfinishedTasks};
     /// use serde_json::json;
     ///
     /// # async fn example() -> Result<(), agentcore::Error> {
@@ -280,7 +281,13 @@ impl Session {
     ///         async move { text }
     ///     }
     /// });
-    /// let model = ScriptedModel::new().call("scout", json!({})).say("It is quiet.");
+    /// // It is also asked about the end of the task if that comes after its answer.
+    /// let model = FunctionModel::new(|request| {
+    ///     vec![Ok(match request.messages.len() {
+    ///         1 => ModelEvent::ToolCall(ToolCall::new("call_1", "scout", json!({}))),
+    ///         _ => ModelEvent::Text("It is quiet.".to_owned()),
+    ///     })]
+    /// });
     /// let lead = Agent::builder(model).tool(start).unfinished_tasks(UnfinishedTasks::Await);
     /// assert_eq!(lead.build()?.run("What is out there?").await?.text, "It is quiet.");
     /// # Ok(())
