@@ -95,6 +95,8 @@
 //!   which any machine can continue; over TLS with `tls`.
 //! * `session-log`: `session::LogStore`, a durable store on top of your own storage.
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
+//! * `gateway`: the module `gateway`, which connects chat channels with sessions; it turns on
+//!   `tools`, `yaml` and `time`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
 //!   server with faults. For `[dev-dependencies]`.
@@ -112,6 +114,8 @@ pub mod agent;
 pub mod backend;
 mod engine;
 mod error;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 pub mod hook;
 pub mod hooks;
 pub mod message;

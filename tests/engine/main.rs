@@ -20,6 +20,8 @@ mod edited_answers;
 mod exact_counts;
 mod first_program;
 mod gate_decisions;
+#[cfg(feature = "gateway")]
+mod gateway;
 mod handoffs;
 mod history_inputs;
 mod history_limits;

@@ -230,6 +230,7 @@ fn long_comments_are_detected() {
 const CONDITIONAL_TESTS: &[(&str, &str)] = &[
     ("tests/contracts/main.rs", "hostile_values"),
     ("tests/contracts/main.rs", "permission_bash_diff"),
+    ("tests/engine/main.rs", "gateway"),
     ("tests/engine/main.rs", "hooks_otel"),
     ("tests/engine/main.rs", "soak"),
     ("tests/engine/main.rs", "subagent_files"),

@@ -24,7 +24,7 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
     ("parts", &[&["tools"], &["hooks"]]),
     (
         "edges",
-        &[&["testing", "gateway", "config", "server", "mcp"]],
+        &[&["gateway"], &["testing", "config", "server", "mcp"]],
     ),
 ];
 

@@ -1,0 +1,135 @@
+//! The bus inside one process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::bus::{Delivery, MessageBus};
+use super::message::{InboundMessage, OutboundMessage};
+use super::queue::{Queue, Queued};
+
+/// The number of messages of a direction or a channel unless another is set.
+const CAPACITY: usize = 1_024;
+/// The most channels, which the model may name.
+const MAX_CHANNELS: usize = 1_024;
+
+/// A bus inside one process. Its messages end with the process. Clones share it.
+///
+/// It holds a number of inbound messages that are not acknowledged, 1,024 by default, and as many
+/// outbound ones for each channel; publishing waits for space. A channel that publishes and
+/// consumes in the same task should therefore do both at the same time. It drops a message whose id
+/// is among those published last, twice as many as it holds.
+#[derive(Clone)]
+pub struct InProcessBus(Arc<Queues>);
+
+struct Queues {
+    inbound: Queue<InboundMessage>,
+    outbound: Mutex<Channels>,
+    capacity: usize,
+}
+
+#[derive(Default)]
+struct Channels {
+    queues: HashMap<Arc<str>, Queue<OutboundMessage>>,
+    is_closed: bool,
+}
+
+impl Queued for InboundMessage {
+    fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    fn key(&self) -> &str {
+        &self.session_key
+    }
+}
+
+impl Queued for OutboundMessage {
+    fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    fn key(&self) -> &str {
+        &self.channel
+    }
+}
+
+impl Default for InProcessBus {
+    fn default() -> Self {
+        Self::new(CAPACITY)
+    }
+}
+
+impl InProcessBus {
+    /// Creates a bus that holds at most `capacity` messages, at least one, of each direction and
+    /// channel.
+    pub fn new(capacity: usize) -> Self {
+        Self(Arc::new(Queues {
+            inbound: Queue::new(capacity),
+            outbound: Mutex::default(),
+            capacity,
+        }))
+    }
+
+    /// Closes the bus: publishing fails, and consuming returns `None` once no message is left.
+    pub fn close(&self) {
+        self.0.inbound.close();
+        let mut channels = lock(&self.0.outbound);
+        channels.is_closed = true;
+        for queue in channels.queues.values() {
+            queue.close();
+        }
+    }
+
+    fn channel(&self, name: &str) -> Result<Queue<OutboundMessage>> {
+        let mut channels = lock(&self.0.outbound);
+        if let Some(queue) = channels.queues.get(name) {
+            return Ok(queue.clone());
+        }
+        if channels.queues.len() >= MAX_CHANNELS {
+            let text = format!("cannot add channel {name:?}: the bus has {MAX_CHANNELS} already");
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+
+        let queue = Queue::new(self.0.capacity);
+        if channels.is_closed {
+            queue.close();
+        }
+        channels.queues.insert(name.into(), queue.clone());
+        Ok(queue)
+    }
+}
+
+#[async_trait]
+impl MessageBus for InProcessBus {
+    async fn publish_inbound(&self, message: InboundMessage) -> Result<()> {
+        self.0.inbound.publish(message.completed()).await
+    }
+
+    async fn consume_inbound(&self) -> Result<Option<Delivery<InboundMessage>>> {
+        Ok(self.0.inbound.consume().await)
+    }
+
+    async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
+        let queue = self.channel(&message.channel)?;
+        queue.publish(message.completed()).await
+    }
+
+    async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
+        Ok(self.channel(channel)?.consume().await)
+    }
+}
+
+impl fmt::Debug for InProcessBus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcessBus")
+            .field("capacity", &self.0.capacity)
+            .field("channels", &lock(&self.0.outbound).queues.len())
+            .finish_non_exhaustive()
+    }
+}

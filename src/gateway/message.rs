@@ -1,0 +1,186 @@
+//! The messages between channels and the gateway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::message::Part;
+
+/// A message that a person wrote in a channel.
+///
+/// As JSON, fields that are empty are left out, and each but `channel` and `chat_id` may be
+/// missing.
+///
+/// ```
+/// use agentcore::gateway::InboundMessage;
+///
+/// let message = InboundMessage::new("telegram", "123", "u1", "hi").with_id("tg:77");
+/// assert_eq!(
+///     serde_json::to_string(&message)?,
+///     r#"{"id":"tg:77","channel":"telegram","chat_id":"123","sender_id":"u1","content":"hi"}"#,
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct InboundMessage {
+    /// The id, the same each time the message is published. An empty one becomes a UUID of version
+    /// 7 when the message is published.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub id: Arc<str>,
+    /// The channel, such as `telegram`.
+    pub channel: Arc<str>,
+    /// The chat in the channel.
+    pub chat_id: Arc<str>,
+    /// The person who wrote it.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub sender_id: Arc<str>,
+    /// The text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
+    /// The id of the session that the message belongs to. An empty one becomes `CHANNEL:CHAT_ID`
+    /// when the message is published.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub session_key: Arc<str>,
+    /// Pictures and documents: [`Part::Image`] and [`Part::Document`]. They become parts of the
+    /// user's message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Part>,
+    /// Data of the channel, which the gateway does not read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl InboundMessage {
+    /// Creates a message without an id, media or metadata, for the session of its chat.
+    pub fn new(
+        channel: impl Into<Arc<str>>,
+        chat_id: impl Into<Arc<str>>,
+        sender_id: impl Into<Arc<str>>,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            channel: channel.into(),
+            chat_id: chat_id.into(),
+            sender_id: sender_id.into(),
+            content: content.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the id. Use one of the channel's own, so that a message that the channel delivers twice
+    /// is answered once.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets the session.
+    #[must_use]
+    pub fn with_session_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.session_key = key.into();
+        self
+    }
+
+    /// Adds a picture or a document.
+    #[must_use]
+    pub fn with_media(mut self, part: Part) -> Self {
+        self.media.push(part);
+        self
+    }
+
+    /// Adds data of the channel.
+    #[must_use]
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Fills in the id and the session if they are empty. Each bus does so when a message is
+    /// published.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        fill_id(&mut self.id);
+        if self.session_key.is_empty() {
+            self.session_key = format!("{}:{}", self.channel, self.chat_id).into();
+        }
+        self
+    }
+}
+
+/// A message for a chat of a channel.
+///
+/// ```
+/// use agentcore::gateway::OutboundMessage;
+///
+/// let message = OutboundMessage::new("telegram", "123", "hello").with_id("tg:77:reply");
+/// assert_eq!(
+///     serde_json::to_string(&message)?,
+///     r#"{"id":"tg:77:reply","channel":"telegram","chat_id":"123","content":"hello"}"#,
+/// );
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OutboundMessage {
+    /// The id, the same each time the message is published. An empty one becomes a UUID of version
+    /// 7 when the message is published.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub id: Arc<str>,
+    /// The channel that sends it.
+    pub channel: Arc<str>,
+    /// The chat in the channel.
+    pub chat_id: Arc<str>,
+    /// The text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub content: String,
+    /// Data for the channel.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl OutboundMessage {
+    /// Creates a message without an id or metadata.
+    pub fn new(
+        channel: impl Into<Arc<str>>,
+        chat_id: impl Into<Arc<str>>,
+        content: impl Into<String>,
+    ) -> Self {
+        Self {
+            channel: channel.into(),
+            chat_id: chat_id.into(),
+            content: content.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the id.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Adds data for the channel.
+    #[must_use]
+    pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(key.into(), value.into());
+        self
+    }
+
+    /// Fills in the id if it is empty. Each bus does so when a message is published.
+    #[must_use]
+    pub fn completed(mut self) -> Self {
+        fill_id(&mut self.id);
+        self
+    }
+}
+
+fn fill_id(id: &mut Arc<str>) {
+    if id.is_empty() {
+        *id = Uuid::now_v7().to_string().into();
+    }
+}

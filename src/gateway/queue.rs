@@ -1,0 +1,239 @@
+//! A bounded queue whose messages are acknowledged.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep_until};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::bus::{Delivery, Receipt};
+
+/// A message of a queue.
+pub(super) trait Queued: Clone + Send + Sync + 'static {
+    /// Its id.
+    fn id(&self) -> &Arc<str>;
+    /// The messages with the same key are delivered in order.
+    fn key(&self) -> &str;
+}
+
+/// A queue. Clones share it.
+pub(super) struct Queue<M>(Arc<Shared<M>>);
+
+impl<M> Clone for Queue<M> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+struct Shared<M> {
+    state: Mutex<State<M>>,
+    /// The space for messages that are not acknowledged.
+    space: Semaphore,
+    /// Notified when the messages or their times have changed.
+    change: Notify,
+}
+
+struct State<M> {
+    /// The messages to deliver, in the order in which they were published.
+    messages: BTreeMap<u64, Entry<M>>,
+    published: u64,
+    ids: NewestIds,
+    is_closed: bool,
+}
+
+struct Entry<M> {
+    message: M,
+    /// The time before which it is not delivered.
+    ready_at: Option<Instant>,
+}
+
+/// The ids that were published last.
+struct NewestIds {
+    ids: HashSet<Arc<str>>,
+    order: VecDeque<Arc<str>>,
+    limit: usize,
+}
+
+impl NewestIds {
+    /// Adds an id. Returns `false` if it is known.
+    fn add(&mut self, id: &Arc<str>) -> bool {
+        if !self.ids.insert(id.clone()) {
+            return false;
+        }
+        self.order.push_back(id.clone());
+        if self.order.len() > self.limit
+            && let Some(oldest_id) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest_id);
+        }
+        true
+    }
+}
+
+/// The next message to deliver, or the time to look again.
+enum Next<M> {
+    Message(u64, M),
+    At(Instant),
+    Change,
+    End,
+}
+
+impl<M: Queued> Queue<M> {
+    /// Creates a queue of at most `capacity` messages, at least one, that are not acknowledged. It
+    /// keeps the ids of twice as many.
+    pub(super) fn new(capacity: usize) -> Self {
+        let capacity = capacity.clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(Shared {
+            state: Mutex::new(State {
+                messages: BTreeMap::new(),
+                published: 0,
+                ids: NewestIds {
+                    ids: HashSet::new(),
+                    order: VecDeque::new(),
+                    limit: capacity.saturating_mul(2),
+                },
+                is_closed: false,
+            }),
+            space: Semaphore::new(capacity),
+            change: Notify::new(),
+        }))
+    }
+
+    /// Adds a message, unless its id is known. Waits for space.
+    pub(super) async fn publish(&self, message: M) -> Result<()> {
+        let permit = self.0.space.acquire().await.map_err(|_| closed())?;
+        let mut state = lock(&self.0.state);
+        if state.is_closed {
+            return Err(closed());
+        }
+        if !state.ids.add(message.id()) {
+            return Ok(());
+        }
+        permit.forget();
+        let number = state.published;
+        state.published += 1;
+        let entry = Entry {
+            message,
+            ready_at: None,
+        };
+        state.messages.insert(number, entry);
+        drop(state);
+        self.0.change.notify_waiters();
+        Ok(())
+    }
+
+    /// Waits for the next message; `None` if the queue is closed and empty.
+    pub(super) async fn consume(&self) -> Option<Delivery<M>> {
+        loop {
+            let mut change = pin!(self.0.change.notified());
+            change.as_mut().enable();
+            let next = lock(&self.0.state).next(Instant::now());
+            match next {
+                Next::Message(number, message) => {
+                    let receipt = QueueReceipt {
+                        queue: self.0.clone(),
+                        number,
+                        message: Some(message.clone()),
+                    };
+                    return Some(Delivery::new(message, receipt));
+                }
+                Next::At(time) => tokio::select! {
+                    () = change => {}
+                    () = sleep_until(time) => {}
+                },
+                Next::Change => change.await,
+                Next::End => return None,
+            }
+        }
+    }
+
+    /// Refuses further messages, and ends `consume` once there are none.
+    pub(super) fn close(&self) {
+        lock(&self.0.state).is_closed = true;
+        self.0.space.close();
+        self.0.change.notify_waiters();
+    }
+}
+
+impl<M: Queued> State<M> {
+    /// Takes the first message that is ready and follows no other of its key.
+    fn next(&mut self, now: Instant) -> Next<M> {
+        let mut delayed_keys: HashSet<&str> = HashSet::new();
+        let mut next_time: Option<Instant> = None;
+        let mut ready_number = None;
+        for (number, entry) in &self.messages {
+            let key = entry.message.key();
+            match entry.ready_at.filter(|time| *time > now) {
+                _ if delayed_keys.contains(key) => {}
+                Some(time) => {
+                    delayed_keys.insert(key);
+                    next_time = Some(next_time.map_or(time, |earlier| earlier.min(time)));
+                }
+                None => {
+                    ready_number = Some(*number);
+                    break;
+                }
+            }
+        }
+
+        let ready = ready_number.and_then(|number| self.messages.remove_entry(&number));
+        match (ready, next_time) {
+            (Some((number, entry)), _) => Next::Message(number, entry.message),
+            (None, Some(time)) => Next::At(time),
+            (None, None) if self.is_closed => Next::End,
+            (None, None) => Next::Change,
+        }
+    }
+}
+
+/// The receipt of a message, which owns the right to give it back.
+struct QueueReceipt<M: Queued> {
+    queue: Arc<Shared<M>>,
+    number: u64,
+    message: Option<M>,
+}
+
+impl<M: Queued> QueueReceipt<M> {
+    fn put_back(&mut self, delay: Duration) {
+        let Some(message) = self.message.take() else {
+            return;
+        };
+        let ready_at = (!delay.is_zero()).then(|| Instant::now() + delay);
+        let entry = Entry { message, ready_at };
+        let mut state = lock(&self.queue.state);
+        state.messages.insert(self.number, entry);
+        drop(state);
+        self.queue.change.notify_waiters();
+    }
+}
+
+#[async_trait]
+impl<M: Queued> Receipt for QueueReceipt<M> {
+    async fn ack(mut self: Box<Self>) -> Result<()> {
+        if self.message.take().is_some() {
+            self.queue.space.add_permits(1);
+        }
+        Ok(())
+    }
+
+    async fn give_back(mut self: Box<Self>, delay: Duration) -> Result<()> {
+        self.put_back(delay);
+        Ok(())
+    }
+}
+
+impl<M: Queued> Drop for QueueReceipt<M> {
+    fn drop(&mut self) {
+        self.put_back(Duration::ZERO);
+    }
+}
+
+fn closed() -> Error {
+    Error::new(ErrorKind::Cancelled, "the bus is closed")
+}

@@ -1,0 +1,130 @@
+//! The checks of single deliveries.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use crate::error::Result;
+use crate::gateway::{InboundMessage, MessageBus, OutboundMessage};
+
+use super::super::checks::{same, wrong};
+use super::side::{Inbound, SILENCE, Side};
+
+/// A message arrives as it was published, once.
+pub(super) async fn once<S: Side>(side: &S) -> Result<()> {
+    let message = side.message("th:1", "m1");
+    side.publish(message.clone()).await?;
+    let delivery = side.arrival("th:1").await?;
+    same("the message", &delivery.message, &message)?;
+    delivery.keep_alive().await?;
+    side.expect_none("th:1").await?;
+    delivery.ack().await?;
+    side.expect_none("th:1").await
+}
+
+/// A consumer that waits receives the next message, and one that was dropped takes none along.
+pub(super) async fn waiting<S: Side>(side: &S) -> Result<()> {
+    for _ in 0..3 {
+        side.expect_none("th:1").await?;
+    }
+    let publish = async {
+        tokio::time::sleep(SILENCE).await;
+        side.publish_all("th:1", &["m1", "m2"]).await
+    };
+    let (delivery, published) = tokio::join!(side.arrival("th:1"), publish);
+    published?;
+    let delivery = delivery?;
+    same("the first message", &S::id(&delivery.message), &"m1")?;
+    delivery.ack().await?;
+    side.expect("th:1", "m2").await?.ack().await
+}
+
+/// Two consumers share the messages.
+pub(super) async fn two_consumers<S: Side>(side: &S) -> Result<()> {
+    side.publish_all("th:1", &["m1", "m2"]).await?;
+    let (one, other) = tokio::join!(side.arrival("th:1"), side.arrival("th:1"));
+    let (one, other) = (one?, other?);
+    let mut ids = [S::id(&one.message), S::id(&other.message)];
+    ids.sort_unstable();
+    same("the messages of two consumers", &ids, &["m1", "m2"])?;
+    one.ack().await?;
+    other.ack().await
+}
+
+/// A delivery that is dropped is repeated.
+pub(super) async fn dropped<S: Side>(side: &S) -> Result<()> {
+    side.publish_all("th:1", &["m1"]).await?;
+    for _ in 0..3 {
+        drop(side.expect("th:1", "m1").await?);
+    }
+    side.expect("th:1", "m1").await?.ack().await?;
+    side.expect_none("th:1").await
+}
+
+/// A delivery that is given back is repeated, whole, after its delay.
+pub(super) async fn given_back<S: Side>(side: &S) -> Result<()> {
+    let message = side.message("th:1", "m1");
+    side.publish(message.clone()).await?;
+    let delivery = side.arrival("th:1").await?;
+    delivery.give_back(Duration::ZERO).await?;
+    let delivery = side.arrival("th:1").await?;
+    same("the repeated message", &delivery.message, &message)?;
+
+    let delay = 4 * SILENCE;
+    let start = Instant::now();
+    delivery.give_back(delay).await?;
+    side.expect_none("th:1").await?;
+    let delivery = side.expect("th:1", "m1").await?;
+    // Clocks of servers are not exact.
+    if start.elapsed() < delay - SILENCE {
+        let text = format!("it came after {:?} instead of {delay:?}", start.elapsed());
+        return Err(wrong(text));
+    }
+    delivery.ack().await?;
+    side.expect_none("th:1").await
+}
+
+/// An id that was published is not published again, also not once its message is acknowledged.
+pub(super) async fn repeated<S: Side>(side: &S) -> Result<()> {
+    side.publish_all("th:1", &["m1", "m1"]).await?;
+    side.expect("th:1", "m1").await?.ack().await?;
+    side.publish_all("th:1", &["m1", "m2"]).await?;
+    side.expect("th:1", "m2").await?.ack().await?;
+    side.expect_none("th:1").await
+}
+
+/// Messages without an id are different ones, and one without a session gets that of its chat.
+pub(super) async fn completed<B: MessageBus>(bus: &B) -> Result<()> {
+    for _ in 0..2 {
+        let message = InboundMessage::new("telegram", "123", "u1", "hi");
+        bus.publish_inbound(message).await?;
+    }
+    let (first, second) = (
+        Inbound(bus).arrival("").await?,
+        Inbound(bus).arrival("").await?,
+    );
+    let key: &str = &first.message.session_key;
+    same("the session", &key, &"telegram:123")?;
+    if first.message.id.is_empty() || first.message.id == second.message.id {
+        return Err(wrong("a message without an id needs one of its own"));
+    }
+    first.ack().await?;
+    second.ack().await
+}
+
+/// Each channel receives its own messages, and ids of channels are separate.
+pub(super) async fn channels<B: MessageBus>(bus: &B) -> Result<()> {
+    for channel in ["a.b", "a b"] {
+        let message = OutboundMessage::new(channel, "1", channel).with_id("m1");
+        bus.publish_outbound(message).await?;
+    }
+    for channel in ["a b", "a.b"] {
+        let delivery = timeout(Duration::from_secs(10), bus.consume_outbound(channel)).await;
+        let delivery = delivery.map_err(|_| wrong("no message arrived in 10 seconds"))??;
+        let delivery = delivery.ok_or_else(|| wrong("the bus is closed"))?;
+        let name: &str = &delivery.message.content;
+        same("the channel of the message", &name, &channel)?;
+        delivery.ack().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! The gateway: buses, turns, questions, tools.
+
+mod bus;
