@@ -88,7 +88,8 @@
 //! * `web`: the tools `web_fetch` and `internet_search`, with what keeps them out of private
 //!   networks; it turns on `tls`.
 //! * `calc`: the tool `calculate`.
-//! * `time`: the tool `current_datetime`, and the module `prompt`: an agent's memory in files.
+//! * `time`: the tool `current_datetime`, and the module `prompt`: an agent's memory in files and,
+//!   with `yaml`, `prompt::ContextBuilder`.
 //! * `jsonl`: `session::JsonlStore`, sessions that outlive the process (Unix).
 //! * `sqlite`: `session::SqliteStore`, the same in one database file (Unix).
 //! * `postgres`, `redis`: `session::PostgresStore` and `session::RedisStore`, sessions on a server,
@@ -123,7 +124,7 @@ pub mod model;
 #[cfg(feature = "http")]
 pub mod net;
 pub mod permission;
-#[cfg(feature = "time")]
+#[cfg(any(feature = "time", feature = "yaml"))]
 pub mod prompt;
 #[cfg(feature = "http")]
 pub mod providers;

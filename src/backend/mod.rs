@@ -35,6 +35,7 @@ mod sandbox;
 #[cfg(feature = "search")]
 mod search;
 mod shell;
+mod workspace_path;
 
 pub use backend::Backend;
 pub use command::{BackgroundOutput, Captured, Command, CommandLimits, CommandOutput};
@@ -52,3 +53,4 @@ pub use sandbox::{Sandbox, SandboxLimit, SandboxReport};
 #[cfg(feature = "search")]
 pub use search::{GlobMatches, GlobQuery, GrepFile, GrepLine, GrepMatches, GrepMode, GrepQuery};
 pub use shell::Shell;
+pub(crate) use workspace_path::workspace_path;

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::backend::{Backend, is_not_found};
+use crate::backend::{Backend, is_not_found, workspace_path};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Part, ToolCall, ToolResult};
 use crate::util::hash::fnv1a;
 use crate::util::text;
 
 use super::evicted_files;
-use super::paths::workspace_path;
 
 /// Tools that limit their own output, and the one that reads a moved result.
 const SPARED: [&str; 6] = ["ls", "glob", "grep", "read_file", "edit_file", "write_file"];

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::backend::{Backend, MemoryBackend};
+use crate::backend::{Backend, MemoryBackend, workspace_path};
 use crate::error::Result;
 use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
@@ -21,7 +21,6 @@ use crate::util::sync::lock;
 
 use super::evicted_files;
 use super::eviction::{Eviction, MovedText, ResultPlace};
-use super::paths::workspace_path;
 
 const TOOLS: [&str; 7] = [
     "ls",

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::backend::{Backend, is_not_found};
+use crate::backend::{Backend, is_not_found, workspace_path};
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
 use crate::run::RunContext;
 use crate::session::AgentState;
 
-use super::paths::workspace_path;
 use super::prompt;
 use super::tag::escaped;
 

@@ -44,7 +44,6 @@ mod eviction;
 mod filesystem;
 mod inject_context;
 mod memory;
-mod paths;
 mod permission;
 mod prompt;
 mod session;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -43,10 +43,20 @@ impl Days {
     }
 
     pub(super) fn today(&self) -> Result<Date> {
+        Ok(self.time()?.date())
+    }
+
+    /// The local time, for the model: `2026-02-01 09:00 (Sunday)`.
+    #[cfg(feature = "yaml")]
+    pub(super) fn now(&self) -> Result<String> {
+        Ok(self.time()?.strftime("%Y-%m-%d %H:%M (%A)").to_string())
+    }
+
+    fn time(&self) -> Result<Zoned> {
         let error = |_| Error::new(ErrorKind::Other, "the clock is outside the calendar");
         let now = Timestamp::try_from((self.clock)()).map_err(error)?;
         let zone = self.zone.clone().unwrap_or_else(TimeZone::system);
-        Ok(now.to_zoned(zone).date())
+        Ok(now.to_zoned(zone))
     }
 
     /// Today and the days before it, `count` in all, the newest first.

@@ -180,6 +180,12 @@ impl MemoryStore {
         Ok(sections.collect::<Vec<_>>().join(SEPARATOR))
     }
 
+    /// The present time in the zone of the notes.
+    #[cfg(feature = "yaml")]
+    pub(super) fn now(&self) -> Result<String> {
+        self.days.now()
+    }
+
     async fn read(&self, path: &str) -> Result<String> {
         let content = match self.backend.read_range(path, 0, MAX_BYTES).await {
             Ok(content) => content,

@@ -1,7 +1,28 @@
-//! The memory of an agent beyond one conversation: [`MemoryStore`], long-term memory and daily
-//! notes.
+//! The system prompt of an agent that lives in a workspace: [`ContextBuilder`], which also makes
+//! requests by hand, and the agent's memory beyond one conversation, [`MemoryStore`].
 
+#[cfg(all(feature = "time", feature = "yaml"))]
+mod bootstrap;
+#[cfg(all(feature = "time", feature = "yaml"))]
+mod context_builder;
+#[cfg(all(feature = "time", feature = "yaml"))]
+mod context_hook;
+#[cfg(all(feature = "time", feature = "yaml"))]
+mod conversation;
+#[cfg(feature = "time")]
 mod days;
+#[cfg(all(feature = "time", feature = "yaml"))]
+mod identity;
+#[cfg(feature = "time")]
 mod memory_store;
+#[cfg(feature = "yaml")]
+pub(crate) mod skills;
 
+#[cfg(all(feature = "time", feature = "yaml"))]
+pub use context_builder::{ContextBuilder, SkillsInfo};
+#[cfg(all(feature = "time", feature = "yaml"))]
+pub use conversation::Conversation;
+#[cfg(feature = "time")]
 pub use memory_store::MemoryStore;
+#[cfg(feature = "yaml")]
+pub use skills::Skill;

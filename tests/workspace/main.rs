@@ -43,6 +43,8 @@ mod permission_protected;
 mod permission_readable;
 #[cfg(all(feature = "tools", unix))]
 mod permission_trees;
+#[cfg(all(feature = "time", feature = "yaml"))]
+mod prompt_context;
 #[cfg(all(feature = "sandbox", feature = "tools", target_os = "linux"))]
 mod sandbox;
 #[cfg(all(feature = "tools", target_os = "linux"))]

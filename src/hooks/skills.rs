@@ -1,4 +1,4 @@
-//! [`SkillsHook`].
+//! The list of skills in the system prompt.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use crate::backend::Backend;
 use crate::error::Result;
 use crate::hook::{Hook, Phases};
 use crate::message::Messages;
+use crate::prompt::skills;
 use crate::run::RunContext;
 use crate::session::AgentState;
 
-use super::super::prompt;
-use super::catalog::{MAX_CATALOG, catalog};
-use super::find::find;
+use super::prompt;
 
 const DEFAULT_PATH: &str = "skills";
 
@@ -120,17 +119,18 @@ impl Hook for SkillsHook {
     }
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
-        let search = find(&*self.backend, &self.paths).await;
+        let search = skills::find(&*self.backend, &self.paths).await;
         for warning in &search.warnings {
             cx.warn(format!("{}: {warning}", self.name));
         }
-        let (catalog, omitted_count) = catalog(&search.skills);
+        let (catalog, omitted_count) = skills::catalog(&search.skills);
         if omitted_count > 0 {
             cx.warn(format!(
                 "{}: {omitted_count} of {} skills are not listed: the list is limited to \
-                 {MAX_CATALOG} bytes",
+                 {} bytes",
                 self.name,
-                search.skills.len()
+                search.skills.len(),
+                skills::MAX_CATALOG
             ));
         }
         prompt::set_section(&mut state, &self.name, catalog);

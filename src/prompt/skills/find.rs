@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::backend::{Backend, EntryKind, is_not_found};
+use crate::backend::{Backend, EntryKind, is_not_found, workspace_path};
 use crate::util::front_matter;
 use crate::util::text::is_hidden;
 
-use super::super::paths::workspace_path;
 use super::catalog::{FrontMatter, Skill};
 
 const FILE: &str = "SKILL.md";
@@ -26,9 +25,9 @@ const SKIPPED: [&str; 2] = [".git", "node_modules"];
 /// The skills beneath some folders, in the order of these and then of their paths, and the problems
 /// of the search.
 #[derive(Debug, Default)]
-pub(super) struct Search {
-    pub(super) skills: Vec<Skill>,
-    pub(super) warnings: Vec<String>,
+pub(crate) struct Search {
+    pub(crate) skills: Vec<Skill>,
+    pub(crate) warnings: Vec<String>,
     suppressed_warnings: usize,
     folders: usize,
     /// The files read so far: folders may be given twice, or one beneath another.
@@ -43,7 +42,7 @@ struct Folder {
     is_link: bool,
 }
 
-pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
+pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
     let mut search = Search::default();
     for path in paths {
         let mut stack = vec![Folder {
@@ -61,7 +60,7 @@ pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
                 return search.with_warning_count();
             }
 
-            search.visit(backend, folder, &mut stack).await;
+            search.visit(backend, folder, path, &mut stack).await;
         }
     }
 
@@ -69,7 +68,14 @@ pub(super) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
 }
 
 impl Search {
-    async fn visit(&mut self, backend: &dyn Backend, folder: Folder, stack: &mut Vec<Folder>) {
+    /// Visits a folder beneath `source`.
+    async fn visit(
+        &mut self,
+        backend: &dyn Backend,
+        folder: Folder,
+        source: &str,
+        stack: &mut Vec<Folder>,
+    ) {
         let entries = match backend.list(&folder.path).await {
             Ok(entries) => entries,
             // Links to files, broken links and links out of the workspace.
@@ -80,7 +86,7 @@ impl Search {
 
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Symlink);
         if entries.iter().any(|e| e.name == FILE && is_file(e.kind)) {
-            self.read(backend, &folder.path).await;
+            self.read(backend, &folder.path, source).await;
         }
 
         if folder.is_link {
@@ -109,7 +115,7 @@ impl Search {
         }
     }
 
-    async fn read(&mut self, backend: &dyn Backend, folder: &str) {
+    async fn read(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
         let path = join(folder, FILE);
         if !self.files.insert(path.clone()) {
             return;
@@ -132,7 +138,7 @@ impl Search {
 
         let name = folder.rsplit('/').next().unwrap_or_default();
         let mut complaints = Vec::new();
-        let skill = Skill::new(path, name, &front_matter, &mut complaints);
+        let skill = Skill::new(path, name, source, &front_matter, &mut complaints);
         for complaint in complaints {
             self.warn(format!("{}: {complaint}", skill.path));
         }

@@ -7,7 +7,7 @@ use crate::util::text::{self, is_hidden};
 const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1024;
 /// The number of bytes of the list.
-pub(super) const MAX_CATALOG: usize = 32 * 1024;
+pub(crate) const MAX_CATALOG: usize = 32 * 1024;
 /// The number of bytes of the line about skills that are left out.
 const MAX_NOTE: usize = 64;
 const HEADING: &str = "Available Skills:";
@@ -19,13 +19,18 @@ pub(super) struct FrontMatter {
     description: Option<String>,
 }
 
-/// One skill.
+/// A skill: a folder with a `SKILL.md`, which an agent reads when it needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Skill {
-    pub(super) name: String,
-    pub(super) description: String,
-    /// The path of its `SKILL.md`.
-    pub(super) path: String,
+#[non_exhaustive]
+pub struct Skill {
+    /// The name: that of the front matter, or of the folder.
+    pub name: String,
+    /// The description, on one line; it may be empty.
+    pub description: String,
+    /// The absolute path of its `SKILL.md`.
+    pub path: String,
+    /// The folder that was searched, as the program named it.
+    pub source: String,
 }
 
 impl Skill {
@@ -34,6 +39,7 @@ impl Skill {
     pub(super) fn new(
         path: String,
         folder: &str,
+        source: &str,
         front: &FrontMatter,
         complaints: &mut Vec<String>,
     ) -> Self {
@@ -65,6 +71,7 @@ impl Skill {
             name,
             description,
             path,
+            source: source.to_owned(),
         }
     }
 
@@ -75,28 +82,66 @@ impl Skill {
             self.name, self.description, self.path
         )
     }
+
+    #[cfg(feature = "time")]
+    fn element(&self) -> String {
+        let fields = [
+            ("name", &self.name),
+            ("description", &self.description),
+            ("location", &self.path),
+            ("source", &self.source),
+        ];
+        let fields = fields.map(|(tag, text)| format!("    <{tag}>{}</{tag}>\n", xml(text)));
+        format!("  <skill>\n{}  </skill>", fields.concat())
+    }
 }
 
 /// The section of the system prompt, empty without skills, and how many of the last skills are left
 /// out because the list is long enough without them.
-pub(super) fn catalog(skills: &[Skill]) -> (String, usize) {
+pub(crate) fn catalog(skills: &[Skill]) -> (String, usize) {
+    let (mut catalog, omitted_count) = list(skills, HEADING, Skill::line);
+    if omitted_count > 0 {
+        catalog.push_str(&format!("\n- ({omitted_count} more skills are not listed)"));
+    }
+    (catalog, omitted_count)
+}
+
+/// The same as elements of XML.
+#[cfg(feature = "time")]
+pub(in crate::prompt) fn elements(skills: &[Skill]) -> (String, usize) {
+    let (mut elements, omitted_count) = list(skills, "<skills>", Skill::element);
+    if omitted_count > 0 {
+        elements.push_str(&format!("\n  ({omitted_count} more skills are not listed)"));
+    }
+    if !elements.is_empty() {
+        elements.push_str("\n</skills>");
+    }
+    (elements, omitted_count)
+}
+
+/// The heading and as many entries as there is room for, and the number of the others.
+fn list(skills: &[Skill], heading: &str, entry: fn(&Skill) -> String) -> (String, usize) {
     if skills.is_empty() {
         return (String::new(), 0);
     }
 
-    let mut catalog = HEADING.to_owned();
+    let mut list = heading.to_owned();
     for (position, skill) in skills.iter().enumerate() {
-        let line = skill.line();
-        if catalog.len() + 1 + line.len() > MAX_CATALOG - MAX_NOTE {
-            let omitted_count = skills.len() - position;
-            catalog.push_str(&format!("\n- ({omitted_count} more skills are not listed)"));
-            return (catalog, omitted_count);
+        let entry = entry(skill);
+        if list.len() + 1 + entry.len() > MAX_CATALOG - MAX_NOTE {
+            return (list, skills.len() - position);
         }
-        catalog.push('\n');
-        catalog.push_str(&line);
+        list.push('\n');
+        list.push_str(&entry);
     }
+    (list, 0)
+}
 
-    (catalog, 0)
+/// The text between tags.
+#[cfg(feature = "time")]
+fn xml(text: &str) -> String {
+    let text = text.replace('&', "&amp;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// `given` on one line without invisible characters, at most `max` characters of it, and how many

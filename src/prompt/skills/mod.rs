@@ -1,0 +1,10 @@
+//! The skills of a workspace: the search for them, and their list in the system prompt.
+
+mod catalog;
+mod find;
+
+pub use catalog::Skill;
+#[cfg(feature = "time")]
+pub(super) use catalog::elements;
+pub(crate) use catalog::{MAX_CATALOG, catalog};
+pub(crate) use find::find;
