@@ -2,9 +2,13 @@
 //!
 //! * [`WebFetch`], the tool `web_fetch`, with [`AddressPolicy`], which keeps it (and anything else
 //!   that fetches URLs named by others) out of private networks.
-//! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`].
+//! * [`internet_search`], over a [`SearchProvider`] such as [`Tavily`], [`Brave`] or, without a
+//!   key, [`DuckDuckGo`].
 
+mod brave;
 mod document;
+mod duckduckgo;
+mod duckduckgo_page;
 mod fetch;
 #[cfg(test)]
 mod fuzz;
@@ -14,12 +18,15 @@ mod markdown;
 mod normalize;
 mod render;
 mod search;
+mod search_service;
 mod sink;
 mod tavily;
 mod tokens;
 mod web_fetch;
 
 pub use crate::net::{AddressPolicy, AddressRefused, Resolver, SystemResolver};
+pub use brave::Brave;
+pub use duckduckgo::DuckDuckGo;
 pub use search::{SearchProvider, SearchResults, Source, internet_search};
 pub use tavily::Tavily;
 pub use web_fetch::WebFetch;

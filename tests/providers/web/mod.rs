@@ -4,5 +4,6 @@ mod fetch;
 mod hostile;
 mod html;
 mod search;
+mod search_services;
 mod site;
 mod unreachable;
