@@ -2,8 +2,7 @@
 //!
 //! Format: the Gemini API reference, "GenerateContentResponse" and "Content".
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::json::Str;
@@ -56,21 +55,7 @@ pub(super) struct Candidate<'a> {
 #[serde(default)]
 pub(super) struct Content<'a> {
     #[serde(borrow)]
-    pub(super) parts: List<RawPart<'a>>,
-}
-
-/// A part and the JSON text it was read from.
-pub(super) struct RawPart<'a> {
-    pub(super) raw: &'a RawValue,
-    pub(super) part: WirePart<'a>,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for RawPart<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        let part = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-        Ok(Self { raw, part })
-    }
+    pub(super) parts: List<WirePart<'a>>,
 }
 
 /// The fields of texts and calls. A part without them is of another kind.

@@ -19,6 +19,7 @@ use super::super::repeated::{Repeated, string};
 use super::super::status;
 use super::chunks::{Candidate, Chunk, PROVIDER};
 use super::parts::Parts;
+use super::raw_parts::RawParts;
 use super::usage;
 
 /// Decodes one answer.
@@ -63,22 +64,28 @@ impl ChunkDecoder {
 
     /// Learns the text around the text and the usage of the only chunk in `data`.
     fn learn(&mut self, chunk: &Chunk<'_>, data: &str) {
-        if chunk.usage_metadata.0.is_none() {
-            return;
-        }
-        if let (Some(text), Some(usage)) = (plain_text(chunk), usage::text_in(data)) {
+        // Only a frame that can be learned from is read again.
+        if chunk.usage_metadata.0.is_some()
+            && let Some(text) = plain_text(chunk)
+            && let Some(usage) = usage::text_in(data)
+        {
             self.repeated.learn_values(data, [text, usage]);
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut Events) -> Result<()> {
+    fn chunk(
+        &mut self,
+        chunk: Chunk<'_>,
+        raw_parts: &mut RawParts<'_>,
+        out: &mut Events,
+    ) -> Result<()> {
         if let Some(usage) = chunk.usage_metadata.0 {
             self.set_usage(Some(usage.into()));
         }
 
         if chunk.error.is_some_and(|error| !says_nothing(error)) {
             self.report_usage(out);
-            return Err(status::from_event(data, &self.secrets));
+            return Err(status::from_event(raw_parts.frame(), &self.secrets));
         }
 
         let candidates = chunk.candidates.0;
@@ -98,7 +105,7 @@ impl ChunkDecoder {
 
         for candidate in candidates {
             if candidate.index.get() == 0 {
-                self.candidate(candidate, out)?;
+                self.candidate(candidate, raw_parts, out)?;
             }
         }
 
@@ -129,7 +136,12 @@ impl ChunkDecoder {
         out.push(ModelEvent::Start(Box::new(head)));
     }
 
-    fn candidate(&mut self, candidate: Candidate<'_>, out: &mut Events) -> Result<()> {
+    fn candidate(
+        &mut self,
+        candidate: Candidate<'_>,
+        raw_parts: &mut RawParts<'_>,
+        out: &mut Events,
+    ) -> Result<()> {
         // Before the parts: they may end the text that the sources belong to. Some chunks have
         // empty metadata.
         if let Some(grounding) = candidate.grounding_metadata.0 {
@@ -141,7 +153,8 @@ impl ChunkDecoder {
         }
 
         for part in candidate.content.0.unwrap_or_default().parts.0 {
-            self.parts.push(part, out)?;
+            self.parts.push(part, raw_parts, out)?;
+            raw_parts.pass();
         }
 
         let word = &*candidate.finish_reason.0;
@@ -185,7 +198,7 @@ fn plain_text<'a>(chunk: &'a Chunk<'_>) -> Option<&'a str> {
         || !candidate.finish_reason.is_empty()
         || chunk.prompt_feedback.0.is_some()
         || chunk.error.is_some();
-    part.part.plain_text().filter(|_| !has_more)
+    part.plain_text().filter(|_| !has_more)
 }
 
 /// Returns `true` for the finish reasons of answers that the model failed to write. Nothing of such
@@ -230,8 +243,9 @@ impl Decoder for ChunkDecoder {
             self.learn(chunk, data);
         }
 
+        let mut raw_parts = RawParts::new(data);
         for chunk in chunks.0 {
-            self.chunk(chunk, data, out)?;
+            self.chunk(chunk, &mut raw_parts, out)?;
         }
 
         Ok(())

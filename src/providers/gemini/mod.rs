@@ -10,6 +10,7 @@ mod hosted;
 mod model;
 mod parts;
 mod pieces;
+mod raw_parts;
 mod remedy;
 mod signatures;
 mod thinking;

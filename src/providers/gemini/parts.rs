@@ -15,7 +15,8 @@ use super::super::events::Events;
 use super::super::json::acceptable;
 use super::super::lenient::says_nothing;
 use super::super::whole_calls::WholeCalls;
-use super::chunks::{FunctionCall, RawPart};
+use super::chunks::{FunctionCall, WirePart};
+use super::raw_parts::RawParts;
 
 /// Joins the increments of texts and thoughts to parts.
 ///
@@ -78,14 +79,18 @@ impl Parts {
         self.calls.len() > 0
     }
 
-    /// Adds the next part.
+    /// Adds the next part, the current one of `raw_parts`.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::ResponseTooLarge`] over a limit, [`ErrorKind::Protocol`] for a call that is not
     /// whole.
-    pub(super) fn push(&mut self, part: RawPart<'_>, out: &mut Events) -> Result<()> {
-        let RawPart { raw, part } = part;
+    pub(super) fn push(
+        &mut self,
+        part: WirePart<'_>,
+        raw_parts: &mut RawParts<'_>,
+        out: &mut Events,
+    ) -> Result<()> {
         let signature = &*part.thought_signature.0;
         let is_signed = !signature.is_empty();
         match (part.function_call, part.text) {
@@ -96,8 +101,10 @@ impl Parts {
             (None, Some(text)) if !text.is_empty() || !is_signed => {
                 self.push_text(text.0, signature, out)
             }
-            (None, None) if says_nothing(raw) => Ok(()),
-            (None, _) => self.opaque(raw, out),
+            (None, text) => match raw_parts.current()? {
+                Some(raw) if text.is_some() || !says_nothing(raw) => self.opaque(raw, out),
+                _ => Ok(()),
+            },
         }
     }
 

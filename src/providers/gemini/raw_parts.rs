@@ -1,0 +1,112 @@
+//! The parts of a frame as JSON text.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::super::lenient::{Count, List, Object};
+
+/// The parts of a frame as JSON text. The frame is read for them only once a part is neither text
+/// nor call, which few are.
+pub(super) struct RawParts<'a> {
+    frame: &'a str,
+    /// The number of parts before the current one.
+    passed_count: usize,
+    all: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    candidates: List<Candidate<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Candidate<'a> {
+    index: Count,
+    #[serde(borrow)]
+    content: Object<Content<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: List<RawPart<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct RawPart<'a>(#[serde(borrow)] &'a RawValue);
+
+impl<'a> RawParts<'a> {
+    /// The parts of the first candidates in `frame`.
+    pub(super) fn new(frame: &'a str) -> Self {
+        Self {
+            frame,
+            passed_count: 0,
+            all: None,
+        }
+    }
+
+    pub(super) fn frame(&self) -> &'a str {
+        self.frame
+    }
+
+    /// Passes to the next part.
+    pub(super) fn pass(&mut self) {
+        self.passed_count += 1;
+    }
+
+    /// The current part; `None` behind the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Protocol`] if the parts are no list.
+    pub(super) fn current(&mut self) -> Result<Option<&'a RawValue>> {
+        let parts = match &mut self.all {
+            Some(parts) => parts,
+            all => all.insert(read(self.frame).map_err(|error| {
+                let text = "the parts of a chunk cannot be read";
+                Error::new(ErrorKind::Protocol, text).with_source(error)
+            })?),
+        };
+        Ok(parts.get(self.passed_count).copied())
+    }
+}
+
+fn read(frame: &str) -> serde_json::Result<Vec<&RawValue>> {
+    let chunks: List<Chunk<'_>> = serde_json::from_str(frame)?;
+    let candidates = chunks.0.into_iter().flat_map(|chunk| chunk.candidates.0);
+    let first_candidates = candidates.filter(|candidate| candidate.index.get() == 0);
+    let contents = first_candidates.filter_map(|candidate| candidate.content.0);
+    let parts = contents.flat_map(|content| content.parts.0);
+    Ok(parts.map(|part| part.0).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_first_candidates_are_counted() {
+        let frame = r#"[null,
+            {"candidates": [null, {"index": 1, "content": {"parts": [{"other": 1}]}},
+                {"content": {"parts": [{"text": "a"}, null, { "x": 1.50 }]}}]},
+            {"candidates": {"content": {"parts": [{"y": 2}]}}},
+            {"usageMetadata": {}}]"#;
+        let mut parts = RawParts::new(frame);
+        let mut texts = Vec::new();
+        while let Some(part) = parts.current().unwrap() {
+            texts.push(part.get());
+            parts.pass();
+        }
+        assert_eq!(
+            texts,
+            [r#"{"text": "a"}"#, r#"{ "x": 1.50 }"#, r#"{"y": 2}"#]
+        );
+    }
+}
