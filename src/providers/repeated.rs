@@ -7,8 +7,10 @@ use std::array;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 use serde::Deserialize;
+
+use crate::util::json_size::escaped_len;
 
 use super::json::Str;
 
@@ -139,17 +141,17 @@ fn scalar_len(json: &str) -> Option<usize> {
 
 /// Returns `true` for the inside of a JSON string in which nothing is escaped.
 fn is_plain(text: &str) -> bool {
-    let is_plain = |byte: &u8| !matches!(byte, 0..b' ' | b'"' | b'\\');
-    text.as_bytes().iter().all(is_plain)
+    escaped_len(text) == text.len()
 }
 
 /// The text in the inside of a JSON string; `None` if that has escapes other than the common ones.
 fn unescaped(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut remainder = text;
-    while let Some((piece, escape)) = remainder.split_once('\\') {
+    while let Some(place) = memchr(b'\\', remainder.as_bytes()) {
+        let (piece, escape) = remainder.split_at(place);
         out.push_str(Some(piece).filter(|piece| is_plain(piece))?);
-        let mut chars = escape.chars();
+        let mut chars = escape[1..].chars();
         out.push(match chars.next()? {
             'n' => '\n',
             't' => '\t',

@@ -17,6 +17,9 @@ use super::buffer::{Buffer, check_len, utf8};
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
+/// The longest name that is remembered.
+const KNOWN_NAME_LEN: usize = 64;
+
 /// One event, lent by its decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
@@ -54,6 +57,9 @@ pub struct SseDecoder {
     line_start: usize,
     /// The data of an event with several `data` lines.
     joined: Vec<u8>,
+    /// The name of an earlier event. Many events have the same one, and comparing costs less than
+    /// checking that it is UTF-8.
+    known_name: String,
 }
 
 impl SseDecoder {
@@ -101,8 +107,9 @@ impl SseDecoder {
                 check_len(fields.len)?;
                 self.after_cr = fields.open_cr(self.buffer.ahead().len());
                 if fields.data.is_some() {
+                    let bytes = self.buffer.take(fields.len);
                     return fields
-                        .event(self.buffer.take(fields.len), &self.joined)
+                        .event(bytes, &self.joined, &mut self.known_name)
                         .map(Some);
                 }
 
@@ -113,8 +120,9 @@ impl SseDecoder {
                 Fields::scan(self.buffer.rest(), &mut self.joined)
                 && fields.data.is_some()
             {
+                let bytes = self.buffer.take_rest();
                 return fields
-                    .event(self.buffer.take_rest(), &self.joined)
+                    .event(bytes, &self.joined, &mut self.known_name)
                     .map(Some);
             } else {
                 self.buffer.take_rest();
@@ -291,10 +299,22 @@ impl Fields {
         self.ends_with_cr && self.len == chunk_len
     }
 
-    fn event<'a>(&self, bytes: &'a [u8], joined: &'a [u8]) -> Result<SseEvent<'a>> {
+    fn event<'a>(
+        &self,
+        bytes: &'a [u8],
+        joined: &'a [u8],
+        known_name: &'a mut String,
+    ) -> Result<SseEvent<'a>> {
         let name = match &self.name {
-            Some(range) => utf8(&bytes[range.clone()])?,
             None => "message",
+            Some(range) if bytes[range.clone()] == *known_name.as_bytes() => known_name.as_str(),
+            Some(range) => {
+                let name = utf8(&bytes[range.clone()])?;
+                if name.len() <= KNOWN_NAME_LEN {
+                    name.clone_into(known_name);
+                }
+                name
+            }
         };
 
         let data = match &self.data {
