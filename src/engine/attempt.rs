@@ -50,12 +50,13 @@ impl AttemptRecord<'_> {
         taps: &mut Taps,
         view: &mut AttemptView<'_>,
     ) -> Result<bool> {
-        let mut event = match event.transpose()? {
-            Some(ModelEvent::Warning(text)) => {
+        let mut event = match event {
+            Some(Ok(ModelEvent::Warning(text))) => {
                 self.cx.warn_once(&text);
                 return Ok(true);
             }
-            Some(event) => event,
+            Some(Ok(event)) => event,
+            Some(Err(error)) => return Err(error),
             None => return Ok(false),
         };
 
@@ -68,12 +69,12 @@ impl AttemptRecord<'_> {
             return outcome.map(|()| false);
         }
 
-        let Some(event) = sanitize::event(event) else {
+        if !sanitize::event(&mut event) {
             self.cx.warn(
                 "a block of the answer was dropped because it is nested too deeply to be stored",
             );
             return Ok(true);
-        };
+        }
 
         if !self.is_begun {
             self.begin(&event, taps, view);

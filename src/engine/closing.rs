@@ -215,21 +215,22 @@ impl RunOutcome {
 
     fn output(&self, cx: &RunContext, exit: ExitReason) -> RunOutput {
         let state = cx.state_copy();
-        let stats = lock(&cx.shared().stats).clone();
         let text = self
             .last_answer
             .as_ref()
             .map(|response| response.text().into_owned());
+        let cost = cx.cost();
+        let stats = lock(&cx.shared().stats);
         RunOutput {
             text: text.unwrap_or_default(),
             messages: state.messages.clone(),
             state,
             usage: stats.usage,
-            cost: cx.cost(),
+            cost,
             turns: stats.turns,
             end: exit,
             session_id: cx.session_id().clone(),
-            permission_denials: stats.permission_denials,
+            permission_denials: stats.permission_denials.clone(),
             structured: self.structured.as_deref().cloned(),
         }
     }
@@ -296,12 +297,13 @@ fn too_slow(hook: &str) -> Error {
 }
 
 fn model_usage(models: BTreeMap<Arc<str>, ModelStats>) -> BTreeMap<Arc<str>, ModelUsage> {
-    let usage = models.into_iter().map(|(model, stats)| {
+    let mut usage_by_model = BTreeMap::new();
+    for (model, stats) in models {
         let usage = ModelUsage::new(stats.usage, stats.cost_usd)
             .with_limits(stats.context_window, stats.max_output_tokens);
-        (model, usage)
-    });
-    usage.collect()
+        usage_by_model.insert(model, usage);
+    }
+    usage_by_model
 }
 
 fn millis(duration: Duration) -> u64 {

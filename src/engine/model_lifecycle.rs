@@ -1,8 +1,8 @@
 //! The warning about models that have ended or end soon.
 
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use crate::message::Messages;
 use crate::model::{Catalog, Date, ModelCard, ModelRequest};
 use crate::run::RunContext;
 use crate::util::panic;
@@ -10,12 +10,21 @@ use crate::util::panic;
 /// The number of days before a model's end in which runs warn of it.
 const NOTICE_DAYS: i64 = 30;
 
+/// The request by which models are asked for their cards.
+static ANY_REQUEST: LazyLock<ModelRequest> = LazyLock::new(ModelRequest::default);
+
 /// Warns of each model that may answer in a run and has ended, or ends within 30 days, except for
 /// those that the run above this one may call, too.
 pub(super) fn warn_of_ending_models(cx: &RunContext) {
+    let mut ending_cards = cards(cx);
+    ending_cards.retain(|card| card.profile.lifecycle.is_some());
+    if ending_cards.is_empty() {
+        return;
+    }
+
     let parent_cards = cx.parent_run().map(cards).unwrap_or_default();
     let today = Date::from(SystemTime::now());
-    for card in cards(cx) {
+    for card in ending_cards {
         let is_of_parent = parent_cards.iter().any(|other| other.id == card.id);
         if let Some(text) = notice(&card, today).filter(|_| !is_of_parent) {
             cx.warn(text);
@@ -25,8 +34,8 @@ pub(super) fn warn_of_ending_models(cx: &RunContext) {
 
 /// The models that may answer in a run. A panic of the model's is left to its first call.
 fn cards(cx: &RunContext) -> Vec<ModelCard> {
-    let (model, request) = (cx.model(), ModelRequest::new(Messages::new()));
-    panic::catch(|| model.cards(&request)).unwrap_or_default()
+    let model = cx.model();
+    panic::catch(|| model.cards(&ANY_REQUEST)).unwrap_or_default()
 }
 
 /// The warning about a model, on a day; `None` if there is no reason for one.

@@ -25,15 +25,16 @@ pub(super) fn answer(response: &mut ModelResponse) {
     });
 }
 
-/// The event without JSON that is nested too deep; `None` if the whole event was.
-pub(super) fn event(event: ModelEvent) -> Option<ModelEvent> {
+/// Removes JSON that is nested too deep from an event. Returns `false` for an event of which
+/// nothing is left.
+pub(super) fn event(event: &mut ModelEvent) -> bool {
     match event {
-        ModelEvent::ToolCall(mut call) => {
+        ModelEvent::ToolCall(call) => {
             call.limit_depth();
-            Some(ModelEvent::ToolCall(call))
+            true
         }
-        ModelEvent::Part(mut part) => limit_depth(&mut part).then_some(ModelEvent::Part(part)),
-        event => Some(event),
+        ModelEvent::Part(part) => limit_depth(part),
+        _ => true,
     }
 }
 

@@ -230,7 +230,7 @@ impl Messages {
     /// [`repair`](Messages::repair), leaving the calls with these ids alone: they await an
     /// approval and will be answered later. Until then the history is not valid for a model.
     pub fn repair_keeping(&mut self, pending: &[Arc<str>]) -> Repairs {
-        if ModelCheck::is_in_order(self) {
+        if self.is_empty() || ModelCheck::is_in_order(self) {
             return Repairs::default();
         }
         let (messages, mut changes) = repair_messages(self.as_slice(), pending);

@@ -26,10 +26,15 @@ impl ModelCard {
 
     /// The card of the model `name` at the provider of the model `id`, whose profile is `own`.
     pub(crate) fn of(id: &str, own: &ModelProfile, name: Option<&str>) -> Self {
-        let (provider, model) = id.split_once(':').unwrap_or(("", id));
-        let Some(name) = name.filter(|name| *name != model) else {
+        let Some(name) = name else {
             return Self::new(id, *own);
         };
+
+        let (provider, model) = id.split_once(':').unwrap_or(("", id));
+        if name == model {
+            return Self::new(id, *own);
+        }
+
         let id = match provider {
             "" => name.to_owned(),
             provider => format!("{provider}:{name}"),

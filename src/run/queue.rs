@@ -63,22 +63,19 @@ impl Queue {
     }
 
     /// Adds a message with the next number. Does nothing once the queue is closed.
-    pub(super) fn push(&self, message: SdkMessage) {
+    pub(super) fn push(&self, mut message: SdkMessage) {
         let reader = {
             let mut state = lock(&self.0);
             if state.is_closed {
                 return;
             }
-            let seq = state.next_seq;
+            message.envelope_mut().seq = state.next_seq;
             state.next_seq += 1;
             let len = state.messages.len();
             if len == state.messages.capacity() && len >= USUAL_LEN {
                 state.messages.reserve(BACKLOG.max(len));
             }
             state.messages.push_back(message);
-            if let Some(message) = state.messages.back_mut() {
-                message.envelope_mut().seq = seq;
-            }
             if state.is_open {
                 state.reader.take()
             } else {
