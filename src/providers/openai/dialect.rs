@@ -57,7 +57,8 @@ constructors! {
     deepseek: DEEPSEEK;
     /// The variant of Mistral. The ids of calls are nine letters or digits, thinking is part of the
     /// content, and `OK.` of the model stands between results and a message of the user, which the
-    /// server requires.
+    /// server requires. Documents are sent by their address or, if they are PDF, as data;
+    /// recordings to models with `voxtral` in their name only.
     mistral: MISTRAL;
     /// The variant of Groq. A call that the model wrote wrongly is a
     /// [`Server`](crate::ErrorKind::Server) error with the model's text, which runs retry.

@@ -27,6 +27,8 @@ pub(super) struct ChatWire {
     pub(super) reasoning: Reasoning,
     /// True if the first call of each answer needs a signature.
     pub(super) signs_calls: bool,
+    /// True if the model takes recordings, where the server has a form for them.
+    pub(super) takes_audio: bool,
 }
 
 /// The reasoning in the answers of a history.
@@ -63,7 +65,7 @@ impl Wire for ChatWire {
         let mut has_results = false;
         for message in group {
             match &**message {
-                Message::User(_) => user_pieces(message, self.rules, &mut pieces),
+                Message::User(_) => user_pieces(message, self, &mut pieces),
                 Message::System(_) if self.sent_role(message) == Role::User => {
                     let text = message.text();
                     if !text.is_empty() {
@@ -81,7 +83,7 @@ impl Wire for ChatWire {
                 Message::Tool(result) => {
                     has_results = true;
                     messages.item(|out| self.result(result, out))?;
-                    media_pieces(message, self.rules, &mut pieces);
+                    media_pieces(message, self, &mut pieces);
                 }
             }
         }

@@ -175,6 +175,20 @@ impl OpenAi {
         let dialect = self.chosen_dialect();
         let rules = dialect.rules();
         let model = request.model.as_deref().unwrap_or(self.name());
+        let wire = ChatWire {
+            rules,
+            reasoning: self.sent_reasoning(request, rules.reasoning),
+            signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
+            takes_audio: model.contains(rules.audio_models),
+        };
+        let api = if wire.takes_audio {
+            "Chat Completions"
+        } else {
+            model
+        };
+        check(request, &self.connection.profile, api, |part| {
+            takes(part, &wire)
+        })?;
         body(
             request,
             &Options {
@@ -182,11 +196,7 @@ impl OpenAi {
                 max_tokens_field: self.max_tokens_field.as_deref().unwrap_or(rules.max_tokens),
                 max_output_tokens: self.connection.max_output_tokens(request),
                 dialect,
-                wire: &ChatWire {
-                    rules,
-                    reasoning: self.sent_reasoning(request, rules.reasoning),
-                    signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
-                },
+                wire: &wire,
             },
         )
     }
@@ -229,13 +239,7 @@ impl Model for OpenAi {
         Self: 'b,
     {
         let rules = self.chosen_dialect().rules();
-        let media = check(
-            &request,
-            &self.connection.profile,
-            "Chat Completions",
-            |part| takes(part, rules),
-        );
-        let (encoded, warning) = match media.and_then(|()| self.encode(&request)) {
+        let (encoded, warning) = match self.encode(&request) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
         };

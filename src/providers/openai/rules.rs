@@ -32,13 +32,33 @@ pub(super) struct Rules {
     pub(super) names_results: bool,
     /// True if the first call of each answer needs a signature, of models that check them.
     pub(super) signs_calls: bool,
-    /// True if documents are taken as data.
-    pub(super) has_documents: bool,
-    /// True if recordings are taken.
-    pub(super) has_audio: bool,
+    pub(super) documents: DocumentForm,
+    pub(super) audio: AudioForm,
+    /// A part of the names of the models that take recordings; empty for all.
+    pub(super) audio_models: &'static str,
     /// True if pieces of reasoning may arrive twice.
     pub(super) repeats_reasoning: bool,
     pub(super) output: OutputCount,
+}
+
+/// The form in which a server takes documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DocumentForm {
+    None,
+    /// A file with its data.
+    File,
+    /// An address, or one that holds the data of a PDF.
+    Address,
+}
+
+/// The form in which a server takes recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AudioForm {
+    None,
+    /// The data and the name of its format: `wav` or `mp3`.
+    Named,
+    /// The data or an address, whose format the server recognizes.
+    Bare,
 }
 
 /// The count of output tokens that a server reports.
@@ -124,8 +144,9 @@ const LENIENT: Rules = Rules {
     answers_results: false,
     names_results: false,
     signs_calls: false,
-    has_documents: true,
-    has_audio: true,
+    documents: DocumentForm::File,
+    audio: AudioForm::Named,
+    audio_models: "",
     repeats_reasoning: false,
     output: OutputCount::Whole,
 };
@@ -167,8 +188,8 @@ pub(super) static DEEPSEEK: Rules = Rules {
     reasoning: SentReasoning::OwnOrEmpty,
     thinking: ThinkingField::DeepSeek,
     schemas: SchemaForm::Words,
-    has_documents: false,
-    has_audio: false,
+    documents: DocumentForm::None,
+    audio: AudioForm::None,
     ..LENIENT
 };
 
@@ -184,8 +205,9 @@ pub(super) static MISTRAL: Rules = Rules {
     reasoning: SentReasoning::Chunks,
     has_later_system: false,
     answers_results: true,
-    has_documents: false,
-    has_audio: false,
+    documents: DocumentForm::Address,
+    audio: AudioForm::Bare,
+    audio_models: "voxtral",
     thinking: ThinkingField::Efforts(&[(
         "",
         &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
@@ -198,8 +220,8 @@ pub(super) static GROQ: Rules = Rules {
     hosts: &["api.groq.com"],
     max_tokens: "max_completion_tokens",
     has_top_k: false,
-    has_documents: false,
-    has_audio: false,
+    documents: DocumentForm::None,
+    audio: AudioForm::None,
     thinking: ThinkingField::Efforts(&[
         ("openai/gpt-oss", &["low", "medium", "high"]),
         ("qwen/qwen3", &["none", "default"]),
@@ -213,8 +235,8 @@ pub(super) static XAI: Rules = Rules {
     max_tokens: "max_completion_tokens",
     has_top_k: false,
     has_stop: false,
-    has_documents: false,
-    has_audio: false,
+    documents: DocumentForm::None,
+    audio: AudioForm::None,
     repeats_reasoning: true,
     output: OutputCount::WithoutReasoning,
     thinking: ThinkingField::Efforts(&[
@@ -234,7 +256,7 @@ pub(super) static GEMINI: Rules = Rules {
     has_top_k: false,
     names_results: true,
     signs_calls: true,
-    has_documents: false,
+    documents: DocumentForm::None,
     output: OutputCount::Remainder,
     ..LENIENT
 };
@@ -242,8 +264,8 @@ pub(super) static GEMINI: Rules = Rules {
 pub(super) static BEDROCK: Rules = Rules {
     tag: "bedrock",
     hosts: &["api.aws"],
-    has_documents: false,
-    has_audio: false,
+    documents: DocumentForm::None,
+    audio: AudioForm::None,
     ..LENIENT
 };
 
@@ -251,7 +273,7 @@ pub(super) static VLLM: Rules = Rules {
     tag: "vllm",
     thinking: ThinkingField::Template,
     has_later_system: false,
-    has_documents: false,
+    documents: DocumentForm::None,
     ..LENIENT
 };
 
@@ -259,15 +281,15 @@ pub(super) static LLAMA_CPP: Rules = Rules {
     tag: "llamacpp",
     thinking: ThinkingField::Template,
     has_later_system: false,
-    has_documents: false,
+    documents: DocumentForm::None,
     ..LENIENT
 };
 
 pub(super) static LM_STUDIO: Rules = Rules {
     tag: "lmstudio",
     has_later_system: false,
-    has_documents: false,
-    has_audio: false,
+    documents: DocumentForm::None,
+    audio: AudioForm::None,
     ..LENIENT
 };
 

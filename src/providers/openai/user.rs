@@ -11,37 +11,41 @@ use super::super::chat::GAP;
 use super::super::encode::Items;
 use super::super::json::{write, write_text};
 use super::super::media::{address, placeholder};
-use super::messages::non_empty;
-use super::rules::Rules;
+use super::messages::{ChatWire, non_empty};
+use super::rules::{AudioForm, DocumentForm};
 
 /// A piece of a user message.
 pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
     Image(&'a Media),
     Document(&'a Media),
+    /// A document by its address.
+    DocumentAddress(&'a Media),
     /// A recording, and the name of its format.
     Audio(&'a str, &'static str),
+    /// The data or the address of a recording.
+    BareAudio(&'a str),
     /// A piece in the server's own format.
     Own(&'a RawValue),
 }
 
 /// Adds the pieces of a message of the user.
-pub(super) fn user_pieces<'a>(message: &'a Message, rules: &Rules, out: &mut Vec<Piece<'a>>) {
+pub(super) fn user_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
     let text = message.text();
     if !text.is_empty() {
         out.push(Piece::Text(text));
     }
-    media_pieces(message, rules, out);
+    media_pieces(message, wire, out);
 }
 
 /// Adds the pieces of a message that are no text.
-pub(super) fn media_pieces<'a>(message: &'a Message, rules: &Rules, out: &mut Vec<Piece<'a>>) {
+pub(super) fn media_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
     for part in message.content().parts() {
         match part {
-            Part::Opaque(block) if block.provider.as_deref() == Some(rules.tag) => {
+            Part::Opaque(block) if block.provider.as_deref() == Some(wire.rules.tag) => {
                 out.push(Piece::Own(&block.raw));
             }
-            part => match piece_of(part, rules) {
+            part => match piece_of(part, wire) {
                 Some(piece) => out.push(piece),
                 None => out.extend(placeholder(part).map(|text| Piece::Text(text.into()))),
             },
@@ -49,28 +53,45 @@ pub(super) fn media_pieces<'a>(message: &'a Message, rules: &Rules, out: &mut Ve
     }
 }
 
-/// True for media that a server of these rules has a form for: pictures, documents as data, and
-/// recordings as data of two formats.
-pub(super) fn takes(part: &Part, rules: &Rules) -> bool {
-    piece_of(part, rules).is_some()
+/// True for media that the server has a form for.
+pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
+    piece_of(part, wire).is_some()
 }
 
 /// The piece of a part of media; `None` for one that the server has no form for.
-fn piece_of<'a>(part: &'a Part, rules: &Rules) -> Option<Piece<'a>> {
+fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
     match part {
         Part::Image(media) => match media.source {
             MediaSource::File { .. } => None,
             MediaSource::Base64(_) | MediaSource::Url(_) => Some(Piece::Image(media)),
         },
         // Documents of text are sent as text.
-        Part::Document(media) if rules.has_documents && media.text().is_none() => {
-            let is_data = matches!(media.source, MediaSource::Base64(_));
-            is_data.then_some(Piece::Document(media))
+        Part::Document(media) if media.text().is_none() => document(media, wire.rules.documents),
+        Part::Audio(media) if wire.takes_audio => audio(media, wire.rules.audio),
+        _ => None,
+    }
+}
+
+fn document(media: &Media, form: DocumentForm) -> Option<Piece<'_>> {
+    let is_pdf = matches!(&*media.media_type, "" | "application/pdf");
+    match (form, &media.source) {
+        (DocumentForm::File, MediaSource::Base64(_)) => Some(Piece::Document(media)),
+        (DocumentForm::Address, MediaSource::Base64(_)) if !is_pdf => None,
+        (DocumentForm::Address, MediaSource::Base64(_) | MediaSource::Url(_)) => {
+            Some(Piece::DocumentAddress(media))
         }
-        Part::Audio(media) if rules.has_audio => match &media.source {
-            MediaSource::Base64(data) => Some(Piece::Audio(data, audio_format(media)?)),
-            MediaSource::File { .. } | MediaSource::Url(_) => None,
-        },
+        _ => None,
+    }
+}
+
+fn audio(media: &Media, form: AudioForm) -> Option<Piece<'_>> {
+    match (form, &media.source) {
+        (AudioForm::Named, MediaSource::Base64(data)) => {
+            Some(Piece::Audio(data, audio_format(media)?))
+        }
+        (AudioForm::Bare, MediaSource::Base64(source) | MediaSource::Url(source)) => {
+            Some(Piece::BareAudio(source))
+        }
         _ => None,
     }
 }
@@ -130,6 +151,22 @@ fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
             out.extend_from_slice(b",\"format\":");
             write(out, *format)?;
             out.extend_from_slice(b"}}");
+            Ok(())
+        }
+        Piece::BareAudio(source) => {
+            out.extend_from_slice(b"{\"type\":\"input_audio\",\"input_audio\":");
+            write(out, *source)?;
+            out.push(b'}');
+            Ok(())
+        }
+        Piece::DocumentAddress(media) => {
+            out.extend_from_slice(b"{\"type\":\"document_url\",\"document_url\":");
+            write(out, &*address(media, "application/pdf"))?;
+            if let Some(name) = &media.name {
+                out.extend_from_slice(b",\"document_name\":");
+                write_text(out, name)?;
+            }
+            out.push(b'}');
             Ok(())
         }
         Piece::Document(media) => {

@@ -42,6 +42,7 @@ const CHUNK_FIELDS: &[(&str, &[&str])] = &[
     ("thinking", &["type", "thinking", "closed", "signature"]),
     ("image_url", &["type", "image_url"]),
     ("document_url", &["type", "document_url", "document_name"]),
+    ("input_audio", &["type", "input_audio"]),
 ];
 
 pub fn check(request: &Received, _: &[Vec<Value>]) -> Result<(), Refusal> {
@@ -56,6 +57,9 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     let messages = list(&body["messages"]);
     for message in messages {
         check_message(message)?;
+        for chunk in list(&message["content"]) {
+            check_media(&body["model"], chunk)?;
+        }
     }
     check_order(messages)
 }
@@ -120,6 +124,28 @@ fn check_message(message: &Value) -> Result<(), Refusal> {
     if message["role"] == "assistant" && is_empty && calls.is_empty() {
         let text = "Assistant message must have either content or tool_calls.";
         return Err(invalid("invalid_request_message", "3240", text));
+    }
+    Ok(())
+}
+
+/// Checks the documents and the recordings.
+fn check_media(model: &Value, chunk: &Value) -> Result<(), Refusal> {
+    let invalid = |text: &str| Err(invalid("invalid_request_file", "3310", text));
+    if let Some(url) = chunk.get("document_url") {
+        let url = url.as_str().unwrap_or_default();
+        let is_taken = ["https://", "data:application/pdf;base64,"];
+        if !is_taken.iter().any(|start| url.starts_with(start)) {
+            return invalid("Document could not be fetched");
+        }
+    }
+    let Some(recording) = chunk.get("input_audio") else {
+        return Ok(());
+    };
+    if !recording.is_string() {
+        return Err(forbidden(&["messages", "content", "input_audio"]));
+    }
+    if !model.as_str().unwrap_or_default().starts_with("voxtral") {
+        return invalid("Audio input is not enabled for this model");
     }
     Ok(())
 }

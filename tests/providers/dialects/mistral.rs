@@ -5,7 +5,8 @@ use agentcore::providers::OpenAi;
 use agentcore::providers::openai::Dialect;
 use agentcore::testing::FaultServer;
 use agentcore::{
-    AgentBuilder, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolOutput,
+    AgentBuilder, ErrorKind, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall,
+    ToolOutput,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -16,6 +17,25 @@ use crate::kit::{any_object, echo};
 
 fn model(server: &FaultServer) -> OpenAi {
     OpenAi::compatible(server.url(), "m").dialect(Dialect::mistral())
+}
+
+/// The second chunk of the content that is sent, or the text of the error before sending.
+async fn sent(name: &str, part: Part) -> Result<Value, String> {
+    let (double, server) = Double::start(check, []).await;
+    let model = OpenAi::compatible(server.url(), name).dialect(Dialect::mistral());
+    let input = Message::human([Part::text("Look:"), part]);
+    let request = ModelRequest::new(Messages::new().with(input));
+    match model.call(request).await {
+        Ok(_) => {
+            let body = server.requests().remove(0).json();
+            Ok(body["messages"][0]["content"][1].clone())
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+            assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+            Err(error.text().to_owned())
+        }
+    }
 }
 
 fn chunks(list: &Value) -> Value {
@@ -40,9 +60,30 @@ fn double_refuses_what_the_server_refuses() {
     let thought = with(&answer, "reasoning_content", "hm".into());
     let long_id = with(&result, "tool_call_id", "call_1".into());
     let file = with(&user, "content", json!([{"type": "file", "file": {}}]));
+    let document = |url: &str| {
+        let chunk = json!({"type": "document_url", "document_url": url});
+        with(&user, "content", json!([chunk]))
+    };
+    let recording = |audio: Value| {
+        let chunk = json!({"type": "input_audio", "input_audio": audio});
+        with(&user, "content", json!([chunk]))
+    };
     for (messages, text) in [
         (json!([user, thought, result]), "extra_forbidden"),
         (json!([file]), "extra_forbidden"),
+        (json!([document("http://x/a.pdf")]), "could not be fetched"),
+        (
+            json!([document("data:text/csv;base64,YQ==")]),
+            "could not be fetched",
+        ),
+        (
+            json!([recording(json!("d2F2"))]),
+            "not enabled for this model",
+        ),
+        (
+            json!([recording(json!({"data": "d2F2"}))]),
+            "extra_forbidden",
+        ),
         (json!([user, answer, long_id]), "with a length of 9"),
         (
             json!([user, answer, result, user]),
@@ -200,4 +241,71 @@ async fn history_of_other_servers_is_accepted() {
         body["messages"][6],
         user("<system>\nIt is noon.\n</system>\n\nAnd now?")
     );
+}
+
+#[tokio::test]
+async fn documents_are_sent_by_their_address() {
+    let named = || Media::url("https://x/a.pdf").with_name("a.pdf");
+    let address = json!({"type": "document_url", "document_url": "https://x/a.pdf",
+        "document_name": "a.pdf"});
+    assert_eq!(sent("m", Part::Document(named())).await, Ok(address));
+    let data = json!({"type": "document_url",
+        "document_url": "data:application/pdf;base64,cGRm"});
+    for kind in ["application/pdf", ""] {
+        let document = Part::Document(Media::bytes(kind, b"pdf"));
+        assert_eq!(sent("m", document).await, Ok(data.clone()));
+    }
+
+    let table = Part::Document(Media::bytes("application/vnd.ms-excel", b"x"));
+    let text = sent("m", table).await.unwrap_err();
+    assert!(
+        text.contains("document in this form (application/vnd.ms-excel)"),
+        "{text}"
+    );
+    let file = Part::Document(Media::file("openai", "file-1"));
+    let text = sent("m", file).await.unwrap_err();
+    assert!(
+        text.contains("document in this form (a file of openai)"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn recordings_are_sent_to_models_that_hear() {
+    let recording = || Part::Audio(Media::bytes("audio/ogg", b"ogg"));
+    let chunk = |audio: &str| json!({"type": "input_audio", "input_audio": audio});
+    let name = "voxtral-small-latest";
+    assert_eq!(sent(name, recording()).await, Ok(chunk("b2dn")));
+    let address = Part::Audio(Media::url("https://x/a.mp3"));
+    assert_eq!(sent(name, address).await, Ok(chunk("https://x/a.mp3")));
+
+    let text = sent("mistral-large-latest", recording()).await.unwrap_err();
+    assert!(
+        text.contains("mistral-large-latest takes no audio"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn request_for_another_model_has_the_media_that_it_takes() {
+    let (double, server) = Double::start(check, []).await;
+    let history = Messages::new()
+        .with(Message::human([
+            Part::text("Listen:"),
+            Part::Audio(Media::bytes("audio/wav", b"wav")),
+        ]))
+        .with(Message::ai("Yes."))
+        .human("And?");
+    for (name, is_heard) in [
+        ("voxtral-mini-latest", true),
+        ("mistral-small-latest", false),
+    ] {
+        let mut request = ModelRequest::new(history.clone());
+        request.model = Some(name.into());
+        model(&server).call(request).await.unwrap();
+        let body = server.requests().pop().unwrap().json().to_string();
+        assert_eq!(body.contains("input_audio"), is_heard, "{body}");
+        assert_eq!(body.contains("[audio]"), !is_heard, "{body}");
+    }
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
 }
