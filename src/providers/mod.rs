@@ -32,15 +32,15 @@
 //!
 //! | server | sent back | adapted | an error before sending | checked by |
 //! |---|---|---|---|---|
-//! | OpenAI | | schemas that are no objects, in words | tools while newer models reason, stop sequences where a model takes none | requests and streams |
+//! | OpenAI | | schemas that are no objects, in words | tools while newer models reason, stop sequences where a model takes none | strict server |
 //! | Azure | | key in `api-key`, or a bearer token; address and version of both APIs | | strict server |
 //! | OpenRouter | `reasoning_details`, each entry whole | efforts and budgets in `reasoning` | | strict server |
 //! | DeepSeek | `reasoning_content`, in every answer of a conversation with tools | efforts; schemas in words | forced tools while a model thinks; PDF, recordings | strict server |
-//! | Mistral | thinking in the content | ids of calls; order of roles; later system messages | PDF, recordings | strict server |
+//! | Mistral | thinking in the content | ids of calls; order of roles; later system messages; PDF as addresses | recordings for models other than Voxtral | strict server |
 //! | Groq | `reasoning` | broken calls are errors that are retried | efforts that a model lacks; PDF, recordings | strict server |
 //! | xAI | `reasoning_content` | repeated pieces of reasoning; tokens of reasoning in the output | stop sequences, efforts that a model lacks; PDF, recordings | strict server |
 //! | Gemini, at `/v1beta/openai` | signatures in `extra_content` | a placeholder for calls of other models; names of results | PDF | strict server |
-//! | Bedrock | `reasoning_content`, `reasoning` | | PDF, recordings | requests |
+//! | Bedrock | `reasoning_content`, `reasoning` | | efforts that a model lacks; PDF, recordings | strict server |
 //! | vLLM, llama.cpp | `reasoning_content`, `reasoning` | switch of the template for thinking; later system messages | PDF | strict template |
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |

@@ -70,7 +70,7 @@ constructors! {
     /// (`https://generativelanguage.googleapis.com/v1beta/openai`). Signatures of calls and texts are
     /// sent back; calls of other models have a placeholder.
     gemini: GEMINI;
-    /// The variant of Amazon Bedrock.
+    /// The variant of Amazon Bedrock. `seed` and `top_k` are not sent.
     bedrock: BEDROCK;
     /// The variant of vLLM. Thinking is switched by the template of the model, and system messages
     /// inside a history are sent as text of the user.

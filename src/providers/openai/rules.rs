@@ -264,6 +264,9 @@ pub(super) static GEMINI: Rules = Rules {
 pub(super) static BEDROCK: Rules = Rules {
     tag: "bedrock",
     hosts: &["api.aws"],
+    seed: None,
+    has_top_k: false,
+    thinking: ThinkingField::Efforts(&[("openai.gpt-oss", &["low", "medium", "high"])]),
     documents: DocumentForm::None,
     audio: AudioForm::None,
     ..LENIENT

@@ -13,7 +13,7 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Map, Value, json};
 
-use super::script::{Script, serve};
+use super::script::{Gate, Script, serve};
 
 /// The fields that a request may have.
 const FIELDS: &[&str] = &[
@@ -42,8 +42,16 @@ impl Double {
     /// Starts a server that gives these blocks in order, and a text after them. Blocks of thinking
     /// get their signature from the server.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
+        Self::start_behind(|_| Ok(()), answers).await
+    }
+
+    /// Starts a server like [`start`](Self::start), which also has the rules of `gate`.
+    pub async fn start_behind(
+        gate: Gate,
+        answers: impl IntoIterator<Item = Vec<Value>>,
+    ) -> (Arc<Self>, FaultServer) {
         let double = Self {
-            script: Script::new(answers),
+            script: Script::new(answers).behind(gate),
             ..Self::default()
         };
         serve(double, Self::reply).await
@@ -61,6 +69,9 @@ impl Double {
     }
 
     fn reply(&self, request: &Received) -> Reply {
+        if let Some(reply) = self.script.turned_away(request) {
+            return reply;
+        }
         match self.answer(&request.json()) {
             Ok(blocks) => stream(&blocks),
             Err(text) => {

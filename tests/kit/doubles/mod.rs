@@ -2,6 +2,7 @@
 
 pub mod anthropic;
 pub mod azure;
+pub mod bedrock;
 pub mod chat;
 pub mod deepseek;
 pub mod gemini;
@@ -9,6 +10,7 @@ pub mod gemini_chat;
 pub mod groq;
 pub mod mistral;
 pub mod ollama;
+pub mod openai_chat;
 pub mod openrouter;
 pub mod responses;
 mod script;

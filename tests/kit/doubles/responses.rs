@@ -9,7 +9,7 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Value, json};
 
-use super::script::{Script, serve};
+use super::script::{Gate, Script, serve};
 
 /// The fields that a request may have.
 const FIELDS: &[&str] = &[
@@ -43,8 +43,16 @@ pub struct Double {
 impl Double {
     /// Starts a server that gives these answers in order, and an empty text after them.
     pub async fn start(answers: impl IntoIterator<Item = Vec<Value>>) -> (Arc<Self>, FaultServer) {
+        Self::start_behind(|_| Ok(()), answers).await
+    }
+
+    /// Starts a server like [`start`](Self::start), which also has the rules of `gate`.
+    pub async fn start_behind(
+        gate: Gate,
+        answers: impl IntoIterator<Item = Vec<Value>>,
+    ) -> (Arc<Self>, FaultServer) {
         let double = Self {
-            script: Script::new(answers),
+            script: Script::new(answers).behind(gate),
             ..Self::default()
         };
         serve(double, Self::reply).await
@@ -78,6 +86,9 @@ impl Double {
     }
 
     fn reply(&self, request: &Received) -> Reply {
+        if let Some(reply) = self.script.turned_away(request) {
+            return reply;
+        }
         match self.answer(&request.json()) {
             Ok(items) => stream(&items),
             Err((code, text)) => {

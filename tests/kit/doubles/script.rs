@@ -7,10 +7,24 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::Value;
 
-#[derive(Default)]
+/// Checks the address, the key and the like of a request.
+pub type Gate = fn(&Received) -> Result<(), (u16, Value)>;
+
+/// The script, and the gate in front of it.
 pub struct Script {
+    gate: Gate,
     answers: Mutex<VecDeque<Vec<Value>>>,
     refusals: Mutex<Vec<String>>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            gate: |_| Ok(()),
+            answers: Mutex::default(),
+            refusals: Mutex::default(),
+        }
+    }
 }
 
 impl Script {
@@ -19,6 +33,18 @@ impl Script {
             answers: Mutex::new(answers.into_iter().collect()),
             ..Self::default()
         }
+    }
+
+    /// The same script behind a gate.
+    pub fn behind(self, gate: Gate) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// The reply to a request that does not pass the gate.
+    pub fn turned_away(&self, request: &Received) -> Option<Reply> {
+        let (status, body) = (self.gate)(request).err()?;
+        self.refuse(&body.to_string());
+        Some(Reply::json(status, body.to_string()))
     }
 
     /// Adds an answer behind the others.

@@ -1,11 +1,14 @@
 //! The variants of Chat Completions: what each server is sent, and what is made of its answers.
 
 mod azure;
+mod bedrock;
+mod conversation;
 mod deepseek;
 mod gemini;
 mod groq;
 mod media;
 mod mistral;
+mod openai;
 mod openrouter;
 mod requests;
 #[cfg(feature = "tls")]

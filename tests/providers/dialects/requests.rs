@@ -141,7 +141,7 @@ async fn fields_have_the_names_that_the_server_takes() {
         };
         assert_eq!(body[limit], 7, "{dialect:?}: {body}");
         assert_eq!(body.get(other), None, "{dialect:?}: {body}");
-        let has_top_k = !is_new && !matches!(tag, "mistral" | "gemini-openai");
+        let has_top_k = !is_new && !matches!(tag, "mistral" | "gemini-openai" | "bedrock");
         assert_eq!(
             body.get("top_k").is_some(),
             has_top_k,
@@ -150,7 +150,7 @@ async fn fields_have_the_names_that_the_server_takes() {
         let is_mistral = tag == "mistral";
         let seed = if is_mistral { "random_seed" } else { "seed" };
         let sent_seed = body.get(seed).and_then(Value::as_u64);
-        let has_seed = tag != "gemini-openai";
+        let has_seed = !matches!(tag, "gemini-openai" | "bedrock");
         assert_eq!(sent_seed, has_seed.then_some(3), "{dialect:?}: {body}");
         let has_options = body.get("stream_options").is_some();
         assert_eq!(has_options, !is_mistral, "{dialect:?}: {body}");
@@ -348,6 +348,12 @@ async fn effort_that_the_model_does_not_have_is_an_error() {
             "low, medium, high",
         ),
         (Dialect::xai(), "grok-4.5", "xhigh", "low, medium, high"),
+        (
+            Dialect::bedrock(),
+            "openai.gpt-oss-120b",
+            "none",
+            "low, medium, high",
+        ),
     ] {
         let text = refusal(dialect, name, thinking(ThinkingMode::Effort(word.into()))).await;
         let expected = format!("{name} has no effort {word:?}; use one of: {known}");

@@ -7,6 +7,7 @@ use agentcore::{Model, ModelRequest};
 
 use crate::kit::doubles::azure::{KEY, check};
 use crate::kit::doubles::chat::Double;
+use crate::kit::doubles::{anthropic, bedrock, responses};
 
 /// Set in the process that also sends a request.
 const CALL: &str = "AGENTCORE_TEST_RESOLVE_CALL";
@@ -157,4 +158,29 @@ async fn azure_prefix_reaches_both_apis() {
     let current = "/openai/v1/chat/completions";
     let classic = "/openai/deployments/dep/chat/completions?api-version=2024-10-21";
     assert_eq!(paths, [classic, current, current, classic]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bedrock_prefix_reaches_the_api_of_each_model() {
+    let (chat, chat_server) = Double::start(bedrock::check_chat, []).await;
+    let (claude, claude_server) =
+        anthropic::Double::start_behind(bedrock::check_messages, []).await;
+    let answer = vec![responses::message("msg_1", "ok")];
+    let (gpt, gpt_server) =
+        responses::Double::start_behind(bedrock::check_responses, [answer]).await;
+    for (name, server, text) in [
+        ("bedrock:openai.gpt-oss-120b", &chat_server, "ok"),
+        ("bedrock:anthropic.claude-sonnet-5", &claude_server, "Done."),
+        ("bedrock:openai.gpt-5.4", &gpt_server, "ok"),
+    ] {
+        let base_url = server.url();
+        let variables = [
+            ("BEDROCK_BASE_URL", &*base_url),
+            ("AWS_BEARER_TOKEN_BEDROCK", bedrock::KEY),
+            (CALL, "1"),
+        ];
+        let printed = tokio::task::block_in_place(|| resolved(name, &variables));
+        let refusals = [chat.refusals(), claude.refusals(), gpt.refusals()];
+        assert_eq!(printed, text, "{name}: {refusals:?}");
+    }
 }

@@ -1,0 +1,239 @@
+//! Conversations with a strict Bedrock, on its endpoints in the shape of other APIs.
+
+use agentcore::message::ProviderBlock;
+use agentcore::model::{ModelSettings, ThinkingMode};
+use agentcore::providers::openai::Dialect;
+use agentcore::providers::{Anthropic, OpenAi, OpenAiResponses};
+use agentcore::testing::FaultServer;
+use agentcore::{AgentBuilder, ErrorKind, Message, Messages, Model, ModelRequest, Part, ToolCall};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use super::conversation::{agent, converse, picture};
+use crate::kit::doubles::anthropic::{self, text, thinking};
+use crate::kit::doubles::bedrock::{
+    KEY, check_chat, check_chat_body, check_messages, check_messages_body, check_responses,
+};
+use crate::kit::doubles::chat::{Double, call, text_of};
+use crate::kit::doubles::responses;
+use crate::kit::echo;
+
+fn chat(server: &FaultServer) -> OpenAi {
+    OpenAi::compatible(format!("{}/v1", server.url()), "openai.gpt-oss-120b")
+        .dialect(Dialect::bedrock())
+        .key(KEY)
+}
+
+fn claude(server: &FaultServer) -> Anthropic {
+    Anthropic::new("anthropic.claude-sonnet-5-5", KEY)
+        .base_url(format!("{}/anthropic", server.url()))
+        .bearer(KEY)
+}
+
+#[test]
+fn doubles_refuse_what_the_server_refuses() {
+    let given = [vec![
+        json!({"reasoning": "Let me "}),
+        json!({"reasoning": "see."}),
+    ]];
+    let user = json!({"role": "user", "content": "Hi"});
+    let calls = json!([{"id": "c1", "type": "function", "function": {"name": "t"}}]);
+    let answer = json!({"role": "assistant", "content": null, "tool_calls": calls,
+        "reasoning": "Let me see."});
+    let result = json!({"role": "tool", "content": "ok", "tool_call_id": "c1"});
+    let body = |model: &str, messages: Value| json!({"model": model, "messages": messages});
+    let refusal = |messages: Value| {
+        text_of(check_chat_body(
+            &body("openai.gpt-oss-20b", messages),
+            &given,
+        ))
+    };
+    assert_eq!(refusal(json!([user, answer, result])), "");
+
+    let mut foreign = answer.clone();
+    foreign["reasoning"] = "Other.".into();
+    let image = json!({"role": "user", "content": [{"type": "image_url"}]});
+    for (messages, text) in [
+        (json!([user, foreign, result]), "unknown field"),
+        (json!([image]), "image_url"),
+        (json!([user, answer]), "must follow"),
+        (
+            json!([user, answer, result, answer, result]),
+            "Duplicate tool call id",
+        ),
+    ] {
+        assert!(
+            refusal(messages.clone()).contains(text),
+            "{text}: {messages}"
+        );
+    }
+    let seeded = json!({"model": "openai.gpt-oss-20b", "messages": [user], "seed": 7});
+    assert!(text_of(check_chat_body(&seeded, &[])).contains("unknown field `seed`"));
+    let none =
+        json!({"model": "openai.gpt-oss-20b", "messages": [user], "reasoning_effort": "none"});
+    assert!(text_of(check_chat_body(&none, &[])).contains("unknown variant"));
+    for model in ["openai.gpt-5.4", "anthropic.claude-sonnet-5"] {
+        let text = text_of(check_chat_body(&body(model, json!([user])), &[]));
+        assert!(
+            text.contains("does not support the '/v1/chat/completions' API"),
+            "{text}"
+        );
+    }
+
+    let tools = |tools: Value| {
+        text_of(check_messages_body(
+            &json!({"model": "anthropic.claude-sonnet-5", "tools": tools}),
+        ))
+    };
+    assert_eq!(tools(json!([{"name": "echo"}])), "");
+    assert!(tools(json!([{"type": "web_search_20260318"}])).contains("web_search"));
+    let prefixed = json!({"model": "us.anthropic.claude-sonnet-5"});
+    assert!(text_of(check_messages_body(&prefixed)).contains("not_found_error"));
+}
+
+#[tokio::test]
+async fn whole_conversation_on_chat_completions_is_accepted() {
+    let (double, server) = Double::start(
+        check_chat,
+        [
+            vec![
+                json!({"reasoning": "Let me "}),
+                json!({"reasoning": "see."}),
+                call(0, "c1", "a"),
+                call(1, "c2", "b"),
+            ],
+            vec![json!({"reasoning": "More."}), call(0, "c1", "c")],
+            vec![json!({"content": "Done."})],
+            vec![json!({"content": "{\"mood\":\"good\"}"})],
+        ],
+    )
+    .await;
+    let mut settings = ModelSettings::default();
+    settings.thinking = Some(ThinkingMode::Effort("low".into()));
+    let agent = AgentBuilder::new(chat(&server))
+        .system_prompt("You help.")
+        .tool(echo())
+        .model_settings(settings)
+        .build()
+        .unwrap();
+    let (output, structured) = converse(&agent, Message::human("Go")).await;
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    assert_eq!(output.text, "Done.");
+    assert_eq!(structured, json!({"mood": "good"}));
+    let body = server.requests().pop().unwrap().json();
+    assert_eq!(body["messages"][2]["reasoning"], "Let me see.");
+    assert_eq!(body["reasoning_effort"], "low");
+}
+
+#[tokio::test]
+async fn whole_conversation_on_the_messages_api_is_accepted() {
+    let call = |id: &str| anthropic::call(id, "echo", &json!({"text": id}));
+    let (double, server) = anthropic::Double::start_behind(
+        check_messages,
+        [
+            vec![thinking("Hm."), call("toolu_1"), call("toolu_2")],
+            vec![thinking("More."), text("One moment."), call("toolu_3")],
+            vec![thinking("Well."), text("Done.")],
+            vec![text("{\"mood\":\"good\"}")],
+        ],
+    )
+    .await;
+    let agent = agent(claude(&server));
+    let input = Message::human([Part::text("Look:"), picture()]);
+    let (output, structured) = converse(&agent, input).await;
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    assert_eq!(output.text, "Done.");
+    assert_eq!(structured, json!({"mood": "good"}));
+    let body = server.requests().pop().unwrap().json();
+    assert_eq!(body["messages"][1]["content"][0]["signature"], "sig_0");
+}
+
+#[tokio::test]
+async fn ids_that_begin_again_in_every_answer_stay_apart() {
+    let call = |id: &str| responses::call(id, "echo", "{\"text\":\"a\"}");
+    let (double, server) = responses::Double::start_behind(
+        check_responses,
+        [
+            vec![responses::reasoning("rs_1"), call("call_0"), call("call_1")],
+            vec![
+                responses::reasoning("rs_2"),
+                responses::message("msg_1", "Done."),
+            ],
+        ],
+    )
+    .await;
+    double.push(vec![call("call_0")]);
+    double.push(vec![responses::message("msg_2", "Again.")]);
+    let url = format!("{}/openai/v1", server.url());
+    let model = OpenAiResponses::compatible(url, "openai.gpt-5.4").key(KEY);
+    let agent = AgentBuilder::new(model).tool(echo()).build().unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let output = agent.session("s").run("Once more").await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    assert_eq!(output.text, "Again.");
+    let body = server.requests().pop().unwrap().json();
+    let input = body["input"].as_array().unwrap();
+    let calls = input.iter().filter(|item| item["type"] == "function_call");
+    let ids: Vec<_> = calls
+        .map(|call| call["call_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["call_0", "call_1", "call_0_2"]);
+}
+
+#[tokio::test]
+async fn wrong_key_is_an_error_of_each_endpoint() {
+    let (_, chat_server) = Double::start(check_chat, []).await;
+    let (_, messages_server) = anthropic::Double::start_behind(check_messages, []).await;
+    let (_, responses_server) = responses::Double::start_behind(check_responses, []).await;
+    let responses_url = format!("{}/openai/v1", responses_server.url());
+    let models: [Box<dyn Model>; 4] = [
+        Box::new(chat(&chat_server).key("wrong")),
+        Box::new(claude(&messages_server).bearer("wrong")),
+        // In `x-api-key`.
+        Box::new(
+            Anthropic::new("anthropic.claude-sonnet-5-5", KEY)
+                .base_url(format!("{}/anthropic", messages_server.url())),
+        ),
+        Box::new(OpenAiResponses::compatible(responses_url, "openai.gpt-5.4").key("wrong")),
+    ];
+    for model in models {
+        let error = model.call(ModelRequest::new("Hi")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Auth, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn settings_and_history_of_other_servers_are_accepted() {
+    let fields = to_raw_value(&json!({"reasoning": "canary"})).unwrap();
+    let thought = |tag: &str| Part::Thinking(ProviderBlock::new(tag, fields.clone()));
+    let history = Messages::from("Hi")
+        .with(Message::ai([
+            thought("openai"),
+            thought("groq"),
+            Part::ToolCall(ToolCall::new("c1", "t", json!({}))),
+        ]))
+        .tool("c1", "t", "")
+        .human("And now?");
+    for thinking in [None, Some(ThinkingMode::Disabled)] {
+        let (double, server) = Double::start(check_chat, []).await;
+        let mut request = ModelRequest::new(history.clone()).with_max_output_tokens(9);
+        request.temperature = Some(0.5);
+        request.settings.top_k = Some(5);
+        request.settings.seed = Some(7);
+        request.settings.thinking = thinking;
+        chat(&server).call(request).await.unwrap();
+        assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+        let body = server.requests().pop().unwrap().json().to_string();
+        assert!(!body.contains("canary"), "{body}");
+    }
+
+    let server = FaultServer::start().await.unwrap();
+    let mut request = ModelRequest::new("Hi");
+    request.settings.thinking = Some(ThinkingMode::Effort("max".into()));
+    let error = chat(&server).call(request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(
+        error.text().contains("use one of: low, medium, high"),
+        "{error}"
+    );
+}
