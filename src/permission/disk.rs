@@ -24,7 +24,7 @@ pub(super) struct Disk {
     answers: RefCell<HashMap<TreeQuestion, bool>>,
 }
 
-/// A question about a folder, whose answer is kept.
+/// A question about a folder, which is answered once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TreeQuestion {
     pub(super) folder: String,
@@ -92,7 +92,7 @@ impl Disk {
         answer
     }
 
-    /// The entries of a folder.
+    /// The entries of a folder; the root is the empty path.
     pub(super) fn list(&self, folder: &str) -> Rc<Listing> {
         if let Some(listing) = self.listings.borrow().get(folder) {
             return listing.clone();
@@ -109,7 +109,8 @@ impl Disk {
             return Listing::Unknown;
         }
 
-        let directory = match fs::read_dir(folder) {
+        let path = if folder.is_empty() { "/" } else { folder };
+        let directory = match fs::read_dir(path) {
             Ok(directory) => directory,
             Err(error) if is_missing(&error) => return Listing::Missing,
             Err(_) => return Listing::Closed,
@@ -155,7 +156,7 @@ impl Disk {
             let pattern = pattern.iter().flat_map(in_lowercase).collect::<Vec<_>>();
             let mut next_paths = Vec::new();
             for folder in &paths {
-                let listing = self.list(if folder.is_empty() { "/" } else { folder });
+                let listing = self.list(folder);
                 let entries = match &*listing {
                     Listing::Missing => continue,
                     Listing::Closed | Listing::Unknown => return None,

@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::util::links::follow_links;
 use crate::util::path::lexical;
 
-use super::paths::PathContext;
+use super::paths::{MAX_DIRECTORIES, PathContext};
 use super::shell::{Analysis, Part, Use, Word};
 
 /// Paths of one command that are looked up; after more, a word may lead anywhere.
 const MAX_PATHS: usize = 1024;
-/// Changes of directory that are followed.
-const MAX_DIRECTORIES: usize = 4;
 /// Links of one command that are followed.
 const MAX_LINKS: usize = 16;
 

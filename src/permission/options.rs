@@ -104,7 +104,7 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
 /// The words with each other name of the subcommand, which may be two words.
 fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
     let mut renamed_argvs = Vec::new();
-    for end in 2..argv.len().min(3) + 1 {
+    for end in 2..=argv.len().min(3) {
         let words = argv[1..end].iter().map(Word::literal);
         let Some(words) = words.collect::<Option<Vec<_>>>() else {
             break;

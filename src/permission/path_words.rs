@@ -28,7 +28,7 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
         let words = command.argv.iter().enumerate();
         let words = words
             .filter(|(index, _)| !command.texts.contains(index))
-            .map(|(index, word)| (word, command.kept.contains(&index)));
+            .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
         words
             .chain(command.values.iter().map(|word| (word, false)))
             .flat_map(move |(word, is_kept)| {

@@ -36,13 +36,12 @@ impl Readable {
         context: &PathContext,
         call: &CallAccesses<'_>,
     ) -> Option<Self> {
+        let disk = Disk::default();
         let keeps_back = |rule: &&Rule| match rule.behavior() {
             Behavior::Allow => false,
             Behavior::Deny => true,
             // A question about the call itself has already been answered.
-            Behavior::Ask => {
-                Matcher::new(rule, call, context, &Disk::default()).catches() == Match::No
-            }
+            Behavior::Ask => Matcher::new(rule, call, context, &disk).catches() == Match::No,
         };
 
         let rules: Vec<Rule> = rules
@@ -77,9 +76,9 @@ impl Readable {
                 .collect(),
         };
 
-        self.rules.iter().all(|rule| {
-            Matcher::new(rule, &call, &self.context, &Disk::default()).catches() == Match::No
-        })
+        let disk = Disk::default();
+        let mut rules = self.rules.iter();
+        rules.all(|rule| Matcher::new(rule, &call, &self.context, &disk).catches() == Match::No)
     }
 
     /// The other path that links lead to. A search passes through them only on its way to the

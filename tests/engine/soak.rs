@@ -12,6 +12,7 @@ use agentcore::testing::FunctionModel;
 use agentcore::{Agent, Error, ErrorKind, FuncTool, ModelEvent, Role, SdkMessage, ToolCall};
 use serde_json::json;
 
+use crate::kit::small_stack::passes_alone;
 use crate::kit::{agent, any_object};
 
 /// How many runs there are; more by hand.
@@ -94,17 +95,9 @@ fn memory_is_flat_over_many_short_runs() {
     let runs = std::env::var(RUNS).ok().and_then(|runs| runs.parse().ok());
     let runs = runs.unwrap_or(DEFAULT_RUNS).max(2 * WARM);
     if std::env::var_os(CHILD).is_none() {
-        let out = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "soak::memory_is_flat_over_many_short_runs"])
-            .args(["--nocapture", "--test-threads=1"])
-            .env(CHILD, "1")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&out.stdout);
-        let complained = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success(), "{said}{complained}");
-        assert!(said.contains("1 passed"), "{said}");
-        return;
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        let test = "soak::memory_is_flat_over_many_short_runs";
+        return passes_alone(&mut program, test, CHILD);
     }
 
     let mut runtime = tokio::runtime::Builder::new_current_thread();

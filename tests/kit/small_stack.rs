@@ -1,4 +1,4 @@
-//! Cases that would abort the process: each runs in one of its own.
+//! Tests that run in a process of their own, such as cases that would abort it.
 
 use std::process::Command;
 
@@ -14,9 +14,16 @@ pub fn survives(test: &str, case: impl FnOnce() + Send + 'static) {
         return thread.spawn(case).unwrap().join().unwrap();
     }
 
-    let output = Command::new(std::env::current_exe().unwrap())
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    passes_alone(&mut program, test, CHILD);
+}
+
+/// Runs a test in a child process that has the variable `mark`, and expects it to pass. `program`
+/// starts this test binary; `test` is the path of the test, from the root of the tests.
+pub fn passes_alone(program: &mut Command, test: &str, mark: &str) {
+    let output = program
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
+        .env(mark, "1")
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);

@@ -70,8 +70,11 @@ async fn memory_context_has_long_term_memory_and_the_notes_of_three_days() {
     let notes = "# 2026-02-01\n\nlast\n\n---\n\n# 2026-01-30\n\nfirst";
     assert_eq!(memory.recent_daily_notes(3).await.unwrap(), notes);
     assert_eq!(memory.recent_daily_notes(0).await.unwrap(), "");
-    let all = memory.recent_daily_notes(u32::MAX).await.unwrap();
-    assert!(all.ends_with("# 2026-01-29\n\ntoo old"), "{all}");
+    let notes_of_all_days = memory.recent_daily_notes(u32::MAX).await.unwrap();
+    assert!(
+        notes_of_all_days.ends_with("# 2026-01-29\n\ntoo old"),
+        "{notes_of_all_days}"
+    );
 
     memory.write_long_term("- Ann\n").await.unwrap();
     let expected =

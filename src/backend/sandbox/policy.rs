@@ -125,8 +125,7 @@ const MACHINE: [&str; 9] = [
 /// always withheld: instead of the folder around a denied path, the folder's other entries are
 /// allowed, as they are when the command starts. In folders that it may write, such as the root of
 /// a [`workspace`](Self::workspace), they are withheld only with
-/// [`hold_denied`](Self::hold_denied).
-/// Names of denied files can always be listed.
+/// [`hold_denied`](Self::hold_denied). Names of denied files can always be listed.
 ///
 /// # Devices
 ///

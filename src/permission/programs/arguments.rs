@@ -181,7 +181,7 @@ impl<'a> Arguments<'a> {
         false
     }
 
-    /// Returns `true` if the last option has two values.
+    /// Removes the last mark if it is `second`; returns `true` if the last option has two values.
     fn takes_second(&mut self) -> bool {
         let is_second = |(mark, _): &mut (&str, String)| *mark == "second";
         self.marks.pop_if(is_second).is_some()
@@ -237,8 +237,8 @@ fn is_like_option(word: &Word) -> bool {
         let name = name.trim_start_matches(is_mark);
         name.starts_with(|c: char| c.is_ascii_alphabetic())
     };
-    let mut names = prefix.strip_prefix('-').into_iter();
-    names.any(|name| word.literal().is_none() || is_named(name))
+    let name = prefix.strip_prefix('-');
+    name.is_some_and(|name| word.literal().is_none() || is_named(name))
 }
 
 /// Returns `true` if the word may begin with a dash when the command runs: a variable, a

@@ -24,7 +24,11 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `inside` | files or folders of the workspace |
 /// | `name`, `plain`, `none` | a name, perhaps a path; names alone; nothing |
 /// | `no:a,b` | a word that begins with one of these is not known |
-/// | `/tree`, `/visible`, `/cut` | folders with all that is in them, without hidden names, changed |
+/// | `/tree`, `/visible` | folders with all that is in them, without hidden names |
+/// | `/cut` | folders that are changed with all that is in them |
+/// | `/unpack` | an archive that is unpacked to this folder, unless an option names another |
+/// | `parts` | the words contain files among other texts |
+/// | `danger` | any word may run something |
 /// | `/links` | folders with all that is in them, and with what links in them lead to |
 /// | `/sh`, `/clear` | a shell, if there is no command; allowed by a rule about the command alone |
 /// | `=.` | this folder, if none is given |
@@ -33,7 +37,14 @@ use super::{builders, git, readers, wrappers, writers};
 /// with the kind of a value behind `:`, or behind `?` if it stands in the same word, and with a
 /// mark behind `!`: `effect` (it changes something), `edit` (it changes the operands), `hidden` (it
 /// is not known), `second` (it has two values), `tree`, `cut`, `all` (both), `links`, `follow`
-/// (links are followed), `dot` (hidden names too), `about` (nothing else is done).
+/// (links are followed), `dot` (hidden names too), `about` (nothing else is done), `first` (it is
+/// in the place of the first operand), `link` (links are made), `here`, `whole` (this folder is
+/// changed, read), `create`, `extract`, `list` (the action on an archive), `shell` (a shell is
+/// started), `braces` (`{}` is replaced), `change` (a setting is changed), `word` (the letters are
+/// one option).
+///
+/// Kinds of values are `text`, which is not looked at, and those that `shell/options.rs` and the
+/// code of the languages look at.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) dash: Dash,
@@ -242,13 +253,13 @@ impl Program {
     /// Returns `true` if it leaves the files that its operands name as they are, except for its
     /// target.
     pub(crate) fn keeps_operands(&self) -> bool {
-        let mut kinds = self.operands.split(['*', '/', '=', ' ']);
+        let mut kinds = self.operands.split(['/', '=', ' ']);
         kinds.all(|kind| matches!(kind, "read" | "show" | "paths" | "tree" | "into"))
     }
 
     /// Returns `true` if its operands are of this kind, or the last ones are.
     pub(crate) fn takes(&self, kind: &str) -> bool {
-        self.operands.split(['*', '/', '=', ' ']).any(|k| k == kind)
+        self.operands.split(['/', '=', ' ']).any(|k| k == kind)
     }
 }
 

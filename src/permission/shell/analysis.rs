@@ -166,7 +166,7 @@ pub(crate) struct SimpleCommand {
     pub(crate) values: Vec<Word>,
     /// The indices of words that name no files.
     pub(crate) texts: Vec<usize>,
-    /// The indices of words whose files the program leaves as they are.
+    /// The indices of words whose files the program leaves as they are, in ascending order.
     pub(crate) kept: Vec<usize>,
     /// True if it calls a function that is certainly defined.
     pub(crate) is_call: bool,

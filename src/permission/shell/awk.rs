@@ -24,8 +24,9 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Argume
         cx.inline_code(index, name);
     } else if prints_to(&text, '>') {
         cx.note(Reason::Edit(name.to_owned(), "print >".to_owned()));
-        let files = written_files(&text).into_iter();
-        cx.found.paths.extend(files.map(|file| (Use::Write, file)));
+        for file in written_files(&text) {
+            cx.add_path(Use::Write, file);
+        }
     }
 }
 

@@ -57,8 +57,12 @@ pub(super) fn interpreted(
 ) {
     if let Some(module) = arguments.values_of("module").next() {
         let module_name = module.literal().unwrap_or_default();
-        let at = command.argv.iter().position(|word| word == module);
-        let argv = at.map(|at| command.argv[at..].to_vec()).unwrap_or_default();
+        let mut words = command.argv.iter();
+        let at = words.position(|word| word == module || has_module(word, module));
+        let argv = match at {
+            Some(at) => [std::slice::from_ref(module), &command.argv[at + 1..]].concat(),
+            None => Vec::new(),
+        };
         let names = [module_name.clone(), format!("module.{module_name}")];
         let known_name = names
             .iter()
@@ -93,6 +97,14 @@ pub(super) fn interpreted(
         Some(file) if program.takes("script") => cx.note(Reason::Script(file)),
         Some(_) => {}
     }
+}
+
+/// Returns `true` if the word is a short option with the module in it, such as `-mpip`.
+fn has_module(word: &Word, module: &Word) -> bool {
+    let prefix = word.literal_prefix();
+    let end = prefix.find('m').filter(|_| prefix.starts_with('-'));
+    let value = end.and_then(|end| word.without_prefix(&prefix[..=end]));
+    value.is_some_and(|value| value == *module)
 }
 
 /// Notes what `make` may run because of the variables that are set for it.
@@ -141,7 +153,7 @@ pub(super) fn statements(
         cx.inline_code(index, name);
     }
 
-    let escapes = |text: String| match name {
+    let escapes = |text: &str| match name {
         "sqlite3" => text.lines().any(|line| line.trim_start().starts_with('.')),
         "psql" => text.contains('\\'),
         _ => text.contains('\\') || text.contains("system"),
@@ -149,7 +161,7 @@ pub(super) fn statements(
 
     match &command.input {
         Some(input) => match input.literal() {
-            Some(text) if !escapes(text.clone()) => {}
+            Some(text) if !escapes(&text) => {}
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
             None => cx.note(Reason::Script(format!("the input of {name}"))),
         },

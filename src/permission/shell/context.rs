@@ -38,7 +38,8 @@ pub(super) struct Context {
     pub(super) guessing: bool,
     /// The wrappers of the script being parsed.
     pub(super) via: Vec<String>,
-    /// True while each command runs only after all before it have succeeded.
+    /// True while the first command runs in the shell itself, and each other one only after all
+    /// before it have succeeded.
     pub(super) is_chain: bool,
     /// The input that the shell was given by `exec`.
     pub(super) input: Option<Word>,
@@ -113,6 +114,8 @@ impl Context {
     /// Adds a command; its place in the list.
     pub(super) fn add(&mut self, mut command: SimpleCommand) -> Parse<usize> {
         command.guessed |= self.guessing;
+        // A `cd` in a group or a substitution may not be that of the commands behind it.
+        self.is_chain &= self.depth == 0 || !self.found.commands.is_empty();
         let functions = &self.found.certain_functions;
         let is_function = |name: String| functions.contains(&name);
         command.is_call = command.via.is_empty() && command.program().is_some_and(is_function);

@@ -30,9 +30,15 @@ pub(super) fn describe_words(
     argv: &[Word],
     arguments: &Arguments<'_>,
 ) {
-    let index_of = |operand: &&Word| argv.iter().position(|word| std::ptr::eq(word, *operand));
-    let indices = arguments.operands.iter().map(index_of);
-    let indices: Vec<usize> = indices.flatten().collect();
+    // Operands stand in the order of the words.
+    let mut operands = arguments.operands.iter().peekable();
+    let mut is_operand = |word: &Word| {
+        operands
+            .next_if(|operand| std::ptr::eq(**operand, word))
+            .is_some()
+    };
+    let indices = argv.iter().enumerate().filter(|(_, word)| is_operand(word));
+    let indices: Vec<usize> = indices.map(|(index, _)| index).collect();
     own.values.clone_from(&arguments.attached);
     own.is_code = program.runs_code() && !arguments.unknown.is_empty();
     let is_edit = arguments.has_mark("edit");

@@ -81,7 +81,7 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         return shells::shell(cx, name, index, command);
     }
 
-    let start = first_operand(name, &command.argv).min(command.argv.len());
+    let start = first_operand(name, &command.argv);
     let words = command.argv[start..]
         .iter()
         .filter(|word| !word.starts_with_dash());

@@ -204,7 +204,11 @@ impl<'a> Parser<'a> {
         loop {
             self.blanks()?;
             match self.reserved() {
-                Some("!") => self.bump_by(1)?,
+                Some("!") => {
+                    // The commands behind the first one then run if it fails.
+                    self.cx.is_chain &= !self.cx.found.commands.is_empty();
+                    self.bump_by(1)?;
+                }
                 Some("time") => {
                     self.bump_by(4)?;
                     self.blanks()?;
@@ -245,7 +249,8 @@ impl<'a> Parser<'a> {
             self.blanks()?;
             if self.peek() == Some(b'|') && self.peek_at(1) != Some(b'|') {
                 self.bump()?;
-                // Each stage is a subshell.
+                // Each stage is a subshell, in which a `cd` ends.
+                self.cx.is_chain &= stage != Some(0);
                 self.cx.found.certain_functions.truncate(function_count);
                 if self.peek() == Some(b'&') {
                     self.cx.bash_only("`|&`");

@@ -181,8 +181,9 @@ pub(super) fn find(cx: &mut Context, index: usize, name: &str, command: &SimpleC
             follows_links,
             ..Tree::READ
         };
-        let trees = starts.into_iter().map(|word| (Use::Tree(tree), word));
-        cx.found.paths.extend(trees);
+        for word in starts {
+            cx.add_path(Use::Tree(tree), word);
+        }
     }
 
     if cuts {
@@ -275,8 +276,9 @@ fn find_action(cx: &mut Context, command: &SimpleCommand, at: usize, text: Strin
             inner(cx, "find -delete", command, words);
         }
         "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
-            let files = command.argv.get(at + 1).cloned().into_iter();
-            cx.found.paths.extend(files.map(|file| (Use::Write, file)));
+            if let Some(file) = command.argv.get(at + 1) {
+                cx.add_path(Use::Write, file.clone());
+            }
         }
         _ => {}
     }

@@ -168,8 +168,9 @@ fn thousand_harmless_commands_stay_below_the_limits() {
     assert!(analysis.steps < 16_000, "{} steps", analysis.steps);
 }
 
-const TOKENS: &str = "a b 1 x= x ; ;; ;& & && | || |& ( ) (( )) { } [[ ]] [ ] ' \" ` \\ $ $( $(( ${ $' $\" $[ < > \
-    << <<- <<< <( >( >& &> >| <> EOF fi done esac # ~ * ? {a,b} {1..9} :- @P -eq é";
+const TOKENS: &str = "a b 1 x= x ; ;; ;& & && | || |& ( ) (( )) { } [[ ]] [ ] \
+    ' \" ` \\ $ $( $(( ${ $' $\" $[ < > << <<- <<< <( >( >& &> >| <> EOF \
+    fi done esac # ~ * ? {a,b} {1..9} :- @P -eq é";
 /// Tokens that a blank follows.
 const WORDS: &str = "if then else elif for in do while case function select coproc time ! eval \
     bash -c env xargs find -exec sed awk git";

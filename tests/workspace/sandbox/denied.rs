@@ -9,6 +9,7 @@ use agentcore::{Answer, PermissionRequest, async_trait};
 use serde_json::json;
 
 use super::is_able;
+use crate::kit::small_stack::passes_alone;
 use crate::kit::workspace::Workspace;
 use crate::kit::{agent, texts};
 
@@ -213,22 +214,11 @@ async fn entries_beside_a_denied_path_can_be_read_where_few_files_may_be_open() 
 
     if std::env::var_os(CHILD).is_none() {
         let name = "entries_beside_a_denied_path_can_be_read_where_few_files_may_be_open";
-        let output = std::process::Command::new("sh")
+        let mut program = std::process::Command::new("sh");
+        program
             .args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"])
-            .arg(std::env::current_exe().unwrap())
-            .args([
-                &format!("sandbox::denied::{name}"),
-                "--exact",
-                "--nocapture",
-            ])
-            .env(CHILD, "1")
-            .output()
-            .unwrap();
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{stdout}{stderr}");
-        assert!(stdout.contains("1 passed"), "{stdout}");
-        return;
+            .arg(std::env::current_exe().unwrap());
+        return passes_alone(&mut program, &format!("sandbox::denied::{name}"), CHILD);
     }
 
     let workspace = workspace();
