@@ -17,7 +17,7 @@ use crate::model::retry::RetryPolicy;
 use crate::model::{
     self, Compactor, HostedTool, Model, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
 };
-use crate::run::{GrantedQuestions, RunSettings};
+use crate::run::{GrantedQuestions, RunSettings, check_wrapping_hooks};
 use crate::session::{SessionStore, ThreadStore};
 use crate::tool::{
     Confirmer, Gates, PermissionGate, PermissionMode, Tool, ToolRegistry, ToolSource,
@@ -137,7 +137,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a hook, inside the ones added before.
+    /// Adds a hook, inside the ones added before. At most 96 hooks may take part in the phases that
+    /// wrap a model call, and as many in those that wrap a tool call; for the runs of subagents,
+    /// those of the runs above count as well.
     pub fn hook(mut self, hook: impl Hook) -> Self {
         self.hooks.push(Arc::new(hook));
         self
@@ -496,8 +498,9 @@ impl AgentBuilder {
     ///
     /// * [`ErrorKind::Config`](crate::ErrorKind::Config) if two tools have the same name, if the
     ///   budget in USD or the temperature is negative or not a number, if there is a budget in USD
-    ///   and the price of the model is unknown, or if a permission rule to deny or to ask names a
-    ///   tool that the agent does not have ([`PermissionGate::check_tools`]).
+    ///   and the price of the model is unknown, if a permission rule to deny or to ask names a tool
+    ///   that the agent does not have ([`PermissionGate::check_tools`]), or if more than 96 hooks
+    ///   wrap a call.
     /// * [`ErrorKind::Tool`](crate::ErrorKind::Tool) if a tool's name is not `[A-Za-z0-9_-]{1,64}`
     ///   or its parameters are not an object schema.
     pub fn build(mut self) -> Result<Agent> {
@@ -508,6 +511,8 @@ impl AgentBuilder {
         self.settings.granted_questions = GrantedQuestions::default();
         let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(find_in_hooks);
+        let hooks = Hooks::new(self.hooks);
+        check_wrapping_hooks(hooks.most_wrapping())?;
         let (store, default_store) = store_or_default(self.store, self.default_store);
         Ok(Agent::new(Config {
             live: LiveRuns::default(),
@@ -516,7 +521,7 @@ impl AgentBuilder {
             tools: self.tools,
             disabled_tools: self.disabled_tools,
             sources: self.sources,
-            hooks: Hooks::new(self.hooks),
+            hooks,
             model_core: engine::model_core(),
             store,
             default_store,

@@ -10,6 +10,7 @@ use crate::message::Messages;
 use crate::model::ModelResponse;
 use crate::run::{
     ExitReason, OutputFormat, Run, RunContext, RunOutput, RunningCall, Shared, Stop, TreeLimits,
+    check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name};
 use crate::util::sync::lock;
@@ -48,12 +49,13 @@ pub(crate) struct RunRequest {
 pub(crate) fn start(request: RunRequest) -> Run {
     let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let limits = &request.config.limits;
+    let hooks = request.config.hooks.most_wrapping();
     let tree = match &request.parent {
         Some(call) => {
             let tree = &call.run().shared().tree;
-            tree.of_child(call.run().depth() + 1, limits.max_depth)
+            tree.of_child(call.run().depth() + 1, limits.max_depth, hooks)
         }
-        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth),
+        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth, hooks),
     };
     let outcome_bytes = MIN_RESULT_BYTES..=limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
@@ -97,6 +99,7 @@ async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutpu
 /// session. Returns `None` if the run is stopped meanwhile.
 async fn begin(cx: &RunContext, request: Box<RunRequest>) -> Result<Option<Opened>> {
     check_depth(cx)?;
+    check_wrapping_hooks(cx.shared().tree.wrapping_hooks)?;
     cx.budget().count_subagent()?;
     let format = lock(&cx.shared().control).output.take();
     if let Some(format) = &format {

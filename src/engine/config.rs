@@ -59,8 +59,8 @@ pub(crate) struct Config {
     pub(crate) request: RequestOptions,
 }
 
-/// Returns the store of an agent. If `store` is `None`, that is the default store, a new one unless
-/// given, which is returned with its own type as well.
+/// Returns the store of an agent: `store`, else the default store, which is also returned with its
+/// own type. The default store is `default_store`, or a new one.
 pub(crate) fn store_or_default(
     store: Option<Arc<dyn SessionStore>>,
     default_store: Option<ThreadStore>,
@@ -188,5 +188,10 @@ impl Hooks {
             after_agent: hooks_of(Phases::AFTER_AGENT),
             all,
         }
+    }
+
+    /// The number of hooks that wrap a model call, or a tool call if more wrap it.
+    pub(crate) fn most_wrapping(&self) -> usize {
+        self.wrap_model_call.len().max(self.wrap_tool_call.len())
     }
 }

@@ -80,7 +80,7 @@ async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {
 /// run. It has no reader: its warnings are logged alone.
 fn account(config: &Arc<Config>, session_id: &Arc<str>) -> RunContext {
     let limits = &config.limits;
-    let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth);
+    let tree = TreeLimits::new(limits.max_history_bytes, limits.max_depth, 0);
     let shared = Shared::new(session_id.clone(), None, BackgroundTasks::default(), tree);
     RunContext::new(
         config.settings.clone(),

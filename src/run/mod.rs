@@ -58,5 +58,5 @@ pub use stats::{ModelStats, RunStats};
 pub(crate) use steering::SteeredMessage;
 pub(crate) use stop::{CLOSING_TIME, Stop};
 pub use system_prompt::SystemPromptHandle;
-pub(crate) use tree_limits::TreeLimits;
+pub(crate) use tree_limits::{TreeLimits, check_wrapping_hooks};
 pub use typed::TypedRun;

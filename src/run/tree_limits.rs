@@ -1,9 +1,14 @@
 //! The limits of a run and of the runs within its calls together.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::tool::LoadTurns;
 use crate::util::byte_pool::BytePool;
 
 use super::parent_call::MAX_DEPTH;
+
+/// The most hooks that may wrap one call, those of the runs above included. Each takes up to 12 KiB
+/// of the stack in a build without optimisation; a worker's stack has 2 MiB.
+const MAX_WRAPPING_HOOKS: usize = 96;
 
 /// The largest event has 16 MiB; an answer that is one document, 32 MiB.
 const MAX_EVENT_BYTES: usize = 48 * 1024 * 1024;
@@ -17,26 +22,45 @@ pub(crate) struct TreeLimits {
     pub(crate) event_buffers: BytePool,
     /// The largest depth of a run below: the smallest that this run or one above it allows.
     pub(crate) max_depth: u32,
+    /// The wrapping hooks around an innermost call of this run, those of the runs above included.
+    pub(crate) wrapping_hooks: usize,
 }
 
 impl TreeLimits {
     /// The limits of a run that has no parent.
-    pub(crate) fn new(max_history_bytes: usize, max_depth: u32) -> Self {
+    pub(crate) fn new(max_history_bytes: usize, max_depth: u32, wrapping_hooks: usize) -> Self {
         Self {
             loads: LoadTurns::default(),
             histories: BytePool::new(max_history_bytes),
             event_buffers: BytePool::new(MAX_EVENT_BYTES),
             max_depth: max_depth.min(MAX_DEPTH),
+            wrapping_hooks,
         }
     }
 
     /// The limits of a run at `depth` within a call of the run that has these. Below it, runs may
-    /// nest `max_depth` deep.
-    pub(crate) fn of_child(&self, depth: u32, max_depth: u32) -> Self {
+    /// nest `max_depth` deep. `wrapping_hooks` is the number of its own.
+    pub(crate) fn of_child(&self, depth: u32, max_depth: u32, wrapping_hooks: usize) -> Self {
         let max_depth = self.max_depth.min(depth.saturating_add(max_depth));
         Self {
             max_depth,
+            wrapping_hooks: self.wrapping_hooks.saturating_add(wrapping_hooks),
             ..self.clone()
         }
     }
+}
+
+/// Refuses hooks that, polled one inside the other, could overflow the stack.
+pub(crate) fn check_wrapping_hooks(hooks: usize) -> Result<()> {
+    if hooks <= MAX_WRAPPING_HOOKS {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Config,
+        format!(
+            "{hooks} hooks would wrap one call, those of the runs above included; at most \
+             {MAX_WRAPPING_HOOKS} may. Combine hooks, leave phases that they do not use out of \
+             `Hook::phases`, or nest subagents less deep"
+        ),
+    ))
 }

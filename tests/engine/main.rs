@@ -25,6 +25,7 @@ mod gateway;
 mod handoffs;
 mod history_inputs;
 mod history_limits;
+mod hook_depth;
 mod hook_edges;
 mod hook_faults;
 mod hook_streams;
