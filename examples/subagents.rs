@@ -80,7 +80,7 @@ fn lead(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     std::iter::once(Ok(text)).chain(calls).collect()
 }
 
-/// The model of a researcher: it searches the file that the prompt names, and counts what it found.
+/// The model of a researcher: it searches the file that the prompt names, and lists its headings.
 fn research(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let file = request.messages.user_messages().next();
     let file = file

@@ -14,7 +14,7 @@ use super::shown;
 
 /// The tool whose calls are shown as the task list they change.
 const TASKS: &str = "write_todos";
-/// What notes about subagents begin with.
+/// The beginning of notes about subagents.
 const INDENT: &str = "    ";
 /// How many lines of a result are shown.
 const MAX_RESULT: usize = 10;
@@ -86,7 +86,7 @@ impl Printer {
             return Ok(());
         }
 
-        // What subagents do is indented.
+        // Notes about subagents are indented.
         let indent = match message.parent_tool_use_id() {
             Some(_) => INDENT,
             None => "",

@@ -6,8 +6,8 @@ use crate::error::{BoxError, Error, Result};
 use crate::run::{ExitReason, RunOutput};
 use crate::tool::ToolError;
 
-/// The text of a child's answer. A child that failed, or did not end as intended, is an error with
-/// the text and the calls that it had.
+/// The output of a child that ended with an answer. A child that failed or was cut off is an error
+/// with its last text and its calls.
 pub(crate) fn answer_of(outcome: Result<RunOutput>) -> Result<RunOutput, BoxError> {
     match outcome {
         Ok(output) if is_whole(output.end) => Ok(output),

@@ -73,11 +73,13 @@ impl AgentBuilder {
         self
     }
 
-    /// Replaces the tools by those of a registry.
+    /// Replaces the tools by those of a registry. A disabled name stays disabled, for the tools of
+    /// hooks, unless the registry has a tool of that name.
     pub(crate) fn with_own_tools(mut self, registry: &ToolRegistry) -> Self {
         self.tools.clear();
         self.sources.clear();
-        self.disabled_tools.clear();
+        self.disabled_tools
+            .retain(|name| registry.get(name).is_none());
         self.registry(registry)
     }
 

@@ -441,28 +441,27 @@ impl Session {
     }
 
     /// Removes the conversation, and the sessions of its subagents, for which it lists the store.
-    /// Returns `false` if it did not exist. Data stored outside the session is removed by its own
-    /// functions, such as
-    /// [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
+    /// Returns `false` if the conversation did not exist; subagents' sessions that it left are
+    /// removed nevertheless. Data stored outside the session is removed by its own functions, such
+    /// as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///
     /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
-    /// If the session of a subagent cannot be removed, all others are before the error is returned.
+    /// If the session of a subagent cannot be removed, all others are before the error is returned;
+    /// a second call removes what is left.
     pub async fn delete(&self) -> Result<bool> {
         let store = self.agent.store();
-        if !store.delete(&self.id).await? {
-            return Ok(false);
-        }
+        let has_existed = store.delete(&self.id).await?;
 
         let list = store.list().await?;
         let mut first_error = Ok(());
-        for id in below(&self.id, &list) {
+        for id in subagent_sessions(&self.id, &list) {
             if let Err(error) = store.delete(&id).await {
                 first_error = first_error.and(Err(error));
             }
         }
-        first_error.map(|()| true)
+        first_error.map(|()| has_existed)
     }
 
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
@@ -483,7 +482,7 @@ impl Session {
 }
 
 /// The sessions of the subagents of a session, and of theirs.
-fn below(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
+fn subagent_sessions(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
     let mut children: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
     for info in list {
         if let Some(parent) = &info.parent {
@@ -494,7 +493,7 @@ fn below(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
     let mut ids = Vec::new();
     let mut parents = vec![id];
     while let Some(parent) = parents.pop() {
-        // Removed, so that sessions that name each other end it.
+        // Each list is taken once, so that the loop ends even if sessions name each other.
         for child in children.remove(&**parent).unwrap_or_default() {
             ids.push(child.clone());
             parents.push(child);

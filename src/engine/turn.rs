@@ -413,9 +413,9 @@ impl Turns<'_> {
         Ok(Break(exit_for_stop_reason(response.stop_reason.as_ref())))
     }
 
-    /// Returns `true` if there is a message for the model. Without one, waits while background
-    /// tasks run, if the run does not end before its tasks; a run that a hook has stopped does.
-    /// Returns `true` as well if the run is stopped while it waits.
+    /// Returns `true` if there is a message for the model. With [`UnfinishedTasks::Await`], waits
+    /// for one while background tasks run, unless a hook has stopped the run. Returns `true` as
+    /// well if the run is stopped while it waits.
     async fn has_next_input(&self) -> bool {
         let cx = &self.run.cx;
         let shared = cx.shared();

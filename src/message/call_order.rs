@@ -36,8 +36,8 @@ fn is_in_order(answer: &Message, results: &[Arc<Message>]) -> bool {
     })
 }
 
-/// The call of the answer that each result is of: the first with its id that no result before
-/// is of.
+/// The position of the call of each result: the first call with its id that no earlier result
+/// answers. `usize::MAX` without one.
 fn places(answer: &Message, results: &[Arc<Message>]) -> Vec<usize> {
     let mut open_calls: HashMap<&str, VecDeque<usize>> = HashMap::new();
     for (place, call) in answer.tool_calls().enumerate() {

@@ -1,4 +1,4 @@
-//! The counting of a history where it holds up no other task.
+//! The tokens of long histories, counted on threads for blocking work.
 
 use std::sync::Arc;
 

@@ -142,8 +142,8 @@ impl MemoryStore {
     }
 
     /// Reads the notes of the newest `days` days, today among them, the newest first, with a line
-    /// `---` between two days. Days without notes are left out. At most 366 days are read, and 256
-    /// KiB.
+    /// `---` between two days. Days without notes are left out, and days with which the text would
+    /// have more than 256 KiB. At most 366 days are read.
     ///
     /// # Errors
     ///
@@ -184,6 +184,14 @@ impl MemoryStore {
     #[cfg(feature = "yaml")]
     pub(super) fn now(&self) -> Result<String> {
         self.days.now()
+    }
+
+    /// The files that [`memory_context`](Self::memory_context) reads.
+    pub(crate) fn context_files(&self) -> Vec<String> {
+        // Without a date there are no notes, and `memory_context` fails.
+        let days = self.days.newest(DAYS).unwrap_or_default();
+        let notes = days.into_iter().map(file_of);
+        std::iter::once(LONG_TERM.to_owned()).chain(notes).collect()
     }
 
     async fn read(&self, path: &str) -> Result<String> {

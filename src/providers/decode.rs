@@ -80,7 +80,7 @@ pub(crate) fn truncated() -> Error {
     )
 }
 
-/// The same error, with what to do about a stream that breaks its protocol.
+/// Adds advice to the error of a stream that breaks its protocol; returns others unchanged.
 fn with_advice(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Protocol => {

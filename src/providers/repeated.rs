@@ -150,7 +150,10 @@ fn unescaped(text: &str) -> Option<String> {
     let mut remainder = text;
     while let Some(place) = memchr(b'\\', remainder.as_bytes()) {
         let (piece, escape) = remainder.split_at(place);
-        out.push_str(Some(piece).filter(|piece| is_plain(piece))?);
+        if !is_plain(piece) {
+            return None;
+        }
+        out.push_str(piece);
         let mut chars = escape[1..].chars();
         out.push(match chars.next()? {
             'n' => '\n',
@@ -160,7 +163,10 @@ fn unescaped(text: &str) -> Option<String> {
         });
         remainder = chars.as_str();
     }
-    out.push_str(Some(remainder).filter(|piece| is_plain(piece))?);
+    if !is_plain(remainder) {
+        return None;
+    }
+    out.push_str(remainder);
     Some(out)
 }
 

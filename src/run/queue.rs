@@ -122,7 +122,7 @@ impl Queue {
     }
 
     /// Completes when the reader has taken all messages that wait now. Later ones do not count: a
-    /// task may add them without end.
+    /// task may add them without end. It is woken when the queue is empty.
     pub(super) fn drained(&self) -> impl Future<Output = ()> {
         let end = lock(&self.0).next_seq;
         poll_fn(move |cx| {

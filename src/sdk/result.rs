@@ -149,6 +149,24 @@ impl ModelUsage {
         self.max_output_tokens = max_output_tokens;
         self
     }
+
+    /// Adds the tokens and the cost of another run; the limits stay.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let add = |count: &mut u64, other: u64| *count = count.saturating_add(other);
+        add(&mut self.input_tokens, other.input_tokens);
+        add(&mut self.output_tokens, other.output_tokens);
+        add(
+            &mut self.cache_read_input_tokens,
+            other.cache_read_input_tokens,
+        );
+        add(
+            &mut self.cache_creation_input_tokens,
+            other.cache_creation_input_tokens,
+        );
+        add(&mut self.web_search_requests, other.web_search_requests);
+        let costs = self.cost_usd.zip(other.cost_usd);
+        self.cost_usd = costs.map(|(cost, other)| cost + other);
+    }
 }
 
 /// The `costBasis` of a cost that is not known.

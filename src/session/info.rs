@@ -13,7 +13,8 @@ pub struct SessionInfo {
     /// The session's id.
     pub id: Arc<str>,
     /// The session's title or, without one, the first 80 characters of the user's first input, on
-    /// one line. These stay when the history is cut, and are removed when that input is taken back.
+    /// one line. That text stays when the history is cut, and is removed when the input is taken
+    /// back.
     ///
     /// Stores that keep logs cut a title of more than 4,096 bytes; a `user_id` or a `cwd` of more
     /// than that is `None`.

@@ -184,8 +184,8 @@ pub(super) fn write_snapshot(session: &StoredSession) -> Result<String> {
     Ok(serde_json::to_string(&export)?)
 }
 
-/// The default of the most memory that the values of an import may take, as estimated from its
-/// text: twice that of a session at the limits of a default store, for an estimate may be twice the
+/// The default limit of the memory that the values of an import take, as estimated from its text:
+/// twice that of a session at the limits of a default store, because an estimate may be twice the
 /// real size.
 pub(super) const MAX_IMPORT: usize = 2 * (256 * 1024 * 1024 / 3);
 

@@ -163,8 +163,8 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn append(&self, lease: &Lease, records: Vec<Record>) -> Result<()>;
 
     /// Returns all sessions, those of subagents among them ([`SessionInfo::parent`]), the most
-    /// recently written first. The durable stores return the newest
-    /// 100,000 at most, and 32 MiB of their texts.
+    /// recently written first. The durable stores return the newest 100,000 at most, and 32 MiB of
+    /// their texts.
     ///
     /// # Errors
     ///

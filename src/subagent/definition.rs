@@ -27,11 +27,13 @@ pub struct SubagentDefinition {
     pub disallowed_tools: Vec<String>,
     /// Its model: `inherit`, `provider:name`, or an alias. `None` for that of the calling run.
     pub model: Option<String>,
-    /// The maximum number of its turns.
+    /// The maximum number of its turns. `None` for the default of
+    /// [`AgentBuilder::max_turns`](crate::AgentBuilder::max_turns).
     pub max_turns: Option<u32>,
-    /// Its permission mode. It allows no more than the calling run does.
+    /// Its permission mode. `None` for [`PermissionMode::Default`]. It allows no more than the
+    /// calling run does.
     pub permission_mode: Option<PermissionMode>,
-    /// True if it always runs in the background.
+    /// True if the tool `Task` always runs it in the background. `delegate_to_agent` does not.
     pub background: bool,
 }
 
@@ -83,7 +85,7 @@ impl SubagentDefinition {
         self
     }
 
-    /// Makes it run in the background.
+    /// Makes the tool `Task` always run it in the background.
     #[must_use]
     pub fn in_background(mut self) -> Self {
         self.background = true;
@@ -92,7 +94,7 @@ impl SubagentDefinition {
 
     /// Returns `true` if it may have the tool `name`, which starts agents or does not.
     pub(crate) fn allows(&self, name: &str, starts_agents: bool) -> bool {
-        let is_in = |names: &[String]| names.iter().any(|one| one.eq_ignore_ascii_case(name));
+        let is_in = |names: &[String]| names.iter().any(|entry| entry.eq_ignore_ascii_case(name));
         let is_listed = is_in(&self.tools);
         let is_wanted = is_listed || self.tools.is_empty() && !starts_agents;
         is_wanted && !is_in(&self.disallowed_tools)

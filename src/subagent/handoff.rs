@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::agent::{Agent, AgentBuilder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Message, Messages};
+use crate::message::Messages;
 use crate::session::{AgentState, SessionStore, ThreadStore};
 
 use super::handoff_hook::{HandoffHook, Members, target_of};
@@ -26,8 +26,8 @@ const MAX_HANDOFFS: u32 = 8;
 /// `deny:Agent(billing)` restrict handoffs.
 ///
 /// The last handoff in the history decides which agent has the conversation, so it is the same in
-/// the next process. The session is free between two runs: while one of a group's runs is in
-/// progress, give its session no other input.
+/// the next process. The session's lease is released between the runs of two agents: send a session
+/// no other input until its [`HandoffRun`] has ended.
 ///
 /// ```
 /// use agentcore::Agent;
@@ -82,12 +82,12 @@ impl Handoffs {
     /// The agent that has the conversation: the one of the last successful handoff in the history,
     /// or else the one that begins.
     pub fn active(&self, state: &AgentState) -> &Agent {
-        let results = state.messages.as_slice().iter().rev();
-        let mut targets = results.filter_map(|message| {
-            let result = Message::as_tool_result(message)?;
+        let mut messages = state.messages.as_slice().iter().rev();
+        let agent = messages.find_map(|message| {
+            let result = message.as_tool_result()?;
             self.agent(target_of(result)?)
         });
-        targets.next().unwrap_or(&self.0.agents[0])
+        agent.unwrap_or(&self.0.agents[0])
     }
 
     /// The agent of this name.

@@ -11,7 +11,7 @@ use crate::hook::{Hook, Phases};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::session::AgentState;
-use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolOutput};
+use crate::tool::{FuncTool, SideEffect, ToolContext, ToolOutput};
 
 const TOOL: &str = "handoff";
 
@@ -53,38 +53,32 @@ impl HandoffHook {
             },
             "required": ["agent"]
         });
-        let desk = Arc::new(Desk {
+        let handover = Arc::new(Handover {
             own_name,
             names: members.iter().map(|(name, _)| name.clone()).collect(),
             max_handoffs,
         });
         let run = move |cx: ToolContext, args: Value| {
-            let desk = desk.clone();
-            async move { desk.hand_over(&cx, &args) }
+            let handover = handover.clone();
+            async move { handover.run(&cx, &args) }
         };
         let tool = FuncTool::new(TOOL, description, parameters, run)
             .side_effect(SideEffect::ReadOnly)
             .exclusive()
-            .starting_agents()
-            .accesses(|args| {
-                let name = args["agent"].as_str();
-                name.map(|name| Access::Agent(name.into()))
-                    .into_iter()
-                    .collect()
-            });
+            .starting_agent_of("agent");
         Self(Arc::new(tool))
     }
 }
 
 /// The data of the tool `handoff`.
-struct Desk {
+struct Handover {
     own_name: Arc<str>,
     names: Vec<Arc<str>>,
     max_handoffs: u32,
 }
 
-impl Desk {
-    fn hand_over(&self, cx: &ToolContext, args: &Value) -> Result<ToolOutput, BoxError> {
+impl Handover {
+    fn run(&self, cx: &ToolContext, args: &Value) -> Result<ToolOutput, BoxError> {
         if cx.depth() > 0 {
             return Err("a subagent cannot hand over the conversation".into());
         }

@@ -257,30 +257,18 @@ fn add(later: &mut ResultMessage, earlier: ResultMessage) {
     later.duration_api_ms += earlier.duration_api_ms;
     later.num_turns += earlier.num_turns;
     later.usage += earlier.usage;
-    later.total_cost_usd = sum(earlier.total_cost_usd, later.total_cost_usd);
+    let costs = earlier.total_cost_usd.zip(later.total_cost_usd);
+    later.total_cost_usd = costs.map(|(earlier, later)| earlier + later);
     later.ttft_ms = earlier.ttft_ms.or(later.ttft_ms);
     let later_denials =
         std::mem::replace(&mut later.permission_denials, earlier.permission_denials);
     later.permission_denials.extend(later_denials);
     for (model, usage) in earlier.model_usage {
-        match later.model_usage.get_mut(&model) {
-            None => {
-                later.model_usage.insert(model, usage);
-            }
-            Some(entry) => {
-                entry.input_tokens += usage.input_tokens;
-                entry.output_tokens += usage.output_tokens;
-                entry.cache_read_input_tokens += usage.cache_read_input_tokens;
-                entry.cache_creation_input_tokens += usage.cache_creation_input_tokens;
-                entry.web_search_requests += usage.web_search_requests;
-                entry.cost_usd = sum(usage.cost_usd, entry.cost_usd);
-            }
-        }
+        let entry = later.model_usage.entry(model);
+        entry
+            .and_modify(|later_usage| later_usage.add(&usage))
+            .or_insert(usage);
     }
-}
-
-fn sum(earlier: Option<f64>, later: Option<f64>) -> Option<f64> {
-    earlier.zip(later).map(|(earlier, later)| earlier + later)
 }
 
 /// The output of the last run with the figures of all.

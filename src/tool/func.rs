@@ -165,6 +165,16 @@ impl FuncTool {
         self
     }
 
+    /// Marks the tool as one whose calls start the agent that the argument `argument` names, for
+    /// permission rules as well.
+    pub(crate) fn starting_agent_of(self, argument: &'static str) -> Self {
+        self.starting_agents().accesses(move |args| {
+            let name = args[argument].as_str();
+            let access = name.map(|name| Access::Agent(name.into()));
+            access.into_iter().collect()
+        })
+    }
+
     /// Sets the function that returns the accesses of a call from its arguments, for permission
     /// rules. Defaults to none.
     ///

@@ -13,8 +13,8 @@ use crate::util::{Cancellation, text};
 use super::compute::on_own_thread;
 use super::{formula, fraction};
 
-/// The time limit of a calculation. With what fend does between two looks at it, and the parser,
-/// which looks at none, a call stays below a second of CPU time.
+/// The time limit of a calculation. Fend exceeds it by the time between two checks, and its parser,
+/// which is bounded separately, does not check it; a call stays below a second of CPU time.
 const LIMIT: Duration = Duration::from_millis(800);
 /// The longest expression, in bytes.
 const MAX_EXPRESSION: usize = 1_000;

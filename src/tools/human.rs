@@ -8,9 +8,10 @@ use crate::tool::{Answer, FuncTool, SideEffect, ToolContext, ToolError};
 /// `request_user_input`: asks the user a question and returns the reply.
 ///
 /// The question is one of the run: the [`Confirmer`](crate::tool::Confirmer) answers it, or else a
-/// [`Responder`](crate::Responder), with [`Answer::Reply`]. The first answer counts. Those of
-/// subagents go to the run at the top. Without an answer the call fails; an agent that
-/// [parks](crate::OnUnanswered::Park) questions waits for the answer, and
+/// [`Responder`](crate::Responder), with [`Answer::Reply`]. The first answer counts. Questions of
+/// subagents go to the run at the top. [`Answer::Allow`] returns `yes`, [`Answer::Edit`] its value
+/// as JSON, and [`Answer::Deny`] is an error with its reason. Without an answer the call fails; an
+/// agent that [parks](crate::OnUnanswered::Park) questions waits for the answer, and
 /// [`Decision::reply`](crate::Decision::reply) is then the result. The tool changes nothing, so
 /// plan mode allows it.
 ///

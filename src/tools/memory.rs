@@ -38,16 +38,14 @@ pub fn memory(store: &MemoryStore) -> [FuncTool; 3] {
 }
 
 fn read(store: MemoryStore) -> FuncTool {
-    let file = store.long_term_file();
-    let today_store = store.clone();
+    let access_store = store.clone();
     let parameters = json!({"type": "object", "properties": {}});
     let description = "Returns the long-term memory and the notes of the last three days.";
     FuncTool::new("read_memory", description, parameters, move |_cx, _args| {
         let store = store.clone();
         async move {
             let text = store.memory_context().await?;
-            let is_empty = text.is_empty();
-            Ok::<_, BoxError>(if is_empty {
+            Ok::<_, BoxError>(if text.is_empty() {
                 "The memory is empty.".to_owned()
             } else {
                 text
@@ -56,8 +54,7 @@ fn read(store: MemoryStore) -> FuncTool {
     })
     .side_effect(SideEffect::ReadOnly)
     .accesses(move |_args| {
-        let today = today_store.today_file().ok();
-        let paths = [Some(file.to_owned()), today].into_iter().flatten();
+        let paths = access_store.context_files().into_iter();
         paths.map(|path| Access::Read(path.into())).collect()
     })
 }

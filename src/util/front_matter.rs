@@ -12,7 +12,9 @@ const MAX_ERROR_CHARS: usize = 300;
 
 /// The front matter of a file, of which `content` may be the beginning; empty when it has none.
 ///
-/// The description of an error, for people.
+/// # Errors
+///
+/// A description of the mistake, for people.
 pub(crate) fn read<T: DeserializeOwned + Default>(content: &[u8]) -> Result<T, String> {
     let content = content.strip_prefix(BOM).unwrap_or(content);
     let Some(parts) = split(content)? else {

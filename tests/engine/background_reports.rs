@@ -77,6 +77,20 @@ fn endless() -> FuncTool {
     })
 }
 
+/// Runs an agent whose first task is stopped, and checks the reports about it.
+async fn check_stopped(agent: &Agent) {
+    let (messages, output) = watch(agent.run("Go")).await;
+    assert_eq!(output.unwrap().text, "done");
+    assert_eq!(
+        reports(&messages),
+        [
+            "task_1 starts: work by None of None",
+            "task_1 is killed",
+            "task_1 stopped: The task was stopped. (0 tokens) of None",
+        ]
+    );
+}
+
 fn awaiting(model: ScriptedModel) -> AgentBuilder {
     agent(StrictModel::new(model)).unfinished_tasks(UnfinishedTasks::Await)
 }
@@ -238,17 +252,8 @@ async fn stopped_task_is_dropped_and_reported() {
         })
         .say("done");
     let agent = agent(StrictModel::new(model)).tool(work).build().unwrap();
-    let (messages, output) = watch(agent.run("Go")).await;
-    assert_eq!(output.unwrap().text, "done");
+    check_stopped(&agent).await;
     assert!(is_dropped.load(Ordering::SeqCst));
-    assert_eq!(
-        reports(&messages),
-        [
-            "task_1 starts: work by None of None",
-            "task_1 is killed",
-            "task_1 stopped: The task was stopped. (0 tokens) of None",
-        ]
-    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,17 +270,7 @@ async fn task_that_is_stopped_in_its_last_step_is_reported_as_stopped() {
         "stopped"
     });
     let model = ScriptedModel::new().call("work", json!({})).say("done");
-    let agent = agent(model).tool(work).build().unwrap();
-    let (messages, output) = watch(agent.run("Go")).await;
-    assert_eq!(output.unwrap().text, "done");
-    assert_eq!(
-        reports(&messages),
-        [
-            "task_1 starts: work by None of None",
-            "task_1 is killed",
-            "task_1 stopped: The task was stopped. (0 tokens) of None",
-        ]
-    );
+    check_stopped(&agent(model).tool(work).build().unwrap()).await;
 }
 
 #[tokio::test(start_paused = true)]

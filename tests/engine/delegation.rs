@@ -12,9 +12,9 @@ use agentcore::tool::TaskOutcome;
 use agentcore::tools;
 use agentcore::{AgentBuilder, FuncTool, ModelEvent, ModelRequest, ToolCall, UnfinishedTasks};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::kit::{agent, any_object, text_of, texts};
-use tokio::sync::Notify;
 
 fn scouts() -> SubagentRegistry {
     let mut registry = SubagentRegistry::new();

@@ -272,7 +272,11 @@ impl FileCheckpoints {
         let backend = &self.inner.backend;
         match backend.read(path).await {
             Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
-            done => return done.map(Some),
+            content => {
+                let content = content?;
+                let is_within_limit = content.len() as u64 <= self.max_file_size;
+                return Ok(is_within_limit.then_some(content));
+            }
         }
 
         let mut content = Vec::new();

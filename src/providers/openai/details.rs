@@ -90,7 +90,9 @@ impl Details {
             _ => true,
         };
         // A signature is for the text before it. Behind it, a text belongs to another answer.
-        let is_open = text_of(entry, "signature").is_none() || text_of(piece, field).is_none();
+        let has_text =
+            |entry: &Entry, name: &str| text_of(entry, name).is_some_and(|text| !text.is_empty());
+        let is_open = !has_text(entry, "signature") || !has_text(piece, field);
         let continues = is_open && is_same("type") && is_same("id") && index_of(entry) == index;
         continues.then_some((field, position))
     }
@@ -176,6 +178,18 @@ mod tests {
         let pieces = json!([text("a", Some("1")), text("b", None), late]);
         let expected = json!([text("a", Some("1")), text("b", Some("2"))]);
         assert_eq!(joined(&pieces), expected);
+    }
+
+    #[test]
+    fn empty_signatures_and_texts_end_no_entry() {
+        let entry = |text: &str, signature: &str| {
+            let mut entry = json!({"type": "reasoning.text", "text": text, "index": 0});
+            entry["signature"] = signature.into();
+            entry
+        };
+        let last = entry("", "s");
+        let pieces = json!([entry("a", ""), entry("b", ""), last, last]);
+        assert_eq!(joined(&pieces), json!([entry("ab", "s")]));
     }
 
     #[test]

@@ -108,8 +108,8 @@ impl Lines {
     }
 }
 
-/// Opens the sidecar, and reads the end of it that is searched. Refuses what all its names have but
-/// is no file of this session.
+/// Opens the sidecar, and reads the end of it that is searched. Refuses a path that is not a
+/// regular file, and a hard link.
 fn open(disk: &dyn Disk, path: &Path) -> io::Result<(File, Lines)> {
     check_regular_file(path)?;
     let mut options = OpenOptions::new();

@@ -189,7 +189,7 @@ impl<'a> Validator<'a> {
         }
 
         if let Some(Value::Array(variants)) = schema.get("enum")
-            && !variants.iter().any(|one| self.is_same(one, value))
+            && !variants.iter().any(|variant| self.is_same(variant, value))
         {
             let text = format!("expected one of {}, got {}", list(variants), quote(value));
             self.fail(Kind::Tag, text);

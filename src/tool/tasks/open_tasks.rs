@@ -15,7 +15,8 @@ pub(crate) struct OpenTasks(Mutex<BTreeMap<Key, OpenTask>>);
 type Key = (Arc<str>, Arc<str>);
 
 struct OpenTask {
-    envelope: Envelope,
+    /// The call of the message about its start.
+    parent_tool_use_id: Option<Arc<str>>,
     tool_use_id: Option<Arc<str>>,
 }
 
@@ -30,7 +31,7 @@ impl OpenTasks {
         match &event.kind {
             SystemKind::TaskStarted(start) => {
                 let task = OpenTask {
-                    envelope: envelope.clone(),
+                    parent_tool_use_id: envelope.parent_tool_use_id.clone(),
                     tool_use_id: start.tool_use_id.clone(),
                 };
                 lock(&self.0).insert(key(&start.task_id), task);
@@ -42,15 +43,15 @@ impl OpenTasks {
         }
     }
 
-    /// The messages about the ends of those that are open.
+    /// Removes the open tasks, and returns a `task_notification` for each: it was stopped.
     pub(crate) fn stop(&self) -> Vec<SdkMessage> {
         let tasks = std::mem::take(&mut *lock(&self.0));
         let messages = tasks.into_iter().map(|((session_id, id), task)| {
-            let text = "The call ended before the subagent did; the subagent was stopped.";
+            let text = "The task was stopped: the run above it ended first.";
             let mut end = TaskNotification::new(id, TaskState::Stopped, text);
             end.tool_use_id = task.tool_use_id;
             let mut envelope = Envelope::new(session_id, 0);
-            envelope.parent_tool_use_id = task.envelope.parent_tool_use_id;
+            envelope.parent_tool_use_id = task.parent_tool_use_id;
             SystemEvent::new(envelope, SystemKind::TaskNotification(Box::new(end))).into()
         });
         messages.collect()

@@ -9,7 +9,7 @@ use crate::agent::{Session, answer_of};
 use crate::error::{BoxError, ErrorKind, Result};
 use crate::run::RunOutput;
 use crate::subagent::SubagentRegistry;
-use crate::tool::{Access, FuncTool, SideEffect, TaskSpec, ToolContext};
+use crate::tool::{FuncTool, IntoToolResult, SideEffect, TaskSpec, ToolContext, ToolOutput};
 
 use super::super::task::{Children, SubagentTools, begin_child};
 use super::async_tasks::async_task_tools;
@@ -90,6 +90,21 @@ impl Delegation {
             task,
         })
     }
+
+    /// Runs the subagent to its end and returns its final text.
+    async fn run(self, cx: &ToolContext) -> Result<String, BoxError> {
+        let run = self
+            .session
+            .run_as_described_child(cx, self.task, self.spec);
+        text_of(&self.name, run.await)
+    }
+
+    /// Begins the subagent in the background, and returns the result of the call.
+    fn begin(self, cx: ToolContext) -> ToolOutput {
+        let name = self.name;
+        let text = move |outcome| text_of(&name, outcome);
+        begin_child(cx, self.session, self.spec, self.task, text)
+    }
 }
 
 /// The final text of a subagent, or a note that there is none.
@@ -114,16 +129,10 @@ fn delegate_to_agent(children: Arc<Children>) -> FuncTool {
         let children = children.clone();
         async move {
             let delegation = Delegation::of_call(&children, &cx, args)?;
-            let Delegation {
-                name,
-                session,
-                spec,
-                task,
-            } = delegation;
-            text_of(&name, session.run_as_described_child(&cx, task, spec).await)
+            delegation.run(&cx).await
         }
     };
-    agent_tool("delegate_to_agent", &description, run_parameters(), run)
+    agent_tool("delegate_to_agent", &description, run)
 }
 
 fn start_async_task(children: Arc<Children>) -> FuncTool {
@@ -133,45 +142,27 @@ fn start_async_task(children: Arc<Children>) -> FuncTool {
     );
     let run = move |cx: ToolContext, args: Value| {
         let delegation = Delegation::of_call(&children, &cx, args);
-        async move {
-            let delegation = delegation?;
-            let Delegation {
-                name,
-                session,
-                spec,
-                task,
-            } = delegation;
-            let text = move |outcome| text_of(&name, outcome);
-            Ok::<_, BoxError>(begin_child(cx, session, spec, task, text))
-        }
+        async move { Ok::<_, BoxError>(delegation?.begin(cx)) }
     };
-    agent_tool("start_async_task", &description, run_parameters(), run)
+    agent_tool("start_async_task", &description, run)
 }
 
-fn run_parameters() -> Value {
-    json!({
+/// A tool that starts the agent `agent` on the task `task`.
+fn agent_tool<F, T, R>(name: &str, description: &str, run: F) -> FuncTool
+where
+    F: Fn(ToolContext, Value) -> T + Send + Sync + 'static,
+    T: Future<Output = R> + Send + 'static,
+    R: IntoToolResult,
+{
+    let parameters = json!({
         "type": "object",
         "properties": {
             "agent": {"type": "string", "description": "The name of the agent"},
             "task": {"type": "string", "minLength": 1, "description": "The task, with all that is needed to do it"}
         },
         "required": ["agent", "task"]
-    })
-}
-
-fn agent_tool<F, T, R>(name: &str, description: &str, parameters: Value, run: F) -> FuncTool
-where
-    F: Fn(ToolContext, Value) -> T + Send + Sync + 'static,
-    T: Future<Output = R> + Send + 'static,
-    R: crate::tool::IntoToolResult,
-{
+    });
     FuncTool::new(name, description, parameters, run)
         .side_effect(SideEffect::ReadOnly)
-        .starting_agents()
-        .accesses(|args| {
-            let name = args["agent"].as_str();
-            name.map(|name| Access::Agent(name.into()))
-                .into_iter()
-                .collect()
-        })
+        .starting_agent_of("agent")
 }

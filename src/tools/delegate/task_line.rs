@@ -16,7 +16,8 @@ pub(crate) fn task_line(task: &TaskHandle) -> String {
     };
     let spec = task.spec();
     let name = spec.subagent_type.as_ref().unwrap_or(&spec.label);
-    let words: Vec<_> = spec.text().split_whitespace().map(str::to_owned).collect();
+    let text = spec.text();
+    let words: Vec<_> = text.split_whitespace().collect();
     let text = words.join(" ");
     let text = truncate(&text, MAX_CHARS);
     format!("{} [{status}] {name}: {text}", task.id())

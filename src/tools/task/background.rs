@@ -42,13 +42,11 @@ pub(super) fn task_output() -> FuncTool {
         },
         "required": ["task_id"]
     });
-    FuncTool::new("TaskOutput", description, parameters, |cx, args| {
-        output(cx, args)
-    })
-    .side_effect(SideEffect::ReadOnly)
-    .starting_agents()
-    // The wait has a limit of its own.
-    .timeout(Duration::from_millis(2 * MAX_TIMEOUT))
+    FuncTool::new("TaskOutput", description, parameters, output)
+        .side_effect(SideEffect::ReadOnly)
+        .starting_agents()
+        // The wait has a limit of its own.
+        .timeout(Duration::from_millis(2 * MAX_TIMEOUT))
 }
 
 async fn output(cx: ToolContext, args: Value) -> Result<String, BoxError> {

@@ -11,7 +11,7 @@ use crate::agent::{Session, answer_of};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::run::RunOutput;
 use crate::tool::{
-    Access, FuncTool, SideEffect, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput,
+    FuncTool, SideEffect, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput,
 };
 
 use super::child::Children;
@@ -49,13 +49,7 @@ pub(super) fn task_tool(children: Arc<Children>) -> FuncTool {
     };
     FuncTool::new("Task", description, parameters(), run)
         .side_effect(SideEffect::ReadOnly)
-        .starting_agents()
-        .accesses(|args| {
-            let name = args["subagent_type"].as_str();
-            name.map(|name| Access::Agent(name.into()))
-                .into_iter()
-                .collect()
-        })
+        .starting_agent_of("subagent_type")
 }
 
 fn parameters() -> Value {
@@ -104,29 +98,30 @@ async fn run_task(
         is_resumed,
     };
     if arguments.run_in_background || child.definition.background {
-        let Start {
-            session,
-            spec,
-            prompt,
-            ..
-        } = start;
-        Ok(begin_child(cx, session, spec, prompt, |outcome| {
-            Ok(answer_of(outcome)?.text)
-        }))
+        let text = |outcome| Ok::<_, BoxError>(answer_of(outcome)?.text);
+        Ok(begin_child(
+            cx,
+            start.session,
+            start.spec,
+            start.prompt,
+            text,
+        ))
     } else {
         run_to_end(&cx, start).await
     }
 }
 
 async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxError> {
-    let Start { id, .. } = &start;
-    let id = id.clone();
+    let Start {
+        session,
+        prompt,
+        spec,
+        id,
+        is_resumed,
+    } = start;
     let start_time = Instant::now();
-    let run = start
-        .session
-        .run_as_described_child(cx, start.prompt, start.spec);
-    let outcome = match run.await {
-        Err(error) if start.is_resumed && is_unknown(&error) => return Err(unknown_id(&id)),
+    let outcome = match session.run_as_described_child(cx, prompt, spec).await {
+        Err(error) if is_resumed && is_unknown(&error) => return Err(unknown_id(&id)),
         outcome => answer_of(outcome),
     };
     let output = outcome.map_err(|error| ToolError::new(format!("Agent ID: {id}\n\n{error}")))?;
@@ -138,8 +133,8 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
     )
 }
 
-/// Begins a child in the background, and returns the result of the call. `text` is that of its
-/// outcome.
+/// Begins a child in the background, and returns the result of the call. `text` makes the text of
+/// the task's outcome from the child's.
 pub(crate) fn begin_child(
     cx: ToolContext,
     session: Session,
