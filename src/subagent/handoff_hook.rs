@@ -24,6 +24,12 @@ pub(super) struct HandoffCount(pub(super) u32);
 /// The agent that a run has handed the conversation over to, as a value of the run.
 struct NewOwner(Arc<str>);
 
+/// The name of the agent that the run of `state` has handed the conversation over to.
+pub(super) fn new_owner_of(state: &AgentState) -> Option<Arc<str>> {
+    let owner = state.values.get::<NewOwner>()?;
+    Some(owner.0.clone())
+}
+
 /// The name of the agent that a result of `handoff` gives the conversation to; `None` for other
 /// results.
 pub(super) fn target_of(result: &ToolResult) -> Option<&str> {

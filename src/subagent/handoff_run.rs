@@ -17,7 +17,7 @@ use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage};
 use crate::session::StoredSession;
 
 use super::handoff::Handoffs;
-use super::handoff_hook::HandoffCount;
+use super::handoff_hook::{HandoffCount, new_owner_of};
 
 /// A run of a group of agents: a stream of messages, or, awaited, its output.
 ///
@@ -188,15 +188,13 @@ impl HandoffRun {
 
         if let Ok(output) = &output
             && output.end == ExitReason::HookStopped
+            && let Some(name) = new_owner_of(&output.state)
+            && let Some(agent) = self.group.agent(&name).cloned()
         {
-            let group = self.group.clone();
-            let agent = group.active(&output.state);
-            if *agent.name() != *self.agent_name {
-                self.earlier = result;
-                self.handoff_count += 1;
-                self.begin(agent);
-                return None;
-            }
+            self.earlier = result;
+            self.handoff_count += 1;
+            self.begin(&agent);
+            return None;
         }
 
         let sum = result.as_deref();

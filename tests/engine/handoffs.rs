@@ -7,7 +7,7 @@ use agentcore::subagent::{Handoffs, HandoffsBuilder, SubagentDefinition, Subagen
 use agentcore::testing::ScriptedModel;
 use agentcore::{
     Answer, Error, ErrorKind, ExitReason, Messages, Result, SdkMessage, SessionStore, ThreadStore,
-    Usage, async_trait, tools,
+    Usage, async_trait, hook, tools,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -174,6 +174,20 @@ async fn first_of_two_handoffs_counts() {
         texts(&output.messages),
         [text_of("handoff"), expected.to_owned()]
     );
+}
+
+#[tokio::test]
+async fn run_that_a_hook_stops_hands_nothing_over_even_if_the_history_was_replaced() {
+    let forget_and_stop = hook::before_agent("forget", |cx, mut state| async move {
+        state.messages = Messages::new().human("They talked.");
+        cx.stop("closed");
+        Ok(state)
+    });
+    let triage = ScriptedModel::new().call("handoff", to("billing"));
+    let billing = agent(ScriptedModel::new()).hook(forget_and_stop);
+    let support = Handoffs::builder("triage", agent(triage)).agent("billing", "Refunds", billing);
+    let output = support.build().unwrap().run("s", "Go").await.unwrap();
+    assert_eq!(output.end, ExitReason::HookStopped);
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ fn delegate(child: Agent) -> FuncTool {
     FuncTool::new("delegate", "Delegates", any_object(), run)
 }
 
-fn results_of(agent: Agent) -> Vec<String> {
+fn results_of(agent: &Agent) -> Vec<String> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().unwrap();
     let output = runtime.block_on(async { agent.run("Go").await.unwrap() });
@@ -58,7 +58,7 @@ fn results_of(agent: Agent) -> Vec<String> {
 fn most_hooks_around_a_call_fit_on_a_small_stack() {
     survives(
         "hook_depth::most_hooks_around_a_call_fit_on_a_small_stack",
-        || assert_eq!(results_of(nested(1, 48)), ["found []"]),
+        || assert_eq!(results_of(&nested(1, 48)), ["found []"]),
     );
 }
 
@@ -67,7 +67,7 @@ fn most_hooks_around_calls_of_nested_runs_fit_on_a_small_stack() {
     survives(
         "hook_depth::most_hooks_around_calls_of_nested_runs_fit_on_a_small_stack",
         || {
-            let results = results_of(nested(8, 10));
+            let results = results_of(&nested(8, 10));
             let depth = results[0].matches("done").count();
             assert_eq!(depth, 7, "{results:?}");
         },
@@ -89,7 +89,7 @@ fn agent_with_more_wrapping_hooks_is_not_built() {
 
 #[test]
 fn subagent_whose_hooks_and_those_above_are_too_many_is_refused() {
-    let results = results_of(nested(2, 40));
+    let results = results_of(&nested(2, 40));
     let expected = "120 hooks would wrap one call, those of the runs above included; at most 96";
     assert!(results[0].contains(expected), "{results:?}");
 }
