@@ -15,7 +15,9 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use crate::faults_kit::{Api, assert_accepted, blocks, list};
-use crate::kit::doubles::{chat, gemini, gemini_chat, groq, mistral, openrouter, responses};
+use crate::kit::doubles::{
+    chat, gemini, gemini_chat, groq, mistral, openai_chat, openrouter, responses,
+};
 use crate::kit::{agent, any_object};
 
 /// Part of all that only the writer of an answer may receive again.
@@ -33,12 +35,16 @@ enum Dialect {
     Mistral,
     Groq,
     GeminiChat,
+    /// OpenAI's own server.
+    Official,
 }
 
 use Dialect::{Anthropic as A, Gemini as G, Ollama as L, OpenAi as O, Responses as R, Vertex as V};
-use Dialect::{GeminiChat, Groq, Mistral, OpenRouter};
+use Dialect::{GeminiChat, Groq, Mistral, Official, OpenRouter};
 
-const ALL: [Dialect; 10] = [A, O, L, R, G, V, OpenRouter, Mistral, Groq, GeminiChat];
+const ALL: [Dialect; 11] = [
+    A, O, L, R, G, V, OpenRouter, Mistral, Groq, GeminiChat, Official,
+];
 
 /// A server that checks what it receives.
 struct Server {
@@ -66,7 +72,7 @@ impl Dialect {
                 let (double, server) = gemini::Double::start([]).await;
                 (server, Strict::Gemini(double))
             }
-            OpenRouter | Mistral | Groq | GeminiChat => {
+            OpenRouter | Mistral | Groq | GeminiChat | Official => {
                 let (double, server) = chat::Double::start(self.chat_rules(), []).await;
                 (server, Strict::Chat(double))
             }
@@ -84,6 +90,7 @@ impl Dialect {
             OpenRouter => openrouter::check,
             Mistral => mistral::check,
             Groq => groq::check,
+            Official => openai_chat::check,
             _ => gemini_chat::check,
         }
     }
@@ -95,6 +102,10 @@ impl Dialect {
             Mistral => chat(openai::Dialect::mistral()),
             Groq => chat(openai::Dialect::groq()),
             GeminiChat => chat(openai::Dialect::gemini()),
+            Official => {
+                let model = OpenAi::new("gpt-5.4-mini", openai_chat::KEY).base_url(url);
+                Arc::new(model.dialect(openai::Dialect::openai()))
+            }
             A => Arc::new(Anthropic::new("m", "key").base_url(url)),
             O => Arc::new(OpenAi::compatible(url, "m")),
             L => Arc::new(Ollama::new("m").base_url(url)),
@@ -124,7 +135,9 @@ impl Dialect {
             L => ollama_round(),
             R => responses::stream(&responses_round(number)),
             G | V => gemini::stream(&gemini_round(number)),
-            OpenRouter | Mistral | Groq | GeminiChat => chat::stream(&self.chat_round(number)),
+            OpenRouter | Mistral | Groq | GeminiChat | Official => {
+                chat::stream(&self.chat_round(number))
+            }
         }
     }
 
@@ -148,6 +161,7 @@ impl Dialect {
                 text,
             ],
             Groq => vec![json!({"reasoning": "canary-thought"}), text],
+            Official => vec![text],
             _ => vec![json!({"content": "Hello.", "extra_content": signed()})],
         };
 
@@ -185,6 +199,8 @@ impl Dialect {
             O | L | Mistral | Groq => &["canary-thought"],
             OpenRouter => &["canary-thought", "canary-signature"],
             GeminiChat => &["c2lnLWNhbmFyeQ=="],
+            // It shows no thoughts.
+            Official => &[],
             R => &["rs_canary", "ws_canary"],
             G | V => &[
                 "canary-thought",

@@ -1,10 +1,16 @@
-//! A whole conversation with a strict server.
+//! Whole conversations with strict servers.
 
 use agentcore::message::Media;
-use agentcore::{Agent, AgentBuilder, FuncTool, Message, Model, Part, RunOutput, ToolOutput};
+use agentcore::providers::OpenAi;
+use agentcore::providers::openai::Dialect;
+use agentcore::{
+    Agent, AgentBuilder, FuncTool, Message, Messages, Model, Part, RunOutput, ToolOutput,
+};
 use serde_json::{Value, json};
 
 use crate::kit::any_object;
+use crate::kit::doubles::chat::{Check, Double, call};
+use crate::kit::doubles::{gemini_chat, groq, mistral, openrouter, template, xai};
 
 /// A schema that every server holds its answers to.
 pub fn mood_schema() -> Value {
@@ -31,9 +37,47 @@ pub fn agent(model: impl Model) -> Agent {
 
 /// Runs the agent on an input, and once more for an answer that matches a schema.
 pub async fn converse(agent: &Agent, input: Message) -> (RunOutput, Value) {
-    let input = agentcore::Messages::new().with(input);
+    let input = Messages::new().with(input);
     let first = agent.session("s").run(input).await.unwrap();
     let second = agent.session("s").run("As JSON");
     let second = second.output_schema("mood", mood_schema()).await.unwrap();
     (first, second.structured.unwrap())
+}
+
+/// Servers with a double, the model that is asked, and the rules of the double.
+fn servers() -> [(Dialect, &'static str, Check); 8] {
+    [
+        (Dialect::openrouter(), "m", openrouter::check),
+        (Dialect::mistral(), "m", mistral::check),
+        (Dialect::groq(), "m", groq::check),
+        (Dialect::xai(), "grok-4.5", xai::check),
+        (Dialect::gemini(), "gemini-3.8-flash", gemini_chat::check),
+        (Dialect::vllm(), "m", template::vllm),
+        (Dialect::llama_cpp(), "m", template::llama_cpp),
+        (Dialect::lm_studio(), "m", template::lm_studio),
+    ]
+}
+
+#[tokio::test]
+async fn pictures_parallel_calls_and_schemas_are_accepted_by_every_server() {
+    for (dialect, name, check) in servers() {
+        let answers = [
+            vec![call(0, "abcDEF001", "a"), call(1, "abcDEF002", "b")],
+            vec![json!({"content": "One moment."}), call(0, "abcDEF003", "c")],
+            vec![json!({"content": "Done."})],
+            vec![json!({"content": "{\"mood\":\"good\"}"})],
+        ];
+        let (double, server) = Double::start(check, answers).await;
+        let model = OpenAi::compatible(server.url(), name).dialect(dialect);
+        let input = Message::human([Part::text("Look:"), picture()]);
+        let (output, structured) = converse(&agent(model), input).await;
+        let refusals = double.refusals();
+        assert!(refusals.is_empty(), "{dialect:?}: {refusals:?}");
+        assert_eq!(output.text, "Done.");
+        assert_eq!(structured, json!({"mood": "good"}));
+        let body = server.requests().pop().unwrap().json();
+        assert_eq!(body["response_format"]["type"], "json_schema");
+        let pictures = body.to_string().matches("data:image/png").count();
+        assert_eq!(pictures, 4, "{dialect:?}: {body}");
+    }
 }

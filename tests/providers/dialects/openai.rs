@@ -1,7 +1,7 @@
 //! Conversations with a strict OpenAI on Chat Completions.
 
 use agentcore::message::{Media, ProviderBlock};
-use agentcore::model::{ThinkingMode, ToolDefinition};
+use agentcore::model::{ResponseFormat, ThinkingMode, ToolDefinition};
 use agentcore::providers::OpenAi;
 use agentcore::providers::openai::Dialect;
 use agentcore::testing::FaultServer;
@@ -187,6 +187,12 @@ async fn history_and_settings_of_other_servers_are_accepted() {
         request.settings.top_k = Some(5);
         request.settings.seed = Some(7);
         request.settings.thinking = thinking;
+        // A schema with a field that may be left out, which the strict mode does not take.
+        let schema = json!({"type": "object", "properties": {"mood": {"type": "string"}}});
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "mood".into(),
+            schema: schema.into(),
+        });
         model(&server, name).call(request).await.unwrap();
         assert!(
             double.refusals().is_empty(),
