@@ -76,8 +76,8 @@ impl ForwardedRuns {
 
     /// The ends of the runs that were passed on without a result, because their futures were
     /// dropped.
-    pub(crate) fn stop(&self) -> Vec<SdkMessage> {
-        self.open_tasks.stop()
+    pub(crate) fn take_stopped(&self) -> Vec<SdkMessage> {
+        self.open_tasks.take_stopped()
     }
 }
 

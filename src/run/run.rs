@@ -258,7 +258,7 @@ impl FinishedTask {
     /// Emits the task's end to the reader, and returns the text for the model.
     pub(crate) fn announce(self, shared: &Shared) -> String {
         let Self { entry, outcome, .. } = self;
-        for message in entry.open_tasks().stop() {
+        for message in entry.open_tasks().take_stopped() {
             shared.push(message);
         }
 

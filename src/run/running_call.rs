@@ -176,7 +176,7 @@ pub(crate) struct EndGuard(Arc<RunningCall>);
 impl Drop for EndGuard {
     fn drop(&mut self) {
         let shared = self.0.run.shared();
-        for message in self.0.forwarded.stop() {
+        for message in self.0.forwarded.take_stopped() {
             shared.push(message);
         }
     }

@@ -21,9 +21,10 @@ struct Fields {
     description: Option<String>,
     #[serde(default)]
     tools: Names,
-    #[serde(default)]
+    #[serde(default, alias = "disallowedTools")]
     disallowed_tools: Names,
     model: Option<String>,
+    #[serde(alias = "maxTurns")]
     max_turns: Option<u32>,
 }
 
@@ -59,9 +60,9 @@ impl SubagentRegistry {
     ///
     /// A file has front matter, which is YAML between two lines `---`, with `name` and
     /// `description`, and perhaps `tools` and `disallowed_tools` (a list, or names with commas
-    /// between), `model` and `max_turns`. The text behind it is the system prompt. A broken file,
-    /// and one whose name is registered already, causes a warning. A folder that does not exist has
-    /// no files.
+    /// between), `model` and `max_turns`; `disallowedTools` and `maxTurns` are read as well. The
+    /// text behind it is the system prompt. A broken file, and one whose name is registered
+    /// already, causes a warning. A folder that does not exist has no files.
     ///
     /// ```
     /// use agentcore::backend::{Backend, MemoryBackend};

@@ -40,6 +40,17 @@ async fn files_of_a_folder_define_types() {
 }
 
 #[tokio::test]
+async fn restrictions_in_camel_case_are_read() {
+    let text = "---\nname: reader\ndescription: Reads\ndisallowedTools: Bash\nmaxTurns: 3\n---\n";
+    let backend = files(&[("reader.md", text)]).await;
+    let mut agents = SubagentRegistry::new();
+    assert_eq!(agents.load_dir(&backend, "agents").await.unwrap(), [""; 0]);
+    let reader = agents.get("reader").unwrap();
+    assert_eq!(reader.disallowed_tools, ["Bash"]);
+    assert_eq!(reader.max_turns, Some(3));
+}
+
+#[tokio::test]
 async fn broken_file_is_a_warning_and_an_earlier_name_wins() {
     let long = "x".repeat(300_000);
     let long = format!("---\nname: long\ndescription: Long\n---\n{long}");

@@ -44,6 +44,14 @@ async fn status_without_a_reason_is_an_error_with_a_remedy() {
         assert!(error.text().contains(reason), "{code}: {error}");
         assert!(error.text().contains("the base URL"), "{code}: {error}");
     }
+    for code in [401, 429, 503] {
+        let error = failure(status(code, "", "")).await;
+        let text = error.text();
+        assert!(
+            text.ends_with(&format!("HTTP {code} without a reason")),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ use super::refusal::Refusal;
 const EXCERPT_LIMIT: usize = 200;
 
 /// The advice about a refusal that gives no reason.
+/// The statuses of a server that does not know the path or the model.
+const UNKNOWN_ADDRESS: [u16; 4] = [400, 404, 405, 418];
 const CHECK_ADDRESS: &str = "check the base URL and the name of the model";
 
 /// The reason why a status that is neither a success nor a refusal is an error, and the remedy.
@@ -53,7 +55,10 @@ pub(crate) fn from_response(
                 without_answer(status, &excerpt(location, secrets))
             )
         }
-        "" => format!("{label} {status} without a reason; {CHECK_ADDRESS}"),
+        "" if UNKNOWN_ADDRESS.contains(&status) => {
+            format!("{label} {status} without a reason; {CHECK_ADDRESS}")
+        }
+        "" => format!("{label} {status} without a reason"),
         message => format!("{label} {status}: {message}"),
     };
 

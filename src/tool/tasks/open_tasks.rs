@@ -44,7 +44,7 @@ impl OpenTasks {
     }
 
     /// Removes the open tasks, and returns a `task_notification` for each: it was stopped.
-    pub(crate) fn stop(&self) -> Vec<SdkMessage> {
+    pub(crate) fn take_stopped(&self) -> Vec<SdkMessage> {
         let tasks = std::mem::take(&mut *lock(&self.0));
         let messages = tasks.into_iter().map(|((session_id, id), task)| {
             let text = "The task was stopped: the run above it ended first.";
