@@ -2,28 +2,139 @@
 //!
 //! A channel is a place where people write: a terminal, a webhook, a chat service. Its adapter
 //! publishes what they write as [`InboundMessage`]s to a [`MessageBus`], and sends the
-//! [`OutboundMessage`]s that it consumes from the bus. [`InProcessBus`] is the bus inside one
-//! process.
+//! [`OutboundMessage`]s that it consumes from the bus. A [`Gateway`] answers the messages: those of
+//! a session one after the other, those of different sessions side by side.
+//!
+//! | | |
+//! |---|---|
+//! | [`Gateway`], [`GatewayBuilder`] | an agent, or a group of agents, that answers messages |
+//! | [`ProcessOptions`] | one turn without a bus |
+//! | [`MessageBus`], [`Delivery`] | a bus; each message is delivered until it is acknowledged |
+//! | [`InProcessBus`] | the bus inside one process |
+//! | [`message()`], [`spawn`], [`subagent`] | the tools that agents of a gateway have |
+//!
+//! # An adapter
+//!
+//! An adapter for a chat service has two loops. This one is for a service with the two methods of
+//! `Service`, as the bot API of Telegram has them:
 //!
 //! ```
-//! use agentcore::gateway::{InProcessBus, InboundMessage, MessageBus};
+//! use agentcore::gateway::{InboundMessage, MessageBus, OutboundMessage};
+//! use agentcore::{Result, async_trait};
 //!
-//! # async fn example() -> agentcore::Result<()> {
-//! let bus = InProcessBus::new(1_024);
-//! bus.publish_inbound(InboundMessage::new("telegram", "123", "u1", "hi")).await?;
-//! let delivery = bus.consume_inbound().await?.expect("the bus is open");
-//! assert_eq!(&*delivery.message.session_key, "telegram:123");
-//! delivery.ack().await?;
-//! # Ok(())
-//! # }
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! /// A message as the service delivers it.
+//! struct Update {
+//!     update_id: i64,
+//!     chat_id: i64,
+//!     user_id: i64,
+//!     text: String,
+//! }
+//!
+//! #[async_trait]
+//! trait Service: Send + Sync {
+//!     async fn get_updates(&self, offset: i64) -> Result<Vec<Update>>;
+//!     async fn send_message(&self, chat_id: &str, text: &str) -> Result<()>;
+//! }
+//!
+//! /// Passes messages on until the bus is closed. Run it next to `Gateway::run`.
+//! async fn telegram(service: &impl Service, bus: &impl MessageBus) -> Result<()> {
+//!     tokio::try_join!(receive(service, bus), send(service, bus))?;
+//!     Ok(())
+//! }
+//!
+//! async fn receive(service: &impl Service, bus: &impl MessageBus) -> Result<()> {
+//!     let mut offset = 0;
+//!     loop {
+//!         for update in service.get_updates(offset).await? {
+//!             let (chat, user) = (update.chat_id.to_string(), update.user_id.to_string());
+//!             let message = InboundMessage::new("telegram", chat, user, update.text)
+//!                 // A message that is delivered twice is answered once.
+//!                 .with_id(format!("tg:{}", update.update_id));
+//!             bus.publish_inbound(message).await?;
+//!             // The service forgets the update when it sees the next offset.
+//!             offset = update.update_id + 1;
+//!         }
+//!     }
+//! }
+//!
+//! async fn send(service: &impl Service, bus: &impl MessageBus) -> Result<()> {
+//!     while let Some(delivery) = bus.consume_outbound("telegram").await? {
+//!         let OutboundMessage { chat_id, content, .. } = &delivery.message;
+//!         // An error drops the delivery, which gives the message back.
+//!         service.send_message(chat_id, content).await?;
+//!         delivery.ack().await?;
+//!     }
+//!     Ok(())
+//! }
 //! ```
+//!
+//! # Redelivery
+//!
+//! A message is acknowledged when its turn is stored and its reply is on the bus. One that is
+//! delivered again, because a process ended in between, is processed once: its id is the
+//! [`input_id`](crate::Session::input_id) of the run. A turn that was interrupted continues, one
+//! that was finished returns the same answer, and the reply has the same id, `INPUT:reply`.
+//!
+//! # Questions
+//!
+//! Permission questions, `AskUserQuestion` and the tools of
+//! [`request_user_input`](crate::tools::request_user_input) ask in the chat of their turn. The next
+//! message of the same sender there is the answer to the oldest open question; others wait for the
+//! end of the turn. Only a plain `yes` or `always` allows a call. After the
+//! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
+//! answers the question with a later message. A message of another sender continues the
+//! conversation without the call.
+//!
+//! # Names
+//!
+//! The specification of such a gateway is known from the agent `picoclaw`. Its names are these
+//! here:
+//!
+//! | there | here |
+//! |---|---|
+//! | `AgentLoop`, `NewAgentLoop` | [`Gateway`], [`Gateway::builder`] |
+//! | `Run`, `Stop`, `RegisterTool` | [`Gateway::run`], [`stop`](Gateway::stop), [`register_tool`](Gateway::register_tool) |
+//! | `processMessage`, `processSystemMessage` | [`process_message`](Gateway::process_message), [`process_system_message`](Gateway::process_system_message) |
+//! | `processOptions`, `runAgentLoop` | [`ProcessOptions`], [`run_agent_loop`](Gateway::run_agent_loop) |
+//! | `ProcessDirect`, `ProcessDirectWithChannel`, `ProcessHeartbeat` | [`process_direct`](Gateway::process_direct), [`process_direct_with_channel`](Gateway::process_direct_with_channel), [`process_heartbeat`](Gateway::process_heartbeat) |
+//! | `GetStartupInfo` | [`startup_info`](Gateway::startup_info) |
+//! | `IsInternalChannel` | [`is_internal_channel`] |
+//! | `updateToolContexts`, `ContextualTool` | [`Conversation`](crate::prompt::Conversation), a value of each run |
+//! | `runLLMIteration`, `provider.Chat`, `ExecuteWithContext` | [`Agent::run`](crate::Agent::run), [`Model`](crate::Model), [`Tool::execute`](crate::Tool::execute) |
+//! | `ConsumeInbound`, `PublishOutbound` | [`MessageBus`] |
+//! | `ContextBuilder`, `NewContextBuilder`, `MemoryStore`, `NewMemoryStore` | [`prompt`](crate::prompt) |
+//! | `ToolRegistry`, `ToProviderDefs`, `GetSummaries` | [`ToolRegistry`](crate::ToolRegistry), `TurnTools::definitions`, [`ContextBuilder::tools_section`](crate::prompt::ContextBuilder::tools_section) |
+//! | `ToolResult.ForLLM`, `ForUser` | [`ToolOutput`](crate::ToolOutput)'s `content`, `display` |
+//! | workspace, model, max tokens, max tool iterations | [`GatewayBuilder::workspace`], [`AgentBuilder::new`](crate::AgentBuilder::new), [`max_tokens`](GatewayBuilder::max_tokens), [`max_iterations`](GatewayBuilder::max_iterations) |
+//! | restrict to workspace | the backend, such as `LocalBackend`, which never leaves its folder |
+//! | search keys | the provider of [`internet_search`](crate::tools), a tool of the agent |
 
+mod answers;
+mod builder;
 mod bus;
+mod channels;
+mod dispatch;
+#[expect(clippy::module_inception, reason = "the type has the module's name")]
+mod gateway;
 mod in_process;
+mod lane;
 mod message;
+mod options;
+mod process;
+mod questions;
 mod queue;
+mod registered_tools;
+mod served;
+mod shared;
+mod system_channel;
+mod tools;
+mod turn;
 
+pub use builder::GatewayBuilder;
 pub use bus::{Delivery, MessageBus, Receipt};
+pub use channels::is_internal_channel;
+pub use gateway::Gateway;
 pub use in_process::InProcessBus;
 pub use message::{InboundMessage, OutboundMessage};
+pub use options::{DEFAULT_RESPONSE, DeliveryPolicy, ProcessOptions, StartupInfo, WhenBusy};
+pub use tools::{message, spawn, subagent};

@@ -298,6 +298,12 @@ impl Inputs {
         *self = earlier;
     }
 
+    /// The place of the first message of the input `id`, if it is known.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn start_of(&self, id: &str) -> Option<usize> {
+        self.0.iter().rfind(|input| *input.id == *id)?.from
+    }
+
     /// The state of the input `id` in this history; `None` when there was none.
     pub(crate) fn find<'a>(&self, id: &str, messages: &'a Messages) -> Option<InputState<'a>> {
         let input = self.0.iter().rfind(|input| *input.id == *id)?;

@@ -96,6 +96,12 @@ impl Handoffs {
         self.0.agents.iter().find(|agent| agent.name() == name)
     }
 
+    /// The agents, the one that begins first.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn agents(&self) -> &[Agent] {
+        &self.0.agents
+    }
+
     pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
         &self.0.store
     }
@@ -111,6 +117,7 @@ impl fmt::Debug for Handoffs {
 }
 
 /// Builds a group of agents.
+#[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct HandoffsBuilder {
     agents: Vec<(Arc<str>, String, AgentBuilder)>,
@@ -140,6 +147,15 @@ impl HandoffsBuilder {
     /// Sets the maximum number of handoffs for one input. Defaults to 8.
     pub fn max_handoffs(mut self, count: u32) -> Self {
         self.max_handoffs = count;
+        self
+    }
+
+    /// Changes the builder of each agent.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn map_agents(mut self, change: impl Fn(AgentBuilder) -> AgentBuilder) -> Self {
+        let agents = self.agents.into_iter();
+        let agents = agents.map(|(name, text, agent)| (name, text, change(agent)));
+        self.agents = agents.collect();
         self
     }
 

@@ -21,6 +21,7 @@ pub fn example(name: &str) -> &'static Path {
             build(&[
                 "agent",
                 "approval",
+                "gateway",
                 "handoff",
                 "quickstart",
                 "repair_history",

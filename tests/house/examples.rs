@@ -1,7 +1,7 @@
 //! The small programs of `examples`, as their users start them.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -236,4 +236,52 @@ fn handoff_example_runs_without_a_key() {
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
+}
+
+/// The text of the response to a POST of `body`.
+fn post(address: &str, body: &str) -> String {
+    let address = address.strip_prefix("http://").unwrap();
+    let (host, path) = address.split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    let len = body.len();
+    let head = format!("POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len}\r\n\r\n");
+    stream
+        .write_all(format!("{head}{body}").as_bytes())
+        .unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+#[test]
+fn gateway_example_serves_a_terminal_and_a_webhook_side_by_side() {
+    let mut child = Command::new(example("gateway"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut line = || lines.next().unwrap().unwrap();
+    let address = line();
+    writeln!(stdin, "Hello").unwrap();
+    assert_eq!(
+        line(),
+        "You wrote \"Hello\", message 1 of this conversation."
+    );
+
+    let reply = post(&address, r#"{"chat_id": "7", "content": "Hi"}"#);
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+    let expected = r#"You wrote \"Hi\", message 1 of this conversation."#;
+    assert!(reply.contains(expected), "{reply}");
+    let reply = post(&address, r#"{"content": "Hi"}"#);
+    assert!(reply.contains("chat_id is missing"), "{reply}");
+
+    writeln!(stdin, "Again").unwrap();
+    assert_eq!(
+        line(),
+        "You wrote \"Again\", message 2 of this conversation."
+    );
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
 }

@@ -1,0 +1,83 @@
+//! A gateway with two channels at once: the terminal, where each line is a message, and a webhook
+//! over HTTP. Each chat is a conversation of its own. The model is a function, so it needs no key.
+//!
+//! ```sh
+//! cargo run --example gateway --features gateway -- [--port N]
+//! curl -d '{"chat_id": "7", "content": "Hi"}' http://127.0.0.1:N/message
+//! ```
+//!
+//! It prints the address of the webhook, answers each line with a line, and ends when standard
+//! input does.
+
+mod webhook;
+
+use std::io::{self, BufRead, Write};
+
+use agentcore::gateway::{Gateway, InProcessBus, InboundMessage, MessageBus};
+use agentcore::testing::FunctionModel;
+use agentcore::{AgentBuilder, Error, ErrorKind, ModelRequest};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> agentcore::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", port()?)).await?;
+    println!("http://{}/message", listener.local_addr()?);
+
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(FunctionModel::text(answer));
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build()?;
+    tokio::select! {
+        outcome = gateway.run() => outcome,
+        outcome = webhook::serve(listener, &bus) => outcome,
+        outcome = terminal(&bus) => outcome,
+    }
+}
+
+/// The port of `--port N`, or any free one.
+fn port() -> agentcore::Result<u16> {
+    let mut args = std::env::args().skip(1);
+    let (option, number) = (args.next(), args.next());
+    match (option.as_deref(), number.and_then(|text| text.parse().ok())) {
+        (None, _) => Ok(0),
+        (Some("--port"), Some(port)) => Ok(port),
+        _ => Err(Error::new(ErrorKind::Config, "usage: gateway [--port N]")),
+    }
+}
+
+/// The model: it repeats the message and counts those of the conversation.
+fn answer(request: &ModelRequest) -> String {
+    let text = request.messages.last_content();
+    let count = request.messages.user_messages().count();
+    format!("You wrote {text:?}, message {count} of this conversation.")
+}
+
+/// The terminal as a channel. Ends with standard input.
+async fn terminal(bus: &InProcessBus) -> agentcore::Result<()> {
+    let mut lines = lines();
+    while let Some(line) = lines.recv().await {
+        let message = InboundMessage::new("terminal", "1", "me", line);
+        bus.publish_inbound(message).await?;
+        let Some(delivery) = bus.consume_outbound("terminal").await? else {
+            break;
+        };
+        writeln!(io::stdout(), "{}", delivery.message.content)?;
+        delivery.ack().await?;
+    }
+    Ok(())
+}
+
+/// The lines of standard input that are not empty, from a thread of their own, because reading
+/// blocks.
+fn lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let lines = io::stdin().lock().lines().map_while(Result::ok);
+        for line in lines.filter(|line| !line.trim().is_empty()) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,132 @@
+//! A channel over HTTP: each request is a message, and its response the reply.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use agentcore::gateway::{InProcessBus, InboundMessage, MessageBus};
+use agentcore::serde_json::{self, Value, json};
+use agentcore::{Error, ErrorKind, Result};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+const CHANNEL: &str = "webhook";
+const LIMIT: Duration = Duration::from_secs(60);
+const MAX_HEAD: u64 = 16 * 1024;
+const MAX_BODY: u64 = 64 * 1024;
+
+/// The requests that wait for the next message to their chats.
+#[derive(Default)]
+struct Waiting(Mutex<HashMap<String, oneshot::Sender<String>>>);
+
+impl Waiting {
+    fn add(&self, chat_id: String) -> oneshot::Receiver<String> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().insert(chat_id, sender);
+        receiver
+    }
+
+    fn take(&self, chat_id: &str) -> Option<oneshot::Sender<String>> {
+        self.lock().remove(chat_id)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<String>>> {
+        self.0.lock().expect("no holder panics")
+    }
+}
+
+/// Serves requests until the bus is closed.
+pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<()> {
+    let waiting = Waiting::default();
+    let mut requests = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            connection = listener.accept() => {
+                requests.push(respond(connection?.0, bus, &waiting));
+            }
+            Some(()) = requests.next() => {}
+            delivery = bus.consume_outbound(CHANNEL) => {
+                let Some(delivery) = delivery? else { return Ok(()) };
+                if let Some(sender) = waiting.take(&delivery.message.chat_id) {
+                    // A client that has left needs no reply.
+                    let _ = sender.send(delivery.message.content.clone());
+                }
+                delivery.ack().await?;
+            }
+        }
+    }
+}
+
+/// Answers one request.
+async fn respond(mut stream: TcpStream, bus: &InProcessBus, waiting: &Waiting) {
+    let reply = timeout(LIMIT, exchange(&mut stream, bus, waiting)).await;
+    let (status, body) = match reply {
+        Ok(Ok(text)) => ("200 OK", json!({"reply": text})),
+        Ok(Err(error)) => ("400 Bad Request", json!({"error": error.to_string()})),
+        Err(_) => (
+            "504 Gateway Timeout",
+            json!({"error": "there was no reply in time"}),
+        ),
+    };
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    if let Err(error) = stream.write_all(format!("{head}{body}").as_bytes()).await {
+        eprintln!("webhook: the response could not be sent: {error}");
+    }
+}
+
+/// Passes the message of a request on and waits for the reply.
+async fn exchange(stream: &mut TcpStream, bus: &InProcessBus, waiting: &Waiting) -> Result<String> {
+    let body = read_body(stream).await?;
+    let message: Value = serde_json::from_slice(&body)?;
+    let text = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
+    let (chat_id, sender_id) = (text("chat_id"), text("sender_id"));
+    if chat_id.is_empty() {
+        return Err(invalid("chat_id is missing"));
+    }
+    let receiver = waiting.add(chat_id.clone());
+    let message = InboundMessage::new(CHANNEL, chat_id, sender_id, text("content"));
+    bus.publish_inbound(message).await?;
+    let reply = receiver.await;
+    reply.map_err(|_| invalid("another request of this chat waits for the reply"))
+}
+
+/// Reads the body of a request.
+async fn read_body(stream: &mut TcpStream) -> Result<Vec<u8>> {
+    let mut head = BufReader::new(stream.take(MAX_HEAD + MAX_BODY));
+    let mut len = 0;
+    loop {
+        let mut line = String::new();
+        if head.read_line(&mut line).await? == 0 {
+            return Err(invalid("the request ended within its head"));
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            len = value
+                .trim()
+                .parse()
+                .map_err(|_| invalid("content-length is no number"))?;
+        }
+    }
+    if len > MAX_BODY {
+        return Err(invalid("the body is too long"));
+    }
+    let mut body = Vec::new();
+    head.take(len).read_to_end(&mut body).await?;
+    Ok(body)
+}
+
+fn invalid(text: &str) -> Error {
+    Error::new(ErrorKind::InvalidRequest, text)
+}

@@ -1,0 +1,139 @@
+//! The answers that people write to questions in a chat.
+
+use serde_json::Value;
+
+use crate::agent::Decision;
+use crate::session::PendingCall;
+use crate::tool::Answer;
+use crate::tools::ask::{Choice, Chosen};
+
+/// The tools whose question asks for a text.
+const TEXT_TOOLS: [&str; 2] = ["AskUserQuestion", "request_user_input"];
+
+/// The answer to a question about a call: `yes`, `always`, `no`, or anything else, which is a
+/// refusal with that reason. Nothing but a plain yes allows a call.
+pub(super) fn permission_answer(text: &str) -> Answer {
+    let text = text.trim();
+    match plain(text).as_str() {
+        "yes" | "y" => Answer::Allow,
+        "always" => Answer::AllowForSession,
+        "no" | "n" => Answer::Deny("The user refused the call.".to_owned()),
+        _ => Answer::Deny(reason(text).to_owned()),
+    }
+}
+
+/// The text in lower case, without punctuation at its end.
+fn plain(text: &str) -> String {
+    let text = text.trim_end_matches(['.', '!', ',']);
+    text.trim().to_lowercase()
+}
+
+/// The text behind a `no` at its beginning.
+fn reason(text: &str) -> &str {
+    let Some((head, tail)) = text.split_at_checked(2) else {
+        return text;
+    };
+    let is_word = tail.starts_with(|next: char| !next.is_alphanumeric());
+    if !head.eq_ignore_ascii_case("no") || !is_word {
+        return text;
+    }
+    tail.trim_start_matches(|next: char| next.is_whitespace() || ",.:;-".contains(next))
+}
+
+/// The answer to a question with answers to pick from: numbers, a label, or another text.
+pub(super) fn chosen_of(choice: &Choice, text: &str) -> Chosen {
+    let text = text.trim();
+    let is_label = |label: &str| label.to_lowercase() == text.to_lowercase();
+    let label_index = choice
+        .options
+        .iter()
+        .position(|option| is_label(&option.label));
+    if let Some(index) = label_index {
+        return Chosen::picked([index]);
+    }
+
+    let words = text.split([' ', ',', ';']).filter(|word| !word.is_empty());
+    let indices: Option<Vec<_>> = words.map(|word| index_of(word, choice)).collect();
+    match indices {
+        Some(indices) if choice.multiple && !indices.is_empty() => Chosen::picked(indices),
+        Some(indices) if indices.len() == 1 => Chosen::picked(indices),
+        _ => Chosen::text(text),
+    }
+}
+
+fn index_of(word: &str, choice: &Choice) -> Option<usize> {
+    let number: usize = word.trim_end_matches(['.', ')']).parse().ok()?;
+    let index = number.checked_sub(1)?;
+    (index < choice.options.len()).then_some(index)
+}
+
+/// The decision about a call that waited, by the text of a late answer.
+pub(super) fn late_decision(call: &PendingCall, text: &str) -> Decision {
+    if TEXT_TOOLS.contains(&&*call.call.name) {
+        let picked_label = label_in(&call.call.args, text.trim());
+        return Decision::reply(call, picked_label.unwrap_or(text.trim()));
+    }
+    match permission_answer(text) {
+        Answer::Allow => Decision::allow(call),
+        Answer::AllowForSession => Decision::allow_for_session(call),
+        Answer::Deny(reason) => Decision::deny(call, reason),
+        _ => Decision::reply(call, text),
+    }
+}
+
+/// The label of the only question of `AskUserQuestion` that a number picks.
+fn label_in<'a>(args: &'a Value, text: &str) -> Option<&'a str> {
+    let [question] = args["questions"].as_array()?.as_slice() else {
+        return None;
+    };
+    let number: usize = text.parse().ok()?;
+    let option = &question["options"][number.checked_sub(1)?];
+    option["label"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::ask::ChoiceOption;
+
+    #[test]
+    fn only_a_plain_yes_allows() {
+        for text in ["yes", " Yes. ", "Y", "YES!"] {
+            assert_eq!(permission_answer(text), Answer::Allow, "{text}");
+        }
+        assert_eq!(permission_answer("Always"), Answer::AllowForSession);
+        let denials = [
+            ("no", "The user refused the call."),
+            ("No, use the other file", "use the other file"),
+            ("no: later", "later"),
+            ("not now", "not now"),
+            ("yes but only one", "yes but only one"),
+            ("é", "é"),
+        ];
+        for (text, reason) in denials {
+            assert_eq!(permission_answer(text), Answer::Deny(reason.to_owned()));
+        }
+    }
+
+    #[test]
+    fn numbers_and_labels_pick_and_other_texts_are_answers() {
+        let choice = Choice::new("Which?")
+            .option(ChoiceOption::new("JSON"))
+            .option(ChoiceOption::new("YAML"))
+            .or_text("another");
+        let cases = [
+            ("2", Chosen::picked([1])),
+            ("2.", Chosen::picked([1])),
+            ("yaml", Chosen::picked([1])),
+            ("3", Chosen::text("3")),
+            ("0", Chosen::text("0")),
+            ("1, 2", Chosen::text("1, 2")),
+            ("TOML please", Chosen::text("TOML please")),
+        ];
+        for (text, chosen) in cases {
+            assert_eq!(chosen_of(&choice, text), chosen, "{text}");
+        }
+        let choice = choice.multiple(true);
+        assert_eq!(chosen_of(&choice, "1, 2"), Chosen::picked([0, 1]));
+    }
+}

@@ -1,0 +1,250 @@
+//! The builder of a gateway.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::{AgentBuilder, OnUnanswered};
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::prompt::{ContextBuilder, MemoryStore};
+use crate::sdk::SdkMessage;
+use crate::subagent::HandoffsBuilder;
+use crate::tools::ask::ask_user_question;
+use crate::tools::{memory, preset};
+
+use super::bus::MessageBus;
+use super::gateway::{Core, Gateway};
+use super::in_process::InProcessBus;
+use super::options::{DeliveryPolicy, WhenBusy};
+use super::questions::ChatInteractor;
+use super::registered_tools::RegisteredTools;
+use super::served::Served;
+use super::shared::{Observer, Shared};
+use super::tools;
+
+const MAX_ITERATIONS: u32 = 20;
+const MAX_TOKENS: u32 = 8_192;
+const TEMPERATURE: f64 = 0.7;
+const ASK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+const PARALLEL_SESSIONS: usize = 256;
+
+/// Builds a [`Gateway`].
+#[must_use = "a builder does nothing until `build()`"]
+pub struct GatewayBuilder {
+    agents: Agents,
+    bus: Option<Arc<dyn MessageBus>>,
+    workspace: Option<Arc<dyn Backend>>,
+    context: Option<ContextBuilder>,
+    max_iterations: u32,
+    max_tokens: u32,
+    temperature: Option<f64>,
+    delivery: DeliveryPolicy,
+    when_busy: WhenBusy,
+    ask_timeout: Duration,
+    parallel_sessions: usize,
+    replies_after_message_elsewhere: bool,
+    observer: Option<Observer>,
+}
+
+enum Agents {
+    One(Box<AgentBuilder>),
+    Group(HandoffsBuilder),
+}
+
+impl GatewayBuilder {
+    pub(super) fn new(agent: AgentBuilder) -> Self {
+        Self::of(Agents::One(Box::new(agent)))
+    }
+
+    pub(super) fn of_group(group: HandoffsBuilder) -> Self {
+        Self::of(Agents::Group(group))
+    }
+
+    fn of(agents: Agents) -> Self {
+        Self {
+            agents,
+            bus: None,
+            workspace: None,
+            context: None,
+            max_iterations: MAX_ITERATIONS,
+            max_tokens: MAX_TOKENS,
+            temperature: Some(TEMPERATURE),
+            delivery: DeliveryPolicy::default(),
+            when_busy: WhenBusy::default(),
+            ask_timeout: ASK_TIMEOUT,
+            parallel_sessions: PARALLEL_SESSIONS,
+            replies_after_message_elsewhere: false,
+            observer: None,
+        }
+    }
+
+    /// Sets the bus. Defaults to an [`InProcessBus`].
+    pub fn bus(mut self, bus: impl MessageBus) -> Self {
+        self.bus = Some(Arc::new(bus));
+        self
+    }
+
+    /// Sets the workspace: adds the tools of [`preset::picoclaw`] and of
+    /// [`memory`](crate::tools::memory) on its files, and a [`ContextBuilder`] unless one is set.
+    /// Without a workspace, the agent has none of these. The backend limits which files the tools
+    /// reach.
+    pub fn workspace(mut self, backend: impl Backend) -> Self {
+        self.workspace = Some(Arc::new(backend));
+        self
+    }
+
+    /// Sets the builder of the system prompt. Defaults to that of the workspace.
+    pub fn context(mut self, context: ContextBuilder) -> Self {
+        self.context = Some(context);
+        self
+    }
+
+    /// Sets the maximum number of model calls of a turn. Defaults to 20. It takes the place of the
+    /// agent's own limit.
+    pub fn max_iterations(mut self, count: u32) -> Self {
+        self.max_iterations = count;
+        self
+    }
+
+    /// Sets the maximum number of tokens of one answer. Defaults to 8,192. It takes the place of
+    /// the agent's own limit.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = tokens;
+        self
+    }
+
+    /// Sets the sampling temperature. Defaults to 0.7; with `None`, the agent's own setting
+    /// applies.
+    pub fn temperature(mut self, temperature: impl Into<Option<f64>>) -> Self {
+        self.temperature = temperature.into();
+        self
+    }
+
+    /// Sets the use of the results of tasks that `spawn` started. Defaults to
+    /// [`DeliveryPolicy::Notify`].
+    pub fn delivery(mut self, policy: DeliveryPolicy) -> Self {
+        self.delivery = policy;
+        self
+    }
+
+    /// Sets the use of messages to a session whose run is in progress. Defaults to
+    /// [`WhenBusy::Queue`].
+    pub fn when_busy(mut self, when_busy: WhenBusy) -> Self {
+        self.when_busy = when_busy;
+        self
+    }
+
+    /// Sets the time in which a question in a chat can be answered while its run waits. Defaults to
+    /// five minutes. After that the call waits without a run, and the next message of the sender
+    /// answers it.
+    pub fn ask_timeout(mut self, limit: Duration) -> Self {
+        self.ask_timeout = limit;
+        self
+    }
+
+    /// Sets how many sessions may have a turn in progress at the same time, at least 1. Defaults to
+    /// 256.
+    pub fn parallel_sessions(mut self, count: usize) -> Self {
+        self.parallel_sessions = count;
+        self
+    }
+
+    /// Sets whether a turn whose tool `message` wrote only to other chats is replied to. Defaults
+    /// to `false`: a message to any chat takes the place of the reply.
+    pub fn reply_after_message_elsewhere(mut self, enabled: bool) -> Self {
+        self.replies_after_message_elsewhere = enabled;
+        self
+    }
+
+    /// Sets a function that is called with the messages of all runs, in the order of each run.
+    pub fn observe(mut self, observer: impl Fn(&SdkMessage) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Builds the gateway. Each agent gets the tools `message`, `spawn`, `subagent` and
+    /// `AskUserQuestion`. Questions that are not answered in time wait
+    /// ([`OnUnanswered::Park`]).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`AgentBuilder::build`].
+    pub fn build(self) -> Result<Gateway> {
+        let registered_tools = RegisteredTools::default();
+        let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));
+        let context = self.context.clone().or_else(default_context);
+        let equip = |agent| self.equip(agent, context.as_ref(), &registered_tools);
+        let served = match &self.agents {
+            Agents::One(agent) => Served::Agent(equip((**agent).clone()).build()?),
+            Agents::Group(group) => Served::Group(group.clone().map_agents(equip).build()?),
+        };
+
+        let bus = self
+            .bus
+            .unwrap_or_else(|| Arc::new(InProcessBus::default()));
+        let shared = Shared::new(bus, self.observer, self.ask_timeout);
+        Ok(Gateway::of(Core::new(CoreParts {
+            served,
+            shared,
+            registered_tools,
+            context,
+            delivery: self.delivery,
+            when_busy: self.when_busy,
+            parallel_sessions: self.parallel_sessions,
+            replies_after_message_elsewhere: self.replies_after_message_elsewhere,
+        })))
+    }
+
+    /// Adds the tools and settings of the gateway to an agent.
+    fn equip(
+        &self,
+        agent: AgentBuilder,
+        context: Option<&ContextBuilder>,
+        registered_tools: &RegisteredTools,
+    ) -> AgentBuilder {
+        let mut agent = agent
+            .max_turns(self.max_iterations)
+            .max_output_tokens(self.max_tokens)
+            .ask_timeout(self.ask_timeout)
+            .unanswered(OnUnanswered::Park)
+            .tools([tools::message(), tools::spawn(), tools::subagent()])
+            .tool(ask_user_question(ChatInteractor))
+            .tool_source(registered_tools.clone());
+        if let Some(temperature) = self.temperature {
+            agent = agent.temperature(temperature);
+        }
+        if let Some(workspace) = &self.workspace {
+            agent = agent
+                .backend(workspace.clone())
+                .registry(&preset::picoclaw(workspace.clone()))
+                .tools(memory(&MemoryStore::new(workspace.clone())));
+        }
+        match context {
+            Some(context) => agent.hook(context.clone()),
+            None => agent,
+        }
+    }
+}
+
+/// The parts of a gateway.
+pub(super) struct CoreParts {
+    pub(super) served: Served,
+    pub(super) shared: Arc<Shared>,
+    pub(super) registered_tools: RegisteredTools,
+    pub(super) context: Option<ContextBuilder>,
+    pub(super) delivery: DeliveryPolicy,
+    pub(super) when_busy: WhenBusy,
+    pub(super) parallel_sessions: usize,
+    pub(super) replies_after_message_elsewhere: bool,
+}
+
+impl fmt::Debug for GatewayBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayBuilder")
+            .field("delivery", &self.delivery)
+            .field("when_busy", &self.when_busy)
+            .field("parallel_sessions", &self.parallel_sessions)
+            .finish_non_exhaustive()
+    }
+}

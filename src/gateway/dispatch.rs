@@ -1,0 +1,268 @@
+//! The loop of a gateway: messages from the bus, each in the lane of its session.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use tokio::time::{Instant, interval_at, timeout};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Message;
+
+use super::bus::Delivery;
+use super::channels::SYSTEM;
+use super::gateway::{BUSY_RETRY, Core, Gateway};
+use super::lane::Place;
+use super::message::InboundMessage;
+use super::options::{DeliveryPolicy, ProcessOptions, WhenBusy};
+use super::process::{Processed, input};
+use super::system_channel::{handed_over, notice};
+
+/// The time for turns in progress after the gateway was stopped.
+const GRACE: Duration = Duration::from_secs(10);
+/// The time for interrupted turns to store what they have.
+const CLOSING: Duration = Duration::from_secs(15);
+/// The time after which a message that could not be processed is delivered again.
+const RETRY: Duration = Duration::from_secs(1);
+/// The interval of the reports to the bus about work in progress.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+type Work<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
+
+impl Gateway {
+    /// Takes messages from the bus and processes them until the gateway is [stopped](Self::stop) or
+    /// the bus is closed. Each message is answered: by the reply, by `Error processing message:
+    /// CAUSE`, or by the tool `message`. It is acknowledged when the turn is stored and the reply
+    /// is on the bus.
+    ///
+    /// # Errors
+    ///
+    /// That of the bus, after the turns in progress have ended; the gateway may be run again then.
+    /// [`Conflict`](ErrorKind::Conflict) if the gateway is running.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops all turns and gives their messages back to the bus. What was
+    /// stored stays, and the turns continue from there.
+    pub async fn run(&self) -> Result<()> {
+        let core = &*self.core;
+        if core.is_running.swap(true, Ordering::AcqRel) {
+            return Err(Error::new(ErrorKind::Conflict, "the gateway is running"));
+        }
+        let _running = Running(&core.is_running);
+
+        let mut work = Work::new();
+        let outcome = self.take_messages(&mut work).await;
+        let is_stopped = core.shared.stop.is_cancelled();
+        let drain = self.drain(&mut work);
+        if !is_stopped {
+            drain.await;
+            return outcome;
+        }
+        if timeout(GRACE, drain).await.is_err() {
+            core.shared.interrupt.cancel();
+            let drain = self.drain(&mut work);
+            if timeout(CLOSING, drain).await.is_err() {
+                tracing::warn!("turns that did not end were dropped");
+            }
+        }
+        core.shared.tasks.close();
+        outcome
+    }
+
+    async fn take_messages<'a>(&'a self, work: &mut Work<'a>) -> Result<()> {
+        let core = &*self.core;
+        loop {
+            let delivery = tokio::select! {
+                biased;
+                () = core.shared.stop.cancelled() => return Ok(()),
+                Some(()) = work.next() => continue,
+                _ = poll_fn(|cx| core.shared.tasks.poll_finished(cx)) => continue,
+                delivery = core.shared.bus.consume_inbound() => delivery?,
+            };
+            match delivery {
+                None => return Ok(()),
+                Some(delivery) => work.push(self.dispatch(delivery)),
+            }
+        }
+    }
+
+    /// Waits for the turns and the tasks in progress.
+    async fn drain(&self, work: &mut Work<'_>) {
+        let tasks = &self.core.shared.tasks;
+        while !work.is_empty() || !tasks.is_empty() {
+            tokio::select! {
+                biased;
+                Some(()) = work.next() => {}
+                _ = poll_fn(|cx| tasks.poll_finished(cx)) => {}
+            }
+        }
+    }
+
+    /// Begins the work on a message. Its place in the lane of its session is taken here, so that
+    /// messages keep their order.
+    fn dispatch(&self, delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
+        let core = &*self.core;
+        let message = &delivery.message;
+        if &*message.channel == SYSTEM {
+            self.process_system_message(message);
+            return self.dispatch_system(delivery);
+        }
+        if core.shared.questions.answer(message) {
+            return settle(delivery).boxed();
+        }
+
+        let options = ProcessOptions::of_message(message);
+        let is_steered = core.when_busy == WhenBusy::Steer && core.steer(&options);
+        let place = core.lanes.enter(&message.session_key);
+        core.answer(delivery, options, place, is_steered).boxed()
+    }
+
+    fn dispatch_system(&self, delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
+        let core = &*self.core;
+        match core.delivery {
+            DeliveryPolicy::Notify => core.notify(delivery).boxed(),
+            DeliveryPolicy::HandToAgent => match handed_over(&delivery.message) {
+                None => settle(delivery).boxed(),
+                Some(message) => {
+                    let options = ProcessOptions::of_message(&message);
+                    let place = core.lanes.enter(&message.session_key);
+                    core.answer(delivery, options, place, false).boxed()
+                }
+            },
+        }
+    }
+}
+
+/// The end of the work on a message.
+enum Settlement {
+    Done,
+    Retry(Duration),
+}
+
+impl Core {
+    /// Sends an input to the run in progress of its session. Returns `false` if there is none.
+    fn steer(&self, options: &ProcessOptions) -> bool {
+        let Some(handle) = self.served.handle(&options.session_key) else {
+            return false;
+        };
+        let message = Message::human(input(options));
+        handle.steer_input(options.input_id.clone(), message)
+    }
+
+    /// Sends a message about background work to its chat.
+    async fn notify(&self, delivery: Delivery<InboundMessage>) {
+        if let Some(message) = notice(&delivery.message)
+            && let Err(error) = self.shared.bus.publish_outbound(message).await
+        {
+            tracing::warn!("a notice could not be sent: {error}");
+            return give_back(delivery, RETRY).await;
+        }
+        settle(delivery).await;
+    }
+
+    /// Processes a message in its place and replies.
+    async fn answer(
+        &self,
+        delivery: Delivery<InboundMessage>,
+        options: ProcessOptions,
+        place: Place,
+        is_steered: bool,
+    ) {
+        let work = async {
+            let has_turn = tokio::select! {
+                biased;
+                () = self.shared.stop.cancelled() => return Settlement::Retry(Duration::ZERO),
+                has_turn = place.turn() => has_turn,
+            };
+            if !has_turn {
+                return Settlement::Retry(BUSY_RETRY);
+            }
+            let Ok(_permit) = self.turns.acquire().await else {
+                return Settlement::Retry(Duration::ZERO);
+            };
+            let outcome = self.process(&options).await;
+            self.deliver(outcome, &options, is_steered).await
+        };
+        match keep_alive(&delivery, work).await {
+            Settlement::Done => settle(delivery).await,
+            Settlement::Retry(delay) => {
+                // Given back together, so that the bus keeps their order.
+                place.clear_later();
+                give_back(delivery, delay).await;
+            }
+        }
+    }
+
+    /// Sends the reply, or the error.
+    async fn deliver(
+        &self,
+        outcome: Result<Processed>,
+        options: &ProcessOptions,
+        is_steered: bool,
+    ) -> Settlement {
+        let sending = match outcome {
+            // The run that the message was sent to has replied.
+            Ok(processed) if is_steered && processed.is_repeated => Ok(()),
+            Ok(processed) => self.send_reply(options, &processed).await,
+            Err(error) if error.kind() == ErrorKind::SessionBusy => {
+                return Settlement::Retry(BUSY_RETRY);
+            }
+            Err(_) if self.shared.interrupt.is_cancelled() => {
+                return Settlement::Retry(Duration::ZERO);
+            }
+            Err(error) => {
+                let text = format!("Error processing message: {error}");
+                self.send_text(options, &text).await
+            }
+        };
+        match sending {
+            Ok(()) => Settlement::Done,
+            Err(error) => {
+                tracing::warn!("a reply could not be sent: {error}");
+                Settlement::Retry(RETRY)
+            }
+        }
+    }
+}
+
+/// Does the work on a message, and reports to the bus that it is in progress.
+async fn keep_alive<T>(delivery: &Delivery<InboundMessage>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    let mut interval = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    loop {
+        tokio::select! {
+            biased;
+            output = &mut work => return output,
+            _ = interval.tick() => {
+                if let Err(error) = delivery.keep_alive().await {
+                    tracing::warn!("the bus could not be informed about a message: {error}");
+                }
+            }
+        }
+    }
+}
+
+async fn settle(delivery: Delivery<InboundMessage>) {
+    if let Err(error) = delivery.ack().await {
+        tracing::warn!("a message could not be acknowledged and may be delivered again: {error}");
+    }
+}
+
+async fn give_back(delivery: Delivery<InboundMessage>, delay: Duration) {
+    if let Err(error) = delivery.give_back(delay).await {
+        tracing::warn!("a message could not be given back: {error}");
+    }
+}
+
+/// Notes the end of a gateway's run when it is dropped.
+struct Running<'a>(&'a AtomicBool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

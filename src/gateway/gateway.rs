@@ -1,0 +1,281 @@
+//! The gateway itself.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use crate::agent::AgentBuilder;
+use crate::error::{ErrorKind, Result};
+use crate::subagent::HandoffsBuilder;
+use crate::tool::Tool;
+
+use super::builder::{CoreParts, GatewayBuilder};
+use super::bus::MessageBus;
+use super::channels::{CLI, SYSTEM};
+use super::lane::Lanes;
+use super::message::InboundMessage;
+use super::options::{ProcessOptions, StartupInfo};
+use super::process::stopped;
+
+/// The time after which a session that another process has is tried again.
+pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
+/// The time for which a caller waits for such a session.
+const BUSY_LIMIT: Duration = Duration::from_secs(10);
+/// The chat of [`Gateway::process_direct`].
+const DIRECT: &str = "direct";
+/// The session of [`Gateway::process_heartbeat`].
+const HEARTBEAT: &str = "heartbeat";
+
+/// Connects chat channels with the sessions of an agent. Clones are the same gateway.
+///
+/// The messages of a session are answered one after the other, those of different sessions at the
+/// same time. Nothing is spawned: [`run`](Self::run) is one future that drives all of them.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::gateway::{Gateway, InProcessBus, InboundMessage, MessageBus};
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let bus = InProcessBus::default();
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello Ann."));
+/// let gateway = Gateway::builder(agent).bus(bus.clone()).build()?;
+/// let chat = async {
+///     let message = InboundMessage::new("telegram", "123", "u1", "I am Ann").with_id("tg:77");
+///     bus.publish_inbound(message).await?;
+///     let reply = bus.consume_outbound("telegram").await?.expect("the bus is open");
+///     assert_eq!((&*reply.message.id, &*reply.message.content), ("tg:77:reply", "Hello Ann."));
+///     reply.ack().await?;
+///     gateway.stop();
+///     agentcore::Result::Ok(())
+/// };
+/// let (run, chat) = tokio::join!(gateway.run(), chat);
+/// run.and(chat)
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Gateway {
+    pub(super) core: Arc<Core>,
+}
+
+/// The gateway behind its handles.
+pub(super) struct Core {
+    pub(super) parts: CoreParts,
+    pub(super) lanes: Lanes,
+    /// The turns that may be in progress.
+    pub(super) turns: Semaphore,
+    pub(super) is_running: AtomicBool,
+}
+
+impl Deref for Core {
+    type Target = CoreParts;
+
+    fn deref(&self) -> &CoreParts {
+        &self.parts
+    }
+}
+
+impl Core {
+    pub(super) fn new(parts: CoreParts) -> Self {
+        let permits = parts.parallel_sessions.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            parts,
+            lanes: Lanes::default(),
+            turns: Semaphore::new(permits),
+            is_running: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits for the lane of the session, and for ten seconds if another process has the session,
+    /// and runs a turn.
+    async fn process_in_lane(&self, options: &ProcessOptions) -> Result<String> {
+        let place = self.lanes.enter(&options.session_key);
+        let has_turn = tokio::select! {
+            biased;
+            () = self.shared.stop.cancelled() => false,
+            has_turn = place.turn() => has_turn,
+        };
+        if !has_turn {
+            return Err(stopped());
+        }
+        let _permit = self.turns.acquire().await.map_err(|_| stopped())?;
+        let deadline = Instant::now() + BUSY_LIMIT;
+        loop {
+            match self.process(options).await {
+                Err(error)
+                    if error.kind() == ErrorKind::SessionBusy && Instant::now() < deadline =>
+                {
+                    sleep(BUSY_RETRY).await;
+                }
+                outcome => return Ok(outcome?.text),
+            }
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // The tasks hold what they share with the gateway.
+        self.shared.tasks.close();
+    }
+}
+
+impl Gateway {
+    /// Begins a gateway of one agent.
+    pub fn builder(agent: AgentBuilder) -> GatewayBuilder {
+        GatewayBuilder::new(agent)
+    }
+
+    /// Begins a gateway of a group of agents that hand conversations over to each other.
+    pub fn handoffs(group: HandoffsBuilder) -> GatewayBuilder {
+        GatewayBuilder::of_group(group)
+    }
+
+    pub(super) fn of(core: Core) -> Self {
+        Self {
+            core: Arc::new(core),
+        }
+    }
+
+    /// The bus.
+    pub fn bus(&self) -> &Arc<dyn MessageBus> {
+        &self.core.shared.bus
+    }
+
+    /// Runs one turn in the lane of its session and returns the reply; an empty one if a question
+    /// waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Run::finish`](crate::Run::finish), the store's and the bus's, and
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
+    pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
+        self.core.process_in_lane(&options).await
+    }
+
+    /// Processes a message that is not on the bus, and returns the reply instead of sending it. A
+    /// message of the channel `system` is logged and has an empty reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_agent_loop`](Self::run_agent_loop).
+    pub async fn process_message(&self, message: InboundMessage) -> Result<String> {
+        let message = message.completed();
+        if &*message.channel == SYSTEM {
+            self.process_system_message(&message);
+            return Ok(String::new());
+        }
+        let options = ProcessOptions::of_message(&message);
+        self.core.process_in_lane(&options).await
+    }
+
+    /// Logs a message of the channel `system`. The model is not called.
+    pub fn process_system_message(&self, message: &InboundMessage) {
+        tracing::info!(
+            sender_id = &*message.sender_id,
+            chat_id = &*message.chat_id,
+            "a message about background work: {}",
+            crate::util::text::truncate(&message.content, 200),
+        );
+    }
+
+    /// Processes a text in a session, for the chat `direct` of the channel `cli`, and returns the
+    /// reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_agent_loop`](Self::run_agent_loop).
+    pub async fn process_direct(
+        &self,
+        content: impl Into<String>,
+        session_key: impl Into<Arc<str>>,
+    ) -> Result<String> {
+        self.process_direct_with_channel(content, session_key, CLI, DIRECT)
+            .await
+    }
+
+    /// Processes a text in a session, for a chat, and returns the reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_agent_loop`](Self::run_agent_loop).
+    pub async fn process_direct_with_channel(
+        &self,
+        content: impl Into<String>,
+        session_key: impl Into<Arc<str>>,
+        channel: impl Into<Arc<str>>,
+        chat_id: impl Into<Arc<str>>,
+    ) -> Result<String> {
+        let message = InboundMessage::new(channel, chat_id, "", content);
+        self.process_message(message.with_session_key(session_key))
+            .await
+    }
+
+    /// Processes a text without a history, for a chat, and returns the reply. The turn takes place
+    /// in a session of its own and leaves nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_agent_loop`](Self::run_agent_loop).
+    pub async fn process_heartbeat(
+        &self,
+        content: impl Into<String>,
+        channel: impl Into<Arc<str>>,
+        chat_id: impl Into<Arc<str>>,
+    ) -> Result<String> {
+        let options = ProcessOptions::new(HEARTBEAT, channel, chat_id, content);
+        self.run_agent_loop(options.without_history()).await
+    }
+
+    /// Adds a tool, for the turns that have not begun.
+    ///
+    /// # Errors
+    ///
+    /// [`Tool`](crate::ErrorKind::Tool) if its name or its parameters are not valid, or if a tool
+    /// of that name was added before.
+    pub fn register_tool(&self, tool: impl Tool) -> Result<()> {
+        self.core.registered_tools.register(tool)
+    }
+
+    /// Returns the counts and names of tools and skills.
+    pub async fn startup_info(&self) -> StartupInfo {
+        let agent = self.core.served.first();
+        let own_names = agent.tools().iter().map(|tool| tool.name().to_owned());
+        let hook_names = agent.hooks().iter().flat_map(|hook| hook.tools());
+        let mut tools: Vec<_> = own_names.chain(hook_names).collect();
+        tools.extend(self.core.registered_tools.names());
+        tools.sort_unstable();
+        tools.dedup();
+        let skills = match &self.core.context {
+            Some(context) => context.skills_info().await.names,
+            None => Vec::new(),
+        };
+        StartupInfo { tools, skills }
+    }
+
+    /// The number of sessions with a turn that waits or is in progress.
+    pub fn active_sessions(&self) -> usize {
+        self.core.lanes.len()
+    }
+
+    /// Ends [`run`](Self::run): no further message is taken, turns that have not begun give their
+    /// messages back to the bus, and those in progress have ten seconds. Then they are interrupted,
+    /// and their messages are given back. The gateway cannot be started again.
+    pub fn stop(&self) {
+        self.core.shared.stop.cancel();
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("active_sessions", &self.active_sessions())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! The choices of a gateway and of one turn.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::message::Part;
+
+use super::message::InboundMessage;
+
+/// The reply to an input whose run ended without a text, unless another is set.
+pub const DEFAULT_RESPONSE: &str = "I've completed processing but have no response to give.";
+
+/// The use of the result of a task that [`spawn`](super::spawn) started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DeliveryPolicy {
+    /// The result is sent to the chat, unless the task has sent a message itself.
+    #[default]
+    Notify,
+    /// The result is an input of the conversation that started the task, and the agent answers it.
+    HandToAgent,
+}
+
+/// The use of a message to a session whose run is in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenBusy {
+    /// The message waits for the end of the run.
+    #[default]
+    Queue,
+    /// The message is sent to the run, whose model reads it before its next turn. If the run ends
+    /// before that, the message begins a run of its own.
+    Steer,
+}
+
+/// The input of one turn, and its circumstances.
+///
+/// ```
+/// use agentcore::gateway::ProcessOptions;
+///
+/// let options = ProcessOptions::new("telegram:123", "telegram", "123", "hi").without_history();
+/// assert!(options.no_history && !options.enable_summary && !options.send_response);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProcessOptions {
+    /// The session.
+    pub session_key: Arc<str>,
+    /// The channel that the turn belongs to.
+    pub channel: Arc<str>,
+    /// The chat in the channel.
+    pub chat_id: Arc<str>,
+    /// The person who wrote the input; empty if there is none.
+    pub sender_id: Arc<str>,
+    /// The id of the input, with which it is processed once. Empty for none.
+    pub input_id: Arc<str>,
+    /// The text of the input.
+    pub user_message: String,
+    /// Pictures and documents of the input.
+    pub media: Vec<Part>,
+    /// The reply if the run ends without a text. Defaults to [`DEFAULT_RESPONSE`].
+    pub default_response: String,
+    /// True if a long history is summarised after the turn. Defaults to `false`.
+    pub enable_summary: bool,
+    /// True if the reply, and the texts that tools show to the user, are sent to the chat. Defaults
+    /// to `false`.
+    pub send_response: bool,
+    /// True if the turn runs in a session of its own, `KEY:once:UUID`, which is deleted afterwards.
+    /// Defaults to `false`.
+    pub no_history: bool,
+}
+
+impl ProcessOptions {
+    /// Creates the options of a turn with this text as its input.
+    pub fn new(
+        session_key: impl Into<Arc<str>>,
+        channel: impl Into<Arc<str>>,
+        chat_id: impl Into<Arc<str>>,
+        user_message: impl Into<String>,
+    ) -> Self {
+        Self {
+            session_key: session_key.into(),
+            channel: channel.into(),
+            chat_id: chat_id.into(),
+            sender_id: Arc::default(),
+            input_id: Arc::default(),
+            user_message: user_message.into(),
+            media: Vec::new(),
+            default_response: DEFAULT_RESPONSE.to_owned(),
+            enable_summary: false,
+            send_response: false,
+            no_history: false,
+        }
+    }
+
+    /// The options of the turn that a message begins.
+    pub(super) fn of_message(message: &InboundMessage) -> Self {
+        Self {
+            sender_id: message.sender_id.clone(),
+            input_id: message.id.clone(),
+            media: message.media.clone(),
+            enable_summary: true,
+            ..Self::new(
+                message.session_key.clone(),
+                message.channel.clone(),
+                message.chat_id.clone(),
+                message.content.clone(),
+            )
+        }
+    }
+
+    /// Sets the person who wrote the input.
+    #[must_use]
+    pub fn with_sender(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.sender_id = id.into();
+        self
+    }
+
+    /// Sets the id of the input.
+    #[must_use]
+    pub fn with_input_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.input_id = id.into();
+        self
+    }
+
+    /// Sets the reply of a run that ends without a text.
+    #[must_use]
+    pub fn with_default_response(mut self, text: impl Into<String>) -> Self {
+        self.default_response = text.into();
+        self
+    }
+
+    /// Enables summaries.
+    #[must_use]
+    pub fn with_summary(mut self) -> Self {
+        self.enable_summary = true;
+        self
+    }
+
+    /// Sends the reply to the chat.
+    #[must_use]
+    pub fn with_response_sent(mut self) -> Self {
+        self.send_response = true;
+        self
+    }
+
+    /// Runs the turn without the history of the session.
+    #[must_use]
+    pub fn without_history(mut self) -> Self {
+        self.no_history = true;
+        self
+    }
+}
+
+/// The counts and names of what an agent has, for a start page or a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StartupInfo {
+    /// The names of the tools, sorted.
+    pub tools: Vec<String>,
+    /// The names of the skills.
+    pub skills: Vec<String>,
+}
+
+impl fmt::Display for StartupInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (tools, skills) = (self.tools.len(), self.skills.len());
+        write!(f, "{tools} tools, {skills} skills")
+    }
+}

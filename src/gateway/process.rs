@@ -1,0 +1,186 @@
+//! One turn: from an input to its reply.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::agent::Decision;
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Content, Message, Messages};
+use crate::run::{ExitReason, RunOutput};
+use crate::session::{AgentState, Record};
+
+use super::answers::late_decision;
+use super::gateway::Core;
+use super::message::OutboundMessage;
+use super::options::ProcessOptions;
+use super::served::Served;
+use super::turn::Turn;
+
+/// The outcome of a turn.
+pub(super) struct Processed {
+    /// The reply; empty if a question waits for its answer.
+    pub(super) text: String,
+    /// True if the tool `message` has replied.
+    pub(super) has_sent: bool,
+    /// True if the input was answered by an earlier run.
+    pub(super) is_repeated: bool,
+}
+
+impl Core {
+    /// Runs one turn. The caller has the session's lane.
+    pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
+        let turn = Turn::new(&self.shared, options);
+        let id: Arc<str> = if options.no_history {
+            format!("{}:once:{}", options.session_key, Uuid::now_v7()).into()
+        } else {
+            options.session_key.clone()
+        };
+        let outcome = self.run(&turn, &id, options).await;
+        if options.no_history {
+            self.served.first().session(id.clone()).delete().await?;
+        }
+
+        let output = match outcome {
+            Err(error) if error.kind() == ErrorKind::EmptyResponse => {
+                error.partial().cloned().ok_or(error)?
+            }
+            outcome => outcome?,
+        };
+        let text = self.reply(&output, &id, options).await?;
+        let processed = Processed {
+            has_sent: turn.has_sent(&output, self.replies_after_message_elsewhere),
+            is_repeated: output.turns == 0,
+            text,
+        };
+        if options.send_response {
+            self.send_reply(options, &processed).await?;
+        }
+        Ok(processed)
+    }
+
+    /// Runs the agent on the input, or with it as the late answer to a question.
+    async fn run(
+        &self,
+        turn: &Arc<Turn>,
+        id: &Arc<str>,
+        options: &ProcessOptions,
+    ) -> Result<RunOutput> {
+        let question = if options.no_history {
+            None
+        } else {
+            self.waiting_question(options).await?
+        };
+        let Some((state, decision)) = question else {
+            let run = self
+                .served
+                .run(turn, id, Messages::new().human(input(options)));
+            return self.shared.drive(run, turn, options.send_response).await;
+        };
+
+        let run = self.served.resume(turn, &state, decision);
+        let output = self.shared.drive(run, turn, options.send_response).await?;
+        if output.end != ExitReason::HookStopped || !matches!(self.served, Served::Group(_)) {
+            return Ok(output);
+        }
+        // The conversation was handed over.
+        let run = self.served.run(turn, id, Messages::new());
+        self.shared.drive(run, turn, options.send_response).await
+    }
+
+    /// The oldest call of the session that waits for an answer of the sender, decided by the text.
+    async fn waiting_question(
+        &self,
+        options: &ProcessOptions,
+    ) -> Result<Option<(AgentState, Decision)>> {
+        let key = &options.session_key;
+        let Some(stored_session) = self.served.store().load(key).await? else {
+            return Ok(None);
+        };
+        let state = stored_session.state;
+        let asked_id = state.user_id.as_deref().unwrap_or_default();
+        let is_known = state.inputs.start_of(&options.input_id).is_some();
+        if is_known || *asked_id != *options.sender_id {
+            return Ok(None);
+        }
+        let mut calls = state.pending.iter();
+        let call = calls.find(|call| call.session_id == *key);
+        let decision = call.map(|call| late_decision(call, &options.user_message));
+        Ok(decision.map(|decision| (state, decision)))
+    }
+
+    /// The text of the reply: the answer, or else the default response, which is stored.
+    async fn reply(
+        &self,
+        output: &RunOutput,
+        id: &str,
+        options: &ProcessOptions,
+    ) -> Result<String> {
+        let is_answer = match output.end {
+            ExitReason::AwaitingApproval => return Ok(String::new()),
+            ExitReason::Interrupted | ExitReason::Aborted
+                if self.shared.interrupt.is_cancelled() =>
+            {
+                return Err(stopped());
+            }
+            ExitReason::EndTurn
+            | ExitReason::StopSequence
+            | ExitReason::MaxTokens
+            | ExitReason::HookStopped
+            | ExitReason::Refused => true,
+            _ => false,
+        };
+        if is_answer && !output.text.trim().is_empty() {
+            return Ok(output.text.clone());
+        }
+
+        let text = options.default_response.clone();
+        if !options.no_history && output.end != ExitReason::Refused {
+            let store = self.served.store();
+            let lease = store.lease(id).await?;
+            let message = Record::Message {
+                message: Arc::new(Message::ai(text.as_str())),
+                input_id: None,
+            };
+            store.append(&lease, vec![message]).await?;
+        }
+        Ok(text)
+    }
+
+    /// Sends the reply to the chat, unless there is none or the tool `message` has replied.
+    pub(super) async fn send_reply(
+        &self,
+        options: &ProcessOptions,
+        processed: &Processed,
+    ) -> Result<()> {
+        if processed.has_sent || processed.text.is_empty() {
+            return Ok(());
+        }
+        self.send_text(options, &processed.text).await
+    }
+
+    /// Sends a text as the reply to an input.
+    pub(super) async fn send_text(&self, options: &ProcessOptions, text: &str) -> Result<()> {
+        let message = OutboundMessage::new(options.channel.clone(), options.chat_id.clone(), text);
+        let message = if options.input_id.is_empty() {
+            message
+        } else {
+            message.with_id(format!("{}:reply", options.input_id))
+        };
+        self.shared.bus.publish_outbound(message).await
+    }
+}
+
+/// The user's message: the text and the media.
+pub(super) fn input(options: &ProcessOptions) -> Content {
+    let mut content = Content::from(options.user_message.as_str());
+    for part in &options.media {
+        content.push(part.clone());
+    }
+    content
+}
+
+/// The error of a turn that the end of the gateway interrupted.
+pub(super) fn stopped() -> Error {
+    Error::new(ErrorKind::Cancelled, "the gateway was stopped")
+}

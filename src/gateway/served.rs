@@ -1,0 +1,137 @@
+//! The agent that a gateway serves, or a group of agents.
+
+use std::sync::Arc;
+
+use crate::agent::{Agent, Decision, Session};
+use crate::error::Result;
+use crate::message::Messages;
+use crate::run::{Responder, Run, RunHandle, RunOutput};
+use crate::sdk::SdkMessage;
+use crate::session::{AgentState, SessionStore};
+use crate::subagent::{HandoffRun, Handoffs};
+
+use super::turn::Turn;
+
+/// The agent that a gateway serves, or a group of agents.
+pub(super) enum Served {
+    Agent(Agent),
+    Group(Handoffs),
+}
+
+impl Served {
+    pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
+        self.first().store()
+    }
+
+    /// The agent, or the one that begins.
+    pub(super) fn first(&self) -> &Agent {
+        match self {
+            Self::Agent(agent) => agent,
+            Self::Group(group) => &group.agents()[0],
+        }
+    }
+
+    /// The handle of the run in progress in a session.
+    pub(super) fn handle(&self, session_id: &str) -> Option<RunHandle> {
+        match self {
+            Self::Agent(agent) => agent.handle(session_id),
+            Self::Group(group) => {
+                let mut handles = group.agents().iter();
+                handles.find_map(|agent| agent.handle(session_id))
+            }
+        }
+    }
+
+    /// The agent that has the conversation.
+    pub(super) fn active(&self, state: &AgentState) -> &Agent {
+        match self {
+            Self::Agent(agent) => agent,
+            Self::Group(group) => group.active(state),
+        }
+    }
+
+    /// Begins the run of a turn in a session, with an input that may be empty.
+    pub(super) fn run(&self, turn: &Arc<Turn>, id: &Arc<str>, input: Messages) -> ServedRun {
+        let input_id = turn.input_id.clone();
+        let has_id = !input_id.is_empty() && !input.is_empty();
+        match self {
+            Self::Agent(agent) => {
+                let session = session(agent, turn, id);
+                let run = if has_id {
+                    session.input_id(input_id).run(input)
+                } else {
+                    session.run(input)
+                };
+                ServedRun::Agent(Box::new(run))
+            }
+            Self::Group(group) => {
+                let run = group.run(id.clone(), input);
+                let mut run = run.with(turn.conversation()).with(turn.clone());
+                if has_id {
+                    run = run.input_id(input_id);
+                }
+                if !turn.sender_id.is_empty() {
+                    run = run.user_id(turn.sender_id.clone());
+                }
+                ServedRun::Group(Box::new(run))
+            }
+        }
+    }
+
+    /// Continues a session with the answer to a question that waited.
+    pub(super) fn resume(
+        &self,
+        turn: &Arc<Turn>,
+        state: &AgentState,
+        decision: Decision,
+    ) -> ServedRun {
+        let session = session(self.active(state), turn, &turn.session_key);
+        ServedRun::Agent(Box::new(session.resume(decision)))
+    }
+}
+
+fn session(agent: &Agent, turn: &Arc<Turn>, id: &Arc<str>) -> Session {
+    let session = agent.session(id.clone());
+    let session = session.with(turn.conversation()).with(turn.clone());
+    if turn.sender_id.is_empty() {
+        session
+    } else {
+        session.user_id(turn.sender_id.clone())
+    }
+}
+
+/// A run of an agent or of a group.
+pub(super) enum ServedRun {
+    Agent(Box<Run>),
+    Group(Box<HandoffRun>),
+}
+
+impl ServedRun {
+    pub(super) fn responder(&mut self) -> Responder {
+        match self {
+            Self::Agent(run) => run.responder(),
+            Self::Group(run) => run.responder(),
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Option<SdkMessage> {
+        match self {
+            Self::Agent(run) => run.next().await,
+            Self::Group(run) => run.next().await,
+        }
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        match self {
+            Self::Agent(run) => run.handle().interrupt(),
+            Self::Group(run) => run.interrupt(),
+        }
+    }
+
+    pub(super) fn into_output(self) -> Result<RunOutput> {
+        match self {
+            Self::Agent(run) => run.into_output(),
+            Self::Group(run) => run.into_output(),
+        }
+    }
+}

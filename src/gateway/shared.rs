@@ -1,0 +1,136 @@
+//! The data that the turns of a gateway share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::error::Result;
+use crate::message::Message;
+use crate::run::{Responder, RunOutput};
+use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
+use crate::tool::{Answer, BackgroundTasks};
+use crate::util::Cancellation;
+
+use super::bus::MessageBus;
+use super::message::OutboundMessage;
+use super::questions::{Questions, permission_text};
+use super::served::ServedRun;
+use super::turn::Turn;
+
+/// A function that sees the messages of all runs.
+pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
+
+/// The data that the turns of a gateway share.
+pub(super) struct Shared {
+    pub(super) bus: Arc<dyn MessageBus>,
+    pub(super) questions: Questions,
+    /// The tasks that `spawn` started.
+    pub(super) tasks: BackgroundTasks,
+    pub(super) observer: Option<Observer>,
+    /// The time in which a person answers a question of an interactor.
+    pub(super) ask_timeout: Duration,
+    /// Cancelled when the gateway is to stop.
+    pub(super) stop: Cancellation,
+    /// Cancelled when the turns in progress are to end at once.
+    pub(super) interrupt: Cancellation,
+    spawned: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(
+        bus: Arc<dyn MessageBus>,
+        observer: Option<Observer>,
+        ask_timeout: Duration,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            bus,
+            questions: Questions::default(),
+            tasks: BackgroundTasks::default(),
+            observer,
+            ask_timeout,
+            stop: Cancellation::default(),
+            interrupt: Cancellation::default(),
+            spawned: AtomicU64::new(0),
+        })
+    }
+
+    /// The id of the next task of `spawn`.
+    pub(super) fn next_task_id(&self) -> Arc<str> {
+        let number = self.spawned.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("subagent-{number}").into()
+    }
+
+    /// Reads a run to its end. Its questions are asked in the chat of the turn, and the texts that
+    /// tools show to the user are sent there if `shows_results`.
+    pub(super) async fn drive(
+        &self,
+        mut run: ServedRun,
+        turn: &Turn,
+        shows_results: bool,
+    ) -> Result<RunOutput> {
+        let responder = run.responder();
+        let asked = self.questions.asked();
+        let mut is_interrupted = false;
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = self.interrupt.cancelled(), if !is_interrupted => {
+                    is_interrupted = true;
+                    run.interrupt();
+                    continue;
+                }
+                message = run.next() => message,
+            };
+            let Some(message) = message else {
+                return run.into_output();
+            };
+
+            if let Some(observer) = &self.observer {
+                observer(&message);
+            }
+            match message {
+                SdkMessage::PermissionRequest(request) => {
+                    self.ask(turn, &request, &responder, &asked).await;
+                }
+                SdkMessage::User(event) if shows_results => self.show_results(turn, &event).await?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks a question of a run in the chat of its turn.
+    async fn ask(
+        &self,
+        turn: &Turn,
+        request: &PermissionRequest,
+        responder: &Responder,
+        asked: &super::questions::Asked<'_>,
+    ) {
+        asked.permission(turn, request, responder.clone());
+        let text = permission_text(request);
+        let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
+            .with_id(request.id.clone());
+        if let Err(error) = self.bus.publish_outbound(message).await {
+            tracing::warn!("a question could not be sent: {error}");
+            responder.respond(request, Answer::Unanswered);
+        }
+    }
+
+    async fn show_results(&self, turn: &Turn, event: &UserEvent) -> Result<()> {
+        if event.envelope.parent_tool_use_id.is_some() {
+            return Ok(());
+        }
+        let results = event.messages.iter();
+        for result in results.filter_map(|message| Message::as_tool_result(message)) {
+            let Some(text) = result.display.as_ref().filter(|_| !result.silent) else {
+                continue;
+            };
+            let id = format!("{}:{}:display", turn.input_id, result.tool_call_id);
+            let message =
+                OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text.as_str())
+                    .with_id(id);
+            self.bus.publish_outbound(message).await?;
+        }
+        Ok(())
+    }
+}

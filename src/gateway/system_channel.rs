@@ -1,0 +1,100 @@
+//! The channel `system`: messages about background work.
+
+use std::sync::Arc;
+
+use crate::tool::TaskOutcome;
+
+use super::channels::SYSTEM;
+use super::message::{InboundMessage, OutboundMessage};
+use super::turn::Turn;
+
+/// The session of the conversation that started the work.
+const SESSION: &str = "session_key";
+/// Set if the task sent a message itself.
+const HAS_SENT: &str = "message_sent";
+
+/// The message about the end of a task: `Task 'LABEL' completed.` with its result, to the chat
+/// `CHANNEL:CHAT_ID`.
+pub(super) fn task_message(
+    turn: &Turn,
+    id: &str,
+    label: &str,
+    outcome: &TaskOutcome,
+) -> InboundMessage {
+    let (state, text) = match outcome {
+        TaskOutcome::Completed(text) => ("completed", text.as_str()),
+        TaskOutcome::Failed(text) => ("failed", text.as_str()),
+        TaskOutcome::Stopped => ("stopped", "The task was stopped."),
+    };
+    let content = format!("Task '{label}' {state}.\n\nResult:\n{text}");
+    let chat_id = format!("{}:{}", turn.channel, turn.chat_id);
+    let message = InboundMessage::new(SYSTEM, chat_id, id, content)
+        .with_metadata(SESSION, &*turn.session_key);
+    if turn.has_marked_sent() {
+        message.with_metadata(HAS_SENT, "true")
+    } else {
+        message
+    }
+}
+
+/// The chat that a message of the channel `system` is about. `None` if it names none.
+fn origin(message: &InboundMessage) -> Option<(&str, &str)> {
+    let (channel, chat_id) = message.chat_id.split_once(':')?;
+    (!channel.is_empty() && !chat_id.is_empty()).then_some((channel, chat_id))
+}
+
+/// The notice of a message of the channel `system` for the chat that it is about. `None` if the
+/// task sent a message itself.
+pub(super) fn notice(message: &InboundMessage) -> Option<OutboundMessage> {
+    if message.metadata.contains_key(HAS_SENT) {
+        return None;
+    }
+    let (channel, chat_id) = origin(message)?;
+    let id = format!("{}:notice", message.id);
+    Some(OutboundMessage::new(channel, chat_id, message.content.as_str()).with_id(id))
+}
+
+/// A message of the channel `system` as an input of the conversation that it is about.
+pub(super) fn handed_over(message: &InboundMessage) -> Option<InboundMessage> {
+    let (channel, chat_id) = origin(message)?;
+    let sender_id: Arc<str> = message.sender_id.clone();
+    let input = InboundMessage::new(channel, chat_id, sender_id, message.content.as_str());
+    let input = input.with_id(format!("{}:input", message.id));
+    let key = message.metadata.get(SESSION);
+    let input = match key {
+        Some(key) => input.with_session_key(key.as_str()),
+        None => input,
+    };
+    Some(input.completed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(chat_id: &str) -> InboundMessage {
+        InboundMessage::new(SYSTEM, chat_id, "subagent-1", "done").with_id("m1")
+    }
+
+    #[test]
+    fn chat_is_named_by_channel_and_id() {
+        let text = notice(&message("telegram:12:3")).unwrap();
+        assert_eq!((&*text.channel, &*text.chat_id), ("telegram", "12:3"));
+        assert_eq!((&*text.id, &*text.content), ("m1:notice", "done"));
+        for chat_id in ["telegram", ":1", "telegram:", ""] {
+            assert!(notice(&message(chat_id)).is_none(), "{chat_id}");
+            assert!(handed_over(&message(chat_id)).is_none(), "{chat_id}");
+        }
+    }
+
+    #[test]
+    fn input_belongs_to_the_session_that_is_named() {
+        let input = handed_over(&message("telegram:1")).unwrap();
+        assert_eq!(
+            (&*input.session_key, &*input.id),
+            ("telegram:1", "m1:input")
+        );
+        let named = message("telegram:1").with_metadata(SESSION, "family");
+        assert_eq!(&*handed_over(&named).unwrap().session_key, "family");
+    }
+}

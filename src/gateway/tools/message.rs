@@ -1,0 +1,64 @@
+//! `message`.
+
+use serde_json::{Value, json};
+
+use crate::error::BoxError;
+use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
+
+use super::super::message::OutboundMessage;
+use super::super::turn::Turn;
+
+pub(in crate::gateway) const NAME: &str = "message";
+
+/// `message { content, channel?, chat_id? }`: sends a message to a chat, by default that of the
+/// conversation.
+///
+/// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. In a turn in
+/// which it was used, the gateway sends no reply of its own. The message has the id `INPUT:CALL`,
+/// so that a call that is repeated after an interruption sends it once. A gateway adds this tool to
+/// its agents. Outside the runs of a gateway, each call fails.
+pub fn message() -> FuncTool {
+    let description = "Sends a message to the user in a chat. Use it to report in the middle of \
+        longer work, or to write to another chat; otherwise answer without it.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "content": {"type": "string", "description": "The message"},
+            "channel": {"type": "string", "description": "The channel, such as telegram; that of this conversation unless given"},
+            "chat_id": {"type": "string", "description": "The chat in the channel; this one unless given"}
+        }
+    });
+    FuncTool::new(NAME, description, parameters, send)
+        .side_effect(SideEffect::Network)
+        .idempotent()
+}
+
+async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+    let text = |name: &str| args[name].as_str().filter(|text| !text.is_empty());
+    let content = text("content").ok_or_else(|| ToolError::new("content is required"))?;
+    let turn = Turn::of_call(&cx);
+    let own = turn.as_deref();
+    let channel = text("channel").or(own.map(|turn| &*turn.channel));
+    let chat_id = text("chat_id").or(own.map(|turn| &*turn.chat_id));
+    let (Some(channel), Some(chat_id)) = (channel, chat_id) else {
+        return Err(ToolError::new("No target channel/chat specified").into());
+    };
+    let Some(turn) = &turn else {
+        return Err(ToolError::new("Message sending not configured").into());
+    };
+
+    let message = OutboundMessage::new(channel, chat_id, content).with_id(format!(
+        "{}:{}",
+        turn.input_id,
+        cx.call_id()
+    ));
+    let publish = turn.shared.bus.publish_outbound(message).await;
+    publish.map_err(|error| ToolError::new(format!("sending message: {error}")))?;
+    turn.mark_sent(channel, chat_id);
+    Ok(ToolOutput::new(sent_text(channel, chat_id)).silent())
+}
+
+/// The result of a call that sent a message.
+pub(in crate::gateway) fn sent_text(channel: &str, chat_id: &str) -> String {
+    format!("Message sent to {channel}:{chat_id}")
+}

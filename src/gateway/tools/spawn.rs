@@ -1,0 +1,71 @@
+//! `spawn`.
+
+use serde_json::Value;
+
+use crate::agent::answer_of;
+use crate::error::BoxError;
+use crate::run::Run;
+use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
+
+use super::super::served::ServedRun;
+use super::super::system_channel::task_message;
+use super::super::turn::Turn;
+use super::subagent::{SubagentTask, agent_tool, child_session};
+
+const NAME: &str = "spawn";
+
+/// `spawn { task, label? }`: starts a subagent on a task in the background and returns at once.
+///
+/// The task belongs to the gateway and outlives the run that started it. It advances while the
+/// gateway [runs](super::super::Gateway::run), spends from the budget of that run, and passes its
+/// permissions. Its questions are asked in the chat of the conversation. Its end is an inbound
+/// message of the channel `system`; [`DeliveryPolicy`](super::super::DeliveryPolicy) sets its use.
+/// A gateway adds this tool to its agents. Outside the runs of a gateway, each call fails.
+pub fn spawn() -> FuncTool {
+    let description = "Starts a subagent on a task in the background and returns at once; its \
+        result is reported later. It sees nothing of this conversation, so the task needs \
+        everything.";
+    agent_tool(NAME, description, run)
+}
+
+async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
+    let SubagentTask { task, label } = SubagentTask::of(&args)?;
+    let Some(turn) = Turn::of_call(&cx) else {
+        return Err(ToolError::new("spawn needs the run of a gateway").into());
+    };
+    let text = match &label {
+        Some(label) => format!("Spawned subagent '{label}' for task: {task}"),
+        None => format!("Spawned subagent for task: {task}"),
+    };
+
+    let turn = turn.of_task();
+    let id = turn.shared.next_task_id();
+    let label = label.unwrap_or_else(|| id.to_string());
+    let spec = TaskSpec::new(label.as_str())
+        .with_id(id.clone())
+        .with_description(task.as_str())
+        .with_tool_use_id(cx.call_id());
+    let session = child_session(&cx, NAME)?.with(turn.clone());
+    let run = session.child_of(&cx).run(task);
+    let tasks = turn.shared.tasks.clone();
+    tasks.begin(
+        spec,
+        |_| async move { run_task(&turn, &id, &label, run).await },
+    );
+    Ok(ToolOutput::new(text).in_background())
+}
+
+/// Runs a task to its end, and reports it in the channel `system`.
+async fn run_task(turn: &Turn, id: &str, label: &str, run: Run) -> TaskOutcome {
+    let run = ServedRun::Agent(Box::new(run));
+    let outcome = turn.shared.drive(run, turn, false).await;
+    let outcome = match answer_of(outcome) {
+        Ok(output) => TaskOutcome::Completed(output.text),
+        Err(error) => TaskOutcome::Failed(error.to_string()),
+    };
+    let message = task_message(turn, id, label, &outcome);
+    if let Err(error) = turn.shared.bus.publish_inbound(message).await {
+        tracing::warn!("the end of task {id} could not be reported: {error}");
+    }
+    outcome
+}

@@ -1,0 +1,117 @@
+//! The turn that a run belongs to.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::prompt::Conversation;
+use crate::run::RunOutput;
+use crate::tool::ToolContext;
+
+use super::options::ProcessOptions;
+use super::shared::Shared;
+use super::tools::{MESSAGE, sent_text};
+
+/// The turn that a run belongs to, as a value of the run, which the runs below find too.
+pub(super) struct Turn {
+    pub(super) shared: Arc<Shared>,
+    /// The key of the lane: the session, also for a turn without its history.
+    pub(super) session_key: Arc<str>,
+    pub(super) channel: Arc<str>,
+    pub(super) chat_id: Arc<str>,
+    pub(super) sender_id: Arc<str>,
+    pub(super) input_id: Arc<str>,
+    has_sent: AtomicBool,
+    has_sent_to_own_chat: AtomicBool,
+}
+
+impl Turn {
+    pub(super) fn new(shared: &Arc<Shared>, options: &ProcessOptions) -> Arc<Self> {
+        Arc::new(Self {
+            shared: shared.clone(),
+            session_key: options.session_key.clone(),
+            channel: options.channel.clone(),
+            chat_id: options.chat_id.clone(),
+            sender_id: options.sender_id.clone(),
+            input_id: options.input_id.clone(),
+            has_sent: AtomicBool::new(false),
+            has_sent_to_own_chat: AtomicBool::new(false),
+        })
+    }
+
+    /// The same chat, for a task that outlives the turn.
+    pub(super) fn of_task(&self) -> Arc<Self> {
+        Arc::new(Self {
+            shared: self.shared.clone(),
+            session_key: self.session_key.clone(),
+            channel: self.channel.clone(),
+            chat_id: self.chat_id.clone(),
+            sender_id: self.sender_id.clone(),
+            input_id: self.input_id.clone(),
+            has_sent: AtomicBool::new(false),
+            has_sent_to_own_chat: AtomicBool::new(false),
+        })
+    }
+
+    /// The turn of the run that made a call, or of a run above it.
+    pub(super) fn of_call(cx: &ToolContext) -> Option<Arc<Self>> {
+        let turn = cx.asking().value::<Arc<Self>>()?;
+        Some(Arc::clone(&*turn))
+    }
+
+    pub(super) fn conversation(&self) -> Conversation {
+        let conversation = Conversation::new(self.channel.clone(), self.chat_id.clone());
+        if self.sender_id.is_empty() {
+            conversation
+        } else {
+            conversation.with_sender(self.sender_id.clone())
+        }
+    }
+
+    /// Notes that a message was sent to a chat.
+    pub(super) fn mark_sent(&self, channel: &str, chat_id: &str) {
+        self.has_sent.store(true, Ordering::Release);
+        if *self.channel == *channel && *self.chat_id == *chat_id {
+            self.has_sent_to_own_chat.store(true, Ordering::Release);
+        }
+    }
+
+    /// Returns `true` if a message was sent to any chat.
+    pub(super) fn has_marked_sent(&self) -> bool {
+        self.has_sent.load(Ordering::Acquire)
+    }
+
+    /// Returns `true` if the tool `message` sent a message in this turn: to any chat, or to the own
+    /// one. After the input was delivered again, calls from before are in the history only.
+    pub(super) fn has_sent(&self, output: &RunOutput, only_own_chat: bool) -> bool {
+        let mark = if only_own_chat {
+            &self.has_sent_to_own_chat
+        } else {
+            &self.has_sent
+        };
+        mark.load(Ordering::Acquire) || self.is_sent_in_history(output, only_own_chat)
+    }
+
+    fn is_sent_in_history(&self, output: &RunOutput, only_own_chat: bool) -> bool {
+        let messages = output.messages.as_slice();
+        let Some(start) = output.state.inputs.start_of(&self.input_id) else {
+            return false;
+        };
+        let own_text = sent_text(&self.channel, &self.chat_id);
+        let results = messages.iter().skip(start);
+        let mut results = results.filter_map(|message| message.as_tool_result());
+        results.any(|result| {
+            let is_message = &*result.name == MESSAGE && !result.is_error;
+            is_message && (!only_own_chat || result.content.text() == own_text)
+        })
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("session_key", &self.session_key)
+            .field("input_id", &self.input_id)
+            .finish_non_exhaustive()
+    }
+}

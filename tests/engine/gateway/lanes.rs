@@ -1,0 +1,219 @@
+//! The order of turns, busy sessions, and many sessions at once.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agentcore::gateway::{Gateway, InProcessBus, WhenBusy};
+use agentcore::testing::{FunctionModel, ScriptedModel, Step};
+use agentcore::{
+    AgentBuilder, FuncTool, ModelEvent, SdkMessage, SessionStore, ThreadStore, ToolCall,
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{answer, gateway_of, read, read_none, read_text, run_with, write, write_as};
+
+/// A model that answers with the last input, after a time.
+fn slow_echo(millis: u64) -> FunctionModel {
+    FunctionModel::stream(move |request| {
+        let text = request.messages.last_content().into_owned();
+        async move {
+            sleep(Duration::from_millis(millis)).await;
+            Ok(answer(ModelEvent::Text(format!("re: {text}"))))
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_a_session_wait_for_each_other_and_sessions_do_not() {
+    let (builder, bus) = gateway_of(slow_echo(1_000));
+    let gateway = builder.build().unwrap();
+    run_with(&gateway, async {
+        let start = Instant::now();
+        for (chat, id, text) in [("1", "a", "one"), ("1", "b", "two"), ("2", "c", "three")] {
+            write_as(&bus, chat, "u1", id, text).await;
+        }
+        let mut texts = vec![read_text(&bus).await, read_text(&bus).await];
+        texts.sort();
+        assert_eq!(texts, ["re: one", "re: three"]);
+        assert_eq!(start.elapsed().as_secs(), 1);
+        assert_eq!(read_text(&bus).await, "re: two");
+        assert_eq!(start.elapsed().as_secs(), 2);
+    })
+    .await;
+    assert_eq!(gateway.active_sessions(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parallel_sessions_are_limited() {
+    let (builder, bus) = gateway_of(slow_echo(1_000));
+    let gateway = builder.parallel_sessions(2).build().unwrap();
+    run_with(&gateway, async {
+        let start = Instant::now();
+        for chat in ["1", "2", "3"] {
+            write_as(&bus, chat, "u1", chat, "hi").await;
+        }
+        for seconds in [1, 1, 2] {
+            read(&bus).await;
+            assert_eq!(start.elapsed().as_secs(), seconds);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_that_another_process_holds_is_tried_again_in_order() {
+    let store = ThreadStore::new();
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(slow_echo(10)).store(store.clone());
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    let lease = store.lease("tg:1").await.unwrap();
+    run_with(&gateway, async {
+        for text in ["one", "two", "three"] {
+            write(&bus, text, text).await;
+        }
+        sleep(Duration::from_secs(3)).await;
+        drop(lease);
+        for text in ["re: one", "re: two", "re: three"] {
+            assert_eq!(read_text(&bus).await, text);
+        }
+    })
+    .await;
+}
+
+/// A model that calls `nap` for the first input, and then answers with the last input.
+fn napping_model() -> FunctionModel {
+    FunctionModel::new(|request| {
+        let text = request.messages.last_content().into_owned();
+        vec![Ok(match request.messages.len() {
+            1 => ModelEvent::ToolCall(ToolCall::new("call_1", "nap", json!({}))),
+            _ => ModelEvent::Text(format!("re: {text}")),
+        })]
+    })
+}
+
+fn nap() -> FuncTool {
+    FuncTool::new(
+        "nap",
+        "Naps",
+        json!({"type": "object"}),
+        |_cx, _args| async {
+            sleep(Duration::from_secs(5)).await;
+            "awake"
+        },
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn steered_message_is_read_by_the_run_in_progress_and_answered_once() {
+    let store = ThreadStore::new();
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(napping_model())
+        .tool(nap())
+        .store(store.clone());
+    let builder = Gateway::builder(agent).bus(bus.clone());
+    let gateway = builder.when_busy(WhenBusy::Steer).build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "a", "Count").await;
+        sleep(Duration::from_secs(1)).await;
+        write(&bus, "b", "No, sing").await;
+        let reply = read(&bus).await;
+        assert_eq!((&*reply.id, &*reply.content), ("a:reply", "re: No, sing"));
+        read_none(&bus).await;
+    })
+    .await;
+    let messages = store.get("tg:1").unwrap().messages;
+    assert_eq!(messages.user_messages().count(), 2);
+    assert_eq!(messages.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_during_the_last_answer_is_answered_by_the_same_run() {
+    let step = Step::text("First.").delayed(Duration::from_secs(5));
+    let model = ScriptedModel::new().step(step).say("Second.");
+    let (builder, bus) = gateway_of(model.clone());
+    let gateway = builder.when_busy(WhenBusy::Steer).build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "a", "one").await;
+        sleep(Duration::from_secs(1)).await;
+        write(&bus, "b", "two").await;
+        // The run takes another turn for a message that arrived during its last answer.
+        let reply = read(&bus).await;
+        assert_eq!((&*reply.id, &*reply.content), ("a:reply", "Second."));
+        read_none(&bus).await;
+    })
+    .await;
+    model.verify().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn observer_sees_the_messages_of_all_runs() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let (builder, bus) = gateway_of(ScriptedModel::new().say("Hello."));
+    let builder = builder.observe(move |message: &SdkMessage| {
+        let id = message.envelope().session_id.to_string();
+        log.lock()
+            .unwrap()
+            .push((id, message.text().as_deref().map(str::to_owned)));
+    });
+    let gateway = builder.build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "a", "Hi").await;
+        read(&bus).await;
+    })
+    .await;
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains(&("tg:1".to_owned(), Some("Hello.".to_owned()))));
+}
+
+/// The load test: sessions, and messages of each.
+const SESSIONS: usize = 1_000;
+const MESSAGES: usize = 20;
+
+#[tokio::test(start_paused = true)]
+async fn thousand_sessions_keep_their_order_and_none_waits_for_another() {
+    let bus = InProcessBus::new(SESSIONS * MESSAGES);
+    let store = ThreadStore::new();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = calls.clone();
+    let model = FunctionModel::stream(move |request| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let text = request.messages.last_content().into_owned();
+        async move {
+            sleep(Duration::from_millis(20)).await;
+            Ok(answer(ModelEvent::Text(text)))
+        }
+    });
+    let agent = AgentBuilder::new(model).store(store.clone());
+    let builder = Gateway::builder(agent).bus(bus.clone());
+    let gateway = builder.parallel_sessions(SESSIONS).build().unwrap();
+    let start = Instant::now();
+    let ends = run_with(&gateway, async {
+        for number in 0..MESSAGES {
+            for chat in 0..SESSIONS {
+                let id = format!("{chat}-{number}");
+                write_as(&bus, &chat.to_string(), "u1", &id, &number.to_string()).await;
+            }
+        }
+        let mut next: HashMap<String, usize> = HashMap::new();
+        let mut ends = Vec::new();
+        for _ in 0..SESSIONS * MESSAGES {
+            let reply = read(&bus).await;
+            let number = next.entry(reply.chat_id.to_string()).or_default();
+            assert_eq!(reply.content, number.to_string(), "chat {}", reply.chat_id);
+            *number += 1;
+            if *number == MESSAGES {
+                ends.push(start.elapsed());
+            }
+        }
+        ends
+    })
+    .await;
+    assert_eq!(calls.load(Ordering::Relaxed), SESSIONS * MESSAGES);
+    assert_eq!((ends.len(), gateway.active_sessions()), (SESSIONS, 0));
+    let (median, slowest) = (ends[SESSIONS / 2], ends[SESSIONS - 1]);
+    assert!(slowest <= 2 * median, "{slowest:?} and {median:?}");
+}
