@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::StreamExt;
 
-use crate::engine::{Decisions, RunRequest, compact_session, start};
+use crate::engine::{Decisions, RunRequest, WhenHeld, compact_session, start};
 use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
@@ -411,7 +411,18 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub async fn compact(&self) -> Result<Option<Compaction>> {
-        compact_session(self.agent.config(), &self.id).await
+        compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
+    }
+
+    /// The same, but while a run holds the session, the summary waits for it to be free.
+    #[cfg(feature = "gateway")]
+    pub(crate) async fn compact_when_free(&self) -> Result<Option<Compaction>> {
+        compact_session(self.agent.config(), &self.id, WhenHeld::Wait).await
+    }
+
+    #[cfg(feature = "gateway")]
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
     }
 
     /// Copies the conversation to the new id; this one stays as it is.

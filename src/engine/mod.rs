@@ -66,4 +66,4 @@ pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;
 pub(crate) use model_call::{check_prices, model_core};
 pub(crate) use result_limits::MIN_RESULT_BYTES;
-pub(crate) use session_compaction::compact_session;
+pub(crate) use session_compaction::{WhenHeld, compact_session};

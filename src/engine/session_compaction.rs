@@ -1,25 +1,39 @@
 //! The compaction of a stored session, outside any run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::time::timeout_at;
+use tokio::time::{sleep, timeout_at};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages};
 use crate::model::{Compaction, CompactionTrigger};
 use crate::run::{RunContext, Shared, TreeLimits};
-use crate::session::{Record, StoredSession, not_found};
+use crate::session::{Lease, Record, StoredSession, not_found};
 use crate::tool::BackgroundTasks;
 
 use super::compaction::summarize;
 use super::config::Config;
+
+/// The interval at which a session is tried again that another holds.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// The handling of a session that a run holds.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum WhenHeld {
+    /// The compaction fails.
+    Fail,
+    /// The summary is stored when the session is free.
+    Wait,
+}
 
 /// Compacts a stored session, with the limits of a run of the agent for the calls of the model. The
 /// session is leased only while the summary is stored.
 pub(crate) async fn compact_session(
     config: &Arc<Config>,
     session_id: &Arc<str>,
+    when_held: WhenHeld,
 ) -> Result<Option<Compaction>> {
     let Some(compactor) = &config.compactor else {
         let text = "the agent has no compactor; add a SummarizationHook or set \
@@ -28,7 +42,7 @@ pub(crate) async fn compact_session(
     };
 
     // The model is not called for a summary that could not be stored.
-    if config.live.handle(session_id).is_some() {
+    if when_held == WhenHeld::Fail && config.live.handle(session_id).is_some() {
         return Err(Error::session_busy(session_id));
     }
 
@@ -61,7 +75,7 @@ pub(crate) async fn compact_session(
         return Ok(None);
     };
 
-    let lease = config.store.lease(session_id).await?;
+    let lease = lease(config, session_id, when_held).await?;
     let stored = load(config, session_id).await?;
     check_unchanged(&messages, &stored, &compaction)?;
     let record = Record::Compaction {
@@ -69,6 +83,17 @@ pub(crate) async fn compact_session(
     };
     config.store.append(&lease, vec![record]).await?;
     Ok(Some(compaction))
+}
+
+async fn lease(config: &Config, session_id: &Arc<str>, when_held: WhenHeld) -> Result<Lease> {
+    loop {
+        match config.store.lease(session_id).await {
+            Err(error) if when_held == WhenHeld::Wait && error.kind() == ErrorKind::SessionBusy => {
+                sleep(RETRY).await;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 async fn load(config: &Config, session_id: &Arc<str>) -> Result<StoredSession> {

@@ -12,6 +12,9 @@
 //! | [`MessageBus`], [`Delivery`] | a bus; each message is delivered until it is acknowledged |
 //! | [`InProcessBus`] | the bus inside one process |
 //! | [`message()`], [`spawn`], [`subagent`] | the tools that agents of a gateway have |
+//! | [`StateManager`], [`Heartbeat`] | the last chat, and tasks that are checked at regular intervals |
+//! | [`Summaries`] | summaries of long conversations, in the background |
+//! | [`SessionManager`] | sessions by their keys, and their import from files |
 //!
 //! # An adapter
 //!
@@ -103,6 +106,10 @@
 //! | `runLLMIteration`, `provider.Chat`, `ExecuteWithContext` | [`Agent::run`](crate::Agent::run), [`Model`](crate::Model), [`Tool::execute`](crate::Tool::execute) |
 //! | `ConsumeInbound`, `PublishOutbound` | [`MessageBus`] |
 //! | `ContextBuilder`, `NewContextBuilder`, `MemoryStore`, `NewMemoryStore` | [`prompt`](crate::prompt) |
+//! | `SessionManager`, `GetHistory`, `AddFullMessage`, `TruncateHistory` | [`SessionManager`], [`get_history`](SessionManager::get_history), [`add_full_message`](SessionManager::add_full_message), [`truncate_history`](SessionManager::truncate_history) |
+//! | `maybeSummarize`, `summarizeSession`, `summarizeBatch`, `estimateTokens` | [`Summaries::maybe_summarize`], [`Summaries`] as a [`Compactor`](crate::model::Compactor), [`estimate_tokens`] |
+//! | `state.Manager`, `SetLastChannel`, `SetLastChatID` | [`StateManager`], [`set_last_channel`](StateManager::set_last_channel), [`set_last_chat_id`](StateManager::set_last_chat_id) |
+//! | `SkillsLoader`, `ListSkills`, `BuildSkillsSummary` | [`ContextBuilder::list_skills`](crate::prompt::ContextBuilder::list_skills), [`skills_summary`](crate::prompt::ContextBuilder::skills_summary) |
 //! | `ToolRegistry`, `ToProviderDefs`, `GetSummaries` | [`ToolRegistry`](crate::ToolRegistry), `TurnTools::definitions`, [`ContextBuilder::tools_section`](crate::prompt::ContextBuilder::tools_section) |
 //! | `ToolResult.ForLLM`, `ForUser` | [`ToolOutput`](crate::ToolOutput)'s `content`, `display` |
 //! | workspace, model, max tokens, max tool iterations | [`GatewayBuilder::workspace`], [`AgentBuilder::new`](crate::AgentBuilder::new), [`max_tokens`](GatewayBuilder::max_tokens), [`max_iterations`](GatewayBuilder::max_iterations) |
@@ -116,6 +123,7 @@ mod channels;
 mod dispatch;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod gateway;
+mod heartbeat;
 mod in_process;
 mod lane;
 mod message;
@@ -125,7 +133,10 @@ mod questions;
 mod queue;
 mod registered_tools;
 mod served;
+mod sessions;
 mod shared;
+mod state;
+mod summary;
 mod system_channel;
 mod tools;
 mod turn;
@@ -134,7 +145,11 @@ pub use builder::GatewayBuilder;
 pub use bus::{Delivery, MessageBus, Receipt};
 pub use channels::is_internal_channel;
 pub use gateway::Gateway;
+pub use heartbeat::{Heartbeat, HeartbeatReply};
 pub use in_process::InProcessBus;
 pub use message::{InboundMessage, OutboundMessage};
 pub use options::{DEFAULT_RESPONSE, DeliveryPolicy, ProcessOptions, StartupInfo, WhenBusy};
+pub use sessions::{ImportedSessions, SessionManager};
+pub use state::StateManager;
+pub use summary::{Summaries, estimate_tokens};
 pub use tools::{message, spawn, subagent};

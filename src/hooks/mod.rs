@@ -71,6 +71,8 @@ pub use session::{SessionHooks, session_hooks};
 #[cfg(feature = "yaml")]
 pub use skills::SkillsHook;
 pub use spans::TracingHook;
+#[cfg(feature = "gateway")]
+pub(crate) use summarization::{Keep, Summarizer, cut};
 pub use summarization::{SummarizationHook, extract_summary, split_index};
 pub use todolist::TodoListHook;
 pub use usage_logger::UsageLogger;

@@ -143,8 +143,17 @@ struct CallIn {
     args: Option<Value>,
     /// The arguments as models and their servers name them: the value, or its text.
     arguments: Option<Value>,
+    /// The name and the arguments, as in Chat Completions.
+    function: Option<FunctionIn>,
     #[serde(default, deserialize_with = "extra")]
     extra: Option<Arc<ProviderBlock>>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(expecting = "the function of a call")]
+struct FunctionIn {
+    name: Option<Arc<str>>,
+    arguments: Option<Value>,
 }
 
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
@@ -162,9 +171,10 @@ fn extra<'de, D: Deserializer<'de>>(
 impl From<CallIn> for ToolCall {
     fn from(call: CallIn) -> Self {
         let id = call.id.unwrap_or_default();
-        let name = call.name.unwrap_or_default();
+        let function = call.function.unwrap_or_default();
+        let name = call.name.or(function.name).unwrap_or_default();
         let extra = call.extra;
-        let call = match (call.args, call.arguments) {
+        let call = match (call.args, call.arguments.or(function.arguments)) {
             (Some(args), _) => Self::new(id, name, args),
             (None, Some(Value::String(text))) => Self::from_raw(id, name, text),
             (None, args) => Self::new(id, name, args.unwrap_or_else(|| Map::new().into())),

@@ -14,7 +14,7 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
 /// The days of a local calendar.
 #[derive(Clone)]
-pub(super) struct Days {
+pub(crate) struct Days {
     clock: Arc<Clock>,
     /// `None` for that of the system, which may change.
     zone: Option<TimeZone>,
@@ -22,20 +22,20 @@ pub(super) struct Days {
 
 impl Days {
     /// The days in the time zone of the system.
-    pub(super) fn local() -> Self {
+    pub(crate) fn local() -> Self {
         Self {
             clock: Arc::new(SystemTime::now),
             zone: None,
         }
     }
 
-    pub(super) fn with_clock(mut self, clock: Arc<Clock>) -> Self {
+    pub(crate) fn with_clock(mut self, clock: Arc<Clock>) -> Self {
         self.clock = clock;
         self
     }
 
     /// Sets the time zone by its IANA name.
-    pub(super) fn with_zone(mut self, name: &str) -> Result<Self> {
+    pub(crate) fn with_zone(mut self, name: &str) -> Result<Self> {
         let zone = TimeZone::get(name);
         let error = |_| Error::new(ErrorKind::Config, format!("unknown time zone {name:?}"));
         self.zone = Some(zone.map_err(error)?);
@@ -48,8 +48,21 @@ impl Days {
 
     /// The local time, for the model: `2026-02-01 09:00 (Sunday)`.
     #[cfg(feature = "yaml")]
-    pub(super) fn now(&self) -> Result<String> {
+    pub(crate) fn now(&self) -> Result<String> {
         Ok(self.time()?.strftime("%Y-%m-%d %H:%M (%A)").to_string())
+    }
+
+    /// The local time for logs: `2026-02-01 09:00:00`.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn stamp(&self) -> Result<String> {
+        Ok(self.time()?.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    }
+
+    /// The time in UTC: `2026-02-01T09:00:00Z`.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn utc(&self) -> Result<String> {
+        let time = self.time()?.with_time_zone(TimeZone::UTC);
+        Ok(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
     }
 
     fn time(&self) -> Result<Zoned> {

@@ -22,6 +22,8 @@ pub(crate) mod skills;
 pub use context_builder::{ContextBuilder, SkillsInfo};
 #[cfg(all(feature = "time", feature = "yaml"))]
 pub use conversation::Conversation;
+#[cfg(feature = "gateway")]
+pub(crate) use days::Days;
 #[cfg(feature = "time")]
 pub use memory_store::MemoryStore;
 #[cfg(feature = "yaml")]

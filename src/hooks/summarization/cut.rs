@@ -12,19 +12,19 @@ const MIN_KEPT: usize = 2;
 
 /// The rule for the newest messages that are kept word for word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keep {
+pub(crate) struct Keep {
     /// The share of the messages, from 0 to 1; at least two are kept.
-    pub(super) share: f64,
+    pub(crate) share: f64,
     /// The number of messages, in place of a share.
-    pub(super) count: Option<usize>,
+    pub(crate) count: Option<usize>,
     /// The most tokens that are kept beyond the last two messages.
-    pub(super) tokens: u64,
+    pub(crate) tokens: u64,
 }
 
 /// The index of the first message that is kept; the messages of `from..` before it go into a
 /// summary. `None` when there is nothing to summarise. Long messages are counted on a thread for
 /// blocking work.
-pub(super) async fn cut(
+pub(crate) async fn cut(
     messages: &Messages,
     from: usize,
     keep: Keep,

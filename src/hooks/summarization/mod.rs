@@ -9,5 +9,9 @@ mod summarize;
 mod transcript;
 
 pub use cut::split_index;
+#[cfg(feature = "gateway")]
+pub(crate) use cut::{Keep, cut};
 pub use hook::SummarizationHook;
 pub use prompt::extract_summary;
+#[cfg(feature = "gateway")]
+pub(crate) use summarize::Summarizer;

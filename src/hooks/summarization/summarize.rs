@@ -22,13 +22,13 @@ const TOKENS_A_WORD: u64 = 3;
 const SHORTEST_PIECE: u64 = 200;
 
 /// The parameters of making a summary.
-pub(super) struct Summarizer<'a> {
-    pub(super) request: &'a CompactionRequest,
-    pub(super) model: Arc<dyn Model>,
+pub(crate) struct Summarizer<'a> {
+    pub(crate) request: &'a CompactionRequest,
+    pub(crate) model: Arc<dyn Model>,
     /// The window of the model that reads the summary.
-    pub(super) window: u64,
+    pub(crate) window: u64,
     /// The time limit of one call.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Summarizer<'_> {
@@ -38,7 +38,7 @@ impl Summarizer<'_> {
     /// # Errors
     ///
     /// The summariser's error, a timeout, or an empty answer.
-    pub(super) async fn summarize(
+    pub(crate) async fn summarize(
         &self,
         before: Option<String>,
         messages: &[Arc<Message>],
@@ -66,6 +66,16 @@ impl Summarizer<'_> {
         }
 
         summary.ok_or_else(empty)
+    }
+
+    /// One summary of two, of which the first is that of the earlier messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`summarize`](Self::summarize).
+    #[cfg(feature = "gateway")]
+    pub(crate) async fn merge(&self, first: &str, second: &str) -> Result<String> {
+        self.ask(second, Some(first)).await
     }
 
     /// The messages as the summariser reads them, in pieces of about `max_tokens`. Long ones are

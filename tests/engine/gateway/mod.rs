@@ -1,8 +1,12 @@
 //! The gateway: buses, turns, questions, tools.
 
 mod bus;
+mod heartbeat;
 mod lanes;
 mod questions;
+mod sessions;
+mod state;
+mod summaries;
 mod texts;
 mod tools;
 mod turns;

@@ -1,0 +1,323 @@
+//! Summaries of long conversations, in the background.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::try_join;
+
+use crate::agent::Session;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hooks::{Keep, Summarizer, cut};
+use crate::message::{Message, Messages, is_large};
+use crate::model::{self, Compaction, CompactionRequest, Compactor, Model, ModelProfile};
+use crate::session::AgentState;
+use crate::util::blocking::blocking;
+use crate::util::sync::lock;
+
+/// The share of the window beyond which a session is summarised after a turn, and that in a run.
+const SHARE: f64 = 0.75;
+const SHARE_IN_RUN: f64 = 0.95;
+/// More old messages than this are summarised in two halves.
+const MAX_BATCH: usize = 10;
+const NOTE: &str = "[Some oversized messages are left out of this summary.]";
+
+/// Summaries of long conversations: a [`Compactor`] of the agent, and a function that a gateway
+/// calls after each turn.
+///
+/// A session is due when more than 20 messages are behind its last summary, or when they fill more
+/// than three quarters of the context window, as [estimated](estimate_tokens) from their text. The
+/// last four messages stay as they are. More than ten old ones are summarised in two halves at
+/// once, and the two summaries are merged. A message over half the window is left out, with a note
+/// in the summary. In a run, the compactor is asked when 95 % of the window are full.
+///
+/// Clones share the list of the sessions that are being summarised.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::gateway::Summaries;
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let summarizer = ScriptedModel::new().say("<summary>They count.</summary>");
+/// let summaries = Summaries::new().with_max_messages(5).with_model(summarizer);
+/// let model = ScriptedModel::new().say("one").say("two").say("three");
+/// let agent = AgentBuilder::new(model).compactor(summaries.clone()).build()?;
+/// let session = agent.session("telegram:123");
+/// for _ in 0..3 {
+///     let output = session.clone().run("Next").await?;
+///     // A gateway does this while the next message is processed.
+///     summaries.maybe_summarize(&session, &output.state).await?;
+/// }
+/// let compaction = session.state().await?.and_then(|state| state.compaction);
+/// assert_eq!(compaction.unwrap().through_message, 2);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Summaries {
+    model: Option<Arc<dyn Model>>,
+    window: Option<u64>,
+    max_messages: usize,
+    keep_last: usize,
+    timeout: Duration,
+    /// The sessions that are being summarised.
+    active: Arc<Mutex<HashSet<Arc<str>>>>,
+}
+
+impl Summaries {
+    /// Creates summaries by the session's own model, with the default limits.
+    pub fn new() -> Self {
+        Self {
+            model: None,
+            window: None,
+            max_messages: 20,
+            keep_last: 4,
+            timeout: Duration::from_secs(120),
+            active: Arc::default(),
+        }
+    }
+
+    /// Sets the model that summarises. Defaults to that of the session's agent.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Model) -> Self {
+        self.model = Some(model::erase(model));
+        self
+    }
+
+    /// Sets the context window in tokens. Defaults to that of the agent's model.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Sets the number of messages behind the last summary beyond which a session is due. Defaults
+    /// to 20.
+    #[must_use]
+    pub fn with_max_messages(mut self, count: usize) -> Self {
+        self.max_messages = count;
+        self
+    }
+
+    /// Sets the number of messages that stay as they are, at least two. Defaults to four. More stay
+    /// if a call would be separated from its result.
+    #[must_use]
+    pub fn with_keep_last(mut self, count: usize) -> Self {
+        self.keep_last = count;
+        self
+    }
+
+    /// Sets the time limit of a summary as a whole. Defaults to two minutes.
+    #[must_use]
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    /// Summarises the session if it is due, and returns the new summary. Returns `None` if it is
+    /// not due, has nothing to summarise, or is being summarised already. `state` is that of the
+    /// turn that has just ended.
+    ///
+    /// The session may be run meanwhile: a summary that is complete waits until none holds it.
+    /// While it is stored, for a moment, a run that begins fails with
+    /// [`SessionBusy`](ErrorKind::SessionBusy) and is to be tried again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] after the time limit, else as [`Session::compact`], but for
+    /// `SessionBusy`. The session stays as it was.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the session without the new summary or with it.
+    pub async fn maybe_summarize(
+        &self,
+        session: &Session,
+        state: &AgentState,
+    ) -> Result<Option<Compaction>> {
+        if !self.is_due(session, state).await? {
+            return Ok(None);
+        }
+
+        let Some(_active) = Active::begin(&self.active, session.id()) else {
+            return Ok(None);
+        };
+
+        let compaction = tokio::time::timeout(self.timeout, session.compact_when_free());
+        compaction.await.unwrap_or_else(|_| {
+            let text = format!("the summary took longer than {:?}", self.timeout);
+            Err(Error::new(ErrorKind::Timeout, text))
+        })
+    }
+
+    async fn is_due(&self, session: &Session, state: &AgentState) -> Result<bool> {
+        let covered = state.compaction.as_ref();
+        let covered_count = covered.map_or(0, |compaction| compaction.through_message);
+        let messages = state.messages.as_slice().get(covered_count..);
+        let messages = messages.unwrap_or_default();
+        if messages.len() > self.max_messages {
+            return Ok(true);
+        }
+
+        let summary_tokens = covered.map_or(0, |compaction| tokens(&compaction.summary));
+        let tokens = summary_tokens + tokens_of(messages).await?.iter().sum::<u64>();
+        let window = self.window(session.agent().model().profile());
+        Ok(tokens as f64 > window as f64 * SHARE)
+    }
+
+    fn window(&self, profile: &ModelProfile) -> u64 {
+        self.window.unwrap_or(profile.context_window)
+    }
+
+    /// One summary of the messages, and of the earlier summary if there is one.
+    async fn summarize_session(
+        &self,
+        summarizer: &Summarizer<'_>,
+        messages: &[Arc<Message>],
+        earlier_summary: Option<String>,
+    ) -> Result<String> {
+        if messages.len() <= MAX_BATCH {
+            return summarize_batch(summarizer, messages, earlier_summary).await;
+        }
+
+        let (first, second) = messages.split_at(messages.len() / 2);
+        let (first, second) = try_join(
+            summarize_batch(summarizer, first, earlier_summary),
+            summarize_batch(summarizer, second, None),
+        )
+        .await?;
+        summarizer.merge(&first, &second).await
+    }
+}
+
+/// A short summary of a slice of a conversation, and of the earlier summary if there is one.
+async fn summarize_batch(
+    summarizer: &Summarizer<'_>,
+    messages: &[Arc<Message>],
+    earlier_summary: Option<String>,
+) -> Result<String> {
+    summarizer.summarize(earlier_summary, messages).await
+}
+
+#[async_trait]
+impl Compactor for Summaries {
+    fn should_compact(&self, _: &Messages, context_tokens: u64, profile: &ModelProfile) -> bool {
+        context_tokens as f64 > self.window(profile) as f64 * SHARE_IN_RUN
+    }
+
+    async fn compact(&self, request: CompactionRequest) -> Result<Option<Compaction>> {
+        let window = self.window(request.model.profile());
+        let messages = &request.messages;
+        let is_system = |message: &&Message| matches!(message, Message::System(_));
+        let instructions = messages.iter().take_while(is_system).count();
+        let current = request.current.as_ref();
+        let start = current.map_or(0, |compaction| compaction.through_message);
+        let start = start.max(instructions);
+        let keep = Keep {
+            share: 0.0,
+            count: Some(self.keep_last),
+            tokens: window / 4,
+        };
+        let Some(cut_index) = cut(messages, start, keep, &request.counter).await? else {
+            return Ok(None);
+        };
+
+        let old_messages = &messages.as_slice()[start..cut_index];
+        let sizes = tokens_of(old_messages).await?;
+        let fitting = old_messages.iter().zip(sizes);
+        let fitting = fitting.filter(|(_, tokens)| *tokens <= window / 2);
+        let fitting: Vec<Arc<Message>> = fitting.map(|(message, _)| message.clone()).collect();
+        let earlier_summary = current.map(|compaction| compaction.summary.clone());
+        let summarizer = Summarizer {
+            request: &request,
+            model: self.model.clone().unwrap_or_else(|| request.model.clone()),
+            window,
+            timeout: self.timeout,
+        };
+
+        let mut summary = if fitting.is_empty() {
+            earlier_summary.unwrap_or_default()
+        } else {
+            self.summarize_session(&summarizer, &fitting, earlier_summary)
+                .await?
+        };
+
+        if fitting.len() < old_messages.len() && !summary.ends_with(NOTE) {
+            let gap = if summary.is_empty() { "" } else { "\n\n" };
+            summary.push_str(&format!("{gap}{NOTE}"));
+        }
+        Ok(Some(Compaction::new(summary, cut_index)))
+    }
+}
+
+impl Default for Summaries {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Summaries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Summaries")
+            .field("model", &self.model.as_ref().map(|model| model.id()))
+            .field("window", &self.window)
+            .field("max_messages", &self.max_messages)
+            .field("keep_last", &self.keep_last)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A session that is being summarised, until it is dropped.
+struct Active {
+    sessions: Arc<Mutex<HashSet<Arc<str>>>>,
+    id: Arc<str>,
+}
+
+impl Active {
+    /// `None` if it is being summarised already.
+    fn begin(sessions: &Arc<Mutex<HashSet<Arc<str>>>>, id: &Arc<str>) -> Option<Self> {
+        lock(sessions).insert(id.clone()).then(|| Self {
+            sessions: sessions.clone(),
+            id: id.clone(),
+        })
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        lock(&self.sessions).remove(&self.id);
+    }
+}
+
+/// A rough number of tokens: a third of the characters of the texts and of the arguments of calls.
+pub fn estimate_tokens(messages: &[Arc<Message>]) -> u64 {
+    messages.iter().map(|message| message_tokens(message)).sum()
+}
+
+fn message_tokens(message: &Message) -> u64 {
+    let calls = message.tool_calls();
+    let call_tokens: u64 = calls.map(|call| tokens(&call.args.to_string())).sum();
+    tokens(&message.text()) + call_tokens
+}
+
+fn tokens(text: &str) -> u64 {
+    (text.chars().count() / 3) as u64
+}
+
+/// The estimate of each message. Long ones are counted on a thread for blocking work.
+async fn tokens_of(messages: &[Arc<Message>]) -> Result<Vec<u64>> {
+    let count = |messages: &[Arc<Message>]| -> Vec<u64> {
+        let messages = messages.iter();
+        messages.map(|message| message_tokens(message)).collect()
+    };
+    if !is_large(messages) {
+        return Ok(count(messages));
+    }
+    let messages = messages.to_vec();
+    blocking(move || Ok(count(&messages))).await
+}
