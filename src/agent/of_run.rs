@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use crate::engine::Config;
 use crate::hook::Hook;
+#[cfg(feature = "gateway")]
+use crate::model::Compactor;
 use crate::model::Model;
 use crate::run::RunningCall;
 use crate::tool::{ToolContext, ToolRegistry, TurnTools};
@@ -70,6 +72,16 @@ impl AgentBuilder {
     /// Replaces the model.
     pub(crate) fn with_model(mut self, model: Arc<dyn Model>) -> Self {
         self.settings.model = model;
+        self
+    }
+
+    /// Sets the compactor, unless the agent or one of its hooks has one.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn with_default_compactor(mut self, compactor: impl Compactor) -> Self {
+        let has_compactor = self.hooks.iter().any(|hook| hook.compactor().is_some());
+        if self.compactor.is_none() && !has_compactor {
+            self.compactor = Some(Arc::new(compactor));
+        }
         self
     }
 

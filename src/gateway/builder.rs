@@ -15,12 +15,15 @@ use crate::tools::{memory, preset};
 
 use super::bus::MessageBus;
 use super::gateway::{Core, Gateway};
+use super::heartbeat::Heartbeat;
 use super::in_process::InProcessBus;
 use super::options::{DeliveryPolicy, WhenBusy};
 use super::questions::ChatInteractor;
 use super::registered_tools::RegisteredTools;
 use super::served::Served;
 use super::shared::{Observer, Shared};
+use super::state::StateManager;
+use super::summary::Summaries;
 use super::tools;
 
 const MAX_ITERATIONS: u32 = 20;
@@ -36,6 +39,9 @@ pub struct GatewayBuilder {
     bus: Option<Arc<dyn MessageBus>>,
     workspace: Option<Arc<dyn Backend>>,
     context: Option<ContextBuilder>,
+    summaries: Option<Summaries>,
+    state: Option<StateManager>,
+    heartbeat: Option<Heartbeat>,
     max_iterations: u32,
     max_tokens: u32,
     temperature: Option<f64>,
@@ -67,6 +73,9 @@ impl GatewayBuilder {
             bus: None,
             workspace: None,
             context: None,
+            summaries: Some(Summaries::new()),
+            state: None,
+            heartbeat: None,
             max_iterations: MAX_ITERATIONS,
             max_tokens: MAX_TOKENS,
             temperature: Some(TEMPERATURE),
@@ -97,6 +106,28 @@ impl GatewayBuilder {
     /// Sets the builder of the system prompt. Defaults to that of the workspace.
     pub fn context(mut self, context: ContextBuilder) -> Self {
         self.context = Some(context);
+        self
+    }
+
+    /// Sets the summaries of long sessions, which are made in the background after turns. Defaults
+    /// to [`Summaries::new`]; with `None`, no session is summarised after a turn. An agent with a
+    /// compactor of its own keeps that.
+    pub fn summaries(mut self, summaries: impl Into<Option<Summaries>>) -> Self {
+        self.summaries = summaries.into();
+        self
+    }
+
+    /// Sets the file in which the chat of the last message of a person is recorded. Defaults to
+    /// none.
+    pub fn state(mut self, state: StateManager) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Sets the regular check of tasks, whose reports go to the last chat of the
+    /// [`state`](Self::state). Defaults to none.
+    pub fn heartbeat(mut self, heartbeat: Heartbeat) -> Self {
+        self.heartbeat = Some(heartbeat);
         self
     }
 
@@ -189,6 +220,9 @@ impl GatewayBuilder {
             shared,
             registered_tools,
             context,
+            summaries: self.summaries,
+            state: self.state,
+            heartbeat: self.heartbeat,
             delivery: self.delivery,
             when_busy: self.when_busy,
             parallel_sessions: self.parallel_sessions,
@@ -220,6 +254,9 @@ impl GatewayBuilder {
                 .registry(&preset::picoclaw(workspace.clone()))
                 .tools(memory(&MemoryStore::new(workspace.clone())));
         }
+        if let Some(summaries) = &self.summaries {
+            agent = agent.with_default_compactor(summaries.clone());
+        }
         match context {
             Some(context) => agent.hook(context.clone()),
             None => agent,
@@ -233,6 +270,9 @@ pub(super) struct CoreParts {
     pub(super) shared: Arc<Shared>,
     pub(super) registered_tools: RegisteredTools,
     pub(super) context: Option<ContextBuilder>,
+    pub(super) summaries: Option<Summaries>,
+    pub(super) state: Option<StateManager>,
+    pub(super) heartbeat: Option<Heartbeat>,
     pub(super) delivery: DeliveryPolicy,
     pub(super) when_busy: WhenBusy,
     pub(super) parallel_sessions: usize,

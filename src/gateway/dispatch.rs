@@ -70,17 +70,25 @@ impl Gateway {
             }
         }
         core.shared.tasks.close();
+        core.shared.summaries.close();
         outcome
     }
 
     async fn take_messages<'a>(&'a self, work: &mut Work<'a>) -> Result<()> {
         let core = &*self.core;
+        let mut next_beat = core.next_beat();
         loop {
             let delivery = tokio::select! {
                 biased;
                 () = core.shared.stop.cancelled() => return Ok(()),
                 Some(()) = work.next() => continue,
                 _ = poll_fn(|cx| core.shared.tasks.poll_finished(cx)) => continue,
+                _ = poll_fn(|cx| core.shared.summaries.poll_finished(cx)) => continue,
+                () = &mut next_beat => {
+                    work.push(self.beat().boxed());
+                    next_beat = core.next_beat();
+                    continue;
+                }
                 delivery = core.shared.bus.consume_inbound() => delivery?,
             };
             match delivery {
@@ -90,14 +98,15 @@ impl Gateway {
         }
     }
 
-    /// Waits for the turns and the tasks in progress.
+    /// Waits for the turns, the tasks and the summaries in progress.
     async fn drain(&self, work: &mut Work<'_>) {
-        let tasks = &self.core.shared.tasks;
-        while !work.is_empty() || !tasks.is_empty() {
+        let (tasks, summaries) = (&self.core.shared.tasks, &self.core.shared.summaries);
+        while !work.is_empty() || !tasks.is_empty() || !summaries.is_empty() {
             tokio::select! {
                 biased;
                 Some(()) = work.next() => {}
                 _ = poll_fn(|cx| tasks.poll_finished(cx)) => {}
+                _ = poll_fn(|cx| summaries.poll_finished(cx)) => {}
             }
         }
     }
@@ -144,6 +153,14 @@ enum Settlement {
 }
 
 impl Core {
+    /// Waits for the next check of the heartbeat, if there is one.
+    fn next_beat(&self) -> BoxFuture<'_, ()> {
+        match &self.heartbeat {
+            Some(heartbeat) => heartbeat.wait().boxed(),
+            None => std::future::pending().boxed(),
+        }
+    }
+
     /// Sends an input to the run in progress of its session. Returns `false` if there is none.
     fn steer(&self, options: &ProcessOptions) -> bool {
         let Some(handle) = self.served.handle(&options.session_key) else {

@@ -11,16 +11,19 @@ use tokio::time::{Instant, sleep};
 
 use crate::agent::AgentBuilder;
 use crate::error::{ErrorKind, Result};
+use crate::prompt::Conversation;
 use crate::subagent::HandoffsBuilder;
 use crate::tool::Tool;
 
 use super::builder::{CoreParts, GatewayBuilder};
 use super::bus::MessageBus;
-use super::channels::{CLI, SYSTEM};
+use super::channels::{CLI, SYSTEM, is_internal_channel};
+use super::heartbeat::HeartbeatReply;
 use super::lane::Lanes;
-use super::message::InboundMessage;
+use super::message::{InboundMessage, OutboundMessage};
 use super::options::{ProcessOptions, StartupInfo};
-use super::process::stopped;
+use super::process::{Processed, stopped};
+use super::state::StateManager;
 
 /// The time after which a session that another process has is tried again.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
@@ -94,7 +97,7 @@ impl Core {
 
     /// Waits for the lane of the session, and for ten seconds if another process has the session,
     /// and runs a turn.
-    async fn process_in_lane(&self, options: &ProcessOptions) -> Result<String> {
+    async fn process_in_lane(&self, options: &ProcessOptions) -> Result<Processed> {
         let place = self.lanes.enter(&options.session_key);
         let has_turn = tokio::select! {
             biased;
@@ -113,7 +116,7 @@ impl Core {
                 {
                     sleep(BUSY_RETRY).await;
                 }
-                outcome => return Ok(outcome?.text),
+                outcome => return outcome,
             }
         }
     }
@@ -123,6 +126,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         // The tasks hold what they share with the gateway.
         self.shared.tasks.close();
+        self.shared.summaries.close();
     }
 }
 
@@ -156,7 +160,7 @@ impl Gateway {
     /// Those of [`Run::finish`](crate::Run::finish), the store's and the bus's, and
     /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
     pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
-        self.core.process_in_lane(&options).await
+        Ok(self.core.process_in_lane(&options).await?.text)
     }
 
     /// Processes a message that is not on the bus, and returns the reply instead of sending it. A
@@ -171,8 +175,8 @@ impl Gateway {
             self.process_system_message(&message);
             return Ok(String::new());
         }
-        let options = ProcessOptions::of_message(&message);
-        self.core.process_in_lane(&options).await
+        self.run_agent_loop(ProcessOptions::of_message(&message))
+            .await
     }
 
     /// Logs a message of the channel `system`. The model is not called.
@@ -231,6 +235,70 @@ impl Gateway {
     ) -> Result<String> {
         let options = ProcessOptions::new(HEARTBEAT, channel, chat_id, content);
         self.run_agent_loop(options.without_history()).await
+    }
+
+    /// Runs the heartbeat, and sends its report to the chat in which a person wrote last.
+    pub(super) async fn beat(&self) {
+        let Some(heartbeat) = &self.core.heartbeat else {
+            return;
+        };
+        let state = self.core.state.as_ref();
+        let target = state.and_then(StateManager::last_conversation);
+        let default_target = || Conversation::new(CLI, DIRECT);
+        let target = target.unwrap_or_else(default_target);
+        let text = heartbeat.beat(|prompt| async {
+            let channel = target.channel.clone();
+            let options = ProcessOptions::new(HEARTBEAT, channel, target.chat_id.clone(), prompt);
+            let options = options.without_history();
+            let processed = self.core.process_in_lane(&options).await?;
+            Ok(if processed.has_sent {
+                HeartbeatReply::Silent
+            } else if processed.is_async {
+                HeartbeatReply::Async
+            } else {
+                HeartbeatReply::Text(processed.text)
+            })
+        });
+        let Some(text) = text.await else {
+            return;
+        };
+        if is_internal_channel(&target.channel) {
+            return;
+        }
+        let message = OutboundMessage::new(target.channel, target.chat_id, text);
+        if let Err(error) = self.bus().publish_outbound(message).await {
+            tracing::warn!("the report of the heartbeat could not be sent: {error}");
+        }
+    }
+
+    /// Records the last channel, as `CHANNEL:CHAT_ID`. Does nothing without a
+    /// [`state`](GatewayBuilder::state).
+    ///
+    /// # Errors
+    ///
+    /// The backend's error.
+    pub async fn record_last_channel(&self, last_channel: &str) -> Result<()> {
+        match &self.core.state {
+            Some(state) => state.set_last_channel(last_channel).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Records the last chat. Does nothing without a [`state`](GatewayBuilder::state).
+    ///
+    /// # Errors
+    ///
+    /// The backend's error.
+    pub async fn record_last_chat_id(&self, chat_id: &str) -> Result<()> {
+        match &self.core.state {
+            Some(state) => state.set_last_chat_id(chat_id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The channel and the chat in which a person wrote last: `CHANNEL:CHAT_ID`.
+    pub fn last_channel(&self) -> Option<Arc<str>> {
+        self.core.state.as_ref()?.last_channel()
     }
 
     /// Adds a tool, for the turns that have not begun.

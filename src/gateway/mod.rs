@@ -11,6 +11,7 @@
 //! | [`ProcessOptions`] | one turn without a bus |
 //! | [`MessageBus`], [`Delivery`] | a bus; each message is delivered until it is acknowledged |
 //! | [`InProcessBus`] | the bus inside one process |
+//! | [`Summaries`], [`StateManager`], [`Heartbeat`], [`SessionManager`] | summaries in the background, the last chat, a regular check of tasks, sessions by key |
 //! | [`message()`], [`spawn`], [`subagent`] | the tools that agents of a gateway have |
 //! | [`StateManager`], [`Heartbeat`] | the last chat, and tasks that are checked at regular intervals |
 //! | [`Summaries`] | summaries of long conversations, in the background |
@@ -100,6 +101,9 @@
 //! | `processMessage`, `processSystemMessage` | [`process_message`](Gateway::process_message), [`process_system_message`](Gateway::process_system_message) |
 //! | `processOptions`, `runAgentLoop` | [`ProcessOptions`], [`run_agent_loop`](Gateway::run_agent_loop) |
 //! | `ProcessDirect`, `ProcessDirectWithChannel`, `ProcessHeartbeat` | [`process_direct`](Gateway::process_direct), [`process_direct_with_channel`](Gateway::process_direct_with_channel), [`process_heartbeat`](Gateway::process_heartbeat) |
+//! | `RecordLastChannel`, `RecordLastChatID` | [`record_last_channel`](Gateway::record_last_channel), [`record_last_chat_id`](Gateway::record_last_chat_id), [`StateManager`] |
+//! | `maybeSummarize`, `estimateTokens`, `summarizeSession`, `summarizeBatch` | [`Summaries`], [`estimate_tokens`] |
+//! | `SessionManager` | [`SessionManager`] |
 //! | `GetStartupInfo` | [`startup_info`](Gateway::startup_info) |
 //! | `IsInternalChannel` | [`is_internal_channel`] |
 //! | `updateToolContexts`, `ContextualTool` | [`Conversation`](crate::prompt::Conversation), a value of each run |

@@ -9,8 +9,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Message, Messages};
 use crate::run::{ExitReason, RunOutput};
 use crate::session::{AgentState, Record};
+use crate::tool::TaskOutcome;
 
 use super::answers::late_decision;
+use super::channels::is_internal_channel;
 use super::gateway::Core;
 use super::message::OutboundMessage;
 use super::options::ProcessOptions;
@@ -23,6 +25,8 @@ pub(super) struct Processed {
     pub(super) text: String,
     /// True if the tool `message` has replied.
     pub(super) has_sent: bool,
+    /// True if a tool works on in the background.
+    pub(super) is_async: bool,
     /// True if the input was answered by an earlier run.
     pub(super) is_repeated: bool,
 }
@@ -30,6 +34,10 @@ pub(super) struct Processed {
 impl Core {
     /// Runs one turn. The caller has the session's lane.
     pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
+        if !is_internal_channel(&options.channel) {
+            self.record_origin(options).await;
+        }
+
         let turn = Turn::new(&self.shared, options);
         let id: Arc<str> = if options.no_history {
             format!("{}:once:{}", options.session_key, Uuid::now_v7()).into()
@@ -50,13 +58,46 @@ impl Core {
         let text = self.reply(&output, &id, options).await?;
         let processed = Processed {
             has_sent: turn.has_sent(&output, self.replies_after_message_elsewhere),
+            is_async: has_background_work(&output),
             is_repeated: output.turns == 0,
             text,
         };
+        if options.enable_summary && !options.no_history {
+            self.summarize_later(&output);
+        }
         if options.send_response {
             self.send_reply(options, &processed).await?;
         }
         Ok(processed)
+    }
+
+    /// Records the chat in which a person wrote.
+    async fn record_origin(&self, options: &ProcessOptions) {
+        let Some(state) = &self.state else {
+            return;
+        };
+        if let Err(error) = state.record(&options.channel, &options.chat_id).await {
+            tracing::warn!("the last channel could not be recorded: {error}");
+        }
+    }
+
+    /// Begins a summary of the session in the background, if it is due.
+    fn summarize_later(&self, output: &RunOutput) {
+        let Some(summaries) = self.summaries.clone() else {
+            return;
+        };
+        let state = output.state.clone();
+        let session = self.served.active(&state);
+        let session = session.session(output.session_id.clone());
+        self.shared.summaries.spawn("summary", async move {
+            match summaries.maybe_summarize(&session, &state).await {
+                Ok(_) => TaskOutcome::Completed(String::new()),
+                Err(error) => {
+                    tracing::warn!("session {} was not summarised: {error}", session.id());
+                    TaskOutcome::Failed(error.to_string())
+                }
+            }
+        });
     }
 
     /// Runs the agent on the input, or with it as the late answer to a question.
@@ -169,6 +210,12 @@ impl Core {
         };
         self.shared.bus.publish_outbound(message).await
     }
+}
+
+fn has_background_work(output: &RunOutput) -> bool {
+    let messages = output.messages.tool_messages();
+    let mut results = messages.filter_map(Message::as_tool_result);
+    results.any(|result| result.is_async)
 }
 
 /// The user's message: the text and the media.

@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub(super) questions: Questions,
     /// The tasks that `spawn` started.
     pub(super) tasks: BackgroundTasks,
+    /// The summaries that are being made.
+    pub(super) summaries: BackgroundTasks,
     pub(super) observer: Option<Observer>,
     /// The time in which a person answers a question of an interactor.
     pub(super) ask_timeout: Duration,
@@ -46,6 +48,7 @@ impl Shared {
             bus,
             questions: Questions::default(),
             tasks: BackgroundTasks::default(),
+            summaries: BackgroundTasks::default(),
             observer,
             ask_timeout,
             stop: Cancellation::default(),

@@ -189,7 +189,11 @@ async fn thousand_sessions_keep_their_order_and_none_waits_for_another() {
     });
     let agent = AgentBuilder::new(model).store(store.clone());
     let builder = Gateway::builder(agent).bus(bus.clone());
-    let gateway = builder.parallel_sessions(SESSIONS).build().unwrap();
+    let gateway = builder
+        .parallel_sessions(SESSIONS)
+        .summaries(None)
+        .build()
+        .unwrap();
     let start = Instant::now();
     let ends = run_with(&gateway, async {
         for number in 0..MESSAGES {

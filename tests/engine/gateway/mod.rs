@@ -1,5 +1,6 @@
 //! The gateway: buses, turns, questions, tools.
 
+mod background;
 mod bus;
 mod heartbeat;
 mod lanes;

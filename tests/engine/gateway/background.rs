@@ -1,0 +1,72 @@
+//! Summaries, the last chat, and the heartbeat of a gateway.
+
+use std::time::Duration;
+
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::gateway::{Gateway, Heartbeat, InProcessBus, StateManager, Summaries};
+use agentcore::testing::{FunctionModel, ScriptedModel};
+use agentcore::{AgentBuilder, ThreadStore};
+use tokio::time::sleep;
+
+use super::{gateway_of, read_none, read_text, run_with, write};
+
+#[tokio::test(start_paused = true)]
+async fn session_over_twenty_messages_is_summarised_in_the_background() {
+    let store = ThreadStore::new();
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(FunctionModel::text(|_| "ok".into())).store(store.clone());
+    let summarizer = FunctionModel::text(|_| "<summary>They greeted.</summary>".into());
+    let gateway = Gateway::builder(agent)
+        .bus(bus.clone())
+        .summaries(Summaries::new().with_model(summarizer))
+        .build()
+        .unwrap();
+    run_with(&gateway, async {
+        for number in 0..10 {
+            write(&bus, &number.to_string(), "hi").await;
+            read_text(&bus).await;
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert!(store.get("tg:1").unwrap().compaction.is_none());
+        write(&bus, "10", "hi").await;
+        read_text(&bus).await;
+        sleep(Duration::from_secs(1)).await;
+    })
+    .await;
+    let state = store.get("tg:1").unwrap();
+    assert_eq!(state.messages.len(), 22);
+    assert_eq!(state.compaction.unwrap().through_message, 18);
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_chat_of_a_person_is_recorded_and_reports_of_the_heartbeat_go_there() {
+    let workspace = MemoryBackend::new();
+    workspace
+        .write("HEARTBEAT.md", b"- Is the build green?")
+        .await
+        .unwrap();
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .say("The build is red.")
+        .say("HEARTBEAT_OK");
+    let (builder, bus) = gateway_of(model.clone());
+    let gateway = builder
+        .state(StateManager::load(workspace.clone()).await.unwrap())
+        .heartbeat(Heartbeat::new(workspace.clone()))
+        .build()
+        .unwrap();
+    assert_eq!(gateway.last_channel(), None);
+    run_with(&gateway, async {
+        write(&bus, "m1", "Hi").await;
+        assert_eq!(read_text(&bus).await, "Hello.");
+        assert_eq!(gateway.last_channel().as_deref(), Some("tg:1"));
+        sleep(Duration::from_secs(31 * 60)).await;
+        assert_eq!(read_text(&bus).await, "The build is red.");
+        sleep(Duration::from_secs(29 * 60)).await;
+        read_none(&bus).await;
+    })
+    .await;
+    model.verify().unwrap();
+    let state = StateManager::load(workspace).await.unwrap();
+    assert_eq!(state.last_channel().as_deref(), Some("tg:1"));
+}
