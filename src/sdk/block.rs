@@ -272,6 +272,11 @@ pub(super) fn content(raw: &RawValue) -> serde_json::Result<Content> {
     let blocks: Vec<&RawValue> = serde_json::from_str(raw.get())?;
     let mut content = Content::new();
     for raw in blocks {
+        // Before it is parsed: results may be nested to any depth.
+        if is_result(raw) {
+            content.push(opaque(raw));
+            continue;
+        }
         match parse(raw)? {
             Parsed::Part(part) => content.push(part),
             Parsed::Cited(text, annotations) => {
@@ -283,6 +288,17 @@ pub(super) fn content(raw: &RawValue) -> serde_json::Result<Content> {
     }
 
     Ok(content)
+}
+
+fn is_result(raw: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Kind<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+    }
+
+    let block = serde_json::from_str::<Kind<'_>>(raw.get());
+    block.is_ok_and(|block| block.kind == "tool_result")
 }
 
 fn opaque(raw: &RawValue) -> Part {

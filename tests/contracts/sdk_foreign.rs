@@ -5,6 +5,7 @@ use agentcore::sdk::SystemKind;
 use agentcore::{SdkMessage, Usage};
 use serde_json::{Value, json};
 
+use crate::kit::small_stack::survives;
 use crate::sdk_golden::{assistant, read, result, round_trip, stream_event, system, user};
 
 fn kind(json: &Value) -> SystemKind {
@@ -12,6 +13,22 @@ fn kind(json: &Value) -> SystemKind {
         SdkMessage::System(event) => event.kind,
         other => panic!("not a system message: {other:?}"),
     }
+}
+
+#[test]
+fn results_within_results_are_read_at_any_depth() {
+    survives(
+        "sdk_foreign::results_within_results_are_read_at_any_depth",
+        || {
+            let open = r#"[{"type":"tool_result","tool_use_id":"c","content":"#.repeat(5_000);
+            let nested = format!(r#"{open}""{}"#, "}]".repeat(5_000));
+            let line =
+                format!(r#"{{"type":"user","message":{{"role":"user","content":{nested}}}}}"#);
+            // Whether it is read or refused, the process goes on.
+            let message = serde_json::from_str::<SdkMessage>(&line);
+            assert!(message.is_err() || message.is_ok_and(|message| message.text().is_none()));
+        },
+    );
 }
 
 #[test]

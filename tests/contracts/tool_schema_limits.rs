@@ -16,6 +16,14 @@ fn failures_after_the_tenth_are_only_counted() {
 }
 
 #[test]
+fn place_of_a_failure_has_the_beginning_of_a_long_key() {
+    let schema = json!({"additionalProperties": {"required": ["city"]}});
+    let lines = lines(&schema, &json!({"k".repeat(100_000): {}}));
+    let expected = format!("/{}.../city: required, but missing", "k".repeat(80));
+    assert_eq!(lines, [expected]);
+}
+
+#[test]
 fn failure_text_is_short_for_large_values_and_enums() {
     let names: Vec<String> = (0..1_000).map(|i| format!("option {i}")).collect();
     let error = lines(&json!({"enum": names}), &json!("x".repeat(100_000)));

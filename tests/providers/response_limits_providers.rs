@@ -251,6 +251,14 @@ fn many_items(item: impl Fn(usize) -> Value) -> Reply {
     }))
 }
 
+/// A message whose fields would be repeated for each of its parts.
+fn many_parts() -> Reply {
+    let part = json!({"type": "output_text", "text": "a"});
+    let item = json!({"type": "message", "id": "m", "more": long(), "content": vec![part; 15]});
+    let done = json!({"output_index": 0, "item": item});
+    responses([("response.output_item.done", done)])
+}
+
 fn responses_cases() -> Vec<Case> {
     let call = |id: &str, arguments: &str| {
         json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "act",
@@ -260,6 +268,7 @@ fn responses_cases() -> Vec<Case> {
     let search = json!({"type": "web_search_call", "id": "ws_1", "action": {"query": long()}});
     vec![
         ("max_bytes", waiting(&reasoning, &call("c", ""))),
+        ("max_bytes", many_parts()),
         ("max_blocks", many_items(|_| search.clone())),
         ("max_blocks", many_items(|_| json!({"type": "odd"}))),
         ("max_calls", many_items(|at| call(&at.to_string(), "{}"))),

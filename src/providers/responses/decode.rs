@@ -264,7 +264,7 @@ impl ResponsesDecoder {
         let Some(open_item) = self.open_items.get_mut(&index) else {
             return Ok(());
         };
-        let events = open_item.finish(&item, raw, &self.tag)?;
+        let events = open_item.finish(&item, raw, &self.tag, out)?;
         for event in events {
             self.emit(index, event, out)?;
         }

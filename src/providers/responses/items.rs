@@ -12,6 +12,7 @@ use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall};
 use crate::model::ModelEvent;
 use crate::util::hash::Fnv1a;
 
+use super::super::events::Events;
 use super::super::json::{fields_without, unquoted};
 use super::events::{Item, Piece};
 
@@ -130,11 +131,12 @@ impl OpenItem {
         item: &Item<'_>,
         raw: &RawValue,
         tag: &Arc<str>,
+        out: &mut Events,
     ) -> Result<Vec<ModelEvent>> {
         let block = |raw: Box<RawValue>| ProviderBlock::new(tag.clone(), raw);
         match &self.state {
             ItemState::Message(streamed) => {
-                let mut events = message_events(streamed, raw, tag)?;
+                let mut events = message_events(streamed, raw, tag, out)?;
                 if events.is_empty() && streamed.len == 0 {
                     events.push(ModelEvent::Part(Part::Opaque(block(raw.to_owned()))));
                 }
@@ -183,7 +185,7 @@ impl OpenItem {
 /// The fields that are sent back with a text: those of its item, and its own.
 #[derive(Serialize)]
 struct TextFields<'a> {
-    item: &'a Map<String, Value>,
+    item: &'a RawValue,
     part: &'a Map<String, Value>,
 }
 
@@ -193,11 +195,13 @@ fn message_events(
     streamed: &StreamedText,
     raw: &RawValue,
     tag: &Arc<str>,
+    out: &mut Events,
 ) -> Result<Vec<ModelEvent>> {
     let mut message = fields(raw)?;
     let Some(Value::Array(parts)) = message.remove("content") else {
         return Ok(Vec::new());
     };
+    let message = to_raw_value(&message)?;
 
     let mut events = Vec::new();
     for (index, part) in parts.into_iter().enumerate() {
@@ -219,6 +223,8 @@ fn message_events(
             events.push(ModelEvent::Text(remainder.to_owned()));
         }
         if !text.is_empty() {
+            // They are repeated for each part, before the events are counted.
+            out.collect_bytes(message.get().len())?;
             let citations: Vec<Citation> = citations(&part);
             let fields = to_raw_value(&TextFields {
                 item: &message,

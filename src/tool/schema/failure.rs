@@ -20,7 +20,8 @@ const MAX_SCHEMA: usize = 16 * 1024;
 
 /// The failures of a call's arguments: each place with its cause.
 ///
-/// A place is a JSON pointer, `/` being the arguments as a whole. `Display` prints one failure a
+/// A place is a JSON pointer, `/` being the arguments as a whole; of a key over 80 bytes it has the
+/// beginning. `Display` prints one failure a
 /// line; after ten it prints the number of the others.
 ///
 /// ```
@@ -117,10 +118,15 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     &text[..cut_offset.unwrap_or_default()]
 }
 
-/// Appends the step to the member `key` to a JSON pointer.
+/// Appends the step to the member `key` to a JSON pointer. Of a long key, the beginning: a pointer
+/// is made for each failure, also for those of alternatives that are discarded.
 pub(in super::super) fn push_key(pointer: &mut String, key: &str) {
+    let head = clip(key, MAX_QUOTE);
     pointer.push('/');
-    pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
+    pointer.push_str(&head.replace('~', "~0").replace('/', "~1"));
+    if head.len() < key.len() {
+        pointer.push_str("...");
+    }
 }
 
 /// The beginning of a value, in time that does not depend on how large the value is.
