@@ -2,8 +2,8 @@
 
 use super::glob::{GlobToken, intersect, matches};
 use super::pattern::{CommandPattern, PatternWord};
-use super::programs::has_subcommands;
-use super::shell::{Part, SimpleCommand, Word};
+use super::programs::{has_subcommands, is_program};
+use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
     /// Returns `true` if a word of the command may name the pattern's program. For a command of the
@@ -44,6 +44,7 @@ impl CommandPattern {
         }
 
         let mut follows_option = false;
+        let mut is_first = spelled < 2;
         for word in &argv[spelled.min(argv.len())..] {
             let prefix = word.literal_prefix();
             let Some(text) = word.literal() else {
@@ -58,7 +59,9 @@ impl CommandPattern {
             };
 
             if text == "--" {
-                return true;
+                // What follows may be a program.
+                follows_option = true;
+                continue;
             }
 
             if text.len() > 1 && text.starts_with('-') {
@@ -73,15 +76,27 @@ impl CommandPattern {
             if follows_option && !is_number
                 || text.starts_with(['!', '|', '+', '@'])
                 || text.starts_with("ext::")
+                || is_first && may_start(&text)
                 || text.split('/').any(|name| name == "..")
             {
                 return false;
             }
+            is_first &= text.contains('=');
             follows_option = false;
         }
 
         true
     }
+}
+
+/// Returns `true` if the first operand names a program that the other words are for, or announces
+/// one. Verbs that many programs know are none.
+fn may_start(text: &str) -> bool {
+    const VERBS: &str = "test install make type export import convert cut diff find sort split time \
+         join link host file patch env info stat sum date kill wait read set local watch script \
+         mail open at top tree fold expand tail head alias history source which task go rm .";
+    let is_verb = VERBS.split_ascii_whitespace().any(|verb| verb == text);
+    matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }
 
 /// Returns `true` for `-x` and `--long`, with no value but a number or a switch.

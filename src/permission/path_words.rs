@@ -100,6 +100,9 @@ fn candidates(word: &Word) -> Vec<Word> {
     }
 
     words.extend(file_urls(word, &prefix));
+    if prefix.contains("://") && prefix.contains('%') {
+        words.push(decoded(word));
+    }
     words
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) unknown: Vec<UnknownOption>,
     /// The indices of words that may be an option when the command runs.
     pub(crate) uncertain: Vec<usize>,
+    /// The indices of values that are files which are only read.
+    pub(crate) read: Vec<usize>,
     /// The indices of words that are patterns.
     pub(crate) patterns: Vec<usize>,
 }
@@ -71,6 +73,9 @@ impl<'a> Arguments<'a> {
                 let is_option = program.dash != Dash::Harmless && next.is_some_and(is_like_option);
                 let skips_next = takes_next && !is_option;
                 let last_value = arguments.values[value_count..].last();
+                if skips_next && last_value.is_some_and(|(kind, _)| is_read(program, kind)) {
+                    arguments.read.push(index);
+                }
                 if last_value.is_some_and(|(kind, _)| *kind == "pattern")
                     && takes_next == skips_next
                 {
@@ -82,7 +87,9 @@ impl<'a> Arguments<'a> {
                     index += usize::from(skips_next);
                 }
 
-                only_operands |= arguments.values_of("module").next().is_some();
+                only_operands |= ["module", "jar"]
+                    .iter()
+                    .any(|kind| arguments.values_of(kind).next().is_some());
 
                 continue;
             }
@@ -226,6 +233,12 @@ impl<'a> Arguments<'a> {
             .filter(move |(known, _)| *known == kind)
             .map(|(_, value)| value)
     }
+}
+
+/// Returns `true` if the value of an option is a file, or a folder, that is only read, unless the
+/// program writes what its other words name.
+fn is_read(program: &Program, kind: &str) -> bool {
+    kind == "read" || program.takes("tar") && matches!(kind, "archive" | "cd")
 }
 
 /// Returns `true` if a word where the value of an option is expected looks like an option: no

@@ -1,5 +1,7 @@
 //! Programs that run what stands somewhere in their arguments.
 
+use super::model::has_row;
+
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
 /// worked out.
 const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot systemd-run systemd-nspawn \
@@ -8,14 +10,15 @@ const LAUNCHERS: &str = "su runuser newgrp runcon capsh bwrap firejail proot sys
  aws-vault:exec op:run doppler:run dotenv rr:record pee sg run0 machinectl:shell schroot arch softlimit \
  systemd-inhibit libtool nodemon watchexec watchman-make i3-msg swaymsg konsole alacritty kitty ssh-agent \
  dbus-launch rsh xterm gnome-terminal at batch crontab dtach daemonize setuidgid chpst run-parts eatmydata \
- cpulimit trickle ld.so launchctl:asuser,bsexec,submit";
+ cpulimit trickle systemd-cat nyc cross-env env-cmd concurrently kcov xcrun gtime envchain uftrace \
+ npm:explore pnpm:explore ld.so launchctl:asuser,bsexec,submit";
 
 /// They run it elsewhere, in a container, or from a package: a rule that names them allows that.
 const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec podman:run,exec,create,compose+run \
  nerdctl:run,exec,create,compose+run docker-compose:run,exec vagrant:ssh lxc:exec incus:exec \
  kubectl:run,exec,debug oc:run,exec,rsh,debug ssh mosh autossh pdsh salt npx uvx pipx:run uv:run,tool \
  poetry:run pipenv:run hatch:run conda:run mamba:run micromamba:run pdm:run rye:run pixi:run devbox:run \
- tox:exec rbenv:exec pyenv:exec nodenv:exec cargo:watch bundle:exec npm:exec,x,explore pnpm:exec,dlx \
+ tox:exec rbenv:exec pyenv:exec nodenv:exec cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx \
  yarn:exec,dlx bun:x bunx mise:exec,x asdf:exec rustup:run nix:run,shell,develop nix-shell snap:run \
  flatpak:run gcloud:compute+ssh";
 
@@ -28,6 +31,11 @@ pub(crate) fn is_launcher(name: &str, words: &[String]) -> bool {
 /// Returns `true` if it does so elsewhere.
 pub(crate) fn runs_elsewhere(name: &str, words: &[String]) -> bool {
     is_listed(ELSEWHERE, name, words)
+}
+
+/// Returns `true` if `name` is a program that is known.
+pub(crate) fn is_program(name: &str) -> bool {
+    has_row(name) || is_launcher(name, &[]) || runs_elsewhere(name, &[])
 }
 
 fn is_listed(list: &str, name: &str, words: &[String]) -> bool {

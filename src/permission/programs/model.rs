@@ -29,6 +29,9 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `/unpack` | an archive that is unpacked to this folder, unless an option names another |
 /// | `parts` | the words contain files among other texts |
 /// | `danger` | any word may run something |
+/// | `stdin`, `filter` | commands in the input, if there is one; a filter of `jq` |
+/// | `globs` | lists and ranges in addresses are expanded |
+/// | `remote`, `tail` | names and paths elsewhere; words behind `--` are for the project's own |
 /// | `/links` | folders with all that is in them, and with what links in them lead to |
 /// | `/sh`, `/clear` | a shell, if there is no command; allowed by a rule about the command alone |
 /// | `=.` | this folder, if none is given |
@@ -40,8 +43,8 @@ use super::{builders, git, readers, wrappers, writers};
 /// (links are followed), `dot` (hidden names too), `about` (nothing else is done), `first` (it is
 /// in the place of the first operand), `link` (links are made), `here`, `whole` (this folder is
 /// changed, read), `create`, `extract`, `list` (the action on an archive), `shell` (a shell is
-/// started), `braces` (`{}` is replaced), `change` (a setting is changed), `word` (the letters are
-/// one option).
+/// started), `written` (so are all operands), `braces` (`{}` is replaced), `change` (a setting is
+/// changed), `word` (the letters are one option).
 ///
 /// Kinds of values are `text`, which is not looked at, and those that `shell/options.rs` and the
 /// code of the languages look at.
@@ -198,6 +201,11 @@ pub(crate) fn model<'a>(name: &str, argv: &'a [Word]) -> Model<'a> {
     }
 }
 
+/// Returns `true` if the table has the program.
+pub(super) fn has_row(name: &str) -> bool {
+    ROWS.contains_key(name)
+}
+
 /// Returns `true` if the table has subcommands of the program.
 pub(crate) fn has_subcommands(name: &str) -> bool {
     ROWS.get(name).is_some_and(|rows| rows.len() > 1)
@@ -254,7 +262,12 @@ impl Program {
     /// target.
     pub(crate) fn keeps_operands(&self) -> bool {
         let mut kinds = self.operands.split(['/', '=', ' ']);
-        kinds.all(|kind| matches!(kind, "read" | "show" | "paths" | "tree" | "into"))
+        kinds.all(|kind| {
+            matches!(
+                kind,
+                "read" | "show" | "paths" | "tree" | "into" | "plain" | "stdin"
+            )
+        })
     }
 
     /// Returns `true` if its operands are of this kind, or the last ones are.

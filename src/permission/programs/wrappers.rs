@@ -29,7 +29,7 @@ nsenter | X | command/sh | -amunipCUTF -tSG:text --all --mount --net --pid --uts
 strace | X | command | -cCdDfFikqrtTvwxyYzZn -aebIOpPsSuUX:text -o:write --follow-forks --summary --summary-only --trace:text --output:write --attach:text --user:text
 ltrace | X | command | -bcCfhiLrStTV -aAeDFlnpsuwx:text -o:write
 flock | X | text command | -ensuxoF -wE:text --shared --exclusive --unlock --nonblock --close --no-fork --verbose --timeout:text --wait:text --conflict-exit-code:text
-xvfb-run | X | command | -a -nsefpw:text
+xvfb-run | X | command | -a -nspw:text -ef:write
 cgexec | X | command | -g:text
 pkexec | X | command | --user:text
 ";

@@ -52,10 +52,7 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
             declares(cx, name, args, exports(&command.argv));
         }
         "read" | "mapfile" | "readarray" | "unset" | "wait" => names(cx, name, args),
-        "printf" => {
-            printf(cx, args);
-            return false;
-        }
+        "printf" => printf(cx, args),
         "test" | "[" => tests(cx, name, args),
         "cd" | "pushd" => cx.add_path(Use::Directory, directory(args)),
         "popd" => cx.add_path(Use::Directory, Word::unknown()),
@@ -66,7 +63,8 @@ pub(super) fn builtin(cx: &mut Context, name: &str, command: &SimpleCommand) -> 
         _ => return false,
     }
 
-    true
+    // These have rows as well.
+    !matches!(name, "printf" | "test" | "[")
 }
 
 fn printf(cx: &mut Context, args: &[Word]) {

@@ -2,11 +2,12 @@
 
 use crate::permission::programs::{Arguments, Model, Program, model};
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::operands::trees;
-use super::options::{is_plain_sql, options, runs};
+use super::options::{is_known_value, is_switch, options, runs};
 use super::shells::is_special;
+use super::sql::is_plain_sql;
 use super::word::Word;
 use super::{peel, shells};
 
@@ -94,6 +95,8 @@ pub(super) fn interpreted(
         Some(file) if file == "-" || is_special(&file) => {
             shells::input(cx, name, command, false);
         }
+        // An address.
+        Some(file) if file.contains(':') => cx.note(Reason::InlineCode(name.to_owned())),
         Some(file) if program.takes("script") => cx.note(Reason::Script(file)),
         Some(_) => {}
     }
@@ -122,21 +125,29 @@ fn is_target(word: &Word) -> bool {
     word.literal().is_some_and(|text| !text.contains('='))
 }
 
-/// Returns `true` if a word of `make` is a target, or sets a variable to something harmless.
+/// Returns `true` if a word of `make` is a target, or sets a variable to something harmless: a
+/// switch, a number, or what a variable of this name is known to hold.
 fn is_plain_setting(word: &Word) -> bool {
+    const NAMES: &str = "V VERBOSE DEBUG RELEASE MODE BUILD PROFILE ARCH GOOS GOARCH VERSION TAG TEST \
+         TESTS TESTCASE FILTER RUN PKG ENV STAGE TARGET NAME";
     let prefix = word.literal_prefix();
     let Some((variable, value)) = prefix.split_once('=') else {
         return true;
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,+-".contains(c);
+    let is_flag = |flag: &str| {
+        let is_plain = !flag.contains(',') && is_known_value("flag", flag);
+        is_plain
+            && ["-O", "-g", "-W", "-D", "-m", "-f", "-std="]
+                .iter()
+                .any(|known| flag.starts_with(known))
+    };
+    let is_known = NAMES.split_ascii_whitespace().any(|name| name == variable);
     word.literal().is_some()
-        && variable.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-        && !variable.contains("SHELL")
-        && !matches!(
-            variable,
-            "CC" | "CXX" | "LD" | "AR" | "AS" | "CPP" | "RM" | "MAKE" | "MAKEFLAGS" | "MAKEFILES"
-        )
-        && value.chars().all(is_plain)
+        && (is_switch(value)
+            || is_known && value.chars().all(is_plain)
+            || matches!(variable, "CFLAGS" | "CXXFLAGS" | "CPPFLAGS")
+                && value.split(' ').all(is_flag))
 }
 
 /// Clients of databases: their own commands in the input may run programs.
@@ -153,15 +164,9 @@ pub(super) fn statements(
         cx.inline_code(index, name);
     }
 
-    let escapes = |text: &str| match name {
-        "sqlite3" => text.lines().any(|line| line.trim_start().starts_with('.')),
-        "psql" => text.contains('\\'),
-        _ => text.contains('\\') || text.contains("system"),
-    };
-
     match &command.input {
         Some(input) => match input.literal() {
-            Some(text) if !escapes(&text) => {}
+            Some(text) if is_plain_sql(&text) => {}
             Some(_) => cx.note(Reason::InlineCode(name.to_owned())),
             None => cx.note(Reason::Script(format!("the input of {name}"))),
         },
@@ -169,5 +174,104 @@ pub(super) fn statements(
             cx.note(Reason::Script(format!("the input of {name}")));
         }
         None => {}
+    }
+}
+
+/// Notes texts among the operands, commands in the input, and addresses.
+pub(super) fn inputs(
+    cx: &mut Context,
+    index: usize,
+    name: &str,
+    command: &SimpleCommand,
+    program: &Program,
+    arguments: &Arguments<'_>,
+) {
+    let words = &arguments.operands;
+    let kinds = ["sed", "awk", "filter"];
+    let is_given = arguments.has_mark("first") || arguments.values_of("sed").next().is_some();
+    if kinds.iter().any(|kind| program.takes(kind))
+        && !is_given
+        && !cx.found.commands[index].is_code
+        && let Some(first) = words.first()
+    {
+        let is_first = |word: &Word| std::ptr::eq(word, *first);
+        let at = command.argv.iter().position(is_first);
+        cx.found.commands[index].texts.extend(at);
+    }
+
+    if program.takes("globs") {
+        addresses(cx, arguments);
+    }
+
+    if program.takes("stdin") && (command.input.is_some() || command.piped.is_some()) {
+        shells::input(cx, name, command, false);
+    }
+}
+
+/// Words behind `--` may be options of another program, or set what it runs, unless the row has
+/// them for the project's own.
+pub(super) fn tail(cx: &mut Context, name: &str, command: &SimpleCommand, program: &Program) {
+    if !program.builds || program.takes("tail") || program.takes("code") || program.takes("host") {
+        return;
+    }
+
+    let mut words = command.argv.iter();
+    if !words.any(|word| word.literal().is_some_and(|word| word == "--")) {
+        return;
+    }
+
+    let is_plain = |word: &Word| {
+        let prefix = word.literal_prefix();
+        !prefix.is_empty() && !prefix.starts_with('-') && !prefix.contains(['=', '$'])
+    };
+    let may_run = program.takes("remote") || !words.all(is_plain);
+    if may_run {
+        cx.note(Reason::Option(name.to_owned(), "--".to_owned()));
+    }
+}
+
+/// Lists and ranges in addresses and in names of files that are sent; `#1` in names of files that
+/// are written.
+fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
+    let values = arguments
+        .values_of("file")
+        .chain(arguments.values_of("url"));
+    let words = arguments.operands.iter().copied().chain(values);
+    let is_expanded = |word: &&Word| {
+        let text = word.to_string();
+        text.contains(['{', '[']) && !text.starts_with("http")
+    };
+    let is_file = |word: &&Word| {
+        let prefix = word.literal_prefix();
+        prefix
+            .get(..5)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"))
+    };
+    let local: Vec<&Word> = words
+        .filter(|word| is_expanded(word) || is_file(word))
+        .collect();
+    if local.iter().any(is_expanded) {
+        cx.add_path(Use::Read, Word::unknown());
+    }
+    if !local.is_empty() {
+        cx.add_path(Use::Project, Word::unknown());
+    }
+
+    let mut files = arguments.values_of("write");
+    if files.any(|word| word.literal_prefix().contains('#')) {
+        cx.add_path(Use::Write, Word::unknown());
+    }
+}
+
+/// Filters of `jq` and `yq` load files by name.
+pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
+    let first = arguments.operands.first();
+    let loads = |text: String| {
+        ["import", "include", "load"]
+            .iter()
+            .any(|word| text.contains(word))
+    };
+    if first.and_then(|word| word.literal()).is_some_and(loads) {
+        cx.inline_code(index, name);
     }
 }

@@ -58,18 +58,23 @@ pub(super) fn describe_words(
             let text = argv[**index].literal();
             text.is_some_and(|text| !text.contains(['/', ':', '@']) && !text.starts_with('.'))
         };
-        own.texts.extend(indices.iter().filter(is_name));
+        // `cp web:/x y` is about files.
+        let copies = argv.iter().any(|word| word.literal_prefix().contains(":/"));
+        own.texts
+            .extend(indices.iter().filter(|index| !copies && is_name(index)));
     }
 
     let is_clear = arguments.unknown.is_empty()
         && (arguments.uncertain.is_empty() || program.dash == Dash::Harmless)
         && !arguments.has_mark("effect")
+        && !arguments.has_mark("written")
         && !argv.iter().any(Word::is_dynamic);
     if !is_clear || is_edit {
         return;
     }
 
     let is_creation = arguments.has_mark("create") && !arguments.has_mark("extract");
+    let values = read_values(program, argv, arguments);
     if program.keeps_operands() || is_creation {
         own.kept = indices;
     } else if program.takes("dd") {
@@ -78,45 +83,69 @@ pub(super) fn describe_words(
     } else if program.takes("code") || program.takes("script") {
         own.kept = indices.into_iter().take(1).collect();
     }
+    own.kept.extend(values);
+    own.kept.sort_unstable();
 }
 
-/// Programs whose words are names and paths elsewhere, but for what options read.
-const REMOTE: &str = "docker podman nerdctl docker-compose kubectl oc helm gh glab aws gcloud az \
-     systemctl journalctl terraform tofu apt apt-get brew";
+/// The indices of values that are files which are only read.
+fn read_values(program: &Program, argv: &[Word], arguments: &Arguments<'_>) -> Vec<usize> {
+    let is_creation = arguments.has_mark("create") && !arguments.has_mark("extract");
+    let is_listing = arguments.has_mark("list") && !arguments.has_mark("create");
+    let is_value = |index: &&usize| {
+        // An archive is written where it is made, a folder where it is unpacked.
+        let is_folder = index
+            .checked_sub(1)
+            .is_some_and(|at| argv[at].literal_prefix().ends_with('C'));
+        !program.takes("tar") || is_listing || is_creation && is_folder
+    };
+    let values = arguments.read.iter().filter(is_value);
+    values.copied().collect()
+}
+
+/// The place of what the words of a program name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Files here.
+    Local,
+    /// The project, or what it names elsewhere with a colon.
+    Project,
+    /// Names elsewhere, but for files behind `@`.
+    Remote,
+}
 
 /// Notes the paths in the words of a program that works on a project: it runs, loads or sends what
 /// it finds there.
-pub(super) fn places(cx: &mut Context, name: &str, argv: &[Word]) {
-    let is_remote = REMOTE.split_ascii_whitespace().any(|known| known == name);
+pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place) {
     for word in &argv[1..] {
         let prefix = word.literal_prefix();
-        if prefix.contains("://") {
+        if prefix.contains("://") && !prefix.contains("file:") {
             continue;
         }
 
-        let marks = prefix.char_indices().filter(|(_, c)| "=,@".contains(*c));
-        let starts = marks.map(|(at, c)| (at + 1, c)).chain([(0, '=')]);
-        for (start, mark) in starts.filter(|(_, mark)| !is_remote || *mark == '@') {
+        // `-x/y`, `x=/y`, `x,/y`, `x@/y`, `type:/y`.
+        let is_option = prefix.starts_with('-');
+        let has_letter = is_option && prefix[1..].starts_with(|c: char| c.is_ascii_alphabetic());
+        let is_mark = |c: char| match c {
+            '@' | '<' => true,
+            '=' | ',' => place != Place::Remote,
+            ':' => place == Place::Local || is_option && place == Place::Project,
+            _ => false,
+        };
+        let marks = prefix.char_indices().filter(|(_, c)| is_mark(*c));
+        let ends = [(true, 0), (has_letter, 2)].into_iter();
+        let ends = ends.filter(|(applies, _)| *applies && place != Place::Remote);
+        let starts = marks.map(|(at, _)| at + 1).chain(ends.map(|(_, at)| at));
+        for start in starts {
             let Some(part) = word.without_prefix(&prefix[..start]) else {
                 continue;
             };
 
             let text = part.literal_prefix();
             let is_home = matches!(part.parts.first(), Some(Part::Home(_)));
-            let is_place = text.starts_with(['/', '~']) || text.split('/').any(|name| name == "..");
-            if (is_home || is_place) && !(is_remote && mark != '@') {
+            let is_above = start != 2 && text.split('/').any(|name| name == "..");
+            if is_home || is_above || text.starts_with(['/', '~']) {
                 cx.add_path(Use::Project, part);
             }
-        }
-
-        let attached =
-            prefix.starts_with('-') && prefix[1..].starts_with(|c: char| c.is_ascii_alphabetic());
-        if let Some(part) = word.without_prefix(prefix.get(..2).filter(|_| attached).unwrap_or("-"))
-            && part.literal_prefix().starts_with(['/', '~'])
-            && attached
-            && !is_remote
-        {
-            cx.add_path(Use::Project, part);
         }
     }
 }

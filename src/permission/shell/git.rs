@@ -29,14 +29,24 @@ pub(super) fn git(
         _ => program.takes("danger"),
     };
     if runs {
-        cx.note(Reason::Option("git".to_owned(), subcommand));
+        cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
         run_words(cx, command, rest, &words);
     }
 
-    let is_magic = |word: &String| word.starts_with(":/") || word.starts_with(":(");
-    if words.iter().any(is_magic) {
-        // Any files of the repository.
+    // Any files of the repository, or all but some.
+    let mut magic = words.iter().filter(|word| word.starts_with(':'));
+    let is_any = magic.any(|word| word.starts_with(":/") || word.starts_with(":("))
+        || words
+            .iter()
+            .any(|word| word.starts_with(":^") || word.starts_with(":!"))
+            && (program.takes("tree") || program.takes("cut"));
+    if is_any {
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
+    }
+
+    let is_applied = matches!(subcommand.as_str(), "apply" | "am") && !arguments.has_mark("about");
+    if is_applied || is_any && (program.takes("cut") || program.takes("write")) {
+        cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
 
     if words.iter().any(|word| word.contains("ext::")) {

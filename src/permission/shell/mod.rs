@@ -31,10 +31,12 @@ mod peel;
 mod sed;
 mod shells;
 mod simple;
+mod sql;
 #[cfg(test)]
 mod tests;
 mod word;
 
 pub(crate) use analyse::analyse;
 pub(crate) use analysis::{Analysis, Files, Reason, SimpleCommand, Tree, Use, Weight};
+pub(crate) use shells::SHELLS;
 pub(crate) use word::{Part, Word, printable};

@@ -3,9 +3,9 @@
 use crate::permission::programs::{Arguments, Model, Program, model, runs_elsewhere};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
-use super::code::{interpreted, packaged, settings, statements};
+use super::code::{filter, inputs, interpreted, packaged, settings, statements, tail};
 use super::context::Context;
-use super::files::{describe, describe_words, places};
+use super::files::{Place, describe, describe_words, places};
 use super::options::{options, uncertain_words};
 use super::word::Word;
 use super::{awk, git, peel, sed, shells};
@@ -29,9 +29,11 @@ pub(super) fn modelled(cx: &mut Context, index: usize, name: &str, command: &Sim
             return;
         }
 
-        let words = argv[start - 1..].iter().take(2).map(ToString::to_string);
-        if !runs_elsewhere(name, &words.collect::<Vec<_>>()) {
+        if !is_elsewhere(name, &argv[start - 1..]) {
             cx.found.commands[index].unlisted = Some(start);
+            if !command.guessed {
+                places(cx, argv, Place::Local);
+            }
         }
 
         return;
@@ -39,6 +41,13 @@ pub(super) fn modelled(cx: &mut Context, index: usize, name: &str, command: &Sim
 
     describe(&mut cx.found.commands[index], program);
     by_row(cx, index, name, command, program, start);
+}
+
+/// Returns `true` if the program runs elsewhere what stands in its words, from a subcommand on.
+fn is_elsewhere(name: &str, words: &[Word]) -> bool {
+    let words = words.iter().filter(|word| !word.starts_with_dash());
+    let words = words.take(2).map(ToString::to_string);
+    runs_elsewhere(name, &words.collect::<Vec<_>>())
 }
 
 /// Looks at the options and operands of a command, `start` words behind its beginning.
@@ -71,8 +80,16 @@ fn by_row(
     }
 
     describe_words(&mut cx.found.commands[index], program, argv, &arguments);
-    if program.builds || program.takes("inside") {
-        places(cx, name, &command.argv);
+    if !command.guessed && (program.builds || program.takes("inside")) {
+        let runs_there = !program.takes("host") && is_elsewhere(name, &command.argv[start - 1..]);
+        let place = if program.takes("remote") || runs_there {
+            Place::Remote
+        } else if program.takes("inside") {
+            Place::Local
+        } else {
+            Place::Project
+        };
+        places(cx, &command.argv, place);
     }
 
     trees(cx, command, program, &arguments);
@@ -147,7 +164,8 @@ pub(super) fn trees(
     }
 
     let is_given = arguments.has_mark("first");
-    let has_pattern = spec.starts_with("text ") || program.takes("pattern");
+    let has_pattern =
+        spec.starts_with("text ") || program.takes("filter") || program.takes("pattern");
     let leading = usize::from(has_pattern && !is_given);
     let mut words = arguments.operands.iter().skip(leading).collect::<Vec<_>>();
     if (program.takes("into") || program.takes("move")) && !is_given && words.len() > 1 {
@@ -155,7 +173,10 @@ pub(super) fn trees(
     }
 
     // `:!x` is all but that.
-    words.retain(|word| !word.literal_prefix().starts_with(":!"));
+    words.retain(|word| {
+        let prefix = word.literal_prefix();
+        !prefix.starts_with(":!") && !prefix.starts_with(":^")
+    });
 
     let trees = [(reads, read_tree), (cuts, changed_tree)];
     let mut add = |word: &Word| {
@@ -210,7 +231,7 @@ fn names_hidden(glob: &Word) -> bool {
 /// Returns `true` if the row has no such operand.
 fn is_refused(program: &Program, word: &Word) -> bool {
     let prefix = word.literal_prefix();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let is_name = || {
         word.literal()
             .is_some_and(|text| text.chars().all(is_plain))
@@ -237,10 +258,7 @@ fn operands(
     arguments: &Arguments<'_>,
 ) {
     let words = &arguments.operands;
-    let is_end = |word: &Word| word.literal().is_some_and(|word| word == "--");
-    if program.refused() == Some("--") && command.argv.iter().any(is_end) {
-        cx.note(Reason::Option(name.to_owned(), "--".to_owned()));
-    }
+    tail(cx, name, command, program);
 
     for word in words.iter().filter(|word| is_refused(program, word)) {
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
@@ -251,6 +269,7 @@ fn operands(
         "make" => settings(cx, name, command, words),
         "sed" => sed::sed(cx, index, arguments),
         "awk" => awk::awk(cx, index, name, arguments),
+        "filter" => filter(cx, index, name, arguments),
         "sql" => statements(cx, index, name, command, words),
         "tar" => archive(cx, name, arguments),
         "ps" => environments(cx, words),
@@ -261,6 +280,7 @@ fn operands(
         _ => {}
     }
 
+    inputs(cx, index, name, command, program, arguments);
     if program.operands == "read write"
         && let Some(file) = words.get(1)
     {
@@ -338,6 +358,11 @@ fn archive(cx: &mut Context, name: &str, arguments: &Arguments<'_>) {
         arguments
             .values_of("cd")
             .for_each(|word| cx.add_path(Use::Tree(Tree::CHANGE), word.clone()));
+    }
+
+    if cuts || !reads {
+        let folders = arguments.values_of("cd");
+        folders.for_each(|word| cx.add_path(Use::Target, word.clone()));
     }
 
     if reads {

@@ -4,6 +4,7 @@ use crate::permission::programs::{Arguments, Dash, Program, is_uncertain};
 
 use super::analysis::{Reason, SimpleCommand, Tree, Use};
 use super::context::Context;
+use super::sql::is_plain_sql;
 use super::word::{Part, Word};
 use super::{git, shells};
 
@@ -16,6 +17,11 @@ pub(super) fn options(
     arguments: &Arguments<'_>,
 ) {
     for option in &arguments.unknown {
+        if option.name.starts_with("--file") || option.name.contains("-from") {
+            // The files stand in a file.
+            cx.add_path(Use::Read, Word::unknown());
+        }
+
         match program.dash {
             Dash::Harmless => {}
             Dash::Writes => cx.note(Reason::Effect(name.to_owned(), option.name.clone())),
@@ -64,14 +70,14 @@ fn option_value(
     kind: &str,
     value: &Word,
 ) {
-    let is_unpacked = program.takes("tar") || program.takes("cut");
     let uses: &[Use] = match kind {
         "write" => &[Use::Write],
         "into" => &[Use::Target],
-        "cd" if is_unpacked => &[Use::Directory, Use::Project, Use::Target],
+        "cd" if program.takes("cut") => &[Use::Directory, Use::Project, Use::Target],
         "cd" => &[Use::Directory, Use::Project],
         "unpack" => &[Use::Target, Use::Project, Use::Tree(Tree::CHANGE)],
-        "file" => &[Use::Project],
+        "outdir" => &[Use::Write, Use::Tree(Tree::CHANGE)],
+        "file" | "jar" => &[Use::Project],
         "read" if program.builds => &[Use::Project],
         "tree" => &[Use::Tree(Tree::READ)],
         "git" => &[Use::Directory, Use::Repository],
@@ -96,7 +102,7 @@ fn option_value(
             }
             runs(cx, name, kind, command, value);
         }
-        "sql" | "flag" | "name" | "strategy" | "mode" | "write-out"
+        "sql" | "flag" | "name" | "plugin" | "linker" | "strategy" | "mode" | "write-out"
             if value
                 .literal()
                 .is_none_or(|text| !is_known_value(kind, &text)) =>
@@ -108,7 +114,7 @@ fn option_value(
 }
 
 /// Returns `true` if the text is a value of this kind that starts and loads nothing.
-fn is_known_value(kind: &str, text: &str) -> bool {
+pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
     const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
     match kind {
         "sql" => is_plain_sql(text),
@@ -118,6 +124,12 @@ fn is_known_value(kind: &str, text: &str) -> bool {
             let loads = ["plugin", "use-ld", "dump", "record", "Map"];
             text.chars().all(is_plain) && !loads.iter().any(|name| text.contains(name))
         }
+        "plugin" => text.starts_with("no:"),
+        // `-s -w -X main.version=1`, `all=-N -l`
+        "linker" => text.split_ascii_whitespace().all(|word| {
+            let word = word.trim_start_matches("all=");
+            !word.starts_with('-') || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l")
+        }),
         "name" => !text.contains(['/', '.']),
         "strategy" => STRATEGIES.contains(&text),
         "mode" => text == "readonly" || text == "vendor" || text == "mod",
@@ -126,29 +138,11 @@ fn is_known_value(kind: &str, text: &str) -> bool {
     }
 }
 
-/// Returns `true` if a statement only reads and changes tables of the database that is open.
-pub(super) fn is_plain_sql(text: &str) -> bool {
-    const VERBS: &str =
-        "select insert update delete create drop alter explain with begin commit values show use";
-    const CALLS: &str = "load_ readfile writefile edit( outfile dumpfile pg_read pg_ls lo_export \
-         lo_import program system fts3_tokenizer zipfile fsdir";
-    let text = text.to_ascii_lowercase();
-    let has_verb = |statement: &str| {
-        let verb = statement.split(|c: char| !c.is_ascii_alphabetic()).next();
-        statement.is_empty() || VERBS.split(' ').any(|known| Some(known) == verb)
-    };
-    text.split(';').map(str::trim).all(has_verb)
-        && !CALLS
-            .split_ascii_whitespace()
-            .any(|call| text.contains(call))
-        && !text.contains('\\')
-}
-
 /// Returns `true` if a property only switches something, or has a name that chooses among what the
 /// project has.
 fn is_plain_property(value: &Word) -> bool {
     const NAMES: &str = "CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_C_STANDARD test it.test \
-         spring.profiles.active Configuration Version revision groups";
+         spring.profiles.active Configuration Version revision groups includes excludes";
     let Some(text) = value.literal() else {
         return false;
     };
@@ -156,13 +150,19 @@ fn is_plain_property(value: &Word) -> bool {
         return !text.contains('/');
     };
     let name = name.split(':').next().unwrap_or_default();
-    let is_switch = ["on", "off", "true", "false", "yes", "no"]
-        .iter()
-        .any(|switch| value.eq_ignore_ascii_case(switch));
-    let is_number = value.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.,*#+".contains(c);
     let is_name = NAMES.split_ascii_whitespace().any(|known| known == name);
-    is_switch || is_number || is_name && value.chars().all(is_plain)
+    is_switch(value) || is_name && value.chars().all(is_plain)
+}
+
+/// Returns `true` if the value is a switch or a number.
+pub(super) fn is_switch(value: &str) -> bool {
+    let switches = ["on", "off", "true", "false", "yes", "no"];
+    let is_number = value.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    is_number
+        || switches
+            .iter()
+            .any(|switch| value.eq_ignore_ascii_case(switch))
 }
 
 /// Notes words of a program that are only known when the shell runs, and that may be options.

@@ -8,7 +8,7 @@ use crate::backend::Shell;
 use crate::util::path::lexical;
 
 /// Shells whose language is near enough to read.
-pub(super) const SHELLS: [&str; 9] = [
+pub(crate) const SHELLS: [&str; 9] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "rbash", "ksh93",
 ];
 

@@ -1,0 +1,116 @@
+//! Statements for databases.
+
+/// Returns `true` if the statements only read and change tables of the database that is open, and
+/// call nothing but functions that are known to open no file and to start no program.
+pub(super) fn is_plain_sql(text: &str) -> bool {
+    let Some(words) = words(text) else {
+        return false;
+    };
+
+    words.split(|word| word == ";").all(is_plain_statement)
+}
+
+fn is_plain_statement(words: &[String]) -> bool {
+    const VERBS: &str = "select insert update delete explain with begin commit rollback end values \
+         show use create drop alter";
+    // What may be made, changed and dropped.
+    const OBJECTS: &str = "table index view unique temp temporary";
+    let is = |word: &str, list: &str| list.split_ascii_whitespace().any(|known| known == word);
+    let Some(verb) = words.first().map(String::as_str) else {
+        return true;
+    };
+
+    let second = words.get(1).map_or("", String::as_str);
+    let has_object = !is(verb, "create drop alter") || is(second, OBJECTS);
+    // `select .. into outfile`, `create virtual table`, `vacuum into`.
+    let writes_rows = verb == "insert" || verb == "with";
+    let has_file = words.iter().any(|word| word == "into") && !writes_rows
+        || words
+            .iter()
+            .any(|word| is(word, "outfile dumpfile program infile"));
+    let is_index = verb == "create" && is(second, "index unique");
+    // `insert into t (a)`, `create table t (a int)`, `create index i on t (a)`.
+    let is_plain = |(before, word): (&str, &str)| {
+        let is_table = match before {
+            "into" | "table" | "references" => true,
+            "exists" => verb == "create",
+            "on" => is_index,
+            "with" => verb == "with",
+            _ => false,
+        };
+        is_table || is_plain_call(word)
+    };
+    is(verb, VERBS) && has_object && !has_file && calls(words).all(is_plain)
+}
+
+/// The words before an opening parenthesis, with the word before each.
+fn calls(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let text = |at: Option<usize>| at.and_then(|at| words.get(at)).map_or("", String::as_str);
+    let openings = words.iter().enumerate().filter(|(_, word)| *word == "(");
+    openings.map(move |(at, _)| (text(at.checked_sub(2)), text(at.checked_sub(1))))
+}
+
+/// Returns `true` if a word before a parenthesis is no function, or one that is known.
+fn is_plain_call(word: &str) -> bool {
+    const KNOWN: &str = "select from where and or not in any all exists as on over using values \
+         partition by set join when then else case having union intersect except distinct with \
+         key unique check primary foreign returning default filter is like between limit offset \
+         count sum avg min max total group_concat string_agg array_agg json_agg jsonb_agg coalesce \
+         nullif ifnull lower upper length trim ltrim rtrim substr substring replace concat round \
+         abs floor ceil ceiling mod power sqrt random now date time datetime timestamp strftime \
+         julianday date_trunc date_part extract to_char to_date age cast greatest least row_number \
+         rank dense_rank lag lead first_value last_value ntile typeof printf format instr hex quote \
+         left right lpad rpad reverse split_part position iif json_extract json_object json_array \
+         unnest generate_series pg_size_pretty pg_database_size pg_relation_size \
+         pg_total_relation_size current_database version database \
+         int integer bigint smallint decimal numeric varchar char text float double real";
+    let is_name = ["", ",", "(", ";"].contains(&word) || "=<>+-*/|%".contains(word);
+    is_name || KNOWN.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// The words and marks, without texts in single quotes; names lose their quotes. `None` if they are
+/// not certain: with backslashes, comments, dollars, or a quote in another or without its end.
+fn words(text: &str) -> Option<Vec<String>> {
+    if text.contains(['\\', '$'])
+        || text.contains("/*")
+        || text.contains("--")
+        || text.contains('#')
+    {
+        return None;
+    }
+
+    let mut words = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' | '"' | '`' | '[' => {
+                let end = if c == '[' { ']' } else { c };
+                let name: String = chars.by_ref().take_while(|next| *next != end).collect();
+                if name.contains(['\'', '"', '`']) || text.matches(c).count() % 2 != 0 && c != '[' {
+                    return None;
+                }
+                words.push(if c == '\'' {
+                    "''".to_owned()
+                } else {
+                    name.to_ascii_lowercase()
+                });
+                words.push(String::new());
+            }
+            c if c.is_alphanumeric() || "_.:".contains(c) => {
+                let lower = c.to_lowercase();
+                words.last_mut()?.extend(lower);
+            }
+            c => {
+                words.push(if c.is_whitespace() {
+                    String::new()
+                } else {
+                    c.to_string()
+                });
+                words.push(String::new());
+            }
+        }
+    }
+
+    words.retain(|word| !word.is_empty());
+    Some(words)
+}
