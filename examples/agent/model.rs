@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcore::model::{ModelProfile, ModelStream};
 use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi, OpenAiAuto, OpenAiResponses};
 use agentcore::testing::FunctionModel;
-use agentcore::{AgentBuilder, Error, ErrorKind, Model, providers};
+use agentcore::{AgentBuilder, Error, ErrorKind, Model, ModelRequest, async_trait, providers};
 use tokio::time::timeout;
 
 use super::script;
@@ -48,10 +49,13 @@ pub(crate) async fn choose(
 /// The model with the context window that is given, else with the one its server tells.
 async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> {
     let model = providers::resolve(spec)?;
-    let (api, _) = spec.split_once(':').unwrap_or_default();
     let (provider, name) = model.id().split_once(':').unwrap_or_default();
-    let window = match (given, provider) {
-        (None, "openai") => told(OpenAi::from_env(name)?.read_context_window()).await,
+    // The id names the API, and the prefix the server.
+    let prefix = spec.split_once(':').map_or(provider, |(prefix, _)| prefix);
+    let window = match (given, prefix.trim()) {
+        (None, "openai" | "openai-chat" | "openai-responses") => {
+            told(OpenAi::from_env(name)?.read_context_window()).await
+        }
         (None, "ollama") => told(Ollama::new(name).read_context_window()).await,
         _ => given,
     };
@@ -60,19 +64,46 @@ async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> 
         return Ok(model);
     };
 
-    Ok(match provider {
-        "openai" => match api {
-            "openai-chat" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
-            "openai-responses" => Arc::new(OpenAiResponses::from_env(name)?.context_window(window)),
-            _ => Arc::new(OpenAiAuto::new(
-                OpenAi::from_env(name)?.context_window(window),
-                OpenAiResponses::from_env(name)?.context_window(window),
-            )),
-        },
-        "gemini" => Arc::new(Gemini::from_env(name)?.context_window(window)),
+    Ok(match prefix.trim() {
+        "openai" => Arc::new(OpenAiAuto::new(
+            OpenAi::from_env(name)?.context_window(window),
+            OpenAiResponses::from_env(name)?.context_window(window),
+        )),
+        "openai-chat" => Arc::new(OpenAi::from_env(name)?.context_window(window)),
+        "openai-responses" => Arc::new(OpenAiResponses::from_env(name)?.context_window(window)),
+        "gemini" | "google" => Arc::new(Gemini::from_env(name)?.context_window(window)),
         "ollama" => Arc::new(Ollama::new(name).context_window(window)),
-        _ => Arc::new(Anthropic::from_env(name)?.context_window(window)),
+        "anthropic" => Arc::new(Anthropic::from_env(name)?.context_window(window)),
+        _ => Arc::new(WithWindow {
+            profile: model.profile().clone().with_context_window(window),
+            model,
+        }),
     })
+}
+
+/// A model of another server, with the context window that is given.
+struct WithWindow {
+    model: Arc<dyn Model>,
+    profile: ModelProfile,
+}
+
+#[async_trait]
+impl Model for WithWindow {
+    fn id(&self) -> &str {
+        self.model.id()
+    }
+
+    fn profile(&self) -> &ModelProfile {
+        &self.profile
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, Error> {
+        self.model.stream(request).await
+    }
+
+    async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>, Error> {
+        self.model.count_tokens(request).await
+    }
 }
 
 /// What a server tells in time. One that tells nothing may still answer.

@@ -63,6 +63,34 @@ fn context_window_option_is_used_without_querying_the_server() {
 }
 
 #[test]
+fn context_window_option_keeps_the_server_of_the_prefix() {
+    let bedrock = "bedrock:anthropic.claude-sonnet-5";
+    for (spec, server_name, path) in [
+        ("vllm:m", "VLLM", "/v1/chat/completions"),
+        ("mistral:m", "MISTRAL", "/v1/chat/completions"),
+        (bedrock, "BEDROCK", "/v1/anthropic/v1/messages"),
+    ] {
+        let (_runtime, server) = server([]);
+        if spec == bedrock {
+            server.anthropic_text("Hi");
+        }
+        let options = ["--context-window", "4096", "--output", "json", "Go"];
+        let output = agent(&["--model", spec, "--tools", "none"])
+            .args(options)
+            .env(
+                format!("{server_name}_BASE_URL"),
+                format!("{}/v1", server.url()),
+            )
+            .env(format!("{server_name}_API_KEY"), "key-1234")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{spec}: {}", text(&output.stderr));
+        assert_eq!(window(&output), 4_096, "{spec}");
+        assert_eq!(server.requests().remove(0).path, path);
+    }
+}
+
+#[test]
 fn context_window_is_read_from_the_server() {
     let props = json!({"default_generation_settings": {"n_ctx": 8_192}});
     let (_runtime, server) = server([(200, props)]);
