@@ -2,7 +2,15 @@
 //!
 //! It refuses requests with the texts of the real one.
 
-use serde_json::Value;
+use agentcore::testing::fault_server::Received;
+use serde_json::{Value, json};
+
+use super::chat::Refusal;
+
+pub fn check_request(request: &Received, _: &[Vec<Value>]) -> Result<(), Refusal> {
+    let refusal = |text| (400, json!({"error": {"message": text}}));
+    check(&request.json()).map_err(refusal)
+}
 
 /// The text of the refusal of a body.
 pub fn check(body: &Value) -> Result<(), &'static str> {

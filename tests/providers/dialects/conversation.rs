@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::kit::any_object;
 use crate::kit::doubles::chat::{Check, Double, call};
-use crate::kit::doubles::{gemini_chat, groq, mistral, openrouter, template, xai};
+use crate::kit::doubles::{azure, deepseek, gemini_chat, groq, mistral, openrouter, template, xai};
 
 /// A schema that every server holds its answers to.
 pub fn mood_schema() -> Value {
@@ -45,8 +45,10 @@ pub async fn converse(agent: &Agent, input: Message) -> (RunOutput, Value) {
 }
 
 /// Servers with a double, the model that is asked, and the rules of the double.
-fn servers() -> [(Dialect, &'static str, Check); 8] {
+fn servers() -> [(Dialect, &'static str, Check); 10] {
     [
+        (Dialect::azure(), "dep", azure::check),
+        (Dialect::deepseek(), "m", deepseek::check_request),
         (Dialect::openrouter(), "m", openrouter::check),
         (Dialect::mistral(), "m", mistral::check),
         (Dialect::groq(), "m", groq::check),
@@ -68,7 +70,10 @@ async fn pictures_parallel_calls_and_schemas_are_accepted_by_every_server() {
             vec![json!({"content": "{\"mood\":\"good\"}"})],
         ];
         let (double, server) = Double::start(check, answers).await;
-        let model = OpenAi::compatible(server.url(), name).dialect(dialect);
+        let url = format!("{}/openai/v1", server.url());
+        let model = OpenAi::compatible(url, name)
+            .dialect(dialect)
+            .key(azure::KEY);
         let input = Message::human([Part::text("Look:"), picture()]);
         let (output, structured) = converse(&agent(model), input).await;
         let refusals = double.refusals();
@@ -76,7 +81,12 @@ async fn pictures_parallel_calls_and_schemas_are_accepted_by_every_server() {
         assert_eq!(output.text, "Done.");
         assert_eq!(structured, json!({"mood": "good"}));
         let body = server.requests().pop().unwrap().json();
-        assert_eq!(body["response_format"]["type"], "json_schema");
+        // The schema is sent in words to the one.
+        let format = match dialect == Dialect::deepseek() {
+            true => "json_object",
+            false => "json_schema",
+        };
+        assert_eq!(body["response_format"]["type"], format, "{dialect:?}");
         let pictures = body.to_string().matches("data:image/png").count();
         assert_eq!(pictures, 4, "{dialect:?}: {body}");
     }
