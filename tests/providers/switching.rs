@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::faults_kit::{Api, assert_accepted, blocks, list};
 use crate::kit::doubles::{
-    chat, gemini, gemini_chat, groq, mistral, openai_chat, openrouter, responses,
+    azure, chat, deepseek, gemini, gemini_chat, groq, mistral, openai_chat, openrouter, responses,
+    template, xai,
 };
 use crate::kit::{agent, any_object};
 
@@ -37,14 +38,71 @@ enum Dialect {
     GeminiChat,
     /// OpenAI's own server.
     Official,
+    /// A server of [`ROWS`].
+    Row(&'static str),
 }
 
 use Dialect::{Anthropic as A, Gemini as G, Ollama as L, OpenAi as O, Responses as R, Vertex as V};
-use Dialect::{GeminiChat, Groq, Mistral, Official, OpenRouter};
+use Dialect::{GeminiChat, Groq, Mistral, Official, OpenRouter, Row};
 
-const ALL: [Dialect; 11] = [
-    A, O, L, R, G, V, OpenRouter, Mistral, Groq, GeminiChat, Official,
+const ALL: [Dialect; 17] = [
+    A,
+    O,
+    L,
+    R,
+    G,
+    V,
+    OpenRouter,
+    Mistral,
+    Groq,
+    GeminiChat,
+    Official,
+    Row("deepseek"),
+    Row("xai"),
+    Row("azure"),
+    Row("vllm"),
+    Row("llamacpp"),
+    Row("lmstudio"),
 ];
+
+type ChatRow = (
+    &'static str,
+    fn() -> openai::Dialect,
+    &'static str,
+    chat::Check,
+    &'static [&'static str],
+);
+
+/// Servers whose answers have their thoughts in `reasoning_content`: the variant, the model, the
+/// rules of the double, and the texts of an own answer that come back.
+const ROWS: &[ChatRow] = &[
+    (
+        "deepseek",
+        openai::Dialect::deepseek,
+        "m",
+        deepseek::check_request,
+        THOUGHT,
+    ),
+    ("xai", openai::Dialect::xai, "grok-4.5", xai::check, THOUGHT),
+    ("azure", openai::Dialect::azure, "dep", azure::check, &[]),
+    ("vllm", openai::Dialect::vllm, "m", template::vllm, THOUGHT),
+    (
+        "llamacpp",
+        openai::Dialect::llama_cpp,
+        "m",
+        template::llama_cpp,
+        THOUGHT,
+    ),
+    (
+        "lmstudio",
+        openai::Dialect::lm_studio,
+        "m",
+        template::lm_studio,
+        THOUGHT,
+    ),
+];
+
+const THOUGHT: &[&str] = &["canary-thought"];
 
 /// A server that checks what it receives.
 struct Server {
@@ -72,7 +130,7 @@ impl Dialect {
                 let (double, server) = gemini::Double::start([]).await;
                 (server, Strict::Gemini(double))
             }
-            OpenRouter | Mistral | Groq | GeminiChat | Official => {
+            OpenRouter | Mistral | Groq | GeminiChat | Official | Row(_) => {
                 let (double, server) = chat::Double::start(self.chat_rules(), []).await;
                 (server, Strict::Chat(double))
             }
@@ -91,6 +149,7 @@ impl Dialect {
             Mistral => mistral::check,
             Groq => groq::check,
             Official => openai_chat::check,
+            Row(name) => row(name).3,
             _ => gemini_chat::check,
         }
     }
@@ -105,6 +164,11 @@ impl Dialect {
             Official => {
                 let model = OpenAi::new("gpt-5.4-mini", openai_chat::KEY).base_url(url);
                 Arc::new(model.dialect(openai::Dialect::openai()))
+            }
+            Row(name) => {
+                let (_, dialect, model, ..) = row(name);
+                let model = OpenAi::compatible(format!("{url}/openai/v1"), *model);
+                Arc::new(model.dialect(dialect()).key(azure::KEY))
             }
             A => Arc::new(Anthropic::new("m", "key").base_url(url)),
             O => Arc::new(OpenAi::compatible(url, "m")),
@@ -135,7 +199,7 @@ impl Dialect {
             L => ollama_round(),
             R => responses::stream(&responses_round(number)),
             G | V => gemini::stream(&gemini_round(number)),
-            OpenRouter | Mistral | Groq | GeminiChat | Official => {
+            OpenRouter | Mistral | Groq | GeminiChat | Official | Row(_) => {
                 chat::stream(&self.chat_round(number))
             }
         }
@@ -162,6 +226,7 @@ impl Dialect {
             ],
             Groq => vec![json!({"reasoning": "canary-thought"}), text],
             Official => vec![text],
+            Row(_) => vec![json!({"reasoning_content": "canary-thought"}), text],
             _ => vec![json!({"content": "Hello.", "extra_content": signed()})],
         };
 
@@ -201,6 +266,7 @@ impl Dialect {
             GeminiChat => &["c2lnLWNhbmFyeQ=="],
             // It shows no thoughts.
             Official => &[],
+            Row(name) => row(name).4,
             R => &["rs_canary", "ws_canary"],
             G | V => &[
                 "canary-thought",
@@ -210,6 +276,10 @@ impl Dialect {
             ],
         }
     }
+}
+
+fn row(name: &str) -> &'static ChatRow {
+    ROWS.iter().find(|row| row.0 == name).unwrap()
 }
 
 /// The ids of the calls of a round: one with characters that some APIs refuse, and one that is
