@@ -82,9 +82,10 @@ async fn pictures_parallel_calls_and_schemas_are_accepted_by_every_server() {
         assert_eq!(structured, json!({"mood": "good"}));
         let body = server.requests().pop().unwrap().json();
         // The schema is sent in words to the one.
-        let format = match dialect == Dialect::deepseek() {
-            true => "json_object",
-            false => "json_schema",
+        let format = if dialect == Dialect::deepseek() {
+            "json_object"
+        } else {
+            "json_schema"
         };
         assert_eq!(body["response_format"]["type"], format, "{dialect:?}");
         let pictures = body.to_string().matches("data:image/png").count();
