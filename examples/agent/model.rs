@@ -75,7 +75,7 @@ async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> 
         "ollama" => Arc::new(Ollama::new(name).context_window(window)),
         "anthropic" => Arc::new(Anthropic::from_env(name)?.context_window(window)),
         _ => Arc::new(WithWindow {
-            profile: model.profile().clone().with_context_window(window),
+            profile: model.profile().with_context_window(window),
             model,
         }),
     })

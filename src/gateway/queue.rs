@@ -14,6 +14,10 @@ use crate::util::sync::lock;
 
 use super::bus::{Delivery, Receipt};
 
+/// The longest delay of a message that is given back: a year. A longer one may be beyond what the
+/// clock can name.
+const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// A message of a queue.
 pub(super) trait Queued: Clone + Send + Sync + 'static {
     /// Its id.
@@ -201,10 +205,10 @@ struct QueueReceipt<M: Queued> {
 
 impl<M: Queued> QueueReceipt<M> {
     fn put_back(&mut self, delay: Duration) {
+        let ready_at = (!delay.is_zero()).then(|| Instant::now() + delay.min(MAX_DELAY));
         let Some(message) = self.message.take() else {
             return;
         };
-        let ready_at = (!delay.is_zero()).then(|| Instant::now() + delay);
         let entry = Entry { message, ready_at };
         let mut state = lock(&self.queue.state);
         state.messages.insert(self.number, entry);

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, Todo, ToolResult};
 use crate::model::Compaction;
 use crate::util::blocking::{LARGE_TEXT, blocking};
-use crate::util::text::truncate;
+use crate::util::text::{line_of, truncate};
 
 use super::agent_state::AgentState;
 use super::inputs::{Inputs, bound_ids};
@@ -21,9 +21,6 @@ use super::{Files, Infos, PendingCall};
 /// The number of characters of the first input that make a title.
 const TITLE_CHARS: usize = 80;
 
-/// The most bytes of a title before it is cut.
-const TITLE_BYTES: usize = TITLE_CHARS * 4;
-
 /// The title of a session whose first user message is this: its text on one line, cut.
 pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
     title(&message.text())
@@ -31,18 +28,8 @@ pub(crate) fn title_of(message: &Message) -> Option<Arc<str>> {
 
 /// The title that a text makes.
 pub(super) fn title(text: &str) -> Option<Arc<str>> {
-    let mut line = String::with_capacity(text.len().min(TITLE_BYTES));
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        // Longer than a title, whatever its characters: it is cut either way.
-        if line.len() > TITLE_BYTES {
-            break;
-        }
-    }
-    (!line.is_empty()).then(|| truncate(&line, TITLE_CHARS).into())
+    let line = line_of(text, TITLE_CHARS);
+    (!line.is_empty()).then(|| line.into())
 }
 
 /// The version of the format that is written, and the highest that is read.

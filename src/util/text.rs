@@ -64,6 +64,24 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
+/// The words of `text` on one line, of at most `max_chars` characters, in time that does not depend
+/// on the words behind these.
+pub(crate) fn line_of(text: &str, max_chars: usize) -> String {
+    let max_bytes = 4 * max_chars;
+    let mut line = String::with_capacity(text.len().min(max_bytes));
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        // Longer than the line, whatever its characters: it is cut either way.
+        if line.len() > max_bytes {
+            break;
+        }
+    }
+    truncate(&line, max_chars).into_owned()
+}
+
 /// The first `head_chars` and the last `tail_chars` characters of `text`, with a marker between
 /// them that gets the number of omitted ones.
 ///

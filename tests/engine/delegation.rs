@@ -138,6 +138,19 @@ async fn async_task_is_checked_listed_and_awaited() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn task_that_is_named_twice_is_reported_once() {
+    let tools = tools::delegate(scouts()).model(ScriptedModel::new().say("All quiet."));
+    let model = calling(vec![
+        ("start_async_task", task("Look")),
+        ("await_async_tasks", json!({"task_ids": ["ID", "ID", "ID"]})),
+    ]);
+    let agent = agent(model).tools(tools.build().unwrap()).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let reports = &texts(&output.messages)[1];
+    assert_eq!(reports.matches("All quiet.").count(), 1, "{reports}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelled_task_has_no_result() {
     let scout = ScriptedModel::new().step(Step::text("half").then_hang());
     let tools = tools::delegate(scouts()).model(scout).build().unwrap();

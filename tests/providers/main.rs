@@ -74,6 +74,7 @@ mod secrets;
 mod ssrf_cases;
 #[cfg(feature = "http")]
 mod switching;
+#[cfg(feature = "http")]
 mod switching_rounds;
 #[cfg(feature = "http")]
 mod tool_http;

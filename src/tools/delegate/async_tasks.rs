@@ -1,5 +1,6 @@
 //! The tools for tasks that run in the background already.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -115,7 +116,10 @@ async fn wait_for_tasks(cx: ToolContext, args: Value) -> Result<String, BoxError
     let wait: Wait = serde_json::from_value(args)?;
     let tasks = match wait.task_ids {
         Some(ids) => {
-            let tasks = ids.iter().map(|id| find_task(&cx, id));
+            // A result is returned once, however often its task is named.
+            let mut named = HashSet::new();
+            let ids = ids.iter().filter(|id| named.insert(id.as_str()));
+            let tasks = ids.map(|id| find_task(&cx, id));
             tasks.collect::<Result<Vec<_>, _>>()?
         }
         None => {

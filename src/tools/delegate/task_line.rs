@@ -1,7 +1,7 @@
 //! The line about a task.
 
 use crate::tool::{TaskHandle, TaskOutcome};
-use crate::util::text::truncate;
+use crate::util::text::line_of;
 
 /// The most characters of the description of a task.
 const MAX_CHARS: usize = 200;
@@ -16,9 +16,6 @@ pub(crate) fn task_line(task: &TaskHandle) -> String {
     };
     let spec = task.spec();
     let name = spec.subagent_type.as_ref().unwrap_or(&spec.label);
-    let text = spec.text();
-    let words: Vec<_> = text.split_whitespace().collect();
-    let text = words.join(" ");
-    let text = truncate(&text, MAX_CHARS);
+    let text = line_of(&spec.text(), MAX_CHARS);
     format!("{} [{status}] {name}: {text}", task.id())
 }

@@ -47,6 +47,17 @@ async fn each_broken_bus_is_rejected_for_its_fault() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn message_that_is_given_back_for_ever_keeps_its_space() {
+    let bus = InProcessBus::new(1);
+    let message = || InboundMessage::new("cli", "direct", "u1", "one");
+    bus.publish_inbound(message()).await.unwrap();
+    let delivery = bus.consume_inbound().await.unwrap().unwrap();
+    delivery.give_back(Duration::MAX).await.unwrap();
+    let waiting = timeout(Duration::from_secs(60), bus.consume_inbound()).await;
+    assert!(waiting.is_err(), "it was delivered at once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn publish_waits_while_the_bus_is_full_and_loses_nothing() {
     let bus = InProcessBus::new(2);
     for text in ["one", "two"] {
