@@ -1,4 +1,4 @@
-//! What the compiler says to the mistakes users make: `tests/ui/*.rs` beside the expected
+//! The compiler's messages about mistakes that users make: `tests/ui/*.rs` with the expected
 //! `*.stderr`.
 //!
 //! `TRYBUILD=overwrite cargo test --test house compile_fail` writes the messages anew. They are
@@ -10,7 +10,7 @@
 use std::fs;
 use std::process::Command;
 
-/// Whose words the `*.stderr` files are.
+/// The compiler that wrote the `*.stderr` files.
 const COMPILER: &str = "rustc 1.95.";
 
 #[test]
@@ -18,7 +18,7 @@ fn compiler_messages_are_as_recorded() {
     let version = Command::new("rustc").arg("--version").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
     if !version.starts_with(COMPILER) {
-        eprintln!("skipped: tests/ui speaks for {COMPILER}x, this is {version}");
+        eprintln!("skipped: tests/ui has the messages of {COMPILER}x, this is {version}");
         return;
     }
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
