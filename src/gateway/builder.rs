@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use crate::agent::{AgentBuilder, OnUnanswered};
 use crate::backend::Backend;
@@ -17,6 +20,7 @@ use super::bus::MessageBus;
 use super::gateway::{Core, Gateway};
 use super::heartbeat::Heartbeat;
 use super::in_process::InProcessBus;
+use super::lane::Lanes;
 use super::options::{DeliveryPolicy, WhenBusy};
 use super::questions::ChatInteractor;
 use super::registered_tools::RegisteredTools;
@@ -215,7 +219,8 @@ impl GatewayBuilder {
             .bus
             .unwrap_or_else(|| Arc::new(InProcessBus::default()));
         let shared = Shared::new(bus, self.observer, self.ask_timeout);
-        Ok(Gateway::of(Core::new(CoreParts {
+        let permits = self.parallel_sessions.clamp(1, Semaphore::MAX_PERMITS);
+        Ok(Gateway::of(Core {
             served,
             shared,
             registered_tools,
@@ -225,9 +230,11 @@ impl GatewayBuilder {
             heartbeat: self.heartbeat,
             delivery: self.delivery,
             when_busy: self.when_busy,
-            parallel_sessions: self.parallel_sessions,
             replies_after_message_elsewhere: self.replies_after_message_elsewhere,
-        })))
+            lanes: Lanes::default(),
+            turns: Semaphore::new(permits),
+            is_running: AtomicBool::new(false),
+        }))
     }
 
     /// Adds the tools and settings of the gateway to an agent.
@@ -262,21 +269,6 @@ impl GatewayBuilder {
             None => agent,
         }
     }
-}
-
-/// The parts of a gateway.
-pub(super) struct CoreParts {
-    pub(super) served: Served,
-    pub(super) shared: Arc<Shared>,
-    pub(super) registered_tools: RegisteredTools,
-    pub(super) context: Option<ContextBuilder>,
-    pub(super) summaries: Option<Summaries>,
-    pub(super) state: Option<StateManager>,
-    pub(super) heartbeat: Option<Heartbeat>,
-    pub(super) delivery: DeliveryPolicy,
-    pub(super) when_busy: WhenBusy,
-    pub(super) parallel_sessions: usize,
-    pub(super) replies_after_message_elsewhere: bool,
 }
 
 impl fmt::Debug for GatewayBuilder {

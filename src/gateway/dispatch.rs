@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use tokio::time::{Instant, interval_at, timeout};
+use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
@@ -56,21 +56,27 @@ impl Gateway {
 
         let mut work = Work::new();
         let outcome = self.take_messages(&mut work).await;
-        let is_stopped = core.shared.stop.is_cancelled();
-        let drain = self.drain(&mut work);
-        if !is_stopped {
-            drain.await;
-            return outcome;
-        }
-        if timeout(GRACE, drain).await.is_err() {
+        let stop = &core.shared.stop;
+        let grace = async {
+            stop.cancelled().await;
+            sleep(GRACE).await;
+        };
+        let is_drained = tokio::select! {
+            biased;
+            () = self.drain(&mut work) => true,
+            () = grace => false,
+        };
+        if !is_drained {
             core.shared.interrupt.cancel();
             let drain = self.drain(&mut work);
             if timeout(CLOSING, drain).await.is_err() {
                 tracing::warn!("turns that did not end were dropped");
             }
         }
-        core.shared.tasks.close();
-        core.shared.summaries.close();
+        if stop.is_cancelled() {
+            core.shared.tasks.close();
+            core.shared.summaries.close();
+        }
         outcome
     }
 
@@ -137,7 +143,10 @@ impl Gateway {
             DeliveryPolicy::HandToAgent => match handed_over(&delivery.message) {
                 None => settle(delivery).boxed(),
                 Some(message) => {
-                    let options = ProcessOptions::of_message(&message);
+                    let options = ProcessOptions {
+                        is_report: true,
+                        ..ProcessOptions::of_message(&message)
+                    };
                     let place = core.lanes.enter(&message.session_key);
                     core.answer(delivery, options, place, false).boxed()
                 }

@@ -1,7 +1,6 @@
 //! The gateway itself.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,19 +10,24 @@ use tokio::time::{Instant, sleep};
 
 use crate::agent::AgentBuilder;
 use crate::error::{ErrorKind, Result};
-use crate::prompt::Conversation;
+use crate::prompt::{ContextBuilder, Conversation};
 use crate::subagent::HandoffsBuilder;
 use crate::tool::Tool;
 
-use super::builder::{CoreParts, GatewayBuilder};
+use super::builder::GatewayBuilder;
 use super::bus::MessageBus;
 use super::channels::{CLI, SYSTEM, is_internal_channel};
-use super::heartbeat::HeartbeatReply;
+use super::heartbeat::{Heartbeat, HeartbeatReply};
 use super::lane::Lanes;
 use super::message::{InboundMessage, OutboundMessage};
-use super::options::{ProcessOptions, StartupInfo};
+use super::options::{DeliveryPolicy, ProcessOptions, StartupInfo, WhenBusy};
 use super::process::{Processed, stopped};
+use super::registered_tools::RegisteredTools;
+use super::served::Served;
+use super::shared::Shared;
 use super::state::StateManager;
+use super::summary::Summaries;
+use super::turn::HEARTBEAT;
 
 /// The time after which a session that another process has is tried again.
 pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
@@ -31,8 +35,6 @@ pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
 const BUSY_LIMIT: Duration = Duration::from_secs(10);
 /// The chat of [`Gateway::process_direct`].
 const DIRECT: &str = "direct";
-/// The session of [`Gateway::process_heartbeat`].
-const HEARTBEAT: &str = "heartbeat";
 
 /// Connects chat channels with the sessions of an agent. Clones are the same gateway.
 ///
@@ -69,44 +71,38 @@ pub struct Gateway {
 
 /// The gateway behind its handles.
 pub(super) struct Core {
-    pub(super) parts: CoreParts,
+    pub(super) served: Served,
+    pub(super) shared: Arc<Shared>,
+    pub(super) registered_tools: RegisteredTools,
+    pub(super) context: Option<ContextBuilder>,
+    pub(super) summaries: Option<Summaries>,
+    pub(super) state: Option<StateManager>,
+    pub(super) heartbeat: Option<Heartbeat>,
+    pub(super) delivery: DeliveryPolicy,
+    pub(super) when_busy: WhenBusy,
+    pub(super) replies_after_message_elsewhere: bool,
     pub(super) lanes: Lanes,
     /// The turns that may be in progress.
     pub(super) turns: Semaphore,
     pub(super) is_running: AtomicBool,
 }
 
-impl Deref for Core {
-    type Target = CoreParts;
-
-    fn deref(&self) -> &CoreParts {
-        &self.parts
-    }
-}
-
 impl Core {
-    pub(super) fn new(parts: CoreParts) -> Self {
-        let permits = parts.parallel_sessions.clamp(1, Semaphore::MAX_PERMITS);
-        Self {
-            parts,
-            lanes: Lanes::default(),
-            turns: Semaphore::new(permits),
-            is_running: AtomicBool::new(false),
-        }
-    }
-
     /// Waits for the lane of the session, and for ten seconds if another process has the session,
     /// and runs a turn.
     async fn process_in_lane(&self, options: &ProcessOptions) -> Result<Processed> {
-        let place = self.lanes.enter(&options.session_key);
-        let has_turn = tokio::select! {
-            biased;
-            () = self.shared.stop.cancelled() => false,
-            has_turn = place.turn() => has_turn,
+        let _place = loop {
+            let place = self.lanes.enter(&options.session_key);
+            let has_turn = tokio::select! {
+                biased;
+                () = self.shared.stop.cancelled() => return Err(stopped()),
+                has_turn = place.turn() => has_turn,
+            };
+            // A lane that was cleared for messages of the bus is entered again.
+            if has_turn {
+                break place;
+            }
         };
-        if !has_turn {
-            return Err(stopped());
-        }
         let _permit = self.turns.acquire().await.map_err(|_| stopped())?;
         let deadline = Instant::now() + BUSY_LIMIT;
         loop {
@@ -159,6 +155,11 @@ impl Gateway {
     ///
     /// Those of [`Run::finish`](crate::Run::finish), the store's and the bus's, and
     /// [`Cancelled`](crate::ErrorKind::Cancelled) if the gateway was stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the turn and leaves the lane. What was stored stays, also the
+    /// session of a turn without history.
     pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
         Ok(self.core.process_in_lane(&options).await?.text)
     }
@@ -337,6 +338,7 @@ impl Gateway {
     /// and their messages are given back. The gateway cannot be started again.
     pub fn stop(&self) {
         self.core.shared.stop.cancel();
+        self.core.turns.close();
     }
 }
 

@@ -105,7 +105,7 @@ impl Heartbeat {
         self
     }
 
-    /// Switches it off: [`wait`](Self::wait) never returns.
+    /// Turns the check off: [`wait`](Self::wait) never returns.
     #[must_use]
     pub fn off(mut self) -> Self {
         self.interval = None;

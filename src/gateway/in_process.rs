@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
+use crate::util::text::truncate;
 
 use super::bus::{Delivery, MessageBus};
 use super::message::{InboundMessage, OutboundMessage};
@@ -15,13 +16,14 @@ use super::queue::{Queue, Queued};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
-/// The most channels, which the model may name.
+/// The most channels of published messages, which the model may name.
 const MAX_CHANNELS: usize = 1_024;
 
 /// A bus inside one process. Its messages end with the process. Clones share it.
 ///
 /// It holds a number of inbound messages that are not acknowledged, 1,024 by default, and as many
-/// outbound ones for each channel; publishing waits for space. A channel that publishes and
+/// outbound ones for each channel, and of both at most 64 MiB as JSON; publishing waits for space.
+/// An id of more than 1,024 bytes is an error. A channel that publishes and
 /// consumes in the same task should therefore do both at the same time. It drops a message whose id
 /// is among those published last, twice as many as it holds.
 #[derive(Clone)]
@@ -76,7 +78,8 @@ impl InProcessBus {
         }))
     }
 
-    /// Closes the bus: publishing fails, and consuming returns `None` once no message is left.
+    /// Closes the bus: publishing fails, and consuming returns `None` once no message waits. A
+    /// message that is given back later is delivered to the next consumer.
     pub fn close(&self) {
         self.0.inbound.close();
         let mut channels = lock(&self.0.outbound);
@@ -86,12 +89,14 @@ impl InProcessBus {
         }
     }
 
-    fn channel(&self, name: &str) -> Result<Queue<OutboundMessage>> {
+    fn channel(&self, name: &str, is_consumer: bool) -> Result<Queue<OutboundMessage>> {
         let mut channels = lock(&self.0.outbound);
         if let Some(queue) = channels.queues.get(name) {
             return Ok(queue.clone());
         }
-        if channels.queues.len() >= MAX_CHANNELS {
+        // Consumers are never refused: the model names channels, and the program consumes them.
+        if !is_consumer && channels.queues.len() >= MAX_CHANNELS {
+            let name = truncate(name, 64);
             let text = format!("cannot add channel {name:?}: the bus has {MAX_CHANNELS} already");
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
@@ -116,12 +121,12 @@ impl MessageBus for InProcessBus {
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
-        let queue = self.channel(&message.channel)?;
+        let queue = self.channel(&message.channel, false)?;
         queue.publish(message.completed()).await
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
-        Ok(self.channel(channel)?.consume().await)
+        Ok(self.channel(channel, true)?.consume().await)
     }
 }
 

@@ -73,7 +73,8 @@ impl Place {
     pub(super) fn clear_later(&self) {
         let lanes = lock(&self.lanes.0);
         let tickets = lanes.get(&self.key).into_iter().flatten();
-        for ticket in tickets.filter(|ticket| !Arc::ptr_eq(ticket, &self.ticket)) {
+        let places = tickets.skip_while(|ticket| !Arc::ptr_eq(ticket, &self.ticket));
+        for ticket in places.skip(1) {
             ticket.is_cleared.store(true, Ordering::Release);
             ticket.change.notify_one();
         }

@@ -164,6 +164,15 @@ impl OutboundMessage {
         self
     }
 
+    /// Sets the id `INPUT:SUFFIX`. Without an id of the input, the bus makes one.
+    #[must_use]
+    pub(super) fn with_id_of_input(self, input_id: &str, suffix: &str) -> Self {
+        if input_id.is_empty() {
+            return self;
+        }
+        self.with_id(format!("{input_id}:{suffix}"))
+    }
+
     /// Adds data for the channel.
     #[must_use]
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {

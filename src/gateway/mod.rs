@@ -11,7 +11,6 @@
 //! | [`ProcessOptions`] | one turn without a bus |
 //! | [`MessageBus`], [`Delivery`] | a bus; each message is delivered until it is acknowledged |
 //! | [`InProcessBus`] | the bus inside one process |
-//! | [`Summaries`], [`StateManager`], [`Heartbeat`], [`SessionManager`] | summaries in the background, the last chat, a regular check of tasks, sessions by key |
 //! | [`message()`], [`spawn`], [`subagent`] | the tools that agents of a gateway have |
 //! | [`StateManager`], [`Heartbeat`] | the last chat, and tasks that are checked at regular intervals |
 //! | [`Summaries`] | summaries of long conversations, in the background |
@@ -87,12 +86,11 @@
 //! end of the turn. Only a plain `yes` or `always` allows a call. After the
 //! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
 //! answers the question with a later message. A message of another sender continues the
-//! conversation without the call.
+//! conversation without the call. A heartbeat asks nothing: its questions are denied.
 //!
 //! # Names
 //!
-//! The specification of such a gateway is known from the agent `picoclaw`. Its names are these
-//! here:
+//! The gateway follows that of the agent `picoclaw`, under these names:
 //!
 //! | there | here |
 //! |---|---|
@@ -102,8 +100,6 @@
 //! | `processOptions`, `runAgentLoop` | [`ProcessOptions`], [`run_agent_loop`](Gateway::run_agent_loop) |
 //! | `ProcessDirect`, `ProcessDirectWithChannel`, `ProcessHeartbeat` | [`process_direct`](Gateway::process_direct), [`process_direct_with_channel`](Gateway::process_direct_with_channel), [`process_heartbeat`](Gateway::process_heartbeat) |
 //! | `RecordLastChannel`, `RecordLastChatID` | [`record_last_channel`](Gateway::record_last_channel), [`record_last_chat_id`](Gateway::record_last_chat_id), [`StateManager`] |
-//! | `maybeSummarize`, `estimateTokens`, `summarizeSession`, `summarizeBatch` | [`Summaries`], [`estimate_tokens`] |
-//! | `SessionManager` | [`SessionManager`] |
 //! | `GetStartupInfo` | [`startup_info`](Gateway::startup_info) |
 //! | `IsInternalChannel` | [`is_internal_channel`] |
 //! | `updateToolContexts`, `ContextualTool` | [`Conversation`](crate::prompt::Conversation), a value of each run |
@@ -114,7 +110,7 @@
 //! | `maybeSummarize`, `summarizeSession`, `summarizeBatch`, `estimateTokens` | [`Summaries::maybe_summarize`], [`Summaries`] as a [`Compactor`](crate::model::Compactor), [`estimate_tokens`] |
 //! | `state.Manager`, `SetLastChannel`, `SetLastChatID` | [`StateManager`], [`set_last_channel`](StateManager::set_last_channel), [`set_last_chat_id`](StateManager::set_last_chat_id) |
 //! | `SkillsLoader`, `ListSkills`, `BuildSkillsSummary` | [`ContextBuilder::list_skills`](crate::prompt::ContextBuilder::list_skills), [`skills_summary`](crate::prompt::ContextBuilder::skills_summary) |
-//! | `ToolRegistry`, `ToProviderDefs`, `GetSummaries` | [`ToolRegistry`](crate::ToolRegistry), `TurnTools::definitions`, [`ContextBuilder::tools_section`](crate::prompt::ContextBuilder::tools_section) |
+//! | `ToolRegistry`, `ToProviderDefs`, `GetSummaries` | [`ToolRegistry`](crate::ToolRegistry), [`TurnTools::definitions`](crate::tool::TurnTools::definitions), [`ContextBuilder::tools_section`](crate::prompt::ContextBuilder::tools_section) |
 //! | `ToolResult.ForLLM`, `ForUser` | [`ToolOutput`](crate::ToolOutput)'s `content`, `display` |
 //! | workspace, model, max tokens, max tool iterations | [`GatewayBuilder::workspace`], [`AgentBuilder::new`](crate::AgentBuilder::new), [`max_tokens`](GatewayBuilder::max_tokens), [`max_iterations`](GatewayBuilder::max_iterations) |
 //! | restrict to workspace | the backend, such as `LocalBackend`, which never leaves its folder |

@@ -68,6 +68,8 @@ pub struct ProcessOptions {
     /// True if the turn runs in a session of its own, `KEY:once:UUID`, which is deleted afterwards.
     /// Defaults to `false`.
     pub no_history: bool,
+    /// True if the input is the result of a task. It is no answer to a question.
+    pub(super) is_report: bool,
 }
 
 impl ProcessOptions {
@@ -90,6 +92,7 @@ impl ProcessOptions {
             enable_summary: false,
             send_response: false,
             no_history: false,
+            is_report: false,
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Processed {
 impl Core {
     /// Runs one turn. The caller has the session's lane.
     pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
-        if !is_internal_channel(&options.channel) {
+        if !is_internal_channel(&options.channel) && !options.is_report {
             self.record_origin(options).await;
         }
 
@@ -46,7 +46,10 @@ impl Core {
         };
         let outcome = self.run(&turn, &id, options).await;
         if options.no_history {
-            self.served.first().session(id.clone()).delete().await?;
+            let session = self.served.first().session(id.clone());
+            if let Err(error) = session.delete().await {
+                tracing::warn!("session {id} could not be deleted: {error}");
+            }
         }
 
         let output = match outcome {
@@ -107,7 +110,7 @@ impl Core {
         id: &Arc<str>,
         options: &ProcessOptions,
     ) -> Result<RunOutput> {
-        let question = if options.no_history {
+        let question = if options.no_history || options.is_report {
             None
         } else {
             self.waiting_question(options).await?
@@ -202,12 +205,8 @@ impl Core {
 
     /// Sends a text as the reply to an input.
     pub(super) async fn send_text(&self, options: &ProcessOptions, text: &str) -> Result<()> {
-        let message = OutboundMessage::new(options.channel.clone(), options.chat_id.clone(), text);
-        let message = if options.input_id.is_empty() {
-            message
-        } else {
-            message.with_id(format!("{}:reply", options.input_id))
-        };
+        let message = OutboundMessage::new(options.channel.clone(), options.chat_id.clone(), text)
+            .with_id_of_input(&options.input_id, "reply");
         self.shared.bus.publish_outbound(message).await
     }
 }

@@ -17,7 +17,7 @@ use crate::util::sync::lock;
 
 use super::answers::{chosen_of, permission_answer};
 use super::message::{InboundMessage, OutboundMessage};
-use super::turn::Turn;
+use super::turn::{Turn, UNATTENDED};
 
 /// The questions that wait for a person, by session, the oldest first.
 #[derive(Default)]
@@ -75,30 +75,29 @@ impl Questions {
     /// Takes a message as the answer to the oldest question that its sender was asked in its chat
     /// and session. Returns `false` if there is none.
     pub(super) fn answer(&self, message: &InboundMessage) -> bool {
-        loop {
-            let question = {
-                let mut open = lock(&self.open);
-                let Some(questions) = open.get_mut(&message.session_key) else {
-                    return false;
-                };
-                let is_asked = |question: &Question| {
-                    question.channel == message.channel
-                        && question.chat_id == message.chat_id
-                        && question.sender_id == message.sender_id
-                };
-                let Some(index) = questions.iter().position(is_asked) else {
-                    return false;
-                };
-                let question = questions.remove(index);
-                if questions.is_empty() {
-                    open.remove(&message.session_key);
-                }
-                question
-            };
-            if question.is_some_and(|question| question.target.answer(&message.content)) {
+        while let Some(question) = self.take(message) {
+            if question.target.answer(&message.content) {
                 return true;
             }
         }
+        false
+    }
+
+    /// Takes the oldest question that the sender of a message was asked in its chat and session.
+    fn take(&self, message: &InboundMessage) -> Option<Question> {
+        let is_asked = |question: &Question| {
+            question.channel == message.channel
+                && question.chat_id == message.chat_id
+                && question.sender_id == message.sender_id
+        };
+        let mut open = lock(&self.open);
+        let questions = open.get_mut(&message.session_key)?;
+        let index = questions.iter().position(is_asked)?;
+        let question = questions.remove(index);
+        if questions.is_empty() {
+            open.remove(&message.session_key);
+        }
+        question
     }
 
     /// Begins the questions of a run or a call.
@@ -197,6 +196,9 @@ impl ChatInteractor {
             let text = "the run belongs to no conversation of a gateway";
             Error::new(ErrorKind::Config, text)
         })?;
+        if !turn.is_attended() {
+            return Err(Error::new(ErrorKind::InvalidRequest, UNATTENDED));
+        }
         let shared = &turn.shared;
         let (sender, receiver) = oneshot::channel();
         let asked = shared.questions.asked();

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::json::json_len;
 use crate::util::sync::lock;
 
 use super::bus::{Delivery, Receipt};
@@ -18,8 +20,14 @@ use super::bus::{Delivery, Receipt};
 /// clock can name.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// The bytes of the messages of a queue, each as JSON. A longer one takes all of them.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// The longest id, in bytes. Ids are kept longer than their messages.
+const MAX_ID: usize = 1_024;
+
 /// A message of a queue.
-pub(super) trait Queued: Clone + Send + Sync + 'static {
+pub(super) trait Queued: Clone + Serialize + Send + Sync + 'static {
     /// Its id.
     fn id(&self) -> &Arc<str>;
     /// The messages with the same key are delivered in order.
@@ -37,8 +45,9 @@ impl<M> Clone for Queue<M> {
 
 struct Shared<M> {
     state: Mutex<State<M>>,
-    /// The space for messages that are not acknowledged.
+    /// The space for messages that are not acknowledged, in messages and in bytes.
     space: Semaphore,
+    bytes: Semaphore,
     /// Notified when the messages or their times have changed.
     change: Notify,
 }
@@ -53,6 +62,7 @@ struct State<M> {
 
 struct Entry<M> {
     message: M,
+    bytes: u32,
     /// The time before which it is not delivered.
     ready_at: Option<Instant>,
 }
@@ -82,7 +92,7 @@ impl NewestIds {
 
 /// The next message to deliver, or the time to look again.
 enum Next<M> {
-    Message(u64, M),
+    Message(u64, Entry<M>),
     At(Instant),
     Change,
     End,
@@ -105,13 +115,23 @@ impl<M: Queued> Queue<M> {
                 is_closed: false,
             }),
             space: Semaphore::new(capacity),
+            bytes: Semaphore::new(MAX_BYTES),
             change: Notify::new(),
         }))
     }
 
     /// Adds a message, unless its id is known. Waits for space.
     pub(super) async fn publish(&self, message: M) -> Result<()> {
+        let id_len = message.id().len();
+        if id_len > MAX_ID {
+            let text = format!("the id of a message has {id_len} bytes, at most {MAX_ID} may be");
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+
+        let bytes = json_len(&message).min(MAX_BYTES) as u32;
         let permit = self.0.space.acquire().await.map_err(|_| closed())?;
+        let bytes_permit = self.0.bytes.acquire_many(bytes);
+        let bytes_permit = bytes_permit.await.map_err(|_| closed())?;
         let mut state = lock(&self.0.state);
         if state.is_closed {
             return Err(closed());
@@ -120,10 +140,12 @@ impl<M: Queued> Queue<M> {
             return Ok(());
         }
         permit.forget();
+        bytes_permit.forget();
         let number = state.published;
         state.published += 1;
         let entry = Entry {
             message,
+            bytes,
             ready_at: None,
         };
         state.messages.insert(number, entry);
@@ -139,11 +161,12 @@ impl<M: Queued> Queue<M> {
             change.as_mut().enable();
             let next = lock(&self.0.state).next(Instant::now());
             match next {
-                Next::Message(number, message) => {
+                Next::Message(number, entry) => {
+                    let message = entry.message.clone();
                     let receipt = QueueReceipt {
                         queue: self.0.clone(),
                         number,
-                        message: Some(message.clone()),
+                        entry: Some(entry),
                     };
                     return Some(Delivery::new(message, receipt));
                 }
@@ -161,6 +184,7 @@ impl<M: Queued> Queue<M> {
     pub(super) fn close(&self) {
         lock(&self.0.state).is_closed = true;
         self.0.space.close();
+        self.0.bytes.close();
         self.0.change.notify_waiters();
     }
 }
@@ -188,7 +212,7 @@ impl<M: Queued> State<M> {
 
         let ready = ready_number.and_then(|number| self.messages.remove_entry(&number));
         match (ready, next_time) {
-            (Some((number, entry)), _) => Next::Message(number, entry.message),
+            (Some((number, entry)), _) => Next::Message(number, entry),
             (None, Some(time)) => Next::At(time),
             (None, None) if self.is_closed => Next::End,
             (None, None) => Next::Change,
@@ -200,16 +224,16 @@ impl<M: Queued> State<M> {
 struct QueueReceipt<M: Queued> {
     queue: Arc<Shared<M>>,
     number: u64,
-    message: Option<M>,
+    entry: Option<Entry<M>>,
 }
 
 impl<M: Queued> QueueReceipt<M> {
     fn put_back(&mut self, delay: Duration) {
         let ready_at = (!delay.is_zero()).then(|| Instant::now() + delay.min(MAX_DELAY));
-        let Some(message) = self.message.take() else {
+        let Some(entry) = self.entry.take() else {
             return;
         };
-        let entry = Entry { message, ready_at };
+        let entry = Entry { ready_at, ..entry };
         let mut state = lock(&self.queue.state);
         state.messages.insert(self.number, entry);
         drop(state);
@@ -220,8 +244,9 @@ impl<M: Queued> QueueReceipt<M> {
 #[async_trait]
 impl<M: Queued> Receipt for QueueReceipt<M> {
     async fn ack(mut self: Box<Self>) -> Result<()> {
-        if self.message.take().is_some() {
+        if let Some(entry) = self.entry.take() {
             self.queue.space.add_permits(1);
+            self.queue.bytes.add_permits(entry.bytes as usize);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::bus::MessageBus;
 use super::message::OutboundMessage;
 use super::questions::{Questions, permission_text};
 use super::served::ServedRun;
-use super::turn::Turn;
+use super::turn::{Turn, UNATTENDED};
 
 /// A function that sees the messages of all runs.
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
@@ -101,7 +101,7 @@ impl Shared {
         }
     }
 
-    /// Asks a question of a run in the chat of its turn.
+    /// Asks a question of a run in the chat of its turn. Denies the call in an unattended turn.
     async fn ask(
         &self,
         turn: &Turn,
@@ -109,6 +109,10 @@ impl Shared {
         responder: &Responder,
         asked: &super::questions::Asked<'_>,
     ) {
+        if !turn.is_attended() {
+            responder.respond(request, Answer::Deny(UNATTENDED.to_owned()));
+            return;
+        }
         asked.permission(turn, request, responder.clone());
         let text = permission_text(request);
         let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
@@ -128,10 +132,10 @@ impl Shared {
             let Some(text) = result.display.as_ref().filter(|_| !result.silent) else {
                 continue;
             };
-            let id = format!("{}:{}:display", turn.input_id, result.tool_call_id);
+            let suffix = format!("{}:display", result.tool_call_id);
             let message =
                 OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text.as_str())
-                    .with_id(id);
+                    .with_id_of_input(&turn.input_id, &suffix);
             self.bus.publish_outbound(message).await?;
         }
         Ok(())

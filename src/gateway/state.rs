@@ -15,8 +15,9 @@ const FILE: &str = "state/state.json";
 /// The most bytes of the file that are read.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The state of a gateway that outlives its process: the chat in which a person wrote last, which
-/// messages that answer no one go to.
+/// The state of a gateway that outlives its process: the chat in which a person wrote last.
+///
+/// Messages that are no replies, such as the reports of the heartbeat, are sent there.
 ///
 /// It is the file `state/state.json` of the workspace, which is replaced as a whole. Clones share
 /// it.

@@ -17,11 +17,13 @@ use crate::session::AgentState;
 use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
-/// The share of the window beyond which a session is summarised after a turn, and that in a run.
+/// The share of the window beyond which a session is summarised after a turn.
 const SHARE: f64 = 0.75;
+/// The share of the window beyond which it is summarised in a run.
 const SHARE_IN_RUN: f64 = 0.95;
 /// More old messages than this are summarised in two halves.
 const MAX_BATCH: usize = 10;
+/// The note in a summary that leaves messages out.
 const NOTE: &str = "[Some oversized messages are left out of this summary.]";
 
 /// Summaries of long conversations: a [`Compactor`] of the agent, and a function that a gateway
@@ -172,35 +174,25 @@ impl Summaries {
     fn window(&self, profile: &ModelProfile) -> u64 {
         self.window.unwrap_or(profile.context_window)
     }
-
-    /// One summary of the messages, and of the earlier summary if there is one.
-    async fn summarize_session(
-        &self,
-        summarizer: &Summarizer<'_>,
-        messages: &[Arc<Message>],
-        earlier_summary: Option<String>,
-    ) -> Result<String> {
-        if messages.len() <= MAX_BATCH {
-            return summarize_batch(summarizer, messages, earlier_summary).await;
-        }
-
-        let (first, second) = messages.split_at(messages.len() / 2);
-        let (first, second) = try_join(
-            summarize_batch(summarizer, first, earlier_summary),
-            summarize_batch(summarizer, second, None),
-        )
-        .await?;
-        summarizer.merge(&first, &second).await
-    }
 }
 
-/// A short summary of a slice of a conversation, and of the earlier summary if there is one.
-async fn summarize_batch(
+/// One summary of the messages, and of the earlier summary if there is one.
+async fn summarize_messages(
     summarizer: &Summarizer<'_>,
     messages: &[Arc<Message>],
     earlier_summary: Option<String>,
 ) -> Result<String> {
-    summarizer.summarize(earlier_summary, messages).await
+    if messages.len() <= MAX_BATCH {
+        return summarizer.summarize(earlier_summary, messages).await;
+    }
+
+    let (first_half, second_half) = messages.split_at(messages.len() / 2);
+    let (first_summary, second_summary) = try_join(
+        summarizer.summarize(earlier_summary, first_half),
+        summarizer.summarize(None, second_half),
+    )
+    .await?;
+    summarizer.merge(&first_summary, &second_summary).await
 }
 
 #[async_trait]
@@ -242,8 +234,7 @@ impl Compactor for Summaries {
         let mut summary = if fitting.is_empty() {
             earlier_summary.unwrap_or_default()
         } else {
-            self.summarize_session(&summarizer, &fitting, earlier_summary)
-                .await?
+            summarize_messages(&summarizer, &fitting, earlier_summary).await?
         };
 
         if fitting.len() < old_messages.len() && !summary.ends_with(NOTE) {

@@ -1,7 +1,5 @@
 //! The channel `system`: messages about background work.
 
-use std::sync::Arc;
-
 use crate::tool::TaskOutcome;
 
 use super::channels::SYSTEM;
@@ -10,6 +8,8 @@ use super::turn::Turn;
 
 /// The session of the conversation that started the work.
 const SESSION: &str = "session_key";
+/// The person in that conversation.
+const SENDER: &str = "sender_id";
 /// Set if the task sent a message itself.
 const HAS_SENT: &str = "message_sent";
 
@@ -29,7 +29,8 @@ pub(super) fn task_message(
     let content = format!("Task '{label}' {state}.\n\nResult:\n{text}");
     let chat_id = format!("{}:{}", turn.channel, turn.chat_id);
     let message = InboundMessage::new(SYSTEM, chat_id, id, content)
-        .with_metadata(SESSION, &*turn.session_key);
+        .with_metadata(SESSION, &*turn.session_key)
+        .with_metadata(SENDER, &*turn.sender_id);
     if turn.has_marked_sent() {
         message.with_metadata(HAS_SENT, "true")
     } else {
@@ -57,7 +58,8 @@ pub(super) fn notice(message: &InboundMessage) -> Option<OutboundMessage> {
 /// A message of the channel `system` as an input of the conversation that it is about.
 pub(super) fn handed_over(message: &InboundMessage) -> Option<InboundMessage> {
     let (channel, chat_id) = origin(message)?;
-    let sender_id: Arc<str> = message.sender_id.clone();
+    // Not the task, which could not answer the questions of the turn.
+    let sender_id = message.metadata.get(SENDER).map_or("", String::as_str);
     let input = InboundMessage::new(channel, chat_id, sender_id, message.content.as_str());
     let input = input.with_id(format!("{}:input", message.id));
     let key = message.metadata.get(SESSION);

@@ -12,6 +12,12 @@ use super::options::ProcessOptions;
 use super::shared::Shared;
 use super::tools::{MESSAGE, sent_text};
 
+/// The session of [`Gateway::process_heartbeat`](super::Gateway::process_heartbeat).
+pub(super) const HEARTBEAT: &str = "heartbeat";
+
+/// The answer to a question of an unattended turn.
+pub(super) const UNATTENDED: &str = "Questions cannot be answered during a heartbeat.";
+
 /// The turn that a run belongs to, as a value of the run, which the runs below find too.
 pub(super) struct Turn {
     pub(super) shared: Arc<Shared>,
@@ -51,6 +57,11 @@ impl Turn {
             has_sent: AtomicBool::new(false),
             has_sent_to_own_chat: AtomicBool::new(false),
         })
+    }
+
+    /// Returns `true` if a message in the chat can answer a question of this turn.
+    pub(super) fn is_attended(&self) -> bool {
+        *self.session_key != *HEARTBEAT
     }
 
     /// The turn of the run that made a call, or of a run above it.

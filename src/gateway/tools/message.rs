@@ -1,4 +1,4 @@
-//! `message`.
+//! The tool `message`.
 
 use serde_json::{Value, json};
 
@@ -15,8 +15,9 @@ pub(in crate::gateway) const NAME: &str = "message";
 ///
 /// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. In a turn in
 /// which it was used, the gateway sends no reply of its own. The message has the id `INPUT:CALL`,
-/// so that a call that is repeated after an interruption sends it once. A gateway adds this tool to
-/// its agents. Outside the runs of a gateway, each call fails.
+/// so that a call that is repeated after an interruption sends it once; from another session than
+/// the conversation's, such as a subagent's, `INPUT:SESSION:CALL`. A gateway adds this tool to its
+/// agents. Outside the runs of a gateway, each call fails.
 pub fn message() -> FuncTool {
     let description = "Sends a message to the user in a chat. Use it to report in the middle of \
         longer work, or to write to another chat; otherwise answer without it.";
@@ -47,15 +48,22 @@ async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         return Err(ToolError::new("Message sending not configured").into());
     };
 
-    let message = OutboundMessage::new(channel, chat_id, content).with_id(format!(
-        "{}:{}",
-        turn.input_id,
-        cx.call_id()
-    ));
+    let message = OutboundMessage::new(channel, chat_id, content).with_id(message_id(turn, &cx));
     let publish = turn.shared.bus.publish_outbound(message).await;
     publish.map_err(|error| ToolError::new(format!("sending message: {error}")))?;
     turn.mark_sent(channel, chat_id);
     Ok(ToolOutput::new(sent_text(channel, chat_id)).silent())
+}
+
+/// The id of the message of a call, the same when the call is repeated. The ids of calls are unique
+/// in their session only.
+fn message_id(turn: &Turn, cx: &ToolContext) -> String {
+    let (input_id, session_id, call_id) = (&turn.input_id, cx.session_id(), cx.call_id());
+    if *session_id == *turn.session_key && !input_id.is_empty() {
+        format!("{input_id}:{call_id}")
+    } else {
+        format!("{input_id}:{session_id}:{call_id}")
+    }
 }
 
 /// The result of a call that sent a message.

@@ -1,4 +1,4 @@
-//! `spawn`.
+//! The tool `spawn`.
 
 use serde_json::Value;
 

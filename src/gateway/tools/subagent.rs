@@ -1,4 +1,4 @@
-//! `subagent`.
+//! The tool `subagent`.
 
 use serde_json::{Value, json};
 

@@ -8,7 +8,8 @@ use agentcore::gateway::{
     Delivery, InProcessBus, InboundMessage, MessageBus, OutboundMessage, Receipt,
 };
 use agentcore::testing::conformance;
-use agentcore::{Result, async_trait};
+use agentcore::{ErrorKind, Result, async_trait};
+use futures::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test(start_paused = true)]
@@ -55,6 +56,8 @@ async fn message_that_is_given_back_for_ever_keeps_its_space() {
     delivery.give_back(Duration::MAX).await.unwrap();
     let waiting = timeout(Duration::from_secs(60), bus.consume_inbound()).await;
     assert!(waiting.is_err(), "it was delivered at once");
+    let publish = timeout(Duration::from_secs(60), bus.publish_inbound(message())).await;
+    assert!(publish.is_err(), "its space is free");
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,6 +80,37 @@ async fn publish_waits_while_the_bus_is_full_and_loses_nothing() {
         assert_eq!(delivery.message.content, text);
         delivery.ack().await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn publish_waits_while_the_bus_has_too_many_bytes() {
+    let bus = InProcessBus::default();
+    let publish = |bytes: usize| {
+        let message = InboundMessage::new("cli", "direct", "u1", "x".repeat(bytes));
+        timeout(Duration::from_secs(60), bus.publish_inbound(message))
+    };
+    // A message beyond the limit has the bus for itself.
+    publish(70 << 20).await.unwrap().unwrap();
+    assert!(publish(1).await.is_err());
+    let first = bus.consume_inbound().await.unwrap().unwrap();
+    assert!(publish(1).await.is_err());
+    first.ack().await.unwrap();
+    publish(32 << 20).await.unwrap().unwrap();
+    assert!(publish(33 << 20).await.is_err());
+    publish(1).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn long_ids_are_refused() {
+    let bus = InProcessBus::default();
+    let publish = |len: usize| {
+        let message = InboundMessage::new("cli", "direct", "u1", "hi");
+        bus.publish_inbound(message.with_id("i".repeat(len)))
+    };
+    publish(1_024).await.unwrap();
+    let error = publish(1_025).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert!(error.to_string().contains("1025 bytes"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,6 +177,10 @@ async fn channels_are_limited_in_number() {
         text,
         r#"cannot add channel "one more": the bus has 1024 already"#
     );
+    // One that is consumed has its place all the same.
+    assert!(bus.consume_outbound("own").now_or_never().is_none());
+    let message = OutboundMessage::new("own", "1", "hi");
+    bus.publish_outbound(message).await.unwrap();
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -83,6 +83,34 @@ async fn session_that_another_process_holds_is_tried_again_in_order() {
     .await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn direct_turn_behind_a_message_that_is_tried_again_is_processed() {
+    let store = ThreadStore::new();
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(slow_echo(10)).store(store.clone());
+    let builder = Gateway::builder(agent).bus(bus.clone());
+    let gateway = builder.parallel_sessions(1).build().unwrap();
+    let lease = store.lease("tg:1").await.unwrap();
+    run_with(&gateway, async {
+        // Both wait for the only permit, the message first in its lane.
+        let other_turn = gateway.process_direct("hi", "other");
+        let chat = async {
+            write(&bus, "a", "one").await;
+            sleep(Duration::from_millis(5)).await;
+            let direct_turn = gateway.process_direct("two", "tg:1");
+            let (reply, ()) = tokio::join!(direct_turn, async {
+                sleep(Duration::from_millis(100)).await;
+                drop(lease);
+            });
+            assert_eq!(reply.unwrap(), "re: two");
+            assert_eq!(read_text(&bus).await, "re: one");
+        };
+        let (reply, ()) = tokio::join!(other_turn, chat);
+        assert_eq!(reply.unwrap(), "re: hi");
+    })
+    .await;
+}
+
 /// A model that calls `nap` for the first input, and then answers with the last input.
 fn napping_model() -> FunctionModel {
     FunctionModel::new(|request| {

@@ -172,3 +172,25 @@ async fn question_without_an_answer_waits_and_a_late_answer_continues() {
         model.verify().unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn heartbeat_asks_nothing() {
+    let denied = |request: &ModelRequest| {
+        let content = request.messages.last_content();
+        assert!(content.contains("cannot be answered"), "{content}");
+    };
+    let model = ScriptedModel::new()
+        .call("deploy", json!({"to": "a"}))
+        .expect(denied)
+        .call("request_user_input", json!({"question": "Where to?"}))
+        .expect(denied)
+        .say("Nothing was deployed.");
+    let (gateway, bus) = gateway_that_asks(model.clone(), &ThreadStore::new());
+    run_with(&gateway, async {
+        let reply = gateway.process_heartbeat("Look", "tg", "1").await.unwrap();
+        assert_eq!(reply, "Nothing was deployed.");
+        read_none(&bus).await;
+    })
+    .await;
+    model.verify().unwrap();
+}

@@ -249,13 +249,15 @@ async fn end_of_a_task_is_an_input_of_its_conversation_if_set() {
         .unwrap();
     run_with(&gateway, async {
         write(&bus, "m1", "Go").await;
-        assert_eq!(read_text(&bus).await, "Spawned subagent for task: Look");
+        assert_eq!(read_text(&bus).await, golden("spawned_without_label.txt"));
         // The model answers with its input.
         let text = "Task 'subagent-1' completed.\n\nResult:\nAll quiet.";
         assert_eq!(read_text(&bus).await, text);
     })
     .await;
-    assert_eq!(store.get("tg:1").unwrap().messages.len(), 6);
+    let state = store.get("tg:1").unwrap();
+    assert_eq!(state.messages.len(), 6);
+    assert_eq!(state.user_id.as_deref(), Some("u1"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,6 +280,23 @@ async fn task_that_sent_a_message_is_not_announced() {
         read_none(&bus).await;
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_of_two_heartbeats_whose_calls_have_one_id_are_both_sent() {
+    let model = FunctionModel::new(|request| {
+        vec![Ok(match request.messages.len() {
+            1 => call("message", json!({"content": "News"})),
+            _ => ModelEvent::Text("ok".into()),
+        })]
+    });
+    let (builder, bus) = gateway_of(model);
+    let gateway = builder.build().unwrap();
+    for _ in 0..2 {
+        gateway.process_heartbeat("Look", "tg", "1").await.unwrap();
+        let message = tokio::time::timeout(Duration::from_secs(60), read_text(&bus)).await;
+        assert_eq!(message.expect("a message arrives"), "News");
+    }
 }
 
 fn call(name: &str, args: Value) -> ModelEvent {

@@ -301,6 +301,25 @@ async fn stop_waits_for_turns_and_gives_back_those_that_have_not_begun() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn stop_gives_back_messages_of_sessions_that_wait_for_others() {
+    let step = Step::text("Done.").delayed(Duration::from_secs(5));
+    let (builder, bus) = gateway_of(ScriptedModel::new().step(step));
+    let gateway = builder.parallel_sessions(1).build().unwrap();
+    let chat = async {
+        write_as(&bus, "1", "u1", "tg:7", "one").await;
+        write_as(&bus, "2", "u2", "tg:8", "two").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gateway.stop();
+    };
+    let (outcome, ()) = tokio::join!(gateway.run(), chat);
+    outcome.unwrap();
+    assert_eq!(read_text(&bus).await, "Done.");
+    read_none(&bus).await;
+    let delivery = bus.consume_inbound().await.unwrap().unwrap();
+    assert_eq!(&*delivery.message.id, "tg:8");
+}
+
+#[tokio::test(start_paused = true)]
 async fn stop_interrupts_turns_after_ten_seconds_and_another_process_continues() {
     let store = ThreadStore::new();
     let bus = InProcessBus::default();
@@ -325,6 +344,24 @@ async fn stop_interrupts_turns_after_ten_seconds_and_another_process_continues()
     .await;
     let session = store.load("tg:1").await.unwrap().unwrap();
     assert_eq!(session.state.messages.user_messages().count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_interrupts_turns_after_the_bus_was_closed() {
+    let (builder, bus) = gateway_of(ScriptedModel::new().hang());
+    let gateway = builder.build().unwrap();
+    let chat = async {
+        write(&bus, "tg:7", "Hi").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        bus.close();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gateway.stop();
+    };
+    let both = async { tokio::join!(gateway.run(), chat) };
+    let (outcome, ()) = tokio::time::timeout(Duration::from_secs(60), both)
+        .await
+        .expect("the turn is interrupted");
+    outcome.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
