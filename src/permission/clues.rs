@@ -6,10 +6,15 @@ use super::programs::{has_subcommands, is_program};
 use super::shell::{Part, SHELLS, SimpleCommand, Word};
 
 impl CommandPattern {
-    /// Returns `true` if a word of the command may name the pattern's program. For a command of the
-    /// program itself, the words of the pattern may stand anywhere, and a subcommand that is not
-    /// modelled may be another name of any. `sources` feed the command.
-    pub(super) fn is_named_in(&self, command: &SimpleCommand, sources: &[SimpleCommand]) -> bool {
+    /// Returns `true` if a word of the command may name the pattern's program, or if `is_fed`
+    /// returns `true`: what feeds the command may name it. For a command of the program itself, the
+    /// words of the pattern may stand anywhere, and a subcommand that is not modelled may be
+    /// another name of any.
+    pub(super) fn is_named_in(
+        &self,
+        command: &SimpleCommand,
+        is_fed: impl FnOnce() -> bool,
+    ) -> bool {
         let Some(PatternWord::Word(program)) = self.words().first() else {
             return false;
         };
@@ -24,10 +29,19 @@ impl CommandPattern {
                 });
         }
 
-        let inputs = sources
+        let words = command.argv[1..].iter().chain(&command.input);
+        words.flat_map(components).any(|c| is(&c, program)) || is_fed()
+    }
+
+    /// Returns `true` if a word or the input of one of the commands may name the pattern's program.
+    pub(super) fn is_named_by(&self, commands: &[SimpleCommand]) -> bool {
+        let Some(PatternWord::Word(program)) = self.words().first() else {
+            return false;
+        };
+
+        let words = commands
             .iter()
-            .flat_map(|source| source.argv.iter().chain(&source.input));
-        let words = command.argv[1..].iter().chain(&command.input).chain(inputs);
+            .flat_map(|command| command.argv.iter().chain(&command.input));
         words.flat_map(components).any(|c| is(&c, program))
     }
 
@@ -90,11 +104,12 @@ impl CommandPattern {
 }
 
 /// Returns `true` if the first operand names a program that the other words are for, or announces
-/// one. Verbs that many programs know are none.
+/// one. Verbs that many programs have as subcommands name none.
 fn may_start(text: &str) -> bool {
-    const VERBS: &str = "test install make type export import convert cut diff find sort split time \
-         join link host file patch env info stat sum date kill wait read set local watch script \
-         mail open at top tree fold expand tail head alias history source which task go rm .";
+    const VERBS: &str = "test install make type export import convert cut diff find sort split \
+         time join link host file patch env info stat sum date kill wait read set local watch \
+         script mail open at top tree fold expand tail head alias history source which task go \
+         rm .";
     let is_verb = VERBS.split_ascii_whitespace().any(|verb| verb == text);
     matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }

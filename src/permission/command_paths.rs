@@ -159,11 +159,14 @@ impl CommandPaths {
         context: &PathContext,
         predicate: impl Fn(&PathOf) -> bool,
     ) -> bool {
-        let mut paths = self.paths_of(path_word, context);
-        if self.begins_with_cd {
-            return paths.all(|path| predicate(&path.in_directory()));
-        }
-        paths.all(|path| predicate(&path))
+        let mut readings = path_word.readings.iter();
+        readings.all(|(word, link_targets)| {
+            let mut path = PathOf::of_word(word, context, &self.directories);
+            if self.begins_with_cd {
+                path = path.in_directory();
+            }
+            predicate(&path.with_link_targets(link_targets))
+        })
     }
 
     /// The folders where git may work.

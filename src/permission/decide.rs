@@ -16,8 +16,7 @@ use super::repository::is_own;
 use super::rule::{Behavior, Rule};
 use super::shell::{Analysis, Reason, SimpleCommand, Use, Weight};
 
-/// The most comparisons of a simple command with a rule that one decision makes: the loop waits for
-/// it.
+/// The most comparisons of a simple command with a rule that one decision makes.
 const MAX_COMPARISONS: usize = 200_000;
 
 /// The rules and settings that decisions are based on.
@@ -282,12 +281,12 @@ impl Policy<'_> {
         let mut targets = paths.targets(self.context, self.disk).chain(trees);
         let target = targets.find(|word| {
             let mut candidates = paths.paths_of(word, self.context);
-            candidates.any(|path| path.is_known() && self.protected_paths.contain_or_are(&path))
+            candidates.any(|path| self.protected_paths.contain_or_are(&path.known()))
         });
         let words = paths.words.iter().filter(|word| word.is_changed);
         let changed_path = words.map(|word| &word.path_word).find(|word| {
             let mut candidates = paths.paths_of(word, self.context);
-            candidates.any(|path| path.is_known() && self.protected_paths.contain(&path))
+            candidates.any(|path| self.protected_paths.contain(&path.known()))
         });
         let path_word = written_path.or(target).or(changed_path);
         path_word.map(|path_word| path_word.word.to_string())
@@ -363,13 +362,16 @@ impl Policy<'_> {
             return Err(Some(reason));
         }
 
-        let is_spelled = |folder: &PathWord| {
-            let text = folder.word.to_string();
-            let mut specifiers = self.allowing(call).filter_map(Rule::specifier);
-            specifiers.any(|specifier| specifier.contains(&text))
+        let covers = |rule: &&Rule| {
+            let mut commands = analysis.commands.iter();
+            commands.any(|command| self.matcher(rule, call).allows_command(command))
         };
         let is_allowed = |folder: &&PathWord| {
-            folder.is_discarded() || self.is_inside(command, folder) || is_spelled(folder)
+            let path = folder.word.to_string();
+            let mut rules = self.allowing(call).filter(covers);
+            folder.is_discarded()
+                || self.is_inside(command, folder)
+                || rules.any(|rule| rule.spells(&path))
         };
         let mut folders = command.paths.used(&[Use::Project]);
         if let Some(folder) = folders.find(|folder| !is_allowed(folder)) {
@@ -377,10 +379,8 @@ impl Policy<'_> {
         }
 
         let mut written_paths = command.paths.used(&[Use::Write]);
-        if let Some(path_word) =
-            written_paths.find(|path_word| !self.allows_written(call, command, path_word))
-        {
-            return Err(Some(format!("no rule allows writing {}", path_word.word)));
+        if let Some(path) = written_paths.find(|path| !self.allows_written(call, command, path)) {
+            return Err(Some(format!("no rule allows writing {}", path.word)));
         }
 
         last.ok_or(None)

@@ -15,6 +15,10 @@ use super::shell::{Analysis, Part, Use, Word};
 const MAX_PATHS: usize = 1024;
 /// Links of one command that are followed.
 const MAX_LINKS: usize = 16;
+/// Paths that one path leads to through links of the command; with more, it may lead anywhere.
+const MAX_TARGETS: usize = 16;
+/// The bytes of a path that is followed through links of the command: a kernel takes no more.
+const MAX_PATH_LEN: usize = 4096;
 
 /// The targets of the words of one command, each path looked up once.
 #[derive(Debug)]
@@ -57,12 +61,13 @@ impl<'a> Links<'a> {
             Some((source, [])) => Some(source),
             _ => None,
         };
-        let names = source
+        let source_name = source
             .as_deref()
-            .map(|source| source.trim_end_matches('/').rsplit('/'));
-        let name = names.and_then(|mut names| names.next()).unwrap_or_default();
-        let in_folder = join(&link, name);
-        let places = [link, in_folder].into_iter().flat_map(|place| {
+            .and_then(|source| name_of(source.trim_end_matches('/')));
+        let in_folder = source_name.map(|name| join(&link, name));
+        let as_file = name_of(&link).is_some().then_some(link);
+        let places = [as_file, in_folder].into_iter().flatten();
+        let places = places.flat_map(|place| {
             let bases = self.bases(&place).into_iter();
             bases.map(move |base| lexical(&join(&base, &place)))
         });
@@ -77,7 +82,7 @@ impl<'a> Links<'a> {
     /// The folders where a path may begin, from the workspace and from where the command may have
     /// changed to.
     fn bases(&self, path: &str) -> Vec<String> {
-        let mut bases = vec![String::new()];
+        let mut bases = vec![self.context.workspace.clone().unwrap_or_default()];
         if !path.starts_with('/') {
             for directory in &self.directories {
                 if let Some((directory, [])) = fixed(directory, self.context) {
@@ -107,27 +112,10 @@ impl<'a> Links<'a> {
 
         let mut targets = Vec::new();
         for base in self.bases(&path) {
-            let path = join(&base, &path);
-            if self.targets.len() >= MAX_PATHS && !self.targets.contains_key(&path) {
+            let Some(other_paths) = self.other_paths(join(&base, &path)) else {
                 return vec![Word::unknown()];
-            }
-
-            for target in self.through_made_links(&path) {
-                match target {
-                    Some(target) => targets.push(target),
-                    None => return vec![Word::unknown()],
-                }
-            }
-
-            if self.context.follows_links {
-                let context = self.context;
-                let target = self.targets.entry(path);
-                targets.extend(
-                    target
-                        .or_insert_with_key(|path| destination(path, context))
-                        .clone(),
-                );
-            }
+            };
+            targets.extend(other_paths);
         }
 
         let words = targets.into_iter().map(|path| {
@@ -142,17 +130,86 @@ impl<'a> Links<'a> {
         words.collect()
     }
 
-    /// The paths that `path` leads to through links that the command makes.
-    fn through_made_links(&self, path: &str) -> Vec<Option<String>> {
-        let path = lexical(path);
-        let links = self.made_links.iter();
-        let sources = links.filter_map(|(link, source)| {
-            let suffix = path.strip_prefix(link.as_str())?;
-            let is_below = suffix.is_empty() || suffix.starts_with('/');
-            is_below.then(|| source.as_ref().map(|source| format!("{source}{suffix}")))
-        });
-        sources.collect()
+    /// The other paths that `path` leads to, through links on the disk and links that the command
+    /// makes, one after the other. `None` if they may be any.
+    fn other_paths(&mut self, path: String) -> Option<Vec<String>> {
+        let context = self.context;
+        let mut paths = vec![path];
+        let mut index = 0;
+        while let Some(path) = paths.get(index).cloned() {
+            index += 1;
+            let mut targets = self.made_targets(&path)?;
+            if self.targets.len() >= MAX_PATHS && !self.targets.contains_key(&path) {
+                return None;
+            }
+
+            if context.follows_links {
+                let target = self.targets.entry(path);
+                let target = target.or_insert_with_key(|path| destination(path, context));
+                targets.extend(target.clone());
+            }
+
+            for target in targets {
+                if !paths.contains(&target) {
+                    paths.push(target);
+                }
+            }
+
+            if self.made_links.is_empty() {
+                break;
+            }
+            if paths.len() > MAX_TARGETS {
+                return None;
+            }
+        }
+
+        paths.remove(0);
+        Some(paths)
     }
+
+    /// The paths that `path` leads to through one link that the command makes, at any place in it.
+    /// `None` if they may be any.
+    fn made_targets(&self, path: &str) -> Option<Vec<String>> {
+        let mut targets = Vec::new();
+        if self.made_links.is_empty() {
+            return Some(targets);
+        }
+        if path.len() > MAX_PATH_LEN {
+            return None;
+        }
+
+        let mut start = String::new();
+        let mut index = 0;
+        for name in path.split('/') {
+            let suffix = &path[index + name.len()..];
+            index += name.len() + 1;
+            match name {
+                "" | "." => continue,
+                ".." => start.truncate(start.rfind('/').unwrap_or_default()),
+                name => {
+                    if path.starts_with('/') || !start.is_empty() {
+                        start.push('/');
+                    }
+                    start.push_str(name);
+                }
+            }
+
+            for (_, source) in self.made_links.iter().filter(|(link, _)| *link == start) {
+                if targets.len() == MAX_TARGETS {
+                    return None;
+                }
+                targets.push(format!("{}{suffix}", source.as_ref()?));
+            }
+        }
+
+        Some(targets)
+    }
+}
+
+/// The last name of a path; `None` if it ends in a slash, `.` or `..`.
+fn name_of(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?;
+    (!matches!(name, "" | "." | "..")).then_some(name)
 }
 
 /// The folders that a word is sure to begin with, and the parts that follow; all of it when all

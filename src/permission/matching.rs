@@ -1,5 +1,7 @@
 //! The comparison of a rule with a call.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use super::beneath::Beneath;
@@ -399,14 +401,15 @@ fn best(matches: impl Iterator<Item = Match>) -> Match {
 }
 
 /// The match of the pattern with each command. One of an unknown program may start any program
-/// that its words name, or those of the commands that feed it.
+/// that its words name, or those of any command if its input comes from a pipe.
 fn command_matches(pattern: &CommandPattern, analysis: &Analysis) -> impl Iterator<Item = Match> {
+    let is_named = OnceCell::new();
     analysis.commands.iter().map(move |command| {
-        let sources = || match command.piped {
-            Some(_) => &analysis.commands[..],
-            None => &[],
+        let is_fed = || {
+            let compute = || pattern.is_named_by(&analysis.commands);
+            command.piped.is_some() && *is_named.get_or_init(compute)
         };
-        let may_start = || is_unknown(command) && pattern.is_named_in(command, sources());
+        let may_start = || is_unknown(command) && pattern.is_named_in(command, is_fed);
         match pattern.catches(command) {
             Match::No if may_start() => Match::Maybe,
             command_match => command_match,

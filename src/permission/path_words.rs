@@ -1,5 +1,6 @@
 //! The words of a command that may name files.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::paths::MAX_DIRECTORIES;
@@ -25,9 +26,10 @@ pub(super) fn path_words(analysis: &Analysis) -> impl Iterator<Item = CandidateW
         let folders = is_unknown(command).then(|| folders(command).into());
         let is_git = command.program().is_some_and(|name| name == "git");
         let is_unknown = folders.is_some();
+        let texts: HashSet<usize> = command.texts.iter().copied().collect();
         let words = command.argv.iter().enumerate();
         let words = words
-            .filter(|(index, _)| !command.texts.contains(index))
+            .filter(move |(index, _)| !texts.contains(index))
             .map(|(index, word)| (word, command.kept.binary_search(&index).is_ok()));
         words
             .chain(command.values.iter().map(|word| (word, false)))

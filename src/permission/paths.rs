@@ -286,6 +286,12 @@ impl PathOf {
         self
     }
 
+    /// The same path without the alternatives that are unknown.
+    pub(super) fn known(mut self) -> Self {
+        self.0.retain(|path| !path.contains(&Segment::Unknown));
+        self
+    }
+
     /// The same path, with the targets of links as alternatives.
     pub(crate) fn with_link_targets(mut self, targets: &[Word]) -> Self {
         let no_context = PathContext::default();

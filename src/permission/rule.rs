@@ -170,6 +170,18 @@ impl Rule {
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }
+
+    /// Returns `true` if a word of the specifier is the path, alone or behind an option or a mark.
+    pub(super) fn spells(&self, path: &str) -> bool {
+        let mut words = self.specifier().unwrap_or_default().split_whitespace();
+        words.any(|word| {
+            let word = word.strip_suffix(":*").unwrap_or(word);
+            word.strip_suffix(path).is_some_and(|option| {
+                let is_letter = option.len() == 2 && option.starts_with('-');
+                option.is_empty() || is_letter || option.ends_with(['=', ':', ',', '@', '<'])
+            })
+        })
+    }
 }
 
 impl PartialEq for Rule {

@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use agentcore::backend::Shell;
 use agentcore::permission::{Behavior, PermissionRules};
 
-/// Scripts of the default run for each shell; more with this environment variable.
+/// Scripts for each shell. This environment variable sets another number.
 const SCRIPTS: usize = 2_000;
-const MORE: &str = "AGENTCORE_BASH_DIFF";
+const NUMBER: &str = "AGENTCORE_BASH_DIFF";
 
 /// Shells that run scripts side by side, and the scripts of each process.
 const SHARDS: usize = 4;
@@ -191,10 +191,10 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
 
 /// A program in a language of its own, made of its pieces in any order.
 fn filter(dice: &mut Dice) -> String {
-    const SED: &str = "p¦d¦s/a/b/¦s/a/bad/e¦1e bad¦e bad¦e¦a x¦i\\\nbad¦c x¦:a¦ba¦ta¦b¦;¦;¦\n¦\n¦}¦{¦$!N¦1¦\
-        /a/¦!¦y/a/b/¦s/a/\n1e bad\n/¦q¦n¦ ¦#¦a\\¦\\¦s|a|b|g¦2,3";
-    const AWK: &str = "print¦print $1¦\"a\"¦\"bad\"¦> \"f\"¦| \"bad\"¦; ¦; ¦}¦{¦{¦/a|b/¦/\"/¦$1 > 2¦a || b¦\
-        system(\"bad\")¦#¦\n¦\"¦\\¦(¦)¦BEGIN¦{print | \"bad\"}¦printf \"%s\", ¦,¦\
+    const SED: &str = "p¦d¦s/a/b/¦s/a/bad/e¦1e bad¦e bad¦e¦a x¦i\\\nbad¦c x¦:a¦ba¦ta¦b¦;¦;¦\n¦\n¦}¦\
+        {¦$!N¦1¦/a/¦!¦y/a/b/¦s/a/\n1e bad\n/¦q¦n¦ ¦#¦a\\¦\\¦s|a|b|g¦2,3";
+    const AWK: &str = "print¦print $1¦\"a\"¦\"bad\"¦> \"f\"¦| \"bad\"¦; ¦; ¦}¦{¦{¦/a|b/¦/\"/¦\
+        $1 > 2¦a || b¦system(\"bad\")¦#¦\n¦\"¦\\¦(¦)¦BEGIN¦{print | \"bad\"}¦printf \"%s\", ¦,¦\
         x = \"print\"¦ ¦{print}¦1";
     let (program, tokens) = match dice.below(2) {
         0 => (dice.pick(&["sed", "sed -n", "sed -E", "sed -e p -e"]), SED),
@@ -705,7 +705,7 @@ fn scripts(count: usize) -> Vec<String> {
 
 /// Runs scripts in one shell, and compares what ran with the decisions about it.
 fn compare(stub_shell: &Path, path: &Path, tested: &Tested) {
-    let count = std::env::var(MORE)
+    let count = std::env::var(NUMBER)
         .ok()
         .and_then(|count| count.parse().ok())
         .unwrap_or(SCRIPTS);
