@@ -126,18 +126,27 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the text has more
-    /// than 256 KiB.
+    /// As [`read_today`](Self::read_today), and [`ErrorKind::InvalidRequest`] if the notes of the
+    /// day would have more than 256 KiB.
     pub async fn append_today(&self, text: &str) -> Result<()> {
         check_size(text)?;
         let _appending = self.appending.lock().await;
         let today = self.days.today()?;
         let path = file_of(today);
-        let text = if self.read(&path).await?.is_empty() {
+        let notes = self.read(&path).await?;
+        let text = if notes.is_empty() {
             format!("# {today}\n\n{text}")
         } else {
             format!("\n{text}")
         };
+        let len = notes.len() + text.len();
+        if len > MAX_BYTES {
+            let text = format!(
+                "with this note, {path} would have {len} bytes, more than {MAX_BYTES}; shorten the \
+                 note, or the file"
+            );
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
         self.backend.append(&path, text.as_bytes()).await
     }
 

@@ -196,6 +196,8 @@ impl StreamEvents {
         };
 
         match data["state"].as_str() {
+            // A tool's own progress may look like a start.
+            Some("started") if self.tools.iter().any(|(open, _)| open == id) => {}
             Some("started") => {
                 self.tools.push((id.clone(), progress.tool_name.clone()));
                 out.push(event(StreamEvent::TOOL_START).with_data(json!({"args": field("args")})));

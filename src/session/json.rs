@@ -185,19 +185,26 @@ pub(super) async fn read_import(json: &[u8], max_memory: usize) -> Result<Stored
         return read_snapshot(json, max_memory);
     }
 
+    // Its text alone takes more, so it is not copied.
+    if json.len() > max_memory {
+        return Err(costs_too_much(max_memory));
+    }
+
     let json = json.to_vec();
     blocking(move || read_snapshot(&json, max_memory)).await
 }
 
+fn costs_too_much(max_memory: usize) -> Error {
+    let text = format!(
+        "the JSON of this session takes more than {max_memory} bytes of memory as estimated from \
+         its text; import fewer messages, or smaller ones"
+    );
+    Error::new(ErrorKind::InvalidMessages, text)
+}
+
 fn read_snapshot(json: &[u8], max_memory: usize) -> Result<StoredSession> {
     if values_cost_more(json, max_memory) {
-        return Err(Error::new(
-            ErrorKind::InvalidMessages,
-            format!(
-                "the JSON of this session takes more than {max_memory} bytes of memory as \
-                 estimated from its text; import fewer messages, or smaller ones"
-            ),
-        ));
+        return Err(costs_too_much(max_memory));
     }
 
     if json.trim_ascii_start().starts_with(b"[") {

@@ -12,6 +12,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::run::RunContext;
 use crate::session::AgentState;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolOutput};
+use crate::util::text::quoted;
 
 const TOOL: &str = "handoff";
 
@@ -92,7 +93,11 @@ impl Handover {
         let name = args["agent"].as_str().unwrap_or_default();
         let Some(target) = self.names.iter().find(|one| ***one == *name) else {
             let names = self.names.join(", ");
-            return Err(format!("unknown agent {name:?}. Available agents: [{names}]").into());
+            return Err(format!(
+                "unknown agent {}. Available agents: [{names}]",
+                quoted(name)
+            )
+            .into());
         };
 
         // The first of several calls counts.

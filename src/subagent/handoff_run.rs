@@ -14,7 +14,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::run::{ExitReason, OpenQuestions, Responder, Run, RunOutput};
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage};
-use crate::session::StoredSession;
+use crate::session::{AgentState, StoredSession};
+use crate::util::panic;
 
 use super::handoff::Handoffs;
 use super::handoff_hook::{HandoffCount, new_owner_of};
@@ -59,7 +60,13 @@ impl HandoffRun {
     pub(super) fn new(group: Handoffs, session: Session, input: Messages) -> Self {
         let store = group.store().clone();
         let id = session.id().clone();
-        let load = async move { store.load(&id).await };
+        let load = panic::catch_async(async move { store.load(&id).await });
+        let load = load.map(|outcome| {
+            outcome.unwrap_or_else(|text| {
+                let text = format!("the store panicked: {text}");
+                Err(Error::new(ErrorKind::Other, text))
+            })
+        });
         Self {
             group,
             session,
@@ -221,13 +228,19 @@ impl HandoffRun {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<SdkMessage>> {
         loop {
             match &mut self.step {
-                Step::Load(load) => match ready!(load.poll_unpin(cx)) {
-                    Ok(stored_session) => {
+                Step::Load(load) => match load.poll_unpin(cx) {
+                    // The run that begins is interrupted before it loads the session.
+                    Poll::Pending if self.is_interrupted => {
+                        let group = self.group.clone();
+                        self.begin(group.active(&AgentState::default()));
+                    }
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(stored_session)) => {
                         let state = stored_session.unwrap_or_default().state;
                         let group = self.group.clone();
                         self.begin(group.active(&state));
                     }
-                    Err(error) => {
+                    Poll::Ready(Err(error)) => {
                         self.step = Step::End;
                         return Poll::Ready(Some(self.fail(error)));
                     }

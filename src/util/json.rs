@@ -4,6 +4,7 @@
 use std::io;
 
 use memchr::memchr2;
+use serde::Serialize;
 use serde_json::Value;
 
 /// The most values that are read at once of a server's reply.
@@ -107,7 +108,7 @@ pub(crate) fn text_len(object: &Value) -> usize {
 }
 
 /// The number of bytes of the value's JSON text, without making the text.
-pub(crate) fn json_len(value: &Value) -> usize {
+pub(crate) fn json_len(value: &impl Serialize) -> usize {
     struct Counter(usize);
 
     impl io::Write for Counter {
@@ -124,7 +125,7 @@ pub(crate) fn json_len(value: &Value) -> usize {
     let mut counter = Counter(0);
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
-        Err(_) => unreachable!("a value has string keys, and a counter takes everything"),
+        Err(_) => unreachable!("keys are strings, and a counter takes everything"),
     }
 }
 

@@ -64,6 +64,11 @@ pub fn truncate(text: &str, max_chars: usize) -> Cow<'_, str> {
     }
 }
 
+/// The start of a name from outside in quotation marks, for an error.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("{:?}", truncate(name, 64))
+}
+
 /// The words of `text` on one line, of at most `max_chars` characters, in time that does not depend
 /// on the words behind these.
 pub(crate) fn line_of(text: &str, max_chars: usize) -> String {

@@ -151,3 +151,15 @@ fn shell_words_with_many_commas_are_analysed_quickly() {
         }
     });
 }
+
+#[test]
+fn commands_of_many_pipes_are_decided_quickly() {
+    let command = "a b c d|".repeat(8_000) + "e";
+    ends(move || {
+        let rules = (1..=20).fold(
+            PermissionRules::new().allow("Bash").unwrap(),
+            |rules, number| rules.deny(&format!("Bash(x{number}:*)")).unwrap(),
+        );
+        drop(rules.explain_command(&command));
+    });
+}

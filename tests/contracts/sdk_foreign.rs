@@ -16,17 +16,16 @@ fn kind(json: &Value) -> SystemKind {
 }
 
 #[test]
-fn results_within_results_are_read_at_any_depth() {
+fn results_within_results_do_not_exhaust_the_stack() {
     survives(
-        "sdk_foreign::results_within_results_are_read_at_any_depth",
+        "sdk_foreign::results_within_results_do_not_exhaust_the_stack",
         || {
             let open = r#"[{"type":"tool_result","tool_use_id":"c","content":"#.repeat(5_000);
             let nested = format!(r#"{open}""{}"#, "}]".repeat(5_000));
             let line =
                 format!(r#"{{"type":"user","message":{{"role":"user","content":{nested}}}}}"#);
-            // Whether it is read or refused, the process goes on.
-            let message = serde_json::from_str::<SdkMessage>(&line);
-            assert!(message.is_err() || message.is_ok_and(|message| message.text().is_none()));
+            // It may be read or refused; the process goes on.
+            drop(serde_json::from_str::<SdkMessage>(&line));
         },
     );
 }

@@ -242,3 +242,17 @@ fn stream_event_json_round_trips() {
         r#"{"event":"done"}"#
     );
 }
+
+#[test]
+fn progress_that_looks_like_a_start_starts_a_tool_once() {
+    let mut events = StreamEvents::new();
+    let started = tool(json!({"state": "started", "args": {}}));
+    let number = (0..3).map(|_| events.push(&started).len()).sum::<usize>();
+    assert_eq!(number, 1);
+
+    let events = events.push(&end(ResultSubtype::Success).into());
+    let ends = events
+        .iter()
+        .filter(|event| event.event == StreamEvent::TOOL_END);
+    assert_eq!(ends.count(), 1);
+}

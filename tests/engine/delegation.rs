@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use agentcore::hooks::BackgroundTasksHook;
 use agentcore::permission::PermissionRules;
+use agentcore::sdk::SystemKind;
 use agentcore::subagent::{SubagentDefinition, SubagentRegistry};
 use agentcore::testing::{FunctionModel, ScriptedModel, Step};
 use agentcore::tool::TaskOutcome;
 use agentcore::tools;
-use agentcore::{AgentBuilder, FuncTool, ModelEvent, ModelRequest, ToolCall, UnfinishedTasks};
+use agentcore::{
+    AgentBuilder, FuncTool, ModelEvent, ModelRequest, SdkMessage, ToolCall, UnfinishedTasks,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::kit::{agent, any_object, text_of, texts};
+use crate::kit::{agent, any_object, text_of, texts, watch};
 
 fn scouts() -> SubagentRegistry {
     let mut registry = SubagentRegistry::new();
@@ -246,4 +249,30 @@ async fn state_of_tasks_is_in_the_volatile_part_of_the_prompt() {
         .hook(BackgroundTasksHook::new())
         .unfinished_tasks(UnfinishedTasks::Await);
     assert_eq!(agent.build().unwrap().run("Go").await.unwrap().text, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn description_of_a_task_is_cut_and_the_task_is_not() {
+    let long = "x".repeat(10_000);
+    let scout = ScriptedModel::new()
+        .expect(|request| assert_eq!(request.messages.last_content().len(), 10_000))
+        .say("Done.");
+    let tools = tools::delegate(scouts()).model(scout);
+    let model = calling(vec![
+        ("start_async_task", task(&long)),
+        ("await_async_tasks", json!({"task_ids": [long]})),
+        ("await_async_tasks", json!({})),
+    ]);
+    let agent = agent(model).tools(tools.build().unwrap()).build().unwrap();
+    let (messages, output) = watch(agent.run("Go")).await;
+    let lengths = messages.iter().filter_map(|message| match message {
+        SdkMessage::System(event) => match &event.kind {
+            SystemKind::TaskStarted(start) => Some(start.description.len()),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(lengths.collect::<Vec<_>>(), [1_000]);
+    let unknown = &texts(&output.unwrap().messages)[1];
+    assert!(unknown.len() < 200, "{unknown}");
 }

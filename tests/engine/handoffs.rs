@@ -292,12 +292,20 @@ async fn interrupted_run_begins_no_other() {
 }
 
 /// A store that cannot be read.
-struct Unreadable;
+enum Unreadable {
+    Fails,
+    Hangs,
+    Panics,
+}
 
 #[async_trait]
 impl SessionStore for Unreadable {
     async fn load(&self, _id: &str) -> Result<Option<StoredSession>> {
-        Err(Error::new(ErrorKind::Other, "the disk is gone"))
+        match self {
+            Self::Fails => Err(Error::new(ErrorKind::Other, "the disk is gone")),
+            Self::Hangs => std::future::pending().await,
+            Self::Panics => panic!("the disk is on fire"),
+        }
     }
 
     async fn append(&self, _lease: &Lease, _records: Vec<Record>) -> Result<()> {
@@ -319,11 +327,32 @@ impl SessionStore for Unreadable {
 
 #[tokio::test]
 async fn session_that_cannot_be_loaded_is_one_result_and_an_error() {
-    let support = group(ScriptedModel::new(), ScriptedModel::new()).store(Unreadable);
+    let support = group(ScriptedModel::new(), ScriptedModel::new()).store(Unreadable::Fails);
     let mut run = support.build().unwrap().run("s", "Go");
     let messages: Vec<_> = (&mut run).collect().await;
     assert_eq!(kinds(&messages), ["result/error_during_execution"]);
     assert_eq!(run.into_output().unwrap_err().kind(), ErrorKind::Other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupt_ends_a_run_whose_session_does_not_load() {
+    let support = group(ScriptedModel::new(), ScriptedModel::new()).store(Unreadable::Hangs);
+    let mut run = support.build().unwrap().run("s", "Go");
+    let hour = std::time::Duration::from_secs(3_600);
+    assert!(tokio::time::timeout(hour, run.next()).await.is_err());
+    run.interrupt();
+    let output = tokio::time::timeout(hour, run.finish()).await;
+    assert_eq!(output.unwrap().unwrap().end, ExitReason::Interrupted);
+}
+
+#[tokio::test]
+async fn store_that_panics_ends_the_run_with_an_error() {
+    let support = group(ScriptedModel::new(), ScriptedModel::new()).store(Unreadable::Panics);
+    let mut run = support.build().unwrap().run("s", "Go");
+    let messages: Vec<_> = (&mut run).collect().await;
+    assert_eq!(kinds(&messages), ["result/error_during_execution"]);
+    let error = run.into_output().unwrap_err().to_string();
+    assert!(error.contains("panicked: the disk is on fire"), "{error}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agentcore::hooks::SummarizationHook;
-use agentcore::message::EstimateCounter;
+use agentcore::message::{EstimateCounter, TokenCounter};
 use agentcore::model::{Compaction, CompactionRequest, Compactor, ModelProfile, Prices, Stability};
 use agentcore::sdk::{CompactBoundary, CompactTrigger, SystemKind};
 use agentcore::testing::{ScriptedModel, Step};
@@ -176,6 +176,42 @@ async fn failed_summarization_leaves_the_history_and_warns() {
             "{said:?}"
         );
         assert!(boundaries(&messages).is_empty());
+    }
+}
+
+struct Endless;
+
+impl TokenCounter for Endless {
+    fn count_text(&self, _: &str) -> u64 {
+        u64::MAX
+    }
+}
+
+#[tokio::test]
+async fn summarizer_with_a_tiny_window_is_not_asked_without_end() {
+    for is_endless in [false, true] {
+        let profile = ModelProfile::default().with_context_window(256);
+        let summarizer = ScriptedModel::new().with_profile(profile);
+        let hook = SummarizationHook::new()
+            .with_context_window(u64::MAX)
+            .with_model(summarizer);
+        let model = ScriptedModel::new().say("1").say("2").say("3");
+        let mut agent = agent(model).hook(hook);
+        if is_endless {
+            agent = agent.token_counter(Endless);
+        }
+
+        let agent = agent.build().unwrap();
+        let long = "word ".repeat(100_000);
+        for input in [&long, "Go on."] {
+            agent.session("s").run(input).await.unwrap();
+        }
+        let run = agent.session("s").run("And now?");
+        run.handle().compact();
+        let (messages, output) = watch(run).await;
+        assert_eq!(output.unwrap().text, "3");
+        let said = warnings(&messages).join("\n");
+        assert!(said.contains("asked more than 512 times"), "{said}");
     }
 }
 

@@ -159,3 +159,18 @@ async fn model_keeps_its_memory_with_tools_that_rules_cover() {
         ["read_memory", "write_long_term_memory", "append_daily_note"]
     );
 }
+
+#[tokio::test]
+async fn notes_of_a_day_have_a_limit_together() {
+    let memory = store(&MemoryBackend::new(), &Clock::at(MORNING));
+    let note = "a".repeat(200 * 1024);
+    memory.append_today(&note).await.unwrap();
+    let error = memory.append_today(&note).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    let text = error.to_string();
+    assert!(text.contains("more than 262144"), "{text}");
+    assert_eq!(
+        memory.read_today().await.unwrap().matches('a').count(),
+        note.len()
+    );
+}

@@ -139,9 +139,7 @@ impl FileCheckpoints {
         let path = file.relative.clone();
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
-                let is_first = index
-                    .last_position()
-                    .is_none_or(|last| last.message != position.message);
+                let is_first = index.last_message() != Some(position.message);
                 let record = ChangeRecord {
                     message: position.message,
                     title: position.title.filter(|_| is_first),

@@ -1,13 +1,14 @@
 //! A folder with a file of records for each session.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::folder::{make_folder, sync_folder};
@@ -23,6 +24,10 @@ const ASIDE: &str = "damaged";
 const COPY: &str = "copy";
 /// The longest name without its ending, in bytes.
 const MAX_NAME: usize = 240;
+
+/// The time to wait for another process that has locked a file.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_STEP: Duration = Duration::from_millis(1);
 
 /// Files of records, for their owner alone.
 pub(super) struct Folder(PathBuf);
@@ -289,7 +294,16 @@ fn check_regular(path: &Path) -> io::Result<()> {
 }
 
 /// Locks a file against other processes, created if `create` is set; `None` when there is none.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::WouldBlock`] if another process has it locked for longer than [`LOCK_WAIT`].
 fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
+    lock_within(path, create, LOCK_WAIT)
+}
+
+fn lock_within(path: &Path, create: bool, wait: Duration) -> io::Result<Option<File>> {
+    let start_time = Instant::now();
     loop {
         check_regular(path)?;
         let file = match options().create(create).open(path) {
@@ -297,17 +311,31 @@ fn lock(path: &Path, create: bool) -> io::Result<Option<File>> {
             opened => opened?,
         };
 
-        file.lock()?;
-
-        // The previous holder of the lock may have removed or renamed the file.
-        let metadata = file.metadata()?;
-        match fs::symlink_metadata(path) {
-            Ok(named) if (metadata.dev(), metadata.ino()) == (named.dev(), named.ino()) => {
-                return Ok(Some(file));
-            }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        match file.try_lock() {
+            // The previous holder of the lock may have removed or renamed the file.
+            Ok(()) if is_named(&file, path)? => return Ok(Some(file)),
+            Ok(()) | Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
         }
+
+        if start_time.elapsed() >= wait {
+            let text = format!(
+                "another process has had it locked for {wait:?}; end that process, or use another \
+                 folder"
+            );
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
+        }
+        sleep(LOCK_STEP);
+    }
+}
+
+/// Returns `true` if the file is the one with this name.
+fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok((metadata.dev(), metadata.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -346,7 +374,7 @@ fn aside_path(path: &Path) -> PathBuf {
 
 fn renew(file: &File, index: &mut SessionIndex) -> io::Result<Option<Fault>> {
     index.clear();
-    scan(BufReader::new(file), |read_record| index.push(read_record))
+    scan(BufReader::new(file), |read_record| index.add(read_record))
 }
 
 /// An id as a name: small letters, digits, `-` and `_`, everything else as `%XX`.
@@ -397,5 +425,27 @@ fn id_of(name: &str) -> Option<String> {
 
 fn failed(what: &str, path: &Path, error: io::Error) -> Error {
     let text = format!("could not {what} checkpoints {}: {error}", path.display());
-    Error::new(ErrorKind::Io, text).with_source(error)
+    let kind = match error.kind() {
+        io::ErrorKind::WouldBlock => ErrorKind::SessionBusy,
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, text).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_is_locked_elsewhere_is_an_error_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.files");
+        let holder = lock_within(&path, true, Duration::ZERO).unwrap().unwrap();
+        let error = lock_within(&path, true, Duration::ZERO).unwrap_err();
+        let error = failed("open", &path, error);
+        assert_eq!(error.kind(), ErrorKind::SessionBusy);
+        assert!(error.to_string().contains("end that process"), "{error}");
+        drop(holder);
+        assert!(lock_within(&path, false, Duration::ZERO).unwrap().is_some());
+    }
 }

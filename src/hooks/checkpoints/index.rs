@@ -1,6 +1,7 @@
 //! An index of a session's changes without their contents.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,11 +10,20 @@ use crate::message::Messages;
 use super::active_runs::Position;
 use super::record::{ChangeRecord, FileContent, Origin, PriorState, ReadRecord};
 
+/// The most records of a session.
+const MAX_RECORDS: usize = 100_000;
+/// The most bytes of them, contents of files excepted.
+const MAX_RECORD_BYTES: u64 = 32 * 1024 * 1024;
+
 /// A session's changes, oldest first, relative to one of its workspaces.
 pub(super) struct SessionIndex {
     /// The root of that workspace.
     workspace: Arc<str>,
     entries: Vec<Entry>,
+    /// The bytes of the records, contents of files excepted.
+    record_bytes: u64,
+    /// The message of the last entry with a change.
+    last_change: Option<usize>,
     /// The offset of the next record.
     pub(super) end: u64,
     /// The text about a record behind the last one, whose end is missing.
@@ -84,6 +94,8 @@ impl SessionIndex {
         Self {
             workspace,
             entries: Vec::new(),
+            record_bytes: 0,
+            last_change: None,
             end: 0,
             damage: None,
             captured: HashSet::new(),
@@ -95,6 +107,33 @@ impl SessionIndex {
     #[cfg(unix)]
     pub(super) fn clear(&mut self) {
         *self = Self::new(self.workspace.clone());
+    }
+
+    /// Adds a record that was read.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_room`](Self::check_room).
+    pub(super) fn add(&mut self, read_record: ReadRecord) -> io::Result<()> {
+        self.check_room(read_record.content_offset - read_record.start)?;
+        self.push(read_record);
+        Ok(())
+    }
+
+    /// Checks that a record of `len` bytes, its content excepted, may be added.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::FileTooLarge`], with the limit.
+    pub(super) fn check_room(&self, len: u64) -> io::Result<()> {
+        if self.entries.len() < MAX_RECORDS && self.record_bytes + len <= MAX_RECORD_BYTES {
+            return Ok(());
+        }
+        let text = format!(
+            "the checkpoints of a session have at most {MAX_RECORDS} records, of {MAX_RECORD_BYTES} \
+             bytes together; remove them, or begin another session"
+        );
+        Err(io::Error::new(io::ErrorKind::FileTooLarge, text))
     }
 
     pub(super) fn push(&mut self, read_record: ReadRecord) {
@@ -114,8 +153,10 @@ impl SessionIndex {
 
         // Records without a change are skipped, because they may name a later message than the
         // changes.
-        let last = self.entries.iter().rfind(|entry| entry.is_change());
-        let is_earlier = last.is_some_and(|last| record.message < last.record.message);
+        let is_earlier = self.last_change.is_some_and(|last| record.message < last);
+        if !record.path.is_empty() {
+            self.last_change = Some(record.message);
+        }
         let unchanged_count = record.unchanged_messages.or(is_earlier.then_some(0));
         self.unchanged_prefixes.extend(unchanged_count);
         if record.before.is_some() && record.root.is_none() {
@@ -123,6 +164,7 @@ impl SessionIndex {
         }
 
         self.end = end;
+        self.record_bytes += content_offset - start;
         self.entries.push(Entry {
             replacements: self.unchanged_prefixes.len(),
             record,
@@ -138,10 +180,12 @@ impl SessionIndex {
     }
 
     /// The last message of the current history with a change by the session itself after it.
-    pub(super) fn last_position(&self) -> Option<Position> {
-        let (message, change) = self.messages().pop_last()?;
-        let title = change.title;
-        Some(Position { message, title })
+    pub(super) fn last_message(&self) -> Option<usize> {
+        let mut newest_entries = self.newest_entries();
+        newest_entries.find_map(|(entry, position)| {
+            let is_own = entry.record.message == position && !entry.record.rewound;
+            (is_own && entry.is_change()).then_some(position)
+        })
     }
 
     /// The number of leading messages that still match the recorded ones; `None` when the last
@@ -175,14 +219,20 @@ impl SessionIndex {
 
     /// The entries of the current history, each with the last message before it.
     fn current_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
+        let mut current_entries: Vec<_> = self.newest_entries().collect();
+        current_entries.reverse();
+        current_entries.into_iter()
+    }
+
+    /// The same, the newest first.
+    fn newest_entries(&self) -> impl Iterator<Item = (&Entry, usize)> {
         let mut message = usize::MAX;
         let mut replacements = self.unchanged_prefixes.len();
         let mut unchanged_count = usize::MAX;
-        let mut current_entries: Vec<_> = self
-            .entries
+        self.entries
             .iter()
             .rev()
-            .map_while(|entry| {
+            .map_while(move |entry| {
                 let changes = &self.unchanged_prefixes[entry.replacements..replacements];
                 replacements = entry.replacements;
                 unchanged_count = changes
@@ -192,7 +242,7 @@ impl SessionIndex {
                     });
                 Some((entry, unchanged_count.checked_sub(1)?))
             })
-            .map(|(entry, last)| {
+            .map(move |(entry, last)| {
                 if !entry.record.rewound {
                     // Changes after a message that was removed from the history count for the last
                     // message that remains.
@@ -208,9 +258,6 @@ impl SessionIndex {
 
                 (entry, next)
             })
-            .collect();
-        current_entries.reverse();
-        current_entries.into_iter()
     }
 
     fn of_file(&self, path: &str) -> impl Iterator<Item = &ChangeRecord> {
@@ -234,6 +281,7 @@ impl SessionIndex {
     /// The messages with changes after them.
     pub(super) fn messages(&self) -> BTreeMap<usize, MessageChanges> {
         let mut messages = BTreeMap::<usize, MessageChanges>::new();
+        let mut files = HashSet::new();
         let current_entries = self
             .current_entries()
             .filter(|(entry, position)| entry.record.message == *position);
@@ -244,9 +292,10 @@ impl SessionIndex {
                 change.title.clone_from(&record.title);
             }
 
-            let file = (record.root.clone(), record.path.clone());
-            if !change.files.contains(&file) {
-                change.files.push(file);
+            if files.insert((record.message, &record.root, &record.path)) {
+                change
+                    .files
+                    .push((record.root.clone(), record.path.clone()));
             }
         }
 
@@ -312,5 +361,45 @@ impl SessionIndex {
             .current_entries()
             .filter(|(_, position)| *position < message);
         entries.map(|(entry, _)| entry.start..entry.end).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_record(start: u64, end: u64) -> ReadRecord {
+        ReadRecord {
+            record: ChangeRecord {
+                message: 1,
+                title: None,
+                rewound: false,
+                unchanged_messages: None,
+                root: None,
+                path: "a".into(),
+                before: None,
+                after: FileContent::Absent,
+                len: 0,
+            },
+            start,
+            content_offset: end,
+            end,
+        }
+    }
+
+    #[test]
+    fn records_are_limited_in_number_and_bytes() {
+        let mut index = SessionIndex::new("/w".into());
+        for number in 0..MAX_RECORDS as u64 {
+            index.add(read_record(number, number + 1)).unwrap();
+        }
+        let error = index.add(read_record(0, 1)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(error.to_string().contains("at most 100000 records"));
+
+        let mut index = SessionIndex::new("/w".into());
+        index.add(read_record(0, MAX_RECORD_BYTES)).unwrap();
+        assert!(index.add(read_record(0, 1)).is_err());
+        assert_eq!(index.last_message(), Some(1));
     }
 }

@@ -185,7 +185,7 @@ pub(super) struct ReadRecord {
 /// Reads records until there are none left, or one is at fault.
 pub(super) fn scan(
     mut file: impl BufRead + Seek,
-    mut each: impl FnMut(ReadRecord),
+    mut each: impl FnMut(ReadRecord) -> io::Result<()>,
 ) -> io::Result<Option<Fault>> {
     let size = file.seek(SeekFrom::End(0))?;
     let mut start = file.seek(SeekFrom::Start(0))?;
@@ -223,7 +223,7 @@ pub(super) fn scan(
             start,
             content_offset,
             end,
-        });
+        })?;
 
         start = file.seek(SeekFrom::Start(end))?;
     }
@@ -298,6 +298,7 @@ mod tests {
             let mut read_records = Vec::new();
             let fault = scan(BufReader::new(Cursor::new(bytes)), |read_record| {
                 read_records.push(read_record.record);
+                Ok(())
             });
 
             assert_eq!(fault.unwrap(), None);

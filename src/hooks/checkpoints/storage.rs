@@ -83,6 +83,7 @@ impl Storage {
         durable: bool,
     ) -> Result<()> {
         let (bytes, content_offset) = record::write(&record, content)?;
+        index.check_room(content_offset as u64)?;
         let start = match self {
             Self::Memory(logs) => {
                 let mut logs = lock(logs);
@@ -190,7 +191,7 @@ impl Storage {
             Self::Memory(logs) => {
                 let bytes = lock(logs).get(session).cloned().unwrap_or_default();
                 scan(BufReader::new(Cursor::new(bytes)), |read_record| {
-                    index.push(read_record);
+                    index.add(read_record)
                 })?;
             }
             #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! [`TracingHook`].
 
 use async_trait::async_trait;
+use serde_json::json;
 use tracing::Instrument;
 
 use crate::error::{Error, Result};
@@ -20,6 +21,9 @@ use super::span::{self, Pair};
 /// The length of a text passed to a recorder, in characters.
 const PREVIEW: usize = 500;
 
+/// The characters of arguments.
+const MAX_ARGS: usize = 16 * 1024;
+
 /// A span for each model call and each tool call.
 ///
 /// They go to the run's [`TraceRecorder`](crate::trace::TraceRecorder), if the agent has one, under
@@ -31,7 +35,7 @@ const PREVIEW: usize = 500;
 /// | `tool.call` | `agent session_id tool_name tool_call_id tool_args`, then `output_length output_preview` |
 /// | both | `error error_type` of what failed |
 ///
-/// Lengths are in characters, and a preview is the first 500 of them.
+/// Lengths are in characters. A preview is the first 500 of them, `tool_args` the first 16,384.
 ///
 /// They are also `tracing` spans of the level `INFO` and the target `agentcore::trace`, with the
 /// attributes of the OpenTelemetry conventions for generative AI (`gen_ai.operation.name`,
@@ -106,7 +110,7 @@ impl TracingHook {
 
         if let Some(reason) = &response.stop_reason {
             pair.set("stop_reason", reason.as_str());
-            let reasons = format!("[\"{}\"]", reason.as_str());
+            let reasons = json!([reason.as_str()]).to_string();
             pair.record_text("gen_ai.response.finish_reasons", &reasons);
         }
 
@@ -273,9 +277,10 @@ impl Hook for TracingHook {
         note_run(&mut pair, &cx);
         pair.set("tool_name", &*call.name);
         pair.set("tool_call_id", &*call.id);
-        pair.set("tool_args", call.args.to_string());
+        let args = call.args.to_string();
+        pair.set("tool_args", head(&redacted(&args), MAX_ARGS).0);
         if self.content {
-            pair.record_text("gen_ai.tool.call.arguments", &call.args.to_string());
+            pair.record_text("gen_ai.tool.call.arguments", &args);
         }
 
         let entry = open_spans.enter(call.id.clone(), pair.place());

@@ -31,7 +31,8 @@ use super::summarize::Summarizer;
 ///   turn nor a resumed session pays for it again; the next summary replaces it.
 /// * A tool call is never separated from its result, a call that waits for approval is never
 ///   summarised away, and the system prompt is not part of the summary.
-/// * The summariser reads a part that is longer than its own window piece by piece. Of the contents
+/// * The summariser reads a part that is longer than its own window piece by piece, in at most 512
+///   requests. Of the contents
 ///   that calls write into files it receives the first 2,000 characters each.
 /// * Its tokens and its cost count for the run. If it fails, takes too long or returns nothing, the
 ///   history is sent as it is, and the reader gets a warning. In the same run it is asked again

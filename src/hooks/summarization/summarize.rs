@@ -12,7 +12,7 @@ use crate::model::{CompactionRequest, Model, ModelRequest, StopReason};
 use crate::util::blocking::blocking_until_dropped;
 
 use super::prompt;
-use super::transcript::{pieces, transcript};
+use super::transcript::{MAX_PIECES, pieces, transcript};
 
 /// The most words of a summary, where the window has room for them.
 const MAX_WORDS: usize = 2_000;
@@ -37,7 +37,8 @@ impl Summarizer<'_> {
     ///
     /// # Errors
     ///
-    /// The summariser's error, a timeout, or an empty answer.
+    /// The summariser's error, a timeout, an empty answer, and [`ErrorKind::Config`] if its window
+    /// is so small that it would be asked more than 512 times.
     pub(crate) async fn summarize(
         &self,
         before: Option<String>,
@@ -47,7 +48,13 @@ impl Summarizer<'_> {
         let room = self.room(before.as_deref());
         let mut queue = self.pieces(messages, room).await?;
         let mut summary = before;
+        let mut requests = 0;
         while let Some(piece) = queue.pop_front() {
+            requests += 1;
+            if requests + queue.len() > MAX_PIECES {
+                return Err(too_many_pieces(room));
+            }
+
             match self.ask(&piece, summary.as_deref()).await {
                 Ok(next) => summary = Some(next),
                 Err(error) => {
@@ -146,14 +153,24 @@ impl Summarizer<'_> {
         let frame = counter.count_text(&prompt::prompt("", None, self.words()));
         let old_tokens = old_summary.map_or(0, |text| counter.count_text(text));
         let summary = old_tokens.max(self.words() as u64 * 2);
-        let reserved_tokens = frame + summary + u64::from(self.max_output_tokens());
+        let reserved_tokens = frame
+            .saturating_add(summary)
+            .saturating_add(self.max_output_tokens().into());
         let remaining = self
             .model
             .profile()
             .context_window
             .saturating_sub(reserved_tokens);
-        (remaining * 7 / 10).max(SHORTEST_PIECE)
+        (remaining.saturating_mul(7) / 10).max(SHORTEST_PIECE)
     }
+}
+
+fn too_many_pieces(room: u64) -> Error {
+    let text = format!(
+        "the summarizer, which reads about {room} tokens at once, would be asked more than \
+         {MAX_PIECES} times; choose a model with a larger context window"
+    );
+    Error::new(ErrorKind::Config, text)
 }
 
 fn empty() -> Error {

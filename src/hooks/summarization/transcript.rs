@@ -12,6 +12,8 @@ use crate::util::text::{head, head_tail};
 /// The length to which the content of a file is cut, in characters: the rest can be read in the
 /// file.
 const MAX_FILE_CHARS: usize = 2_000;
+/// The most pieces of a history: the summariser is asked once for each.
+pub(super) const MAX_PIECES: usize = 512;
 /// The tools whose arguments hold the contents of files.
 const WRITERS: [&str; 7] = [
     "write_file",
@@ -120,7 +122,7 @@ fn shortened(key: &str, value: &Value) -> Value {
 }
 
 /// The entries in pieces of about `max_tokens` at most, in order and without a gap. An entry that
-/// is too long for a piece continues in the next.
+/// is too long for a piece continues in the next. Ends with the first piece beyond [`MAX_PIECES`].
 pub(super) fn pieces(
     entries: impl IntoIterator<Item = String>,
     max_tokens: u64,
@@ -131,6 +133,10 @@ pub(super) fn pieces(
     let mut piece = String::new();
     let mut room = max_tokens;
     for entry in entries {
+        if pieces.len() > MAX_PIECES {
+            break;
+        }
+
         let tokens = counter.count_text(&entry);
         if tokens > room && !piece.is_empty() {
             pieces.push_back(std::mem::take(&mut piece));
@@ -146,7 +152,7 @@ pub(super) fn pieces(
         let share = max_tokens as f64 / tokens as f64;
         let chars = (entry.chars().count() as f64 * share).max(1.0) as usize;
         let mut remaining = entry.as_str();
-        while !remaining.is_empty() {
+        while !remaining.is_empty() && pieces.len() <= MAX_PIECES {
             let start = before_a_word(remaining, chars);
             pieces.push_back(start.to_owned());
             remaining = &remaining[start.len()..];
@@ -162,12 +168,29 @@ pub(super) fn pieces(
 
 /// The first `chars` characters, or somewhat fewer so that no word is torn.
 fn before_a_word(text: &str, chars: usize) -> &str {
-    let (start, omitted_count) = head(text, chars);
-    if omitted_count == 0 {
-        return start;
-    }
+    // What follows is not counted: it may be much longer.
+    let Some((end, _)) = text.char_indices().nth(chars) else {
+        return text;
+    };
+    let start = &text[..end];
     match start.rfind(char::is_whitespace) {
         Some(at) if at >= start.len() / 2 && at > 0 => &start[..at],
         _ => start,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::EstimateCounter;
+
+    #[test]
+    fn pieces_of_a_long_entry_end_behind_the_limit() {
+        let text = "word ".repeat(10_000);
+        let all_pieces = pieces([text.clone()], 100, &EstimateCounter);
+        assert!(all_pieces.len() < MAX_PIECES);
+        assert_eq!(Vec::from(all_pieces).concat(), text);
+        let first_pieces = pieces([text.clone(), text], 1, &EstimateCounter);
+        assert_eq!(first_pieces.len(), MAX_PIECES + 1);
     }
 }

@@ -1,6 +1,7 @@
 //! The search for `SKILL.md` files.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use crate::backend::{Backend, EntryKind, is_not_found, workspace_path};
 use crate::util::front_matter;
@@ -53,7 +54,7 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
         while let Some(folder) = stack.pop() {
             search.folders += 1;
             if search.folders > MAX_FOLDERS || search.skills.len() >= MAX_SKILLS {
-                search.warn(format!(
+                search.warn(format_args!(
                     "the search ended at {}: more than {MAX_FOLDERS} folders or {MAX_SKILLS} skills",
                     folder.path
                 ));
@@ -81,7 +82,9 @@ impl Search {
             // Links to files, broken links and links out of the workspace.
             Err(_) if folder.is_link => return,
             Err(error) if is_not_found(&error) => return,
-            Err(error) => return self.warn(format!("{} was not searched: {error}", folder.path)),
+            Err(error) => {
+                return self.warn(format_args!("{} was not searched: {error}", folder.path));
+            }
         };
 
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Symlink);
@@ -93,26 +96,35 @@ impl Search {
             return;
         }
 
-        // The first entry is pushed last, so that it is visited first.
-        for entry in entries.iter().rev() {
-            let is_link = entry.kind == EntryKind::Symlink;
-            let is_folder = is_link || entry.kind == EntryKind::Dir;
-            if !is_folder || entry.name == FILE || SKIPPED.contains(&&*entry.name) {
-                continue;
-            }
+        let folders = entries.iter().filter(|entry| {
+            matches!(entry.kind, EntryKind::Dir | EntryKind::Symlink)
+                && entry.name != FILE
+                && !SKIPPED.contains(&&*entry.name)
+        });
 
-            let path = join(&folder.path, &entry.name);
-            if folder.depth == MAX_DEPTH {
-                self.warn(format!("{path} was not searched: it lies too deep"));
-                continue;
+        if folder.depth == MAX_DEPTH {
+            for entry in folders {
+                let folder = folder.path.trim_end_matches('/');
+                let name = &entry.name;
+                self.warn(format_args!(
+                    "{folder}/{name} was not searched: it lies too deep"
+                ));
             }
-
-            stack.push(Folder {
-                path,
-                depth: folder.depth + 1,
-                is_link,
-            });
+            return;
         }
+
+        // Those that are still visited, and the one at which the search ends.
+        let room = (MAX_FOLDERS + 1).saturating_sub(self.folders);
+        let folders = folders.take(room).map(|entry| Folder {
+            path: join(&folder.path, &entry.name),
+            depth: folder.depth + 1,
+            is_link: entry.kind == EntryKind::Symlink,
+        });
+        let folders: Vec<_> = folders.collect();
+        let excess = (stack.len() + folders.len()).saturating_sub(room);
+        stack.drain(..excess.min(stack.len()));
+        // The first entry is pushed last, so that it is visited first.
+        stack.extend(folders.into_iter().rev());
     }
 
     async fn read(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
@@ -122,25 +134,26 @@ impl Search {
         }
 
         if path.contains(|c: char| c.is_control() || is_hidden(c)) {
-            let text = format!("{path:?} is left out: its path has characters that do not show");
-            return self.warn(text);
+            return self.warn(format_args!(
+                "{path:?} is left out: its path has characters that do not show"
+            ));
         }
 
         let content = match backend.read_range(&path, 0, MAX_HEAD).await {
             Ok(content) => content,
-            Err(error) => return self.warn(format!("{path} was not read: {error}")),
+            Err(error) => return self.warn(format_args!("{path} was not read: {error}")),
         };
 
         let front_matter: FrontMatter = match front_matter::read(&content) {
             Ok(front_matter) => front_matter,
-            Err(wrong) => return self.warn(format!("{path} is left out: {wrong}")),
+            Err(wrong) => return self.warn(format_args!("{path} is left out: {wrong}")),
         };
 
         let name = folder.rsplit('/').next().unwrap_or_default();
         let mut complaints = Vec::new();
         let skill = Skill::new(path, name, source, &front_matter, &mut complaints);
         for complaint in complaints {
-            self.warn(format!("{}: {complaint}", skill.path));
+            self.warn(format_args!("{}: {complaint}", skill.path));
         }
 
         match self.skills.iter().find(|other| other.name == skill.name) {
@@ -155,9 +168,9 @@ impl Search {
         }
     }
 
-    fn warn(&mut self, text: String) {
+    fn warn(&mut self, text: impl Display) {
         if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(text);
+            self.warnings.push(text.to_string());
         } else {
             self.suppressed_warnings += 1;
         }
@@ -174,4 +187,34 @@ impl Search {
 
 fn join(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::MemoryBackend;
+
+    #[tokio::test]
+    async fn search_remembers_no_more_folders_than_it_visits() {
+        let backend = MemoryBackend::new();
+        for number in 0..MAX_FOLDERS + 500 {
+            let path = format!("skills/a{number:04}/x");
+            backend.write(&path, b"").await.unwrap();
+        }
+
+        let folder = |path: &str| Folder {
+            path: path.to_owned(),
+            depth: 1,
+            is_link: false,
+        };
+        let mut search = Search {
+            folders: 10,
+            ..Search::default()
+        };
+        let mut stack = vec![folder("last")];
+        let visited = folder("skills");
+        search.visit(&backend, visited, "skills", &mut stack).await;
+        assert_eq!(stack.len(), MAX_FOLDERS + 1 - 10);
+        assert_eq!(stack.last().unwrap().path, "skills/a0000");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use serde_json::{Number, Value};
 
@@ -150,9 +150,11 @@ pub(super) fn size(value: &Value) -> usize {
 
 /// The indices of the first two items that are the same.
 pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
+    // The key is random, so that nobody can prepare items that differ and have the same digest.
+    let keys = RandomState::new();
     let mut indices: HashMap<u64, Vec<usize>> = HashMap::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let alike = indices.entry(digest(item)).or_default();
+        let alike = indices.entry(digest(item, &keys)).or_default();
         if let Some(earlier_index) = alike
             .iter()
             .find(|earlier_index| same(&items[**earlier_index], item))
@@ -167,8 +169,8 @@ pub(super) fn first_repeat(items: &[Value]) -> Option<(usize, usize)> {
 }
 
 /// A hash that agrees with [`same`].
-fn digest(value: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
+fn digest(value: &Value, keys: &RandomState) -> u64 {
+    let mut hasher = keys.build_hasher();
     type_name(value).hash(&mut hasher);
     match value {
         Value::Null => {}
@@ -178,15 +180,13 @@ fn digest(value: &Value) -> u64 {
             None => digest_float(number.as_f64().unwrap_or_default(), &mut hasher),
         },
         Value::String(text) => text.hash(&mut hasher),
-        Value::Array(items) => items.iter().for_each(|item| digest(item).hash(&mut hasher)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| digest(item, keys).hash(&mut hasher)),
         // A sum, because the order of the members does not count.
         Value::Object(members) => members
             .iter()
-            .map(|(key, value)| {
-                let mut member = DefaultHasher::new();
-                (key, digest(value)).hash(&mut member);
-                member.finish()
-            })
+            .map(|(key, value)| keys.hash_one((key, digest(value, keys))))
             .fold(0_u64, u64::wrapping_add)
             .hash(&mut hasher),
     }
@@ -195,11 +195,28 @@ fn digest(value: &Value) -> u64 {
 }
 
 /// A float that is an integer hashes as that integer.
-fn digest_float(float: f64, hasher: &mut DefaultHasher) {
+fn digest_float(float: f64, hasher: &mut impl Hasher) {
     let integer = float as i128;
     if integer as f64 == float && float.abs() < i128::MAX as f64 {
         integer.hash(hasher);
     } else {
         float.to_bits().hash(hasher);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn digests_of_equal_values_agree_under_one_key_only() {
+        let [a, b] = [r#"{"a": 1, "b": [2]}"#, r#"{"b": [2.0], "a": 1.0}"#]
+            .map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let (keys, others) = (RandomState::new(), RandomState::new());
+        assert_eq!(digest(&a, &keys), digest(&b, &keys));
+        assert_ne!(digest(&a, &keys), digest(&a, &others));
+        assert_eq!(first_repeat(&[json!(1), a, b]), Some((1, 2)));
     }
 }

@@ -80,7 +80,7 @@ impl TaskEntry {
     pub(super) fn new(id: Arc<str>, spec: TaskSpec) -> Arc<Self> {
         Arc::new(Self {
             id,
-            spec,
+            spec: spec.limited(),
             started: Instant::now(),
             cancellation: Cancellation::default(),
             is_stopped: AtomicBool::new(false),

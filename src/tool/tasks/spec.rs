@@ -1,6 +1,12 @@
 //! The description of a task.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use crate::util::text::truncate;
+
+/// The characters of a label or a description that a task keeps.
+const MAX_CHARS: usize = 1_000;
 
 /// The description of a task, for the reader of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,9 +15,9 @@ pub struct TaskSpec {
     /// The task's id. With `None`, or with the id of another task of the run, the run assigns one,
     /// such as `task_1`.
     pub id: Option<Arc<str>>,
-    /// A short name of the work, for people and for the model.
+    /// A short name of the work, for people and for the model. A task keeps 1,000 characters.
     pub label: Arc<str>,
-    /// The description of the work; empty if the label is enough.
+    /// The description of the work; empty if the label is enough. A task keeps 1,000 characters.
     pub description: String,
     /// The call that began it.
     pub tool_use_id: Option<Arc<str>>,
@@ -53,6 +59,17 @@ impl TaskSpec {
     #[must_use]
     pub fn with_subagent_type(mut self, name: impl Into<Arc<str>>) -> Self {
         self.subagent_type = Some(name.into());
+        self
+    }
+
+    /// Cuts the texts to their limits.
+    pub(super) fn limited(mut self) -> Self {
+        if let Cow::Owned(label) = truncate(&self.label, MAX_CHARS) {
+            self.label = label.into();
+        }
+        if let Cow::Owned(description) = truncate(&self.description, MAX_CHARS) {
+            self.description = description;
+        }
         self
     }
 

@@ -26,6 +26,8 @@ const WATCH: Timespec = Timespec {
 };
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 64 * 1024;
+/// The bytes that are written at once. Linux reports a terminal that has room for 256 as ready.
+const MAX_PIECE: usize = 256;
 
 /// Asks the person at the terminal of this process: `/dev/tty`, or standard input when that is a
 /// terminal. Clones share the terminal and ask one question at a time.
@@ -220,11 +222,10 @@ fn is_ours(terminal: &File) -> bool {
 fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     let mut terminal = terminal()?;
     tcflush(&terminal, QueueSelector::IFlush)?;
-    terminal.write_all(text.as_bytes())?;
-    terminal.flush()?;
+    write(&mut terminal, text, withdrawn)?;
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
-        wait(&terminal, withdrawn)?;
+        wait(&terminal, PollFlags::IN, withdrawn)?;
         let mut piece = [0; 1024];
         let bytes_read = terminal.read(&mut piece)?;
         if bytes_read == 0 {
@@ -247,10 +248,19 @@ fn converse(text: &str, withdrawn: &Cancellation) -> io::Result<String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Waits until there is input, and checks at intervals whether the question was withdrawn: a thread
-/// blocked in a read would take the line meant for the next question, and keep the runtime from
-/// shutting down.
-fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
+/// Writes in pieces that a terminal has room for, because a person can stop its output.
+fn write(terminal: &mut File, text: &str, withdrawn: &Cancellation) -> io::Result<()> {
+    for piece in text.as_bytes().chunks(MAX_PIECE) {
+        wait(terminal, PollFlags::OUT, withdrawn)?;
+        terminal.write_all(piece)?;
+    }
+    terminal.flush()
+}
+
+/// Waits until there is input or room for output, and checks at intervals whether the question was
+/// withdrawn: a thread blocked in a read would take the line meant for the next question, and keep
+/// the runtime from shutting down.
+fn wait(terminal: &File, event: PollFlags, withdrawn: &Cancellation) -> io::Result<()> {
     loop {
         if withdrawn.is_cancelled() {
             return Err(io::Error::new(
@@ -259,7 +269,7 @@ fn wait(terminal: &File, withdrawn: &Cancellation) -> io::Result<()> {
             ));
         }
 
-        let mut watched = [PollFd::new(terminal, PollFlags::IN)];
+        let mut watched = [PollFd::new(terminal, event)];
         match poll(&mut watched, Some(&WATCH)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return Ok(()),

@@ -10,6 +10,7 @@ use crate::error::{BoxError, ErrorKind, Result};
 use crate::run::RunOutput;
 use crate::subagent::SubagentRegistry;
 use crate::tool::{FuncTool, IntoToolResult, SideEffect, TaskSpec, ToolContext, ToolOutput};
+use crate::util::text::quoted;
 
 use super::super::task::{Children, SubagentTools, begin_child};
 use super::async_tasks::async_task_tools;
@@ -76,7 +77,7 @@ struct Delegation {
 impl Delegation {
     fn of_call(children: &Children, cx: &ToolContext, args: Value) -> Result<Self, BoxError> {
         let Arguments { agent, task } = serde_json::from_value(args)?;
-        let unknown = || format!("unknown sub-agent {agent:?}");
+        let unknown = || format!("unknown sub-agent {}", quoted(&agent));
         let (name, _) = children.types.get_key_value(&*agent).ok_or_else(unknown)?;
         let session = children.session(cx, name, None, cx.call_id())?;
         let spec = TaskSpec::new(name.clone())

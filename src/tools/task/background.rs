@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, TaskHandle, TaskOutcome, ToolContext};
+use crate::util::text::quoted;
 
 /// The longest wait, in milliseconds.
 pub(crate) const MAX_TIMEOUT: u64 = 600_000;
@@ -94,5 +95,5 @@ pub(super) fn task_stop() -> FuncTool {
 /// The task of this id, or the text for the model if there is none.
 pub(crate) fn find_task(cx: &ToolContext, id: &str) -> Result<TaskHandle, BoxError> {
     let task = cx.tasks().get(id);
-    task.ok_or_else(|| format!("unknown task {id:?}").into())
+    task.ok_or_else(|| format!("unknown task {}", quoted(id)).into())
 }

@@ -11,6 +11,7 @@ use crate::hook::Hook;
 use crate::model::Model;
 use crate::subagent::SubagentDefinition;
 use crate::tool::{ToolContext, ToolRegistry};
+use crate::util::text::quoted;
 
 /// The hooks of subagents.
 #[derive(Clone, Default)]
@@ -61,7 +62,11 @@ impl Children {
         self.types.get_key_value(name).ok_or_else(|| {
             let names: Vec<_> = self.types.keys().map(|name| &**name).collect();
             let names = names.join(", ");
-            format!("unknown subagent type {name:?}. Available types: [{names}]").into()
+            format!(
+                "unknown subagent type {}. Available types: [{names}]",
+                quoted(name)
+            )
+            .into()
         })
     }
 
@@ -145,7 +150,11 @@ impl Children {
                     let names = self.aliases.keys().map(String::as_str);
                     let names: Vec<_> = ["inherit"].into_iter().chain(names).collect();
                     let names = names.join(", ");
-                    Err(format!("unknown model {alias:?}. Available models: [{names}]").into())
+                    Err(format!(
+                        "unknown model {}. Available models: [{names}]",
+                        quoted(alias)
+                    )
+                    .into())
                 }
             },
         }

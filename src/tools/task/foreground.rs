@@ -13,6 +13,7 @@ use crate::run::RunOutput;
 use crate::tool::{
     FuncTool, SideEffect, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput,
 };
+use crate::util::text::quoted;
 
 use super::child::Children;
 use super::report::report;
@@ -170,5 +171,5 @@ fn is_unknown(error: &Error) -> bool {
 }
 
 fn unknown_id(id: &str) -> BoxError {
-    format!("unknown agent ID {id:?}").into()
+    format!("unknown agent ID {}", quoted(id)).into()
 }

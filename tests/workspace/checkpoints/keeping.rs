@@ -147,12 +147,20 @@ const LONGEST: Duration = Duration::from_secs(10);
 fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
     use std::os::unix::fs::MetadataExt;
 
-    let inode = format!(":{} ", fs::metadata(path).unwrap().ino());
+    let inode = fs::metadata(path).unwrap().ino();
+    // One that waits has opened the file to append to it, as a holder of these tests has not.
+    let is_waiting = |entry: fs::DirEntry| {
+        let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
+        let is_file = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.ino() == inode);
+        let info = fs::read_to_string(info).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        is_file && flags.is_some_and(|flags| flags & 0o2000 != 0)
+    };
     let began = Instant::now();
     loop {
-        let locks = fs::read_to_string("/proc/locks").unwrap();
-        let mut waiting = locks.lines().filter(|line| line.contains("-> FLOCK"));
-        if waiting.any(|line| line.contains(&inode)) {
+        let mut files = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        if files.any(is_waiting) {
             return true;
         }
 
@@ -162,7 +170,7 @@ fn await_waiter(path: &Path, is_over: impl Fn() -> bool) -> bool {
 
         assert!(
             began.elapsed() < LONGEST,
-            "nobody waits for the lock of {} after {LONGEST:?}:\n{locks}",
+            "nobody waits for the lock of {} after {LONGEST:?}",
             path.display()
         );
         std::thread::yield_now();
