@@ -1,8 +1,9 @@
 //! Many calls that wait, decided in one run: the work grows with their number, and not with its
 //! square.
 
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use agentcore::model::ResponseLimits;
 use agentcore::permission::PermissionRules;
@@ -13,7 +14,10 @@ use agentcore::{
     Agent, AgentState, Decision, ExitReason, FuncTool, OnUnanswered, Result, ThreadStore,
     ToolDecision, async_trait,
 };
+use futures::poll;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
+use tokio::task::yield_now;
 
 use crate::kit::spied_store::{Spied, Spy};
 use crate::kit::{Gate, Log, agent, any_object, logged, texts};
@@ -147,41 +151,53 @@ async fn denials_leave_room_in_the_history() {
     assert_eq!(output.text, "done");
 }
 
-/// Rules read a command many times: other tasks of the thread run between the decisions about long
-/// ones, which is also when a time limit is noticed.
-#[tokio::test]
-async fn decisions_about_long_commands_yield() {
-    for len in [2_000, 8_000] {
-        let ticks = Arc::new(AtomicUsize::new(0));
-        let counted_ticks = ticks.clone();
-        let ticker = tokio::spawn(async move {
-            loop {
-                counted_ticks.fetch_add(1, Ordering::SeqCst);
-                tokio::task::yield_now().await;
-            }
-        });
+/// Rules read a command many times. With no thread for blocking work free, a long one has to wait,
+/// and other tasks of the runtime's thread run meanwhile.
+#[test]
+fn long_commands_are_decided_about_outside_the_runtime() {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (release, released) = mpsc::channel::<()>();
+        let blocker = tokio::task::spawn_blocking(move || released.recv());
 
-        let times = Log::default();
-        let ran_at = times.clone();
-        let shell = FuncTool::new("Bash", "Runs", any_object(), move |_cx, _: Value| {
-            ran_at.add(ticks.load(Ordering::SeqCst).to_string());
-            async { "ran" }
-        });
-        let command = "ls a; ".repeat(len / 6);
-        let calls = (0..20).map(|n| ("Bash", json!({"command": format!("{command}ls {n}")})));
-        let rules = PermissionRules::new().allow("Bash(ls:*)").unwrap();
-        let agent = agent(ScriptedModel::new().calls(calls).say("done"))
-            .tool(shell)
-            .permissions(rules.deny("Read(*x*y*)").unwrap())
-            .build()
-            .unwrap();
-        let output = agent.run("Go").await.unwrap();
-        ticker.abort();
+        let (short, log) = listing(100);
+        assert_eq!(short.run("Go").await.unwrap().text, "done");
+        assert_eq!(log.take(), ["ran"]);
 
-        assert_eq!(output.text, "done");
-        let mut times = times.take();
-        assert_eq!(times.len(), 20, "{:?}", texts(&output.messages));
-        times.dedup();
-        assert!(times.len() >= 9, "{len}: {times:?}");
-    }
+        let (long, log) = listing(8_000);
+        let mut run = pin!(long.run("Go").into_future());
+        for _ in 0..1_000 {
+            assert!(poll!(run.as_mut()).is_pending());
+            yield_now().await;
+        }
+        assert!(log.take().is_empty());
+
+        drop(release);
+        blocker.await.unwrap().unwrap_err();
+        assert_eq!(run.await.unwrap().text, "done");
+        assert_eq!(log.take(), ["ran"]);
+    });
+}
+
+/// An agent whose model lists files with a command of about `len` bytes.
+fn listing(len: usize) -> (Agent, Log) {
+    let log = Log::default();
+    let runs = log.clone();
+    let shell = FuncTool::new("Bash", "Runs", any_object(), move |_cx, _: Value| {
+        runs.add("ran");
+        async { "ran" }
+    });
+    let command = "ls a; ".repeat(len / 6);
+    let calls = [("Bash", json!({"command": format!("{command}ls b")}))];
+    let rules = PermissionRules::new().allow("Bash(ls:*)").unwrap();
+    let agent = agent(ScriptedModel::new().calls(calls).say("done"))
+        .tool(shell)
+        .permissions(rules.deny("Read(*x*y*)").unwrap())
+        .build()
+        .unwrap();
+    (agent, log)
 }
