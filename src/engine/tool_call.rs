@@ -11,7 +11,7 @@ use crate::hook::{Core, HookChain, Phases, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::session::{PendingCall, Record};
-use crate::tool::Tool;
+use crate::tool::{OpenQuestion, Tool};
 use crate::util::Pace;
 use crate::util::json::text_len;
 
@@ -38,7 +38,7 @@ pub(super) enum CallOutcome {
 pub(super) enum CallEnd {
     Done(ToolResult),
     /// The call waits for the answer to this question of its tool.
-    Asks(String),
+    Asks(OpenQuestion),
 }
 
 /// Runs the calls of one turn.
@@ -174,7 +174,7 @@ impl CallRunner<'_> {
 
     /// The question that a call waits for instead of failing: one that its tool could not get an
     /// answer to, if the agent parks such questions.
-    fn open_question(&self, context: &ResultContext, result: &ToolResult) -> Option<String> {
+    fn open_question(&self, context: &ResultContext, result: &ToolResult) -> Option<OpenQuestion> {
         let question = context.take_question()?;
         let is_parked = self.config.limits.unanswered == OnUnanswered::Park && result.is_error;
         is_parked.then_some(question)

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::BoxError;
 use crate::message::{Content, ToolCall, ToolResult};
 use crate::run::{CallClock, RunContext, RunningCall};
-use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
+use crate::tool::{OpenQuestion, Tool, ToolContext, ToolError, ToolOutput};
 use crate::util::Cancellation;
 use crate::util::blocking::{LARGE_TEXT, blocking_if_large};
 use crate::util::panic::{self, DropContained};
@@ -58,7 +58,7 @@ impl ExecutionEnd {
     }
 
     /// Takes the question that the tool could not get an answer to.
-    fn take_question(&mut self) -> Option<String> {
+    fn take_question(&mut self) -> Option<OpenQuestion> {
         match self {
             Self::Returned(Err(error)) => error.downcast_mut::<ToolError>()?.take_question(),
             _ => None,
@@ -139,7 +139,7 @@ impl Execution<'_> {
     pub(super) async fn run(self) -> ToolResult {
         let mut end = self.execute().await;
         let question = end.take_question();
-        let question_len = question.as_ref().map_or(0, String::len);
+        let question_len = question.as_ref().map_or(0, |question| question.text.len());
         let text_len = end.text_len().saturating_add(question_len);
         let call = self.call.clone();
         let limits = self.limits;
@@ -221,10 +221,10 @@ impl Execution<'_> {
 }
 
 /// Redacts and cuts a question, which is stored and emitted as a result is.
-fn limited_question(mut question: String, limits: CallLimits) -> String {
-    redact_text(&mut question);
+fn limited_question(mut question: OpenQuestion, limits: CallLimits) -> OpenQuestion {
+    redact_text(&mut question.text);
     let max_bytes = limits.max_result_bytes;
-    cut_bytes(&mut question, 0, max_bytes, max_bytes);
+    cut_bytes(&mut question.text, 0, max_bytes, max_bytes);
     question
 }
 

@@ -23,8 +23,8 @@ use crate::message::{ToolCall, dismantle, is_too_deep};
 use crate::run::{ExitReason, RunContext};
 use crate::session::PendingCall;
 use crate::tool::{
-    Answer, AskOrigin, GateRequest, PermissionGate, PermissionMode, Tool, ToolDecision, Verdict,
-    parse_arguments,
+    Answer, AskOrigin, GateRequest, OpenQuestion, PermissionGate, PermissionMode, Tool,
+    ToolDecision, Verdict, parse_arguments,
 };
 use crate::util::panic;
 
@@ -273,6 +273,10 @@ impl PermissionCheck<'_> {
             Answer::Deny(reason) => Err(self.denied(&call, "user", &reason)),
             Answer::Reply { text, picked } => Err(Refusal::reply(text, &picked)),
             Answer::Unanswered if self.config.limits.unanswered == OnUnanswered::Park => {
+                let question = OpenQuestion {
+                    text: question,
+                    expects_text: false,
+                };
                 Ok(Permit::Park(self.pending(call, question)))
             }
             Answer::Unanswered => {
@@ -302,9 +306,10 @@ impl PermissionCheck<'_> {
     }
 
     /// The call as it waits for a later answer.
-    pub(super) fn pending(&self, call: ToolCall, question: String) -> PendingCall {
+    pub(super) fn pending(&self, call: ToolCall, question: OpenQuestion) -> PendingCall {
         let id = format!("pending_{}_{}", self.cx.run_id(), call.id).into();
-        let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question);
+        let mut pending = PendingCall::new(id, self.cx.session_id().clone(), call, question.text);
+        pending.expects_text = question.expects_text;
         let expiry = self.config.limits.approval_expiry;
         pending.expires_at_ms = expiry
             .and_then(|expiry| u64::try_from(expiry.as_millis()).ok())

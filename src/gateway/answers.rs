@@ -7,9 +7,6 @@ use crate::session::PendingCall;
 use crate::tool::Answer;
 use crate::tools::ask::{Choice, Chosen};
 
-/// The tools whose question asks for a text.
-const TEXT_TOOLS: [&str; 2] = ["AskUserQuestion", "request_user_input"];
-
 /// The answer to a question about a call: `yes`, `always`, `no`, or anything else, which is a
 /// refusal with that reason. Nothing but a plain yes allows a call.
 pub(super) fn permission_answer(text: &str) -> Answer {
@@ -69,7 +66,7 @@ fn index_of(word: &str, choice: &Choice) -> Option<usize> {
 
 /// The decision about a call that waited, by the text of a late answer.
 pub(super) fn late_decision(call: &PendingCall, text: &str) -> Decision {
-    if TEXT_TOOLS.contains(&&*call.call.name) {
+    if call.expects_text {
         let picked_label = label_in(&call.call.args, text.trim());
         return Decision::reply(call, picked_label.unwrap_or(text.trim()));
     }

@@ -317,6 +317,10 @@ pub struct PendingCall {
     pub call: ToolCall,
     /// The question.
     pub question: String,
+    /// `true` if the answer is a text, [`Decision::reply`](crate::Decision::reply), rather than a
+    /// permission.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expects_text: bool,
     /// A hash of tool name and arguments: a decision for other arguments is refused.
     pub args_hash: Arc<str>,
     /// The time the question expires, in milliseconds since the Unix epoch; `None` is never.
@@ -340,6 +344,7 @@ impl PendingCall {
             session_id,
             call,
             question,
+            expects_text: false,
             args_hash,
             expires_at_ms: None,
             context: Vec::new(),

@@ -82,6 +82,7 @@ pub(crate) use gates::Gates;
 #[cfg(feature = "http")]
 pub use http_tool::HttpTool;
 pub(crate) use load::{LoadTurn, LoadTurns};
+pub(crate) use output::OpenQuestion;
 pub use output::{IntoToolResult, Json, ToolError, ToolOutput};
 pub use registry::ToolRegistry;
 pub(crate) use registry::{check_name, check_tool};

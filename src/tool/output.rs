@@ -202,7 +202,15 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, BoxError> {
 pub struct ToolError {
     text: String,
     details: Option<Value>,
-    question: Option<String>,
+    question: Option<OpenQuestion>,
+}
+
+/// A question of a tool that got no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OpenQuestion {
+    pub(crate) text: String,
+    /// `true` if the answer is a text, `false` if it allows or denies the call.
+    pub(crate) expects_text: bool,
 }
 
 impl ToolError {
@@ -231,13 +239,27 @@ impl ToolError {
     /// that waits. The question is redacted and limited as a result is.
     #[must_use]
     pub fn with_question(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(question.into());
+        self.question = Some(OpenQuestion {
+            text: question.into(),
+            expects_text: false,
+        });
+        self
+    }
+
+    /// Sets the question like [`with_question`](Self::with_question), for a question whose answer
+    /// is a text ([`ToolContext::ask_for_text`](crate::ToolContext::ask_for_text)).
+    #[must_use]
+    pub fn with_text_question(mut self, question: impl Into<String>) -> Self {
+        self.question = Some(OpenQuestion {
+            text: question.into(),
+            expects_text: true,
+        });
         self
     }
 
     /// The question without an answer.
     pub fn question(&self) -> Option<&str> {
-        self.question.as_deref()
+        self.question.as_ref().map(|question| &*question.text)
     }
 
     /// The text.
@@ -259,7 +281,7 @@ impl ToolError {
         (self.text, self.details)
     }
 
-    pub(crate) fn take_question(&mut self) -> Option<String> {
+    pub(crate) fn take_question(&mut self) -> Option<OpenQuestion> {
         self.question.take()
     }
 }

@@ -48,7 +48,7 @@ pub fn request_user_input() -> FuncTool {
             Answer::Allow | Answer::AllowForSession => Ok("yes".to_owned()),
             Answer::Edit(value) => Ok(value.to_string()),
             Answer::Deny(reason) => Err(ToolError::new(reason).into()),
-            Answer::Unanswered => Err(unanswered(question)),
+            Answer::Unanswered => Err(unanswered().with_text_question(question).into()),
         }
     };
     tool("request_user_input", description, run)
@@ -70,7 +70,7 @@ pub fn request_user_approval() -> FuncTool {
             Answer::Edit(value) => Ok(format!("approved with changes: {value}")),
             Answer::Reply { text, .. } => Ok(text),
             Answer::Deny(reason) => Err(ToolError::new(reason).into()),
-            Answer::Unanswered => Err(unanswered(question)),
+            Answer::Unanswered => Err(unanswered().with_question(question).into()),
         }
     };
     tool("request_user_approval", description, run)
@@ -95,7 +95,7 @@ fn question(args: &Value) -> String {
     args["question"].as_str().unwrap_or_default().to_owned()
 }
 
-fn unanswered(question: String) -> BoxError {
+fn unanswered() -> ToolError {
     let text = "the user could not be asked; decide yourself, or report what you need to know";
-    ToolError::new(text).with_question(question).into()
+    ToolError::new(text)
 }

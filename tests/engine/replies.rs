@@ -73,7 +73,9 @@ fn ask_name(is_asked: &Arc<AtomicBool>) -> FuncTool {
         async move {
             match cx.ask_for_text("Your name?").await {
                 Answer::Reply { text, .. } => Ok::<_, BoxError>(format!("hello {text}")),
-                _ => Err(ToolError::new("no name").with_question("Your name?").into()),
+                _ => Err(ToolError::new("no name")
+                    .with_text_question("Your name?")
+                    .into()),
             }
         }
     };
@@ -109,6 +111,7 @@ async fn question_of_a_tool_without_an_answer_is_parked() {
     assert_eq!(output.end, ExitReason::AwaitingApproval);
     let pending = &output.pending()[0];
     assert_eq!(pending.question, "Your name?");
+    assert!(pending.expects_text);
     assert!(texts(&output.messages).is_empty());
 
     let reply = Decision::reply(pending, "Ada");

@@ -126,7 +126,7 @@ async fn ask(
                 "the user could not be asked: {error}; decide yourself, or report what you need \
                  to know"
             );
-            ToolError::new(text).with_question(choice.question.clone())
+            ToolError::new(text).with_text_question(choice.question.clone())
         })?;
 
         choice.check(&selection)?;

@@ -6,7 +6,8 @@ use agentcore::gateway::{Gateway, InProcessBus};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    AgentBuilder, FuncTool, ModelRequest, Result, ThreadStore, ToolDecision, async_trait, tools,
+    AgentBuilder, Answer, BoxError, FuncTool, ModelRequest, Result, ThreadStore, ToolContext, ToolDecision,
+    ToolError, async_trait, tools,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -40,10 +41,22 @@ fn gateway_that_asks(model: ScriptedModel, store: &ThreadStore) -> (Gateway, InP
     let agent = AgentBuilder::new(model)
         .tool(deploy())
         .tool(tools::request_user_input())
+        .tool(name_it())
         .permissions(AskFor("deploy"))
         .store(store.clone());
     let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
     (gateway, bus)
+}
+
+/// A tool of an application that asks for a text.
+fn name_it() -> FuncTool {
+    let run = |cx: ToolContext, _args: Value| async move {
+        match cx.ask_for_text("Which name?").await {
+            Answer::Reply { text, .. } => Ok::<_, BoxError>(text),
+            _ => Err(ToolError::new("no name").with_text_question("Which name?").into()),
+        }
+    };
+    FuncTool::new("name_it", "Asks for a name", json!({"type": "object"}), run)
 }
 
 fn last(expected: &'static str) -> impl Fn(&ModelRequest) {
@@ -143,6 +156,7 @@ async fn question_without_an_answer_waits_and_a_late_answer_continues() {
     let cases = [
         ("deploy", json!({"to": "a"}), "yes", "deployed a"),
         ("AskUserQuestion", choice(), "2", "YAML"),
+        ("name_it", json!({}), "No name", "No name"),
     ];
     for (tool, args, answer, result) in cases {
         let store = ThreadStore::new();
