@@ -8,13 +8,30 @@ use agentcore::tool::check_arguments;
 use agentcore::{FuncTool, ToolCall};
 use serde_json::{Value, json};
 
-/// Far more than any of these checks may take, far less than they would take without limits.
-const LONG: Duration = Duration::from_secs(60);
+/// More processor time than any of these checks may use, less than they would use without limits.
+const MAX_CPU_SECONDS: i64 = 60;
 
+/// The time after which work without an end is given up, also on a machine with much other work.
+const LONGEST: Duration = Duration::from_secs(1_200);
+
+/// The processor time of this thread, where the system tells it.
+fn cpu_seconds() -> i64 {
+    #[cfg(unix)]
+    return rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).tv_sec;
+    #[cfg(not(unix))]
+    return 0;
+}
+
+/// Does `work` on a thread of its own, and checks the processor time that it uses.
 fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || drop(sender.send(work())));
-    receiver.recv_timeout(LONG).expect("the work ends")
+    std::thread::spawn(move || {
+        let result = work();
+        drop(sender.send((result, cpu_seconds())));
+    });
+    let (result, seconds) = receiver.recv_timeout(LONGEST).expect("the work ends");
+    assert!(seconds < MAX_CPU_SECONDS, "{seconds} s of processor time");
+    result
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::site::{Site, call, page, text};
 
 /// A conversion that takes longer does not end by itself.
-const AT_MOST: Duration = Duration::from_secs(60);
+const AT_MOST: Duration = Duration::from_secs(600);
 
 const REST: &str = "(the page is larger than what is read; its rest is left out)";
 

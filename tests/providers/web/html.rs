@@ -1,12 +1,15 @@
 //! HTML as Markdown, well-meant and hostile.
 
+use std::time::Duration;
+
 use super::site::{Site, page, text};
 
 async fn markdown(html: String) -> Result<String, String> {
     let site = Site::start(move |_| page("text/html", &html)).await;
-    let found = text(&site.tool(), &site.url("/dir/")).await?;
-    let found = found.replace(&site.url(""), "http://host");
-    Ok(found.split_once("\n\n").unwrap().1.to_owned())
+    let tool = site.tool().timeout(Duration::from_secs(600));
+    let output = text(&tool, &site.url("/dir/")).await?;
+    let output = output.replace(&site.url(""), "http://host");
+    Ok(output.split_once("\n\n").unwrap().1.to_owned())
 }
 
 #[tokio::test]
