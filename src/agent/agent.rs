@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -30,6 +31,11 @@ impl Agent {
 
     pub(super) fn config(&self) -> &Arc<Config> {
         &self.0
+    }
+
+    /// The limit of [`AgentBuilder::max_duration`].
+    pub(crate) fn max_duration(&self) -> Option<Duration> {
+        self.0.settings.budget.duration
     }
 
     /// Creates a builder for an agent of `model`, as [`AgentBuilder::new`].

@@ -5,16 +5,18 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
+use tokio::time::timeout;
 
 use crate::agent::{Agent, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
 use crate::run::{ExitReason, OpenQuestions, Responder, Run, RunOutput};
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage};
-use crate::session::{AgentState, StoredSession};
+use crate::session::{AgentState, SessionStore, StoredSession};
 use crate::util::panic;
 
 use super::handoff::Handoffs;
@@ -26,7 +28,8 @@ use super::handoff_hook::{HandoffCount, new_owner_of};
 /// `system/init` that names its model and tools. There is one `result`, the last message: that of
 /// the last run, with turns, times, usage, cost and denials of all of them. The output is that of
 /// the last run with the same sums; an error is that of the last run alone. A session that cannot
-/// be loaded ends the stream with a `result` and no `system/init`.
+/// be loaded, or not within [`max_duration`](crate::AgentBuilder::max_duration) of the first agent,
+/// ends the stream with a `result` and no `system/init`.
 ///
 /// Lazy as a [`Run`] is. Dropping it cancels the run in progress; a handoff that was stored stays.
 #[must_use = "a run does nothing unless it is polled or awaited"]
@@ -58,15 +61,8 @@ enum Step {
 
 impl HandoffRun {
     pub(super) fn new(group: Handoffs, session: Session, input: Messages) -> Self {
-        let store = group.store().clone();
-        let id = session.id().clone();
-        let load = panic::catch_async(async move { store.load(&id).await });
-        let load = load.map(|outcome| {
-            outcome.unwrap_or_else(|text| {
-                let text = format!("the store panicked: {text}");
-                Err(Error::new(ErrorKind::Other, text))
-            })
-        });
+        let max_duration = group.active(&AgentState::default()).max_duration();
+        let load = load(group.store().clone(), session.id().clone(), max_duration);
         Self {
             group,
             session,
@@ -260,6 +256,29 @@ impl HandoffRun {
             }
         }
     }
+}
+
+/// Loads a session, within the time that a run of the agent that begins may take.
+async fn load(
+    store: Arc<dyn SessionStore>,
+    id: Arc<str>,
+    max_duration: Option<Duration>,
+) -> Result<Option<StoredSession>> {
+    let load = panic::catch_async(store.load(&id));
+    let outcome = match max_duration {
+        None => load.await,
+        Some(limit) => timeout(limit, load).await.map_err(|_| {
+            let text = format!(
+                "session {id:?} could not be loaded within {limit:?} (max_duration); check the \
+                 store, or allow the run more time"
+            );
+            Error::new(ErrorKind::Timeout, text)
+        })?,
+    };
+    outcome.unwrap_or_else(|text| {
+        let text = format!("the store panicked: {text}");
+        Err(Error::new(ErrorKind::Other, text))
+    })
 }
 
 /// Adds the figures of an earlier run to those of a later one.

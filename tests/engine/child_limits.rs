@@ -1,23 +1,10 @@
 //! The depth and the number of child runs.
 
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, AgentBuilder, BoxError, FuncTool, PermissionMode};
-use serde_json::{Value, json};
+use agentcore::{AgentBuilder, FuncTool, PermissionMode};
+use serde_json::json;
 
-use crate::kit::{agent, any_object, texts};
-
-/// A tool that runs `child`, and returns its text and the results of its calls.
-fn delegate(child: Agent) -> FuncTool {
-    let run = move |cx: agentcore::ToolContext, _args: Value| {
-        let session = child.new_session();
-        async move {
-            let output = session.run_as_child(&cx, "Help").await?;
-            let results = texts(&output.messages).join("; ");
-            Ok::<_, BoxError>(format!("{} [{results}]", output.text))
-        }
-    };
-    FuncTool::new("delegate", "Delegates", any_object(), run)
-}
+use crate::kit::{agent, any_object, delegate, texts};
 
 /// An agent that delegates `calls` times at once.
 fn delegating(child: AgentBuilder, calls: usize) -> AgentBuilder {

@@ -1,5 +1,7 @@
 //! Agents that hand the conversation over to each other.
 
+use std::time::Duration;
+
 use agentcore::model::{ModelProfile, Prices};
 use agentcore::permission::PermissionRules;
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
@@ -11,6 +13,7 @@ use agentcore::{
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::kit::{agent, kinds, text_of, texts};
 
@@ -343,6 +346,20 @@ async fn interrupt_ends_a_run_whose_session_does_not_load() {
     run.interrupt();
     let output = tokio::time::timeout(hour, run.finish()).await;
     assert_eq!(output.unwrap().unwrap().end, ExitReason::Interrupted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_whose_session_does_not_load_ends_at_the_time_limit() {
+    let triage = agent(ScriptedModel::new()).max_duration(Duration::from_secs(20));
+    let support = Handoffs::builder("triage", triage).store(Unreadable::Hangs);
+    let mut run = support.build().unwrap().run("s", "Go");
+    let start = Instant::now();
+    let messages: Vec<_> = (&mut run).collect().await;
+    assert_eq!(kinds(&messages), ["result/error_during_execution"]);
+    assert_eq!(start.elapsed(), Duration::from_secs(20));
+    let error = run.into_output().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().contains("\"s\""), "{error}");
 }
 
 #[tokio::test]

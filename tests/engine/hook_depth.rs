@@ -1,11 +1,11 @@
 //! Hooks around calls, polled one inside the other.
 
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, AgentBuilder, BoxError, ErrorKind, FuncTool, hook};
-use serde_json::{Value, json};
+use agentcore::{Agent, AgentBuilder, ErrorKind, hook};
+use serde_json::json;
 
 use crate::kit::small_stack::survives;
-use crate::kit::{agent, any_object, texts};
+use crate::kit::{agent, delegate, texts};
 
 /// `builder` with `count` hooks that wrap model calls, and as many that wrap tool calls.
 fn with_wrapping_hooks(builder: AgentBuilder, count: usize) -> AgentBuilder {
@@ -32,19 +32,6 @@ fn nested(depth: u32, hooks: usize) -> Agent {
     };
     let builder = builder.max_subagent_depth(8);
     with_wrapping_hooks(builder, hooks).build().unwrap()
-}
-
-/// A tool that runs `child`; its result has the results of the child's own calls.
-fn delegate(child: Agent) -> FuncTool {
-    let run = move |cx: agentcore::ToolContext, _args: Value| {
-        let session = child.new_session();
-        async move {
-            let output = session.run_as_child(&cx, "Help").await?;
-            let results = texts(&output.messages).join("; ");
-            Ok::<_, BoxError>(format!("{} [{results}]", output.text))
-        }
-    };
-    FuncTool::new("delegate", "Delegates", any_object(), run)
 }
 
 fn results_of(agent: &Agent) -> Vec<String> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use agentcore::sdk::{SystemKind, ToolProgress};
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    Agent, AgentBuilder, FuncTool, Message, Messages, Model, Result, Run, SdkMessage, ToolDecision,
-    ToolOutput, ToolResult, async_trait,
+    Agent, AgentBuilder, BoxError, FuncTool, Message, Messages, Model, Result, Run, SdkMessage,
+    ToolContext, ToolDecision, ToolOutput, ToolResult, async_trait,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -177,4 +177,18 @@ pub fn text_of(name: &str) -> String {
     let mut texts = lines.filter_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let text = texts.next().expect("the text is in the file");
     text.replace("\\n", "\n")
+}
+
+/// A tool that runs `child` in a new session; its result has the child's text and the results of
+/// the child's own calls.
+pub fn delegate(child: Agent) -> FuncTool {
+    let run = move |cx: ToolContext, _args: Value| {
+        let session = child.new_session();
+        async move {
+            let output = session.run_as_child(&cx, "Help").await?;
+            let results = texts(&output.messages).join("; ");
+            Ok::<_, BoxError>(format!("{} [{results}]", output.text))
+        }
+    };
+    FuncTool::new("delegate", "Delegates", any_object(), run)
 }
