@@ -6,6 +6,10 @@ use std::fmt::Write as _;
 use crate::model::ToolDefinition;
 
 use super::conversation::Conversation;
+use super::skills::one_line;
+
+/// The most characters of the id of a channel or a chat.
+const MAX_ID: usize = 200;
 
 /// The identity of an agent: its name, its system, its workspace and the rules it works by.
 pub(super) fn identity(name: &str, root: &str, skill_folders: &[String]) -> String {
@@ -56,7 +60,9 @@ pub(super) fn skills_section(elements: &str) -> String {
 pub(super) fn session_section(time: &str, conversation: Option<&Conversation>) -> String {
     let mut text = format!("---\n\n## Current Time\n{time}");
     if let Some(conversation) = conversation {
-        let (channel, chat_id) = (&conversation.channel, &conversation.chat_id);
+        // The ids come from the service of the channel.
+        let channel = one_line(&conversation.channel, MAX_ID).0;
+        let chat_id = one_line(&conversation.chat_id, MAX_ID).0;
         let _ = write!(
             text,
             "\n\n## Current Session\nChannel: {channel}\nChat ID: {chat_id}"

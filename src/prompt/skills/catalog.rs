@@ -144,10 +144,10 @@ fn xml(text: &str) -> String {
     text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// `given` on one line without invisible characters, at most `max` characters of it, and how many
+/// The text on one line without invisible characters, at most `max` characters of it, and how many
 /// were cut: a file must not be able to write lines of its own into the prompt.
-fn one_line(given: &str, max: usize) -> (String, usize) {
-    let words: Vec<String> = given
+pub(in crate::prompt) fn one_line(text: &str, max: usize) -> (String, usize) {
+    let words: Vec<String> = text
         .split_whitespace()
         .map(|word| {
             let visible_chars = word.chars().filter(|c| !c.is_control() && !is_hidden(*c));

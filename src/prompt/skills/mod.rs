@@ -4,7 +4,7 @@ mod catalog;
 mod find;
 
 pub use catalog::Skill;
-#[cfg(feature = "time")]
-pub(super) use catalog::elements;
 pub(crate) use catalog::{MAX_CATALOG, catalog};
+#[cfg(feature = "time")]
+pub(super) use catalog::{elements, one_line};
 pub(crate) use find::find;

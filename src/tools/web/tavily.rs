@@ -100,11 +100,11 @@ impl SearchProvider for Tavily {
 struct Reply {
     #[serde(default)]
     answer: Option<String>,
-    results: Vec<Found>,
+    results: Vec<Page>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct Page {
     url: String,
     #[serde(default)]
     title: Option<String>,

@@ -6,8 +6,8 @@ use agentcore::gateway::{Gateway, InProcessBus};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    AgentBuilder, Answer, BoxError, FuncTool, ModelRequest, Result, ThreadStore, ToolContext, ToolDecision,
-    ToolError, async_trait, tools,
+    AgentBuilder, Answer, BoxError, FuncTool, ModelRequest, Result, ThreadStore, ToolContext,
+    ToolDecision, ToolError, async_trait, tools,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -53,7 +53,9 @@ fn name_it() -> FuncTool {
     let run = |cx: ToolContext, _args: Value| async move {
         match cx.ask_for_text("Which name?").await {
             Answer::Reply { text, .. } => Ok::<_, BoxError>(text),
-            _ => Err(ToolError::new("no name").with_text_question("Which name?").into()),
+            _ => Err(ToolError::new("no name")
+                .with_text_question("Which name?")
+                .into()),
         }
     };
     FuncTool::new("name_it", "Asks for a name", json!({"type": "object"}), run)
