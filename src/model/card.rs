@@ -39,7 +39,8 @@ impl ModelCard {
             "" => name.to_owned(),
             provider => format!("{provider}:{name}"),
         };
-        let profile = Catalog::builtin().lookup(&id).unwrap_or_default();
+        let profile = Catalog::builtin().lookup(&id);
+        let profile = profile.unwrap_or_else(|| ModelProfile::assumed(&id));
         Self::new(id, profile)
     }
 }

@@ -24,7 +24,8 @@ pub struct ModelProfile {
     pub max_output_tokens: u32,
     /// The prices of tokens; `None` when they are unknown.
     pub prices: Option<Prices>,
-    /// True if the model accepts images.
+    /// True if the model accepts images. To one that does not, an image in a new input is an error
+    /// before the request; those of older messages and of results become a text.
     pub images: bool,
     /// True if tokens read from a prompt cache have a price of their own.
     pub prompt_cache: bool,
@@ -48,6 +49,12 @@ impl Default for ModelProfile {
 }
 
 impl ModelProfile {
+    /// The assumptions about a model that no table has: the default ones, without images for
+    /// OpenAI's open models, which many servers have under names of their own.
+    pub(crate) fn assumed(id: &str) -> Self {
+        Self::default().with_images(!id.contains("gpt-oss"))
+    }
+
     /// Sets the context window, in tokens.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {

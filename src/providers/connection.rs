@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::model::{Catalog, ModelProfile, ModelRequest};
+use crate::model::{Catalog, ModelCard, ModelProfile, ModelRequest};
 use crate::util::Secret;
 
 use super::env;
@@ -69,7 +69,7 @@ impl Connection {
     pub(super) fn new(provider: &str, model: Arc<str>, base_url: &str, path: &str) -> Self {
         Self {
             id: format!("{provider}:{model}").into(),
-            profile: Catalog::builtin().lookup(&model).unwrap_or_default(),
+            profile: profile_of(&model),
             model,
             limits_output: false,
             endpoint: Endpoint::new(provider, base_url, path),
@@ -115,7 +115,7 @@ impl Connection {
         self.id = format!("{name}:{}", self.model).into();
         self.endpoint = self.endpoint.named(name);
         // Limits and prices that were set by hand stay.
-        let of_model = Catalog::builtin().lookup(&self.model).unwrap_or_default();
+        let of_model = profile_of(&self.model);
         if self.profile == of_model {
             self.profile = Catalog::builtin().lookup(&self.id).unwrap_or(of_model);
         }
@@ -168,11 +168,23 @@ impl Connection {
         self.with_key(&key)
     }
 
+    /// True if the model of a request accepts images.
+    pub(super) fn takes_images(&self, request: &ModelRequest) -> bool {
+        let card = ModelCard::of(&self.id, &self.profile, request.model.as_deref());
+        card.profile.images
+    }
+
     /// The output limit of a request: its own, or the profile's if that is sent.
     pub(super) fn max_output_tokens(&self, request: &ModelRequest) -> Option<u32> {
         let default = self.limits_output.then_some(self.profile.max_output_tokens);
         request.max_output_tokens.or(default)
     }
+}
+
+/// The profile of the built-in table, else the assumptions about an unknown model.
+fn profile_of(model: &str) -> ModelProfile {
+    let profile = Catalog::builtin().lookup(model);
+    profile.unwrap_or_else(|| ModelProfile::assumed(model))
 }
 
 /// The host in an address, without user and port.

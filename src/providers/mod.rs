@@ -40,7 +40,7 @@
 //! | Groq | `reasoning` | broken calls are errors that are retried | efforts that a model lacks; PDF, recordings | strict server |
 //! | xAI | `reasoning_content` | repeated pieces of reasoning; tokens of reasoning in the output | stop sequences, efforts that a model lacks; PDF, recordings | strict server |
 //! | Gemini, at `/v1beta/openai` | signatures in `extra_content` | a placeholder for calls of other models; names of results | PDF | strict server |
-//! | Bedrock | `reasoning_content`, `reasoning` | | efforts that a model lacks; PDF, recordings | strict server |
+//! | Bedrock | `reasoning_content`, `reasoning` | | efforts that a model lacks; images, PDF, recordings | strict server |
 //! | vLLM, llama.cpp | `reasoning_content`, `reasoning` | switch of the template for thinking; later system messages | PDF | strict template |
 //! | LM Studio | `reasoning_content`, `reasoning` | later system messages | PDF, recordings | strict template |
 //! | others | all of these | later system messages | | streams |
@@ -48,6 +48,10 @@
 //! Strict servers are test servers that refuse what the real one refuses, according to its
 //! documentation or to reports of its users. Later system messages, those inside a history, become
 //! text of the user where templates of models take none.
+//!
+//! An image, a document or a recording in a new input that the API or the model does not take is an
+//! error before sending. In older messages and in results of tools a text stands in its place: for
+//! an image, that it was left out, and its media type.
 //!
 //! # Requests
 //!

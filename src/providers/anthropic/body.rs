@@ -12,7 +12,7 @@ use super::super::encode::{Encoded, encode};
 use super::super::fields::Fields;
 use super::super::hosted::with_hosted;
 use super::super::json::write_text;
-use super::super::media::check;
+use super::super::media::{Target, check};
 use super::super::schema::claude::understood;
 use super::super::schema::instruction;
 use super::family::Family;
@@ -28,10 +28,16 @@ pub(super) fn body(
     family: Option<&Family>,
     profile: &ModelProfile,
 ) -> Result<(Encoded, Vec<String>)> {
-    check(request, profile, "the Messages API", takes)?;
+    let target = Target {
+        model,
+        takes_images: profile.images,
+        api: "the Messages API",
+    };
+    check(request, target, takes)?;
     let wire = MessagesWire {
         cache: request.settings.prompt_cache != Some(false),
         long_cache: request.settings.long_prompt_cache == Some(true),
+        takes_images: profile.images,
         binds_reasoning: family.is_some_and(|family| family.binds_thinking),
     };
     let max_tokens = request

@@ -100,15 +100,16 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    pub(super) fn media_and_text(&mut self, content: &Content) -> Result<()> {
+    /// Adds the blocks of the content of a message or a result.
+    pub(super) fn media_and_text(&mut self, content: &Content, takes_images: bool) -> Result<()> {
         for part in content.parts() {
             match part {
                 Part::Text(text) => self.text(text)?,
-                Part::Image(media) if takes(part) => self.media("image", media)?,
+                Part::Image(media) if takes_images && takes(part) => self.media("image", media)?,
                 Part::Document(media) if takes(part) => self.media("document", media)?,
                 Part::Opaque(block) if block.is_for(PROVIDER) => self.raw(block.raw.get()),
                 part => {
-                    if let Some(text) = placeholder(part) {
+                    if let Some(text) = placeholder(part, takes_images) {
                         self.text(&text)?;
                     }
                 }
@@ -145,13 +146,13 @@ impl<'a> Blocks<'a> {
         })
     }
 
-    pub(super) fn tool_result(&mut self, result: &ToolResult) -> Result<()> {
+    pub(super) fn tool_result(&mut self, result: &ToolResult, takes_images: bool) -> Result<()> {
         self.block(true, |out| {
             out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
             write_call_identifier(out, &result.tool_call_id)?;
             out.extend_from_slice(br#","content":"#);
             let mut blocks = Blocks::open(out);
-            blocks.media_and_text(&result.content)?;
+            blocks.media_and_text(&result.content, takes_images)?;
             if blocks.is_empty() {
                 blocks.text(NO_OUTPUT)?;
             }

@@ -47,6 +47,8 @@ pub(super) struct MessagesWire {
     pub(super) cache: bool,
     /// True if tools and system prompt are stored for 1 hour.
     pub(super) long_cache: bool,
+    /// True if the model accepts images.
+    pub(super) takes_images: bool,
     /// True if the model takes thinking only behind the prefix it was made for.
     pub(super) binds_reasoning: bool,
 }
@@ -94,7 +96,7 @@ impl Wire for MessagesWire {
         if answer {
             answer_blocks(group, place, &mut blocks)?;
         } else {
-            user_blocks(group, &mut blocks)?;
+            user_blocks(group, self.takes_images, &mut blocks)?;
             if let Some(text) = place.tail {
                 blocks.system_text(text)?;
             }
@@ -190,14 +192,14 @@ fn is_answer(message: &Message) -> bool {
     message.role() == Role::Assistant
 }
 
-fn user_blocks(group: &[Arc<Message>], blocks: &mut Blocks<'_>) -> Result<()> {
+fn user_blocks(group: &[Arc<Message>], takes_images: bool, blocks: &mut Blocks<'_>) -> Result<()> {
     for result in group.iter().filter_map(|message| message.as_tool_result()) {
-        blocks.tool_result(result)?;
+        blocks.tool_result(result, takes_images)?;
     }
 
     for message in group {
         match &**message {
-            Message::User(user) => blocks.media_and_text(&user.content)?,
+            Message::User(user) => blocks.media_and_text(&user.content, takes_images)?,
             Message::System(system) => {
                 blocks.system_text(&system.content.text())?;
             }

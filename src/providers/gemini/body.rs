@@ -26,6 +26,7 @@ pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) family: Family,
     pub(super) backend: Backend,
+    pub(super) takes_images: bool,
     /// The output limit that is sent, if one is.
     pub(super) max_output_tokens: Option<u32>,
 }
@@ -57,6 +58,7 @@ pub(super) fn body(
     let wire = ContentWire {
         backend: options.backend,
         is_modern: family.is_modern,
+        takes_images: options.takes_images,
         thinks: family.thinking != Thinking::None,
     };
 

@@ -54,6 +54,8 @@ pub(super) struct ContentWire {
     pub(super) backend: Backend,
     /// True for models that check signatures and take media in results.
     pub(super) is_modern: bool,
+    /// True for models that accept images.
+    pub(super) takes_images: bool,
     /// True for models that think, and take thoughts back.
     pub(super) thinks: bool,
 }

@@ -19,7 +19,7 @@ use super::super::encode::Encoded;
 use super::super::env;
 use super::super::gemini_family::family;
 use super::super::http::{Endpoint, is_path_segment};
-use super::super::media::check;
+use super::super::media::{Target, check};
 use super::body::{Options, body};
 use super::chunks::PROVIDER;
 use super::contents::Backend;
@@ -153,12 +153,19 @@ impl Gemini {
 
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
         let takes = |part: &_| self.backend.takes(part);
-        check(request, &self.connection.profile, "the Gemini API", takes)?;
         let name = self.name(request);
+        let takes_images = self.connection.takes_images(request);
+        let target = Target {
+            model: name,
+            takes_images,
+            api: "the Gemini API",
+        };
+        check(request, target, takes)?;
         let options = Options {
             model: name,
             family: family(name),
             backend: self.backend,
+            takes_images,
             max_output_tokens: self.connection.max_output_tokens(request),
         };
         body(request, &options)

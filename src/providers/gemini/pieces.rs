@@ -9,7 +9,7 @@ use crate::message::{Content, Media, MediaSource, Part};
 
 use super::super::encode::Items;
 use super::super::json::{write, write_text};
-use super::super::media::placeholder;
+use super::super::media::{is_left_out, placeholder};
 use super::chunks::PROVIDER;
 use super::contents::{Backend, ContentWire};
 
@@ -44,10 +44,15 @@ impl ContentWire {
             Part::Opaque(block) if block.provider.as_deref() == Some(self.backend.tag()) => {
                 Some(Piece::Own(&block.raw))
             }
-            part => match media_of(part).filter(|_| self.backend.takes(part)) {
-                Some((media, kind)) => Some(Piece::Media(media, kind)),
-                None => placeholder(part).map(|text| Piece::Text(text.into())),
-            },
+            part => {
+                let is_sent = self.backend.takes(part) && !is_left_out(part, self.takes_images);
+                match media_of(part).filter(|_| is_sent) {
+                    Some((media, kind)) => Some(Piece::Media(media, kind)),
+                    None => {
+                        placeholder(part, self.takes_images).map(|text| Piece::Text(text.into()))
+                    }
+                }
+            }
         });
         pieces.collect()
     }

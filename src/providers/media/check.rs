@@ -2,9 +2,21 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Media, MediaSource, Part, Role};
-use crate::model::{ModelProfile, ModelRequest};
+use crate::model::ModelRequest;
+use crate::util::text::quoted;
 
 use super::placeholder::{media_of, text_of};
+
+/// The model that a request is for.
+#[derive(Clone, Copy)]
+pub(in crate::providers) struct Target<'a> {
+    /// The name of the model.
+    pub(in crate::providers) model: &'a str,
+    /// True if the model accepts images.
+    pub(in crate::providers) takes_images: bool,
+    /// The API, as an error names it.
+    pub(in crate::providers) api: &'a str,
+}
 
 /// Checks the media of the inputs behind the last answer. `takes` is true for media that the API
 /// has a form for; documents of text have one everywhere. Media of results and of older messages
@@ -16,8 +28,7 @@ use super::placeholder::{media_of, text_of};
 /// model that accepts none.
 pub(in crate::providers) fn check(
     request: &ModelRequest,
-    profile: &ModelProfile,
-    api: &str,
+    target: Target<'_>,
     takes: impl Fn(&Part) -> bool,
 ) -> Result<()> {
     let newest = request.messages.as_slice().iter().rev();
@@ -29,14 +40,17 @@ pub(in crate::providers) fn check(
             continue;
         };
 
-        if matches!(part, Part::Image(_)) && !profile.images {
-            let text = "the model accepts no images; use another one, or set \
-                        ModelProfile::with_images if it does";
+        if matches!(part, Part::Image(_)) && !target.takes_images {
+            let text = format!(
+                "the model {} accepts no images; use another one, or set \
+                 ModelProfile::with_images if it does",
+                quoted(target.model)
+            );
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
 
         if !takes(part) && text_of(part).is_none() {
-            let form = form(media);
+            let (api, form) = (target.api, form(media));
             let text = format!(
                 "{api} takes no {kind} in this form ({form}); send it in another, or as text"
             );

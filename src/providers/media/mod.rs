@@ -5,5 +5,5 @@ mod check;
 mod placeholder;
 
 pub(super) use address::address;
-pub(super) use check::check;
-pub(super) use placeholder::placeholder;
+pub(super) use check::{Target, check};
+pub(super) use placeholder::{is_left_out, placeholder};

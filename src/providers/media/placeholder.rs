@@ -1,11 +1,29 @@
 //! Texts in place of media.
 
 use crate::message::{Media, MediaSource, Part};
+use crate::util::text::truncate;
 
-/// The text in place of media that an API has no form for: the content of a document of text under
-/// its name, else the kind and the name. `None` for a part that is no media.
-pub(in crate::providers) fn placeholder(part: &Part) -> Option<String> {
+/// The maximum length of a media type in a text, in characters.
+const MAX_TYPE: usize = 100;
+
+/// True for an image of a request to a model that accepts none: a text is sent in its place, also
+/// where the API has a form for it.
+pub(in crate::providers) fn is_left_out(part: &Part, takes_images: bool) -> bool {
+    !takes_images && matches!(part, Part::Image(_))
+}
+
+/// The text in place of media that are not sent: that an image was left out and its type, for a
+/// model that accepts none; for what an API has no form for, the content of a document of text
+/// under its name, else the kind and the name. `None` for a part that is no media.
+pub(in crate::providers) fn placeholder(part: &Part, takes_images: bool) -> Option<String> {
     let (kind, media) = media_of(part)?;
+    if is_left_out(part, takes_images) {
+        return Some(match &*media.media_type {
+            "" => format!("[{kind} left out]"),
+            known => format!("[{kind} left out: {}]", truncate(known, MAX_TYPE)),
+        });
+    }
+
     if let Some(text) = text_of(part) {
         return Some(match &media.name {
             Some(name) => format!("[document: {name}]\n{text}"),

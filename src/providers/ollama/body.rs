@@ -13,6 +13,7 @@ use super::think::think;
 pub(super) struct Options<'a> {
     pub(super) model: &'a str,
     pub(super) num_ctx: Option<u64>,
+    pub(super) takes_images: bool,
     /// The output limit; `None` leaves it to the server.
     pub(super) max_output_tokens: Option<u32>,
 }
@@ -23,7 +24,10 @@ pub(super) fn body(request: &ModelRequest, defaults: &Options<'_>) -> Result<Enc
     let think = mode.map(|mode| think(mode, model)).transpose()?;
     let mut extra = request.extra.clone();
     let options = options(request, defaults, &mut extra);
-    encode(&ChatWire, request, &extra, |fields, sections| {
+    let wire = ChatWire {
+        takes_images: defaults.takes_images,
+    };
+    encode(&wire, request, &extra, |fields, sections| {
         fields.put("model", model)?;
         fields.put("stream", &true)?;
 

@@ -15,12 +15,15 @@ use crate::model::{SystemPrompt, ToolDefinition};
 use super::super::chat::{EMPTY, GAP, write_system, write_tools};
 use super::super::encode::{Items, Place, Wire};
 use super::super::json::{call_args, write, write_text};
-use super::super::media::placeholder;
+use super::super::media::{is_left_out, placeholder};
 use super::PROVIDER;
 
 /// The wire of messages.
 #[derive(Clone, PartialEq)]
-pub(super) struct ChatWire;
+pub(super) struct ChatWire {
+    /// True if the model accepts images.
+    pub(super) takes_images: bool,
+}
 
 impl Wire for ChatWire {
     fn joins(&self, before: &Message, after: &Message) -> bool {
@@ -43,10 +46,12 @@ impl Wire for ChatWire {
                 // To servers that know no ids, nothing but its place says which call a result is
                 // of.
                 for result in &*in_call_order(place.before, group) {
-                    messages.item(|out| write_message(slice::from_ref(result), out))?;
+                    messages.item(|out| {
+                        write_message(slice::from_ref(result), self.takes_images, out)
+                    })?;
                 }
             }
-            Some(_) => messages.item(|out| write_message(group, out))?,
+            Some(_) => messages.item(|out| write_message(group, self.takes_images, out))?,
         }
         Ok(None)
     }
@@ -66,7 +71,7 @@ impl Wire for ChatWire {
 }
 
 /// Appends a message: an answer, a result, or neighbouring messages of the user.
-fn write_message(group: &[Arc<Message>], out: &mut Vec<u8>) -> Result<()> {
+fn write_message(group: &[Arc<Message>], takes_images: bool, out: &mut Vec<u8>) -> Result<()> {
     let Some(first) = group.first() else {
         return Ok(());
     };
@@ -77,8 +82,10 @@ fn write_message(group: &[Arc<Message>], out: &mut Vec<u8>) -> Result<()> {
     text.retain(|text| !text.is_empty());
     let mut text = text.join(GAP);
     let parts = || group.iter().flat_map(|message| message.content().parts());
-    let images: Vec<&str> = parts().filter_map(image).collect();
-    for label in parts().filter(|part| !takes(part)).filter_map(placeholder) {
+    let is_sent = |part: &&Part| takes(part) && !is_left_out(part, takes_images);
+    let images: Vec<&str> = parts().filter(is_sent).filter_map(image).collect();
+    let labels = parts().filter(|part| !is_sent(part));
+    for label in labels.filter_map(|part| placeholder(part, takes_images)) {
         if !text.is_empty() {
             text.push_str(GAP);
         }

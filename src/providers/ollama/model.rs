@@ -19,7 +19,7 @@ use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::History;
 use super::super::env;
 use super::super::hosted::left_out;
-use super::super::media::check;
+use super::super::media::{Target, check};
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -77,7 +77,7 @@ impl Ollama {
         };
 
         let mut connection = Connection::new(PROVIDER, model.into(), &base, PATH);
-        connection.profile = ModelProfile::default()
+        connection.profile = ModelProfile::assumed(&connection.model)
             .with_context_window(DEFAULT_CONTEXT)
             .with_max_output_tokens(DEFAULT_CONTEXT as u32 / 2);
         Self {
@@ -181,10 +181,16 @@ impl Model for Ollama {
         let options = Options {
             model: &self.connection.model,
             num_ctx: self.num_ctx,
+            takes_images: self.connection.takes_images(&request),
             max_output_tokens: self.connection.max_output_tokens(&request),
         };
 
-        let media = check(&request, &self.connection.profile, "Ollama", takes);
+        let target = Target {
+            model: request.model.as_deref().unwrap_or(options.model),
+            takes_images: options.takes_images,
+            api: "Ollama",
+        };
+        let media = check(&request, target, takes);
         let encoded = match media.and_then(|()| body(&request, &options)) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),

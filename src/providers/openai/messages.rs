@@ -2,20 +2,22 @@
 //!
 //! Format: the OpenAI API reference, "Create chat completion".
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::model::{SystemPrompt, ToolDefinition};
 
-use super::super::chat::{EMPTY, write_system, write_tools};
+use super::super::chat::{EMPTY, GAP, write_system, write_tools};
 use super::super::encode::{Items, Place, Wire};
 use super::super::json::{call_args, write, write_identifier, write_text};
+use super::super::media::{is_left_out, placeholder};
 use super::call_ids::sent_id;
 use super::extra_content::{is_signed, write_placeholder};
 use super::own_fields::{OwnFields, call_fields};
 use super::rules::Rules;
-use super::user::{Piece, media_pieces, user, user_pieces};
+use super::user::{Piece, result_pieces, user, user_pieces};
 
 /// The answer between results and a message of the user, for servers that require one.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"OK."}"#;
@@ -29,6 +31,8 @@ pub(super) struct ChatWire {
     pub(super) signs_calls: bool,
     /// True if the model takes recordings, where the server has a form for them.
     pub(super) takes_audio: bool,
+    /// True if the model accepts images.
+    pub(super) takes_images: bool,
 }
 
 /// The reasoning in the answers of a history.
@@ -83,7 +87,7 @@ impl Wire for ChatWire {
                 Message::Tool(result) => {
                     has_results = true;
                     messages.item(|out| self.result(result, out))?;
-                    media_pieces(message, self, &mut pieces);
+                    result_pieces(message, self, &mut pieces);
                 }
             }
         }
@@ -135,9 +139,23 @@ impl ChatWire {
         }
 
         out.extend_from_slice(b",\"content\":");
-        write_text(out, non_empty(&result.content.text()))?;
+        write_text(out, non_empty(&self.result_text(result)))?;
         out.push(b'}');
         Ok(())
+    }
+
+    /// The text of a result, and those in place of its images that are left out.
+    fn result_text<'a>(&self, result: &'a ToolResult) -> Cow<'a, str> {
+        let mut text = result.content.text();
+        let parts = result.content.parts().iter();
+        let images = parts.filter(|part| is_left_out(part, self.takes_images));
+        for label in images.filter_map(|part| placeholder(part, self.takes_images)) {
+            if !text.is_empty() {
+                text.to_mut().push_str(GAP);
+            }
+            text.to_mut().push_str(&label);
+        }
+        text
     }
 
     fn assistant(&self, message: &Message, out: &mut Vec<u8>) -> Result<()> {

@@ -18,7 +18,7 @@ use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
 use super::super::gemini_family;
 use super::super::hosted::left_out;
-use super::super::media::check;
+use super::super::media::{Target, check};
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
@@ -180,15 +180,19 @@ impl OpenAi {
             reasoning: self.sent_reasoning(request, rules.reasoning),
             signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
             takes_audio: model.contains(rules.audio_models),
+            takes_images: self.connection.takes_images(request),
         };
         let api = if wire.takes_audio {
             "Chat Completions"
         } else {
             model
         };
-        check(request, &self.connection.profile, api, |part| {
-            takes(part, &wire)
-        })?;
+        let target = Target {
+            model,
+            takes_images: wire.takes_images,
+            api,
+        };
+        check(request, target, |part| takes(part, &wire))?;
         body(
             request,
             &Options {

@@ -10,7 +10,7 @@ use crate::message::{Media, MediaSource, Message, Part};
 use super::super::chat::GAP;
 use super::super::encode::Items;
 use super::super::json::{write, write_text};
-use super::super::media::{address, placeholder};
+use super::super::media::{address, is_left_out, placeholder};
 use super::messages::{ChatWire, non_empty};
 use super::rules::{AudioForm, DocumentForm};
 
@@ -35,19 +35,33 @@ pub(super) fn user_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut V
     if !text.is_empty() {
         out.push(Piece::Text(text));
     }
-    media_pieces(message, wire, out);
+    media_pieces(message.content().parts(), wire, out);
 }
 
-/// Adds the pieces of a message that are no text.
-pub(super) fn media_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
-    for part in message.content().parts() {
+/// Adds the pieces of a result that travel behind it: media, but for images that are left out,
+/// which the result has in words.
+pub(super) fn result_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
+    let parts = message.content().parts().iter();
+    let parts = parts.filter(|part| !is_left_out(part, wire.takes_images));
+    media_pieces(parts, wire, out);
+}
+
+/// Adds the pieces of the parts that are no text.
+fn media_pieces<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    wire: &ChatWire,
+    out: &mut Vec<Piece<'a>>,
+) {
+    for part in parts {
         match part {
             Part::Opaque(block) if block.provider.as_deref() == Some(wire.rules.tag) => {
                 out.push(Piece::Own(&block.raw));
             }
             part => match piece_of(part, wire) {
                 Some(piece) => out.push(piece),
-                None => out.extend(placeholder(part).map(|text| Piece::Text(text.into()))),
+                None => out.extend(
+                    placeholder(part, wire.takes_images).map(|text| Piece::Text(text.into())),
+                ),
             },
         }
     }
@@ -61,6 +75,7 @@ pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
 /// The piece of a part of media; `None` for one that the server has no form for.
 fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
     match part {
+        Part::Image(_) if !wire.takes_images => None,
         Part::Image(media) => match media.source {
             MediaSource::File { .. } => None,
             MediaSource::Base64(_) | MediaSource::Url(_) => Some(Piece::Image(media)),

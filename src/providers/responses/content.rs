@@ -29,16 +29,16 @@ impl Piece<'_> {
 }
 
 /// The pieces of `content`. Opaque parts with the name `tag` are pieces as they are.
-pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str) -> Vec<Piece<'a>> {
+pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, takes_images: bool) -> Vec<Piece<'a>> {
     let pieces = content.parts().iter().filter_map(|part| match part {
         Part::Text(text) if text.is_empty() => None,
         Part::Text(text) => Some(Piece::Text(text.into())),
-        Part::Image(media) if takes(part) => Some(Piece::Image(media)),
+        Part::Image(media) if takes_images && takes(part) => Some(Piece::Image(media)),
         Part::Document(media) if takes(part) => Some(Piece::Document(media)),
         Part::Opaque(block) if !tag.is_empty() && block.provider.as_deref() == Some(tag) => {
             Some(Piece::Own(&block.raw))
         }
-        part => placeholder(part).map(|text| Piece::Text(text.into())),
+        part => placeholder(part, takes_images).map(|text| Piece::Text(text.into())),
     });
     pieces.collect()
 }

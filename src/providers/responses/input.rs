@@ -23,6 +23,8 @@ const MAX_ID: usize = 64;
 #[derive(Clone, PartialEq)]
 pub(super) struct ItemWire {
     pub(super) tag: Arc<str>,
+    /// True if the model accepts images.
+    pub(super) takes_images: bool,
 }
 
 impl Wire for ItemWire {
@@ -48,8 +50,10 @@ impl Wire for ItemWire {
         let mut pieces = Vec::new();
         for message in group {
             match &**message {
-                Message::Tool(result) => output(result, &mut items)?,
-                Message::User(user) => pieces.extend(pieces_of(&user.content, &self.tag)),
+                Message::Tool(result) => output(result, self.takes_images, &mut items)?,
+                Message::User(user) => {
+                    pieces.extend(pieces_of(&user.content, &self.tag, self.takes_images));
+                }
                 Message::Assistant(_) => {
                     write_answer(message, &self.tag, place.has_reasoning, &mut items)?;
                 }
@@ -132,8 +136,8 @@ pub(super) fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {
 }
 
 /// Writes the output of a call: its text, or a list when it has media.
-fn output(result: &ToolResult, items: &mut Items<'_>) -> Result<()> {
-    let pieces = pieces_of(&result.content, "");
+fn output(result: &ToolResult, takes_images: bool, items: &mut Items<'_>) -> Result<()> {
+    let pieces = pieces_of(&result.content, "", takes_images);
     let text: Option<Vec<&str>> = pieces.iter().map(Piece::as_text).collect();
     items.item(|out| {
         out.extend_from_slice(b"{\"type\":\"function_call_output\",\"call_id\":");

@@ -14,7 +14,7 @@ use super::super::builder::{connection_methods, openai_methods};
 use super::super::connection::Connection;
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
-use super::super::media::check;
+use super::super::media::{Target, check};
 use super::super::openai::with_key_form_of_address;
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
@@ -103,13 +103,15 @@ impl OpenAiResponses {
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
-        check(
-            request,
-            &self.connection.profile,
-            "the Responses API",
-            takes,
-        )?;
+        let takes_images = self.connection.takes_images(request);
+        let target = Target {
+            model: request.model.as_deref().unwrap_or(&self.connection.model),
+            takes_images,
+            api: "the Responses API",
+        };
+        check(request, target, takes)?;
         let wire = ItemWire {
+            takes_images,
             tag: self.tag.clone(),
         };
         body(
