@@ -9,17 +9,17 @@ use crate::model::HostedTool;
 use super::json::write;
 
 /// The written list of tools with those of `provider` at its end, and a warning about those of
-/// other providers, which are left out. Without any tool the list is empty text, as `tools` is
-/// then.
+/// other providers, which are left out; without a provider, all are. Without any tool the list is
+/// empty text, as `tools` is then.
 pub(super) fn with_hosted<'a>(
     tools: &'a [u8],
     hosted: &[HostedTool],
-    provider: &str,
+    provider: Option<&str>,
 ) -> Result<(Cow<'a, [u8]>, Option<String>)> {
-    let warning = left_out(hosted, Some(provider));
+    let warning = left_out(hosted, provider);
     let mut own = hosted
         .iter()
-        .filter(|tool| &*tool.provider == provider)
+        .filter(|tool| Some(&*tool.provider) == provider)
         .peekable();
     if own.peek().is_none() {
         return Ok((Cow::Borrowed(tools), warning));
@@ -59,7 +59,7 @@ mod tests {
             .iter()
             .map(|provider| HostedTool::new(*provider, json!({"type": "search"})))
             .collect();
-        let (list, warning) = with_hosted(tools.as_bytes(), &hosted, "gemini").unwrap();
+        let (list, warning) = with_hosted(tools.as_bytes(), &hosted, Some("gemini")).unwrap();
         (String::from_utf8(list.into_owned()).unwrap(), warning)
     }
 

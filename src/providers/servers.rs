@@ -222,6 +222,7 @@ fn bedrock(server: &Server, name: &str) -> Result<Arc<dyn Model>> {
     } else if name.starts_with("anthropic.") {
         let model = Anthropic::new(name, key.clone())
             .base_url(format!("{base_url}/anthropic"))
+            .hosted_tools(false)
             .bearer(key);
         model.check()?;
         Ok(Arc::new(model))

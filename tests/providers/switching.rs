@@ -5,9 +5,10 @@ use std::sync::Arc;
 use agentcore::message::Media;
 use agentcore::providers::openai;
 use agentcore::providers::{Anthropic, FallbackModel, Gemini, Ollama, OpenAi, OpenAiResponses};
+use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{
-    Agent, BoxError, FuncTool, Message, Messages, Model, Part, ThreadStore, ToolOutput,
+    Agent, BoxError, Content, FuncTool, Message, Messages, Model, Part, ThreadStore, ToolOutput,
 };
 use proptest::collection;
 use proptest::prelude::*;
@@ -16,12 +17,13 @@ use serde_json::{Value, json};
 
 use crate::faults_kit::{Api, assert_accepted, list};
 use crate::kit::doubles::{
-    azure, chat, deepseek, gemini, gemini_chat, groq, mistral, openai_chat, openrouter, responses,
-    template, xai,
+    azure, bedrock, chat, deepseek, gemini, gemini_chat, groq, mistral, openai_chat, openrouter,
+    responses, template, xai,
 };
 use crate::kit::{agent, any_object};
 use crate::switching_rounds::{
-    anthropic_round, args, gemini_round, ids, ollama_round, openai_round, responses_round,
+    anthropic_round, args, bedrock_claude_round, bedrock_gpt_round, gemini_round, ids,
+    ollama_round, openai_round, responses_round,
 };
 
 /// Part of all that only the writer of an answer may receive again.
@@ -41,14 +43,18 @@ enum Dialect {
     GeminiChat,
     /// OpenAI's own server.
     Official,
+    /// Bedrock's endpoint in the shape of the Responses API.
+    BedrockGpt,
+    /// Bedrock's endpoint in the shape of the Messages API.
+    BedrockClaude,
     /// A server of [`ROWS`].
     Row(&'static str),
 }
 
 use Dialect::{Anthropic as A, Gemini as G, Ollama as L, OpenAi as O, Responses as R, Vertex as V};
-use Dialect::{GeminiChat, Groq, Mistral, Official, OpenRouter, Row};
+use Dialect::{BedrockClaude, BedrockGpt, GeminiChat, Groq, Mistral, Official, OpenRouter, Row};
 
-const ALL: [Dialect; 17] = [
+const ALL: [Dialect; 20] = [
     A,
     O,
     L,
@@ -66,7 +72,16 @@ const ALL: [Dialect; 17] = [
     Row("vllm"),
     Row("llamacpp"),
     Row("lmstudio"),
+    BedrockGpt,
+    BedrockClaude,
+    GPT_OSS,
 ];
+
+/// Bedrock's endpoint in the shape of Chat Completions, whose models take no images.
+const GPT_OSS: Dialect = Row("bedrock");
+
+/// The text in place of an image that is left out.
+const LEFT_OUT: &str = "[image left out: image/png]";
 
 type ChatRow = (
     &'static str,
@@ -103,6 +118,13 @@ const ROWS: &[ChatRow] = &[
         template::lm_studio,
         THOUGHT,
     ),
+    (
+        "bedrock",
+        openai::Dialect::bedrock,
+        "openai.gpt-oss-120b",
+        bedrock::check_chat,
+        THOUGHT,
+    ),
 ];
 
 const THOUGHT: &[&str] = &["canary-thought"];
@@ -129,6 +151,11 @@ impl Dialect {
                 let (double, server) = responses::Double::start([]).await;
                 (server, Strict::Responses(double))
             }
+            BedrockGpt => {
+                let gate = bedrock::check_responses;
+                let (double, server) = responses::Double::start_behind(gate, []).await;
+                (server, Strict::Responses(double))
+            }
             G | V => {
                 let (double, server) = gemini::Double::start([]).await;
                 (server, Strict::Gemini(double))
@@ -137,7 +164,7 @@ impl Dialect {
                 let (double, server) = chat::Double::start(self.chat_rules(), []).await;
                 (server, Strict::Chat(double))
             }
-            A | O | L => (FaultServer::start().await.unwrap(), Strict::Scripted),
+            A | O | L | BedrockClaude => (FaultServer::start().await.unwrap(), Strict::Scripted),
         };
         Server {
             dialect: self,
@@ -168,6 +195,21 @@ impl Dialect {
                 let model = OpenAi::new("gpt-5.4-mini", openai_chat::KEY).base_url(url);
                 Arc::new(model.dialect(openai::Dialect::openai()))
             }
+            GPT_OSS => {
+                let (_, dialect, model, ..) = row("bedrock");
+                let model = OpenAi::compatible(format!("{url}/v1"), *model);
+                Arc::new(model.dialect(dialect()).key(bedrock::KEY))
+            }
+            BedrockGpt => {
+                let url = format!("{url}/openai/v1");
+                let model = OpenAiResponses::compatible(url, "openai.gpt-5.4");
+                Arc::new(model.provider("bedrock").key(bedrock::KEY))
+            }
+            BedrockClaude => {
+                let model = Anthropic::new("anthropic.claude-sonnet-5-5", "");
+                let model = model.base_url(format!("{url}/anthropic"));
+                Arc::new(model.hosted_tools(false).bearer(bedrock::KEY))
+            }
             Row(name) => {
                 let (_, dialect, model, ..) = row(name);
                 let model = OpenAi::compatible(format!("{url}/openai/v1"), *model);
@@ -187,7 +229,7 @@ impl Dialect {
 
     fn text(self, text: &str) -> Reply {
         match self {
-            A => Reply::anthropic_text(text),
+            A | BedrockClaude => Reply::anthropic_text(text),
             O => Reply::openai_text(text),
             _ => Reply::ollama_text(text),
         }
@@ -198,6 +240,8 @@ impl Dialect {
     fn round(self, number: usize) -> Reply {
         match self {
             A => anthropic_round(number),
+            BedrockClaude => bedrock_claude_round(number),
+            BedrockGpt => responses::stream(&bedrock_gpt_round(number)),
             O => openai_round(number),
             L => ollama_round(),
             R => responses::stream(&responses_round(number)),
@@ -246,9 +290,14 @@ impl Dialect {
         deltas
     }
 
-    /// Fails for a body that the server would not accept.
-    fn assert_accepted(self, body: &Value) {
+    /// Fails for a request that the server would not accept.
+    fn assert_accepted(self, request: &Received) {
+        let body = &request.json();
         match self {
+            BedrockClaude => {
+                assert_eq!(chat::text_of(bedrock::check_messages(request)), "");
+                assert_accepted(Api::Anthropic, body);
+            }
             A => assert_accepted(Api::Anthropic, body),
             O => assert_accepted(Api::OpenAi, body),
             _ => {
@@ -264,6 +313,8 @@ impl Dialect {
     fn own_texts(self) -> &'static [&'static str] {
         match self {
             A => &["canary-thought", "canary-signature", "canary-search"],
+            BedrockClaude => &["canary-thought", "canary-signature"],
+            BedrockGpt => &["rs_canary"],
             O | L | Mistral | Groq => &["canary-thought"],
             OpenRouter => &["canary-thought", "canary-signature"],
             GeminiChat => &["c2lnLWNhbmFyeQ=="],
@@ -292,7 +343,11 @@ impl Server {
             Strict::Responses(double) => {
                 let id = format!("msg_{number}");
                 let text = vec![responses::message(&id, text)];
-                for answer in round.map(responses_round).into_iter().chain([text]) {
+                let round = round.map(|number| match self.dialect {
+                    BedrockGpt => bedrock_gpt_round(number),
+                    _ => responses_round(number),
+                });
+                for answer in round.into_iter().chain([text]) {
                     double.push(answer);
                 }
             }
@@ -330,7 +385,7 @@ impl Server {
             Strict::Chat(double) => double.refusals(),
             Strict::Scripted => {
                 for request in self.server.requests() {
-                    self.dialect.assert_accepted(&request.json());
+                    self.dialect.assert_accepted(&request);
                 }
                 Vec::new()
             }
@@ -353,16 +408,24 @@ fn with_tools(model: impl Model, store: &ThreadStore) -> Agent {
     builder.build().unwrap()
 }
 
-fn input() -> Messages {
-    Messages::new().with(Message::human([
-        Part::text("Hi"),
-        Part::Image(Media::bytes("image/png", b"png")),
-    ]))
+/// An input with a picture, where the model takes one.
+fn input(dialect: Dialect) -> Messages {
+    let picture = Part::Image(Media::bytes("image/png", b"png"));
+    let picture = (dialect != GPT_OSS).then_some(picture);
+    let parts = [Part::text("Hi")].into_iter().chain(picture);
+    Messages::new().with(Message::human(parts.collect::<Content>()))
 }
 
-/// Fails if text that only another provider may receive is in a body.
-fn assert_neutral(pair: &str, body: &str) {
-    let foreign = [CANARY, "Y2FuYXJ5", "c2lnLWNhbmFyeQ=="];
+/// Fails if text that only another provider may receive is in a body of `other` behind an answer
+/// of `own`. Claude's thinking is valid on each of its platforms.
+fn assert_neutral(own: Dialect, other: Dialect, body: &str) {
+    let pair = format!("{own:?} to {other:?}");
+    let claude = [A, BedrockClaude];
+    let foreign: &[&str] = if claude.contains(&own) && claude.contains(&other) {
+        &["canary-search"]
+    } else {
+        &[CANARY, "Y2FuYXJ5", "c2lnLWNhbmFyeQ=="]
+    };
     for foreign in foreign {
         assert!(!body.contains(foreign), "{pair}: {foreign} in {body}");
     }
@@ -377,7 +440,7 @@ async fn m21_conversation_goes_on_with_every_other_provider_and_comes_back() {
             let writer = own.start().await;
             writer.answer(Some(1), 1, "That was a.");
             writer.answer(None, 2, "Back.");
-            let output = writer.agent(&store).session("s").run(input()).await;
+            let output = writer.agent(&store).session("s").run(input(own)).await;
             assert_eq!(output.unwrap().text, "That was a.", "{pair}");
 
             let reader = other.start().await;
@@ -385,7 +448,13 @@ async fn m21_conversation_goes_on_with_every_other_provider_and_comes_back() {
             let output = reader.agent(&store).session("s").run("And you?").await;
             assert_eq!(output.unwrap().text, "Good day.", "{pair}");
             let body = reader.last();
-            assert_neutral(&pair, &body);
+            assert_neutral(own, other, &body);
+            let pictures = match other {
+                GPT_OSS => LEFT_OUT,
+                // The one of the result.
+                _ if own == GPT_OSS => "c2Vlbg==",
+                _ => "cG5n",
+            };
             let shared = [
                 "Hello.",
                 "echo",
@@ -393,7 +462,7 @@ async fn m21_conversation_goes_on_with_every_other_provider_and_comes_back() {
                 "no such city",
                 "That was a.",
                 "And you?",
-                "cG5n",
+                pictures,
             ];
             for shared in shared {
                 assert!(body.contains(shared), "{pair}: no {shared} in {body}");
@@ -421,10 +490,10 @@ async fn fallback_continues_a_round_of_calls() {
             reader.answer(None, 3, "Good day.");
             let models = [own.model(&writer.url()), other.model(&reader.server.url())];
             let agent = with_tools(FallbackModel::new(models), &ThreadStore::new());
-            let output = agent.run(input()).await;
+            let output = agent.run(input(own)).await;
             assert_eq!(output.unwrap().text, "Good day.", "{pair}");
             assert_eq!(writer.requests().len(), 2, "{pair}");
-            assert_neutral(&pair, &reader.last());
+            assert_neutral(own, other, &reader.last());
         }
     }
 }
@@ -459,7 +528,8 @@ async fn walk(steps: &[usize]) {
         let server = &servers[step / 2];
         let text = format!("Answer {number}.");
         server.answer((step % 2 == 0).then_some(number), number, &text);
-        let output = server.agent(&store).session("s").run(input()).await;
+        let input = input(server.dialect);
+        let output = server.agent(&store).session("s").run(input).await;
         assert_eq!(output.unwrap().text, text);
         let body = server.last();
         for earlier in 0..number {

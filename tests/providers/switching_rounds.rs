@@ -18,26 +18,30 @@ pub(crate) fn args() -> [Value; 2] {
 }
 
 pub(crate) fn anthropic_round(number: usize) -> Reply {
+    let search = [
+        json!({"type": "server_tool_use", "id": "srv", "name": "web_search",
+            "input": {"query": "canary-search"}}),
+        json!({"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}),
+    ];
+    claude_round(number, search)
+}
+
+/// A round of Claude where the server has no tools.
+pub(crate) fn bedrock_claude_round(number: usize) -> Reply {
+    claude_round(number, [])
+}
+
+fn claude_round<const N: usize>(number: usize, search: [Value; N]) -> Reply {
     let [echo_id, broken_id] = ids(number);
     let none = || json!({"type": "odd_delta"});
     let [first, second] =
         args().map(|args| json!({"type": "input_json_delta", "partial_json": args.to_string()}));
     let call =
         |id: &str, name: &str| json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-    let all = [
-        (
-            json!({"type": "thinking", "thinking": "canary-thought", "signature": "canary-signature"}),
-            none(),
-        ),
-        (
-            json!({"type": "server_tool_use", "id": "srv", "name": "web_search",
-                "input": {"query": "canary-search"}}),
-            none(),
-        ),
-        (
-            json!({"type": "web_search_tool_result", "tool_use_id": "srv", "content": []}),
-            none(),
-        ),
+    let thinking =
+        json!({"type": "thinking", "thinking": "canary-thought", "signature": "canary-signature"});
+    let server_blocks = [thinking].into_iter().chain(search);
+    let local_blocks = [
         (
             json!({"type": "text", "text": ""}),
             json!({"type": "text_delta", "text": "Hello."}),
@@ -45,7 +49,8 @@ pub(crate) fn anthropic_round(number: usize) -> Reply {
         (call(&echo_id, "echo"), first),
         (call(&broken_id, "broken"), second),
     ];
-    blocks(all.into_iter(), "tool_use")
+    let server_blocks = server_blocks.map(|block| (block, none()));
+    blocks(server_blocks.chain(local_blocks), "tool_use")
 }
 
 pub(crate) fn openai_round(number: usize) -> Reply {
@@ -98,13 +103,19 @@ pub(crate) fn ollama_round() -> Reply {
 }
 
 pub(crate) fn responses_round(number: usize) -> Vec<Value> {
-    let [first, second] = args().map(|args| args.to_string());
     let search = json!({"type": "web_search_call", "id": format!("ws_canary_{number}"),
         "status": "completed", "action": {"type": "search", "query": "tides"}});
+    let mut items = bedrock_gpt_round(number);
+    items.insert(1, search);
+    items
+}
+
+/// A round of OpenAI's models where the server has no tools.
+pub(crate) fn bedrock_gpt_round(number: usize) -> Vec<Value> {
+    let [first, second] = args().map(|args| args.to_string());
     // The API has shorter ids.
     vec![
         responses::reasoning(&format!("rs_canary_{number}")),
-        search,
         responses::message(&format!("msg_canary_{number}"), "Hello."),
         responses::call(&format!("first_{number}"), "echo", &first),
         responses::call(&format!("second_{number}"), "broken", &second),

@@ -20,14 +20,27 @@ use super::thinking::{Thinking, thinking};
 use super::wire::{MessagesWire, takes};
 use super::{CONTAINER, PROVIDER};
 
-/// The body for `request` to `model`, and warnings about what it leaves out. Tools, system prompt
+/// The data that a body depends on in addition to the request.
+pub(super) struct Options<'a> {
+    pub(super) model: &'a str,
+    pub(super) family: Option<&'a Family>,
+    pub(super) profile: &'a ModelProfile,
+    /// True if the server runs tools itself.
+    pub(super) has_hosted_tools: bool,
+}
+
+/// The body for `request`, and warnings about what it leaves out. Tools, system prompt
 /// and messages stand in the order the prompt cache sees them.
 pub(super) fn body(
     request: &ModelRequest,
-    model: &str,
-    family: Option<&Family>,
-    profile: &ModelProfile,
+    options: &Options<'_>,
 ) -> Result<(Encoded, Vec<String>)> {
+    let Options {
+        model,
+        family,
+        profile,
+        has_hosted_tools,
+    } = *options;
     let target = Target {
         model,
         takes_images: profile.images,
@@ -38,6 +51,7 @@ pub(super) fn body(
         cache: request.settings.prompt_cache != Some(false),
         long_cache: request.settings.long_prompt_cache == Some(true),
         takes_images: profile.images,
+        has_hosted_tools,
         binds_reasoning: family.is_some_and(|family| family.binds_thinking),
     };
     let max_tokens = request
@@ -58,7 +72,8 @@ pub(super) fn body(
         }
 
         fields.option("tool_choice", tool_choice(request))?;
-        let (tools, warning) = with_hosted(sections.tools, &request.hosted_tools, PROVIDER)?;
+        let provider = has_hosted_tools.then_some(PROVIDER);
+        let (tools, warning) = with_hosted(sections.tools, &request.hosted_tools, provider)?;
         warnings.extend(warning);
         if !tools.is_empty() {
             fields.raw("tools", &tools)?;
@@ -75,7 +90,8 @@ pub(super) fn body(
         }
 
         fields.option("output_config", output_config(thinking.effort, form))?;
-        fields.option("container", container(request))?;
+        let container = has_hosted_tools.then(|| container(request)).flatten();
+        fields.option("container", container)?;
         Ok(Cow::default())
     })?;
 

@@ -20,7 +20,7 @@ use super::super::env;
 use super::super::http::is_path_segment;
 use super::super::token_count::count_tokens;
 use super::PROVIDER;
-use super::body::body;
+use super::body::{Options, body};
 use super::capabilities::{reported_family, reported_profile};
 use super::decode::MessagesDecoder;
 use super::family::{Family, family};
@@ -71,6 +71,8 @@ pub struct Anthropic {
     connection: Connection,
     /// The family of the connection's model; `None` for models that are not Claude.
     family: Option<Family>,
+    /// True if the server runs tools itself.
+    has_hosted_tools: bool,
 }
 
 impl Anthropic {
@@ -80,7 +82,12 @@ impl Anthropic {
         let mut connection = connection.key("x-api-key", "", &key.into());
         connection.profile = profile(&connection.model);
         let family = family(&connection.model);
-        Self { connection, family }.header("anthropic-version", VERSION)
+        let model = Self {
+            connection,
+            family,
+            has_hosted_tools: true,
+        };
+        model.header("anthropic-version", VERSION)
     }
 
     /// Creates the model of this name, with the key in `ANTHROPIC_API_KEY` and, if it is set, the
@@ -111,6 +118,15 @@ impl Anthropic {
         let url = url.as_ref().trim_end_matches('/');
         let base_url = url.strip_suffix("/v1").unwrap_or(url);
         self.connection = self.connection.base_url(base_url);
+        self
+    }
+
+    /// Sets whether the server runs tools itself. Defaults to `true`; Bedrock has none. To a server
+    /// without, hosted tools are not sent, with a warning, nor are their calls, results and
+    /// citations in answers of Anthropic's own server.
+    #[must_use]
+    pub fn hosted_tools(mut self, available: bool) -> Self {
+        self.has_hosted_tools = available;
         self
     }
 
@@ -166,9 +182,18 @@ impl Anthropic {
 
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
         let own = &*self.connection.model;
+        let encode = |model: &str, family: Option<&Family>, profile: &ModelProfile| {
+            let options = Options {
+                model,
+                family,
+                profile,
+                has_hosted_tools: self.has_hosted_tools,
+            };
+            body(request, &options)
+        };
         match request.model.as_deref().filter(|name| *name != own) {
-            Some(name) => body(request, name, family(name).as_ref(), &profile(name)),
-            None => body(request, own, self.family.as_ref(), &self.connection.profile),
+            Some(name) => encode(name, family(name).as_ref(), &profile(name)),
+            None => encode(own, self.family.as_ref(), &self.connection.profile),
         }
     }
 

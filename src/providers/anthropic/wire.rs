@@ -34,6 +34,9 @@ pub(super) const CONTAINER: &str = "anthropic-container";
 /// The text in place of a message of which nothing can be sent.
 pub(super) const NOTHING: &str = "(nothing)";
 
+/// A part of the citations of the server's own search.
+const SEARCH_CITATION: &str = "\"web_search_result_location\"";
+
 /// The breakpoint of a prompt cache that lives for 5 minutes.
 const CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral"}"#;
 /// The breakpoint of one that lives for 1 hour, which must stand before all others.
@@ -47,6 +50,8 @@ pub(super) struct MessagesWire {
     pub(super) cache: bool,
     /// True if tools and system prompt are stored for 1 hour.
     pub(super) long_cache: bool,
+    /// True if the server runs tools itself, and takes their blocks back.
+    pub(super) has_hosted_tools: bool,
     /// True if the model accepts images.
     pub(super) takes_images: bool,
     /// True if the model takes thinking only behind the prefix it was made for.
@@ -94,7 +99,7 @@ impl Wire for MessagesWire {
 
         let mut blocks = Blocks::open(out);
         if answer {
-            answer_blocks(group, place, &mut blocks)?;
+            self.answer_blocks(group, place, &mut blocks)?;
         } else {
             user_blocks(group, self.takes_images, &mut blocks)?;
             if let Some(text) = place.tail {
@@ -123,7 +128,7 @@ impl Wire for MessagesWire {
     }
 
     fn allows_tail(&self, before: &[Arc<Message>]) -> bool {
-        !has_open_server_call(before)
+        !(self.has_hosted_tools && has_open_server_call(before))
     }
 
     fn binds_reasoning(&self) -> bool {
@@ -210,43 +215,83 @@ fn user_blocks(group: &[Arc<Message>], takes_images: bool, blocks: &mut Blocks<'
     Ok(())
 }
 
-/// The API refuses white space at the end of an answer that it is to continue.
-fn answer_blocks(group: &[Arc<Message>], place: Place<'_>, blocks: &mut Blocks<'_>) -> Result<()> {
-    let parts: Vec<&Part> = group.iter().flat_map(|m| m.content().parts()).collect();
-    let end = parts.iter().rposition(|part| is_block(part));
-    for (at, part) in parts.iter().enumerate() {
+impl MessagesWire {
+    /// The API refuses white space at the end of an answer that it is to continue.
+    fn answer_blocks(
+        &self,
+        group: &[Arc<Message>],
+        place: Place<'_>,
+        blocks: &mut Blocks<'_>,
+    ) -> Result<()> {
+        let parts: Vec<&Part> = group.iter().flat_map(|m| m.content().parts()).collect();
+        let end = parts.iter().rposition(|part| self.is_block(part));
+        for (at, part) in parts.iter().enumerate() {
+            match part {
+                Part::Text(text) => {
+                    let text = match end {
+                        Some(end) if place.last && at == end => text.trim_end(),
+                        _ => text,
+                    };
+                    let fields = parts.get(at + 1).and_then(|part| self.own_fields(part));
+                    blocks.cited_text(text, fields)?;
+                }
+                Part::ToolCall(call) => blocks.tool_use(call)?,
+                Part::Thinking(_) if !place.has_reasoning => {}
+                Part::Thinking(block) | Part::Opaque(block) if self.takes_block(block) => {
+                    blocks.raw(block.raw.get());
+                }
+                Part::Thinking(_)
+                | Part::Opaque(_)
+                | Part::Image(_)
+                | Part::Document(_)
+                | Part::Audio(_)
+                | Part::Annotations(_) => {}
+            }
+        }
+
+        Ok(())
+    }
+
+    /// True for parts of an answer that are blocks of their own.
+    fn is_block(&self, part: &Part) -> bool {
         match part {
-            Part::Text(text) => {
-                let text = match end {
-                    Some(end) if place.last && at == end => text.trim_end(),
-                    _ => text,
-                };
-                blocks.cited_text(text, parts.get(at + 1).and_then(|part| own_fields(part)))?;
-            }
-            Part::ToolCall(call) => blocks.tool_use(call)?,
-            Part::Thinking(_) if !place.has_reasoning => {}
-            Part::Thinking(block) | Part::Opaque(block) if block.is_for(PROVIDER) => {
-                blocks.raw(block.raw.get());
-            }
-            Part::Thinking(_)
-            | Part::Opaque(_)
-            | Part::Image(_)
-            | Part::Document(_)
-            | Part::Audio(_)
-            | Part::Annotations(_) => {}
+            Part::Text(_) | Part::ToolCall(_) => true,
+            Part::Thinking(block) | Part::Opaque(block) => self.takes_block(block),
+            Part::Image(_) | Part::Document(_) | Part::Audio(_) | Part::Annotations(_) => false,
         }
     }
 
-    Ok(())
+    /// True for a block that the server takes back.
+    fn takes_block(&self, block: &ProviderBlock) -> bool {
+        block.is_for(PROVIDER) && (self.has_hosted_tools || !is_of_hosted_tool(block))
+    }
+
+    /// The API's own fields of the text before these annotations.
+    fn own_fields<'a>(&self, part: &'a Part) -> Option<&'a ProviderBlock> {
+        let Part::Annotations(annotations) = part else {
+            return None;
+        };
+        let block = annotations.block.as_ref();
+        let is_of_search = |block: &ProviderBlock| block.raw.get().contains(SEARCH_CITATION);
+        block.filter(|block| {
+            block.is_for(PROVIDER) && (self.has_hosted_tools || !is_of_search(block))
+        })
+    }
 }
 
-/// True for parts of an answer that are blocks of their own.
-fn is_block(part: &Part) -> bool {
-    match part {
-        Part::Text(_) | Part::ToolCall(_) => true,
-        Part::Thinking(block) | Part::Opaque(block) => block.is_for(PROVIDER),
-        Part::Image(_) | Part::Document(_) | Part::Audio(_) | Part::Annotations(_) => false,
+/// True for the call or the result of a tool that the server runs.
+fn is_of_hosted_tool(block: &ProviderBlock) -> bool {
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Str<'a>,
     }
+
+    let block = serde_json::from_str::<Block<'_>>(block.raw.get());
+    block.is_ok_and(|block| {
+        let kind = block.kind.as_str();
+        kind.ends_with("_tool_result") || matches!(kind, "server_tool_use" | "mcp_tool_use")
+    })
 }
 
 /// True if the last answer has a call of a server tool without its result. Nothing but the results
@@ -283,15 +328,6 @@ fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
         }
     }
     !calls.is_subset(&results)
-}
-
-/// The API's own fields of the text before these annotations.
-fn own_fields(part: &Part) -> Option<&ProviderBlock> {
-    let Part::Annotations(annotations) = part else {
-        return None;
-    };
-    let block = annotations.block.as_ref();
-    block.filter(|block| block.is_for(PROVIDER))
 }
 
 /// True for media that the API has a form for: pictures and documents, of files its own.

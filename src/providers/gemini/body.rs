@@ -72,7 +72,7 @@ pub(super) fn body(
             fields.raw("systemInstruction", sections.system)?;
         }
 
-        let (list, warning) = with_hosted(sections.tools, &request.hosted_tools, PROVIDER)?;
+        let (list, warning) = with_hosted(sections.tools, &request.hosted_tools, Some(PROVIDER))?;
         warnings.extend(warning);
         if !list.is_empty() {
             fields.raw("tools", &list)?;

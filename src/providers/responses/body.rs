@@ -58,7 +58,7 @@ pub(super) fn body(
         }
 
         let hosted = &request.hosted_tools;
-        let (tools, warning) = with_hosted(sections.tools, hosted, PROVIDER)?;
+        let (tools, warning) = with_hosted(sections.tools, hosted, Some(PROVIDER))?;
         warnings.extend(warning);
         put_tools(&tools, request, fields)?;
         fields.put("include", &included(request))?;

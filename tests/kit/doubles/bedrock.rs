@@ -26,6 +26,17 @@ const FIELDS: &[&str] = &[
     "response_format",
 ];
 
+/// The blocks that messages of the Messages API may have.
+const BLOCKS: &[&str] = &[
+    "text",
+    "image",
+    "document",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+];
+
 /// Checks a request to Chat Completions. Reasoning may come back in the field that it was given in.
 pub fn check_chat(request: &Received, given: &[Vec<Value>]) -> Result<(), Refusal> {
     check_key(request, "/v1/chat/completions").map_err(of_openai)?;
@@ -121,14 +132,27 @@ pub fn check_messages_body(body: &Value) -> Result<(), Refusal> {
     }
 
     // The tools of Anthropic's own server are not there.
+    let unknown = |place: &str, kind: &Value| {
+        let text = format!("{place}: Input tag {kind} found using 'type' does not match");
+        Err(of_anthropic((400, "invalid_request_error", text)))
+    };
     let mut kinds = list(&body["tools"]).iter().map(|tool| &tool["type"]);
-    match kinds.find(|kind| !kind.is_null() && **kind != "custom") {
-        Some(kind) => {
-            let text = format!("tools.0: Input tag {kind} found using 'type' does not match");
-            Err(of_anthropic((400, "invalid_request_error", text)))
-        }
-        None => Ok(()),
+    if let Some(kind) = kinds.find(|kind| !kind.is_null() && **kind != "custom") {
+        return unknown("tools.0", kind);
     }
+
+    let messages = list(&body["messages"]).iter();
+    for block in messages.flat_map(|message| list(&message["content"])) {
+        if !BLOCKS.iter().any(|kind| block["type"] == *kind) {
+            return unknown("messages.0.content.0", &block["type"]);
+        }
+        let mut citations = list(&block["citations"]).iter();
+        let of_search = |citation: &&Value| citation["type"] == "web_search_result_location";
+        if let Some(citation) = citations.find(of_search) {
+            return unknown("messages.0.content.0.citations.0", &citation["type"]);
+        }
+    }
+    Ok(())
 }
 
 /// Checks the address and the key of a request to the Responses API.

@@ -1,11 +1,15 @@
 //! Conversations with a strict Bedrock, on its endpoints in the shape of other APIs.
 
-use agentcore::message::ProviderBlock;
+use agentcore::message::{Annotations, Citation, ProviderBlock};
 use agentcore::model::{ModelSettings, ThinkingMode};
+use agentcore::providers::anthropic::{code_execution, web_search};
 use agentcore::providers::openai::Dialect;
 use agentcore::providers::{Anthropic, OpenAi, OpenAiResponses};
 use agentcore::testing::FaultServer;
-use agentcore::{AgentBuilder, ErrorKind, Message, Messages, Model, ModelRequest, Part, ToolCall};
+use agentcore::{
+    AgentBuilder, ErrorKind, Message, Messages, Model, ModelEvent, ModelRequest, Part, ToolCall,
+};
+use futures::TryStreamExt;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
@@ -27,6 +31,7 @@ fn chat(server: &FaultServer) -> OpenAi {
 fn claude(server: &FaultServer) -> Anthropic {
     Anthropic::new("anthropic.claude-sonnet-5-5", KEY)
         .base_url(format!("{}/anthropic", server.url()))
+        .hosted_tools(false)
         .bearer(KEY)
 }
 
@@ -87,6 +92,16 @@ fn doubles_refuse_what_the_server_refuses() {
     };
     assert_eq!(tools(json!([{"name": "echo"}])), "");
     assert!(tools(json!([{"type": "web_search_20260318"}])).contains("web_search"));
+    let answered = |block: Value| {
+        let message = json!({"role": "assistant", "content": [block]});
+        let body = json!({"model": "anthropic.claude-sonnet-5", "messages": [message]});
+        text_of(check_messages_body(&body))
+    };
+    assert_eq!(answered(json!({"type": "text", "text": "Hi"})), "");
+    assert!(answered(json!({"type": "server_tool_use"})).contains("server_tool_use"));
+    let citation = json!({"type": "web_search_result_location"});
+    let cited = json!({"type": "text", "text": "Hi", "citations": [citation]});
+    assert!(answered(cited).contains("web_search_result_location"));
     let prefixed = json!({"model": "us.anthropic.claude-sonnet-5"});
     assert!(text_of(check_messages_body(&prefixed)).contains("not_found_error"));
 }
@@ -146,6 +161,65 @@ async fn whole_conversation_on_the_messages_api_is_accepted() {
     assert_eq!(structured, json!({"mood": "good"}));
     let body = server.requests().pop().unwrap().json();
     assert_eq!(body["messages"][1]["content"][0]["signature"], "sig_0");
+}
+
+/// An answer of Anthropic's own server, which has searched the web and a document.
+fn searched() -> Message {
+    let block = |value: Value| ProviderBlock::new("anthropic", to_raw_value(&value).unwrap());
+    let cited = |kind: &str| {
+        let fields = json!({"citations": [{"type": kind, "cited_text": "c"}]});
+        let citations = [Citation::new("https://x/y")];
+        Part::Annotations(Annotations::new(citations).with_block(block(fields)))
+    };
+    Message::ai([
+        Part::Opaque(block(json!({"type": "server_tool_use", "id": "srv_1",
+            "name": "web_search", "input": {"query": "tides"}}))),
+        Part::Opaque(block(
+            json!({"type": "web_search_tool_result", "tool_use_id": "srv_1",
+            "content": []}),
+        )),
+        Part::text("From the web."),
+        cited("web_search_result_location"),
+        Part::text("From a page."),
+        cited("page_location"),
+        Part::text("The end. "),
+        Part::Opaque(block(json!({"type": "server_tool_use", "id": "srv_2",
+            "name": "web_search", "input": {"query": "more"}}))),
+    ])
+}
+
+#[tokio::test]
+async fn tools_of_anthropic_and_what_they_gave_are_left_out() {
+    let (double, server) = anthropic::Double::start_behind(check_messages, []).await;
+    for is_last in [false, true] {
+        let mut history = Messages::from("Hi").with(searched());
+        if !is_last {
+            history = history.human("And now?");
+        }
+        let mut request = ModelRequest::new(history);
+        request.hosted_tools = [web_search(), code_execution()].into();
+        let events = claude(&server).stream(request).await.unwrap();
+        let events: Vec<_> = events.try_collect().await.unwrap();
+        assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+        let warnings = events.iter().filter_map(|event| match event {
+            ModelEvent::Warning(text) => Some(&**text),
+            _ => None,
+        });
+        assert_eq!(
+            warnings.collect::<Vec<_>>(),
+            ["tools that this API does not run were left out of the request (anthropic)"]
+        );
+
+        let body = server.requests().pop().unwrap().json();
+        assert!(body.get("tools").is_none(), "{body}");
+        let blocks = body["messages"][1]["content"].as_array().unwrap();
+        let texts: Vec<_> = blocks.iter().map(|block| &block["text"]).collect();
+        // The server does not continue an answer that ends in white space.
+        let end = if is_last { "The end." } else { "The end. " };
+        assert_eq!(texts, ["From the web.", "From a page.", end]);
+        assert!(blocks[0].get("citations").is_none(), "{body}");
+        assert_eq!(blocks[1]["citations"][0]["type"], "page_location");
+    }
 }
 
 #[tokio::test]
