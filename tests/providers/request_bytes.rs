@@ -7,19 +7,25 @@ use std::fs;
 use std::path::Path;
 
 use agentcore::message::{Media, ProviderBlock};
-use agentcore::model::ModelStream;
-use agentcore::model::{ResponseFormat, Stability, SystemPrompt, ToolDefinition};
+use agentcore::model::{
+    Compaction, CompactionRequest, Compactor, ModelProfile, ModelStream, ResponseFormat, Stability,
+    SystemPrompt, ToolDefinition,
+};
 use agentcore::providers::{
     Anthropic, Gemini, Ollama, OpenAi, OpenAiResponses, anthropic, openai, responses,
 };
 use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
-use agentcore::{Content, Message, Messages, Model, ModelRequest, Part, ToolCall, ToolResult};
+use agentcore::{
+    AgentBuilder, Content, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall,
+    ToolOutput, ToolResult, async_trait,
+};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::kit::any_object;
 use crate::kit::doubles;
 use crate::kit::doubles::gemini;
 use crate::kit::serving::{fold, text};
@@ -282,4 +288,152 @@ async fn answers_of_chat_completions_go_back_in_the_recorded_bytes() {
         Box::new(OpenAi::compatible(url, "qwen3"))
     })
     .await;
+}
+
+/// Replaces the first messages of a history, never by itself.
+struct Cut(usize);
+
+#[async_trait]
+impl Compactor for Cut {
+    fn should_compact(&self, _: &Messages, _: u64, _: &ModelProfile) -> bool {
+        false
+    }
+
+    async fn compact(&self, _: CompactionRequest) -> agentcore::Result<Option<Compaction>> {
+        let summary = "Two pictures were described; nothing is decided.";
+        Ok(Some(Compaction::new(summary, self.0)))
+    }
+}
+
+/// The answers of a conversation whose first run is compacted, each made of a thought, texts and
+/// calls of the tool `look` by their ids.
+fn conversation<T>(answer: impl Fn(usize, &[&str], &str) -> T) -> Vec<T> {
+    let rounds: [(&[&str], &str); 6] = [
+        (&["c1", "c2"], ""),
+        (&[], "Two cats."),
+        (&["c3"], "I look again."),
+        (&[], "They sleep."),
+        (&["c4", "c5"], ""),
+        (&[], "They woke up."),
+    ];
+    let rounds = rounds.into_iter().enumerate();
+    let answers = rounds.map(|(number, (calls, text))| answer(number + 1, calls, text));
+    answers.collect()
+}
+
+/// Runs the conversation, compacts its first run, and compares the bodies behind that with the
+/// file. The second run is sent whole.
+async fn assert_compacted(file: &str, model: impl Model, server: &FaultServer) {
+    let look = FuncTool::new("look", "Looks again", any_object(), |_cx, _args| async {
+        let image = Part::Image(Media::base64("image/png", "aGk="));
+        ToolOutput::new([Part::text("Seen."), image])
+    });
+    let agent = AgentBuilder::new(model)
+        .system_prompt("You help.")
+        .tool(look)
+        .compactor(Cut(5))
+        .build()
+        .unwrap();
+    let picture = Part::Image(Media::base64("image/png", "aGk="));
+    let input = Message::human([Part::text("Describe these."), picture]);
+    let session = || agent.session("s");
+    session().run(Messages::new().with(input)).await.unwrap();
+    session().run("And again?").await.unwrap();
+    let compaction = session().compact().await.unwrap();
+    assert!(compaction.is_some());
+
+    let sent_before = server.requests().len();
+    let output = session().run("And now?").await.unwrap();
+    assert_eq!(output.text, "They woke up.");
+    assert_recorded(file, &server.requests()[sent_before..]);
+}
+
+#[tokio::test]
+async fn compacted_requests_to_anthropic_have_the_recorded_bytes() {
+    let answers = conversation(|number, calls, text| {
+        let mut blocks = vec![doubles::anthropic::thinking(&format!("Thought {number}."))];
+        blocks.extend((!text.is_empty()).then(|| doubles::anthropic::text(text)));
+        let calls = calls.iter();
+        blocks.extend(calls.map(|id| doubles::anthropic::call(id, "look", &json!({}))));
+        blocks
+    });
+    let (double, server) = doubles::anthropic::Double::start(answers).await;
+    // A model that takes thinking only behind the conversation it was made for.
+    let model = Anthropic::new("claude-sonnet-5-5", "sk-test").base_url(server.url());
+    assert_compacted("anthropic_compacted.jsonl", model, &server).await;
+    // A run does not know the prefix of the answers of runs before it: the first body has their
+    // thinking, the second is the one that is sent after the refusal.
+    let refusals = double.refusals();
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    assert!(refusals[0].contains("bound to a different conversation"));
+}
+
+#[tokio::test]
+async fn compacted_requests_to_responses_have_the_recorded_bytes() {
+    let answers = conversation(|number, calls, text| {
+        let mut items = vec![doubles::responses::reasoning(&format!("rs_{number}"))];
+        let message = || doubles::responses::message(&format!("msg_{number}"), text);
+        items.extend((!text.is_empty()).then(message));
+        let calls = calls.iter();
+        items.extend(calls.map(|id| doubles::responses::call(id, "look", "{}")));
+        items
+    });
+    let (double, server) = doubles::responses::Double::start(answers).await;
+    let model = OpenAiResponses::new("gpt-6-luna", "sk-test").base_url(server.url());
+    assert_compacted("responses_compacted.jsonl", model, &server).await;
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+}
+
+#[tokio::test]
+async fn compacted_requests_to_chat_completions_have_the_recorded_bytes() {
+    let answers = conversation(|number, calls, text| {
+        let mut deltas = vec![json!({"reasoning_content": format!("Thought {number}.")})];
+        deltas.extend((!text.is_empty()).then(|| json!({"content": text})));
+        let calls = calls.iter().enumerate();
+        deltas.extend(calls.map(|(index, id)| {
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function",
+                "function": {"name": "look", "arguments": "{}"}}]})
+        }));
+        deltas
+    });
+    let check = doubles::template::llama_cpp;
+    let (double, server) = doubles::chat::Double::start(check, answers).await;
+    let model = OpenAi::compatible(server.url(), "qwen3");
+    assert_compacted("openai_compacted.jsonl", model, &server).await;
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+}
+
+#[tokio::test]
+async fn compacted_requests_to_gemini_have_the_recorded_bytes() {
+    let answers = conversation(|number, calls, text| {
+        let mut parts = vec![gemini::thought(&format!("Thought {number}."))];
+        parts.extend((!text.is_empty()).then(|| gemini::text(text)));
+        let calls = calls.iter().enumerate();
+        parts.extend(calls.map(|(index, id)| {
+            let signature = if index == 0 { "c2ln" } else { "" };
+            gemini::call(id, "look", &json!({}), signature)
+        }));
+        parts
+    });
+    let (double, server) = gemini::Double::start(answers).await;
+    let model = Gemini::new("gemini-3.8-flash", "key-test").base_url(server.url());
+    assert_compacted("gemini_compacted.jsonl", model, &server).await;
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+}
+
+#[tokio::test]
+async fn compacted_requests_to_ollama_have_the_recorded_bytes() {
+    let answers = conversation(|number, calls, text| {
+        let calls: Vec<_> = calls
+            .iter()
+            .map(|id| json!({"id": id, "function": {"name": "look", "arguments": {}}}))
+            .collect();
+        json!({"role": "assistant", "content": text, "thinking": format!("Thought {number}."),
+            "tool_calls": calls})
+    });
+    let thinking = doubles::ollama::Thinking::Switched;
+    let (double, server) = doubles::ollama::Double::start(thinking, &[], answers).await;
+    let model = Ollama::new("qwen3").base_url(server.url()).num_ctx(32_768);
+    assert_compacted("ollama_compacted.jsonl", model, &server).await;
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
 }
