@@ -2,18 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use agentcore::model::{ModelProfile, ModelStream};
 use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAi, OpenAiAuto, OpenAiResponses};
 use agentcore::testing::FunctionModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, Model, ModelRequest, async_trait, providers};
-use tokio::time::timeout;
 
 use super::script;
-
-/// How long a server has to tell its context window.
-const READING: Duration = Duration::from_secs(2);
 
 /// The model of `spec`, else of the environment: `AGENTCORE_MODEL`, or one of the provider whose
 /// key is set. Its context window is `window`, else what its server tells, else what is known of
@@ -48,22 +43,14 @@ pub(crate) async fn choose(
 
 /// The model with the context window that is given, else with the one its server tells.
 async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> {
+    let Some(window) = given else {
+        return providers::resolve_with_window(spec).await;
+    };
+
     let model = providers::resolve(spec)?;
     let (provider, name) = model.id().split_once(':').unwrap_or_default();
     // The id names the API, and the prefix the server.
     let prefix = spec.split_once(':').map_or(provider, |(prefix, _)| prefix);
-    let window = match (given, prefix.trim()) {
-        (None, "openai" | "openai-chat" | "openai-responses") => {
-            told(OpenAi::from_env(name)?.read_context_window()).await
-        }
-        (None, "ollama") => told(Ollama::new(name).read_context_window()).await,
-        _ => given,
-    };
-
-    let Some(window) = window else {
-        return Ok(model);
-    };
-
     Ok(match prefix.trim() {
         "openai" => Arc::new(OpenAiAuto::new(
             OpenAi::from_env(name)?.context_window(window),
@@ -104,11 +91,6 @@ impl Model for WithWindow {
     async fn count_tokens(&self, request: ModelRequest) -> Result<Option<u64>, Error> {
         self.model.count_tokens(request).await
     }
-}
-
-/// What a server tells in time. One that tells nothing may still answer.
-async fn told(reading: impl Future<Output = Result<Option<u64>, Error>>) -> Option<u64> {
-    timeout(READING, reading).await.ok()?.ok()?
 }
 
 /// A budget of money needs to know what the model costs.

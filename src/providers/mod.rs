@@ -1,7 +1,8 @@
 //! Models behind HTTP APIs.
 //!
 //! * [`resolve`] makes a model from a string such as `anthropic:claude-sonnet-5`, with its key
-//!   from the environment.
+//!   from the environment, and [`resolve_with_window`] also asks a local server for the model's
+//!   context window.
 //! * [`Anthropic`], [`OpenAi`], [`OpenAiResponses`], [`Gemini`] and [`Ollama`] have constructors
 //!   and setters for everything else, such as another server that speaks the same API.
 //!   [`OpenAiAuto`] chooses between OpenAI's two APIs.
@@ -90,6 +91,7 @@ pub mod ollama;
 pub mod openai;
 mod repeated;
 mod resolve;
+mod resolve_window;
 pub mod responses;
 mod schema;
 mod servers;
@@ -106,4 +108,5 @@ pub use gemini::Gemini;
 pub use ollama::Ollama;
 pub use openai::{OpenAi, OpenAiAuto};
 pub use resolve::resolve;
+pub use resolve_window::resolve_with_window;
 pub use responses::OpenAiResponses;

@@ -45,11 +45,30 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// another address. Azure needs both; Bedrock takes `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`,
 /// too; the last three are local and need neither.
 ///
+/// [`resolve_with_window`](super::resolve_with_window) also asks a local server for the context
+/// window of the model.
+///
 /// # Errors
 ///
 /// [`Config`](ErrorKind::Config) for a name without a known provider, and the errors of the
 /// provider's `from_env`, such as for a missing variable.
 pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
+    let (provider, name) = provider_and_name(spec)?;
+    let server = SERVERS.iter().find(|server| server.prefix == provider);
+    match PROVIDERS.iter().find(|(known, _)| *known == provider) {
+        Some((_, from_env)) => from_env(name),
+        None => match server {
+            Some(server) => server.resolve(name),
+            None => Err(unknown(&format!(
+                "the provider {} is not known",
+                quote(provider)
+            ))),
+        },
+    }
+}
+
+/// The provider of a specification, which may be one that is not known, and the model's name.
+pub(super) fn provider_and_name(spec: &str) -> Result<(&str, &str)> {
     let spec = spec.trim();
     let (provider, name) = match (bare_provider(spec), spec.split_once(':')) {
         (Some(provider), _) => (provider, spec),
@@ -67,17 +86,7 @@ pub fn resolve(spec: &str) -> Result<Arc<dyn Model>> {
         return Err(unknown(&format!("{} names no model", quote(spec))));
     }
 
-    let server = SERVERS.iter().find(|server| server.prefix == provider);
-    match PROVIDERS.iter().find(|(known, _)| *known == provider) {
-        Some((_, from_env)) => from_env(name),
-        None => match server {
-            Some(server) => server.resolve(name),
-            None => Err(unknown(&format!(
-                "the provider {} is not known",
-                quote(provider)
-            ))),
-        },
-    }
+    Ok((provider, name))
 }
 
 /// The provider of a name without one.

@@ -118,7 +118,7 @@ const HOSTED: Server = Server {
     key_variable: "",
     needs_key: true,
     dialect: Dialect::compatible,
-    model: |server, name| server.chat(&server.base_url()?, name).map(into_model),
+    model: |server, name| server.chat_model(name).map(into_model),
 };
 
 const LOCAL: Server = Server {
@@ -135,6 +135,20 @@ impl Server {
     /// cannot be used; the text names the variable.
     pub(super) fn resolve(&self, name: &str) -> Result<Arc<dyn Model>> {
         (self.model)(self, name)
+    }
+
+    /// True for a server that runs on the user's machines, with a window that it was started with.
+    pub(super) fn is_local(&self) -> bool {
+        !self.needs_key
+    }
+
+    /// Creates the model of this name on Chat Completions, at the server's address.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`resolve`](Self::resolve).
+    pub(super) fn chat_model(&self, name: &str) -> Result<OpenAi> {
+        self.chat(&self.base_url()?, name)
     }
 
     fn base_url(&self) -> Result<String> {

@@ -16,12 +16,24 @@ pub(super) fn of_props(props: &Value) -> Option<u64> {
     slot.or_else(|| plausible(&props["n_ctx"]))
 }
 
+/// The entry of a model in a list of models.
+fn listed<'a>(models: &'a Value, model: &str) -> Option<&'a Value> {
+    let mut entries = models["data"].as_array()?.iter();
+    entries.find(|entry| entry["id"] == model)
+}
+
 /// vLLM's `/v1/models`. What other servers put there is often the size that the model was trained
 /// with, and not what the server gives it.
 pub(super) fn of_models(models: &Value, model: &str) -> Option<u64> {
-    let listed = models["data"].as_array()?;
-    let own = listed.iter().find(|listed| listed["id"] == model)?;
-    plausible(&own["max_model_len"])
+    plausible(&listed(models, model)?["max_model_len"])
+}
+
+/// LM Studio's `/api/v0/models`: the window that a model was loaded with. One that will be loaded
+/// for the request has at most what it was made for, and the assumed window if that is less.
+pub(super) fn of_lm_studio(models: &Value, model: &str, assumed: u64) -> Option<u64> {
+    let own = listed(models, model)?;
+    let most = || plausible(&own["max_context_length"]);
+    plausible(&own["loaded_context_length"]).or_else(|| Some(most()?.min(assumed)))
 }
 
 /// Ollama's `/api/ps`: the window that a model was loaded with.

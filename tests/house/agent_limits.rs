@@ -105,6 +105,39 @@ fn context_window_is_read_from_the_server() {
 }
 
 #[test]
+fn context_window_is_read_from_the_server_of_the_prefix() {
+    let list = |field: &str| {
+        let mut own = json!({"id": "m"});
+        own[field] = 8_192.into();
+        json!({"data": [own]})
+    };
+    let props = json!({"default_generation_settings": {"n_ctx": 8_192}});
+    for (prefix, variable, answer, path) in [
+        ("llamacpp", "LLAMACPP_BASE_URL", props, "/props"),
+        ("vllm", "VLLM_BASE_URL", list("max_model_len"), "/v1/models"),
+        (
+            "lmstudio",
+            "LMSTUDIO_BASE_URL",
+            list("loaded_context_length"),
+            "/api/v0/models",
+        ),
+    ] {
+        let (_runtime, server) = server([(200, answer)]);
+        let spec = format!("{prefix}:m");
+        let output = agent(&["--model", &spec, "--tools", "none"])
+            .args(["--output", "json", "Go"])
+            .env(variable, format!("{}/v1", server.url()))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{spec}: {}", text(&output.stderr));
+        assert_eq!(window(&output), 8_192, "{spec}");
+        let sent = server.requests();
+        let paths: Vec<_> = sent.iter().map(|sent| &*sent.path).collect();
+        assert_eq!(paths, [path, "/v1/chat/completions"]);
+    }
+}
+
+#[test]
 fn server_without_a_context_window_still_answers() {
     let (_runtime, server) = server([(404, json!({})), (500, json!({}))]);
     let output = run(&server, &[]);

@@ -1,5 +1,6 @@
 //! The context window that a server really has: set by hand, or read where the server tells.
 
+use agentcore::providers::openai::Dialect;
 use agentcore::providers::{Anthropic, Ollama, OpenAi};
 use agentcore::testing::{FaultServer, Reply};
 use agentcore::{ErrorKind, Model, ModelRequest};
@@ -88,6 +89,110 @@ async fn training_context_size_is_not_taken_as_the_window() {
         compatible(&server).read_context_window().await.unwrap(),
         None
     );
+}
+
+#[tokio::test]
+async fn each_local_server_is_asked_where_it_reports_its_window() {
+    let props = || {
+        (
+            200,
+            json!({"default_generation_settings": {"n_ctx": 4_096}}),
+        )
+    };
+    let vllm = || {
+        let own = json!({"id": "m", "max_model_len": 32_768});
+        (200, json!({"data": [own]}))
+    };
+    let missing = || (404, json!({}));
+    let lm_studio = |own: Value| {
+        let other = json!({"id": "other", "loaded_context_length": 1_024});
+        (200, json!({"object": "list", "data": [other, own]}))
+    };
+    let loaded = json!({"id": "m", "state": "loaded", "max_context_length": 131_072,
+        "loaded_context_length": 8_192});
+    // Loaded with the request, with no more than this.
+    let small = json!({"id": "m", "state": "not-loaded", "max_context_length": 16_384});
+    let large = json!({"id": "m", "state": "not-loaded", "max_context_length": 1_000_000});
+    for (dialect, replies, window, paths) in [
+        (
+            Dialect::llama_cpp(),
+            vec![props()],
+            Some(4_096),
+            &["/props"][..],
+        ),
+        (Dialect::llama_cpp(), vec![missing()], None, &["/props"]),
+        (Dialect::vllm(), vec![vllm()], Some(32_768), &["/v1/models"]),
+        (Dialect::vllm(), vec![missing()], None, &["/v1/models"]),
+        (
+            Dialect::lm_studio(),
+            vec![lm_studio(loaded.clone())],
+            Some(8_192),
+            &["/api/v0/models"],
+        ),
+        (
+            Dialect::lm_studio(),
+            vec![lm_studio(small)],
+            Some(16_384),
+            &["/api/v0/models"],
+        ),
+        (
+            Dialect::lm_studio(),
+            vec![lm_studio(large)],
+            Some(128_000),
+            &["/api/v0/models"],
+        ),
+        (
+            Dialect::lm_studio(),
+            vec![lm_studio(
+                json!({"id": "m/x", "loaded_context_length": 8_192}),
+            )],
+            None,
+            &["/api/v0/models"],
+        ),
+        (
+            Dialect::compatible(),
+            vec![missing(), missing(), lm_studio(loaded)],
+            Some(8_192),
+            &["/props", "/v1/models", "/api/v0/models"],
+        ),
+        (
+            Dialect::mistral(),
+            vec![missing(), missing()],
+            None,
+            &["/props", "/v1/models"],
+        ),
+    ] {
+        let server = telling(replies).await;
+        let model = compatible(&server).dialect(dialect);
+        let read = model.read_context_window().await.unwrap();
+        assert_eq!(read, window, "{dialect:?}");
+        let sent = server.requests();
+        let asked: Vec<_> = sent.iter().map(|asked| &*asked.path).collect();
+        assert_eq!(asked, paths, "{dialect:?}");
+        assert!(sent.iter().all(|asked| asked.method == "GET"));
+    }
+}
+
+#[tokio::test]
+async fn odd_list_of_models_leaves_the_window_unknown() {
+    for answer in [
+        json!({"data": []}),
+        json!({"data": {"id": "m"}}),
+        json!({"data": [{"id": "m"}, "m", 1, null]}),
+        json!({"data": [{"id": "m", "loaded_context_length": 0, "max_context_length": -1,
+            "max_model_len": 0}]}),
+        json!({"data": [{"id": "m", "loaded_context_length": u64::MAX,
+            "max_context_length": "4096", "max_model_len": 1e300}]}),
+        json!({"error": "Unexpected endpoint or method."}),
+        json!([{"id": "m", "loaded_context_length": 8_192, "max_model_len": 8_192}]),
+        json!("x".repeat(8_000_000)),
+    ] {
+        for dialect in [Dialect::vllm(), Dialect::lm_studio()] {
+            let server = telling([(200, answer.clone())]).await;
+            let model = compatible(&server).dialect(dialect);
+            assert_eq!(model.read_context_window().await.unwrap(), None);
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::super::connection::{Connection, KeyFormOrigin, host};
-use super::rules::{self, HOSTED, Rules, UNKNOWN};
+use super::rules::{self, HOSTED, Rules, UNKNOWN, WindowReport};
 
 /// The variant of Chat Completions that a server speaks: the names of fields, the ids of calls, the
 /// form in which reasoning goes back, and what is left out because the server refuses it.
@@ -100,6 +100,12 @@ impl Dialect {
 
     pub(super) fn rules(self) -> &'static Rules {
         self.0
+    }
+
+    /// The reports of the context window that the server may have, in the order in which they are
+    /// asked for.
+    pub(super) fn window_reports(self) -> &'static [WindowReport] {
+        self.0.window_reports
     }
 
     /// True for OpenAI's own server.

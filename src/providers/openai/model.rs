@@ -25,7 +25,7 @@ use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::dialect::{Dialect, with_key_form_of_address};
 use super::messages::{ChatWire, Reasoning};
-use super::rules::{SentReasoning, UNKNOWN};
+use super::rules::{SentReasoning, UNKNOWN, WindowReport};
 use super::thinking::is_thinking;
 use super::user::takes;
 
@@ -133,8 +133,11 @@ openai_methods!(OpenAi, "/chat/completions");
 
 impl OpenAi {
     /// Asks the server for the context window that it gives the model, in tokens. llama.cpp
-    /// (`/props`) and vLLM (`/v1/models`) report it; each of the two requests takes ten seconds at
-    /// most. Returns `None` for other servers. OpenAI's own server is not asked.
+    /// (`/props`), vLLM (`/v1/models`) and LM Studio (`/api/v0/models`) report it; each request
+    /// takes ten seconds at most. The [`Dialect`] chooses the request; an unknown server is asked
+    /// in all ways. LM Studio reports only the largest window of a model that it has not loaded:
+    /// the result is that, but not more than the window of the profile. Returns `None` for other
+    /// servers. OpenAI's own server is not asked.
     ///
     /// The model is not changed; set the window with [`context_window`](Self::context_window).
     ///
@@ -154,21 +157,36 @@ impl OpenAi {
     /// # }
     /// ```
     pub async fn read_context_window(&self) -> Result<Option<u64>> {
-        if self.chosen_dialect().is_openai() {
-            return Ok(None);
-        }
-
-        let endpoint = &self.connection.endpoint;
+        let Connection {
+            endpoint,
+            model,
+            profile,
+            ..
+        } = &self.connection;
         let base = endpoint.base();
         let root = base.strip_suffix("/v1").unwrap_or(base);
-        let props = format!("{root}/props");
-        let props = endpoint.look_up(&props, None).await?;
-        if let Some(tokens) = props.as_ref().and_then(window::of_props) {
-            return Ok(Some(tokens));
+        for report in self.chosen_dialect().window_reports() {
+            let address = match report {
+                WindowReport::Props => format!("{root}/props"),
+                WindowReport::Models => format!("{base}/models"),
+                WindowReport::LmStudio => format!("{root}/api/v0/models"),
+            };
+            let Some(answer) = endpoint.look_up(&address, None).await? else {
+                continue;
+            };
+            let window = match report {
+                WindowReport::Props => window::of_props(&answer),
+                WindowReport::Models => window::of_models(&answer, model),
+                WindowReport::LmStudio => {
+                    window::of_lm_studio(&answer, model, profile.context_window)
+                }
+            };
+            if window.is_some() {
+                return Ok(window);
+            }
         }
 
-        let models = endpoint.look_up(&format!("{base}/models"), None).await?;
-        Ok(models.and_then(|models| window::of_models(&models, &self.connection.model)))
+        Ok(None)
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Option<String>)> {

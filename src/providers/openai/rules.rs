@@ -39,6 +39,18 @@ pub(super) struct Rules {
     /// True if pieces of reasoning may arrive twice.
     pub(super) repeats_reasoning: bool,
     pub(super) output: OutputCount,
+    pub(super) window_reports: &'static [WindowReport],
+}
+
+/// The place at which a server reports the context window of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WindowReport {
+    /// `/props`, of llama.cpp.
+    Props,
+    /// `/v1/models`, of vLLM.
+    Models,
+    /// `/api/v0/models`, of LM Studio.
+    LmStudio,
 }
 
 /// The form in which a server takes documents.
@@ -124,6 +136,11 @@ pub(super) enum SchemaForm {
 /// messages.
 pub(super) static UNKNOWN: Rules = Rules {
     has_later_system: false,
+    window_reports: &[
+        WindowReport::Props,
+        WindowReport::Models,
+        WindowReport::LmStudio,
+    ],
     ..LENIENT
 };
 
@@ -149,9 +166,13 @@ const LENIENT: Rules = Rules {
     audio_models: "",
     repeats_reasoning: false,
     output: OutputCount::Whole,
+    window_reports: &[WindowReport::Props, WindowReport::Models],
 };
 
-pub(super) static OPENAI: Rules = STRICT;
+pub(super) static OPENAI: Rules = Rules {
+    window_reports: &[],
+    ..STRICT
+};
 
 /// OpenAI's own server gives no reasoning, refuses what another one gave, and fields that it does
 /// not know.
@@ -274,6 +295,7 @@ pub(super) static BEDROCK: Rules = Rules {
 
 pub(super) static VLLM: Rules = Rules {
     tag: "vllm",
+    window_reports: &[WindowReport::Models],
     thinking: ThinkingField::Template,
     has_later_system: false,
     documents: DocumentForm::None,
@@ -282,6 +304,7 @@ pub(super) static VLLM: Rules = Rules {
 
 pub(super) static LLAMA_CPP: Rules = Rules {
     tag: "llamacpp",
+    window_reports: &[WindowReport::Props],
     thinking: ThinkingField::Template,
     has_later_system: false,
     documents: DocumentForm::None,
@@ -290,6 +313,7 @@ pub(super) static LLAMA_CPP: Rules = Rules {
 
 pub(super) static LM_STUDIO: Rules = Rules {
     tag: "lmstudio",
+    window_reports: &[WindowReport::LmStudio],
     has_later_system: false,
     documents: DocumentForm::None,
     audio: AudioForm::None,

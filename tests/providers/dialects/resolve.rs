@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
-use agentcore::providers::resolve;
+use agentcore::providers::{resolve, resolve_with_window};
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{Model, ModelRequest};
+use serde_json::{Value, json};
 
 use crate::kit::doubles::azure::{KEY, check};
 use crate::kit::doubles::chat::Double;
@@ -11,6 +13,10 @@ use crate::kit::doubles::{anthropic, bedrock, responses};
 
 /// Set in the process that also sends a request.
 const CALL: &str = "AGENTCORE_TEST_RESOLVE_CALL";
+
+/// Set in the process that prints the context window that the server reports; `paused` for a clock
+/// that does not wait.
+const WINDOW: &str = "AGENTCORE_TEST_RESOLVE_WINDOW";
 
 /// Set in the process that resolves a name and prints the result.
 const CHILD: &str = "AGENTCORE_TEST_RESOLVE";
@@ -33,9 +39,28 @@ fn resolved(name: &str, variables: &[(&str, &str)]) -> String {
     line.unwrap_or_else(|| panic!("{printed}")).to_owned()
 }
 
+/// The window of a model, or the error of resolving it.
+fn reported_window(name: &str, is_paused: bool) -> String {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(is_paused).build();
+    match runtime.unwrap().block_on(resolve_with_window(name)) {
+        Ok(model) => {
+            let profile = model.profile();
+            let (window, limit) = (profile.context_window, profile.max_output_tokens);
+            format!("{} {window} {limit}", model.id())
+        }
+        Err(error) => format!("{:?}: {error}", error.kind()),
+    }
+}
+
 #[test]
 fn prefix_without_its_variable_names_it() {
     if let Ok(name) = std::env::var(CHILD) {
+        if let Ok(clock) = std::env::var(WINDOW) {
+            println!("@{}", reported_window(&name, clock == "paused"));
+            return;
+        }
+
         match resolve(&name) {
             Ok(model) if std::env::var_os(CALL).is_some() => {
                 let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -183,4 +208,132 @@ async fn bedrock_prefix_reaches_the_api_of_each_model() {
         let refusals = [chat.refusals(), claude.refusals(), gpt.refusals()];
         assert_eq!(printed, text, "{name}: {refusals:?}");
     }
+}
+
+/// Windows that servers report, by their prefixes and the variables of their addresses.
+#[tokio::test(flavor = "multi_thread")]
+async fn context_window_is_read_from_the_server_of_the_prefix() {
+    let models = |own: Value| json!({"data": [{"id": "other"}, own]});
+    let props = json!({"default_generation_settings": {"n_ctx": 4_096}});
+    let vllm = models(json!({"id": "m", "max_model_len": 32_768}));
+    let lm_studio = models(json!({"id": "m", "loaded_context_length": 16_384}));
+    let ollama = json!({"models": [{"name": "m:latest", "context_length": 2_048}]});
+    for (name, variable, end, answer, path, expected) in [
+        (
+            "llamacpp:m",
+            "LLAMACPP_BASE_URL",
+            "/v1",
+            &props,
+            "/props",
+            "llamacpp:m 4096 4096",
+        ),
+        (
+            "vllm:m",
+            "VLLM_BASE_URL",
+            "/v1",
+            &vllm,
+            "/v1/models",
+            "vllm:m 32768 8192",
+        ),
+        (
+            "lmstudio:m",
+            "LMSTUDIO_BASE_URL",
+            "/v1",
+            &lm_studio,
+            "/api/v0/models",
+            "lmstudio:m 16384 8192",
+        ),
+        (
+            "openai:m",
+            "OPENAI_BASE_URL",
+            "/v1",
+            &props,
+            "/props",
+            "openai:m 4096 4096",
+        ),
+        (
+            "openai-chat:m",
+            "OPENAI_BASE_URL",
+            "/v1",
+            &props,
+            "/props",
+            "openai:m 4096 4096",
+        ),
+        (
+            "openai-responses:m",
+            "OPENAI_BASE_URL",
+            "/v1",
+            &props,
+            "/props",
+            "openai:m 4096 4096",
+        ),
+        (
+            "ollama:m",
+            "OLLAMA_HOST",
+            "",
+            &ollama,
+            "/api/ps",
+            "ollama:m 2048 2048",
+        ),
+    ] {
+        let server = FaultServer::start().await.unwrap();
+        server.reply(Reply::json(200, answer.to_string()));
+        let base_url = format!("{}{end}", server.url());
+        let variables = [(variable, &*base_url), (WINDOW, "1")];
+        let printed = tokio::task::block_in_place(|| resolved(name, &variables));
+        assert_eq!(printed, expected, "{name}");
+        let paths: Vec<_> = server
+            .requests()
+            .into_iter()
+            .map(|sent| sent.path)
+            .collect();
+        assert_eq!(paths, [path], "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_reports_no_window_leaves_the_known_one() {
+    let key = ("VLLM_API_KEY", "key-1234");
+    for (reply, clock) in [
+        (Reply::json(404, "{}"), "1"),
+        (Reply::json(500, "{}"), "1"),
+        (Reply::json(401, "{}"), "1"),
+        (Reply::json(200, "{not json"), "1"),
+        (
+            Reply::json(200, r#"{"data":[{"id":"m","max_model_len":-5}]}"#),
+            "1",
+        ),
+        (
+            Reply::json(200, format!("\"{}\"", "x".repeat(8_000_000))),
+            "1",
+        ),
+        (Reply::new(200).send("{").stall(), "paused"),
+    ] {
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(reply);
+        for (name, variable) in [
+            ("vllm:m", "VLLM_BASE_URL"),
+            ("llamacpp:m", "LLAMACPP_BASE_URL"),
+            ("lmstudio:m", "LMSTUDIO_BASE_URL"),
+        ] {
+            let base_url = format!("{}/v1", server.url());
+            let variables = [(variable, &*base_url), (WINDOW, clock), key];
+            let printed = tokio::task::block_in_place(|| resolved(name, &variables));
+            assert_eq!(printed, format!("{name} 128000 8192"));
+        }
+    }
+
+    let nowhere = ("VLLM_BASE_URL", "http://127.0.0.1:1/v1");
+    assert_eq!(
+        resolved("vllm:m", &[nowhere, (WINDOW, "1")]),
+        "vllm:m 128000 8192"
+    );
+    let wrong = ("VLLM_BASE_URL", "not an address");
+    let printed = resolved("vllm:m", &[wrong, (WINDOW, "1")]);
+    assert!(printed.starts_with("Config: "), "{printed}");
+    // Without a server that reports one, as by `resolve`.
+    let printed = resolved("mistral:m", &[("MISTRAL_API_KEY", "k"), (WINDOW, "1")]);
+    assert_eq!(printed, "mistral:m 128000 8192");
+    let printed = resolved("nobody:m", &[(WINDOW, "1")]);
+    assert!(printed.starts_with("Config: the provider"), "{printed}");
 }
