@@ -79,16 +79,7 @@ pub(super) fn body(
             fields.raw("tools", &tools)?;
         }
 
-        match &form {
-            Some(Form::Told(text)) => {
-                let mut system = sections.system.to_vec();
-                add_text(&mut system, text)?;
-                fields.raw("system", &system)?;
-            }
-            _ if sections.system.is_empty() => {}
-            _ => fields.raw("system", sections.system)?,
-        }
-
+        put_system(fields, sections.system, form.as_ref())?;
         fields.option("output_config", output_config(thinking.effort, form))?;
         let container = has_hosted_tools.then(|| container(request)).flatten();
         fields.option("container", container)?;
@@ -97,6 +88,19 @@ pub(super) fn body(
 
     warnings.extend(encoded.warning.clone());
     Ok((encoded, warnings))
+}
+
+/// The system prompt, with the text that asks for the form of the answer where no field does.
+fn put_system(fields: &mut Fields<'_>, system: &[u8], form: Option<&Form>) -> Result<()> {
+    match form {
+        Some(Form::Told(text)) => {
+            let mut system = system.to_vec();
+            add_text(&mut system, text)?;
+            fields.raw("system", &system)
+        }
+        _ if system.is_empty() => Ok(()),
+        _ => fields.raw("system", system),
+    }
 }
 
 /// The sampling settings. A model that thinks takes neither temperature nor `top_k`, and `top_p`
