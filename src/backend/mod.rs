@@ -24,6 +24,8 @@ mod docker;
 mod entry;
 mod failure;
 mod filter;
+#[cfg(all(feature = "fs", unix))]
+mod folder_size;
 mod forward;
 #[cfg(all(feature = "fs", unix))]
 mod local;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 
 use crate::error::Result;
+use crate::util::blocking::blocking;
 
 use super::super::backend::Backend;
 use super::super::command::{BackgroundOutput, Command, CommandLimits, CommandOutput};
@@ -304,8 +305,12 @@ impl Backend for DockerBackend {
         for _ in 0..TRIES {
             let call = FileCall::new(FileOp::List, path, MAX_LISTING);
             let output = self.call_files(call).await?;
-            let data = reply::data(&output, path, self.root())?;
-            if let Some(entries) = listing::entries(data) {
+            let (path, root) = (path.to_owned(), self.root().to_owned());
+            let parse = move || {
+                let data = reply::data(&output, &path, &root)?;
+                listing::entries(&path, data).transpose()
+            };
+            if let Some(entries) = blocking(parse).await? {
                 return Ok(entries);
             }
         }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::short_path;
 
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
+use super::super::folder_size::FolderSize;
 
 pub(super) fn unreadable(path: &str) -> Error {
     let path = short_path(path);
@@ -39,8 +40,9 @@ fn kind(letter: u8) -> Option<EntryKind> {
 }
 
 /// A listing: kind and name of each entry, each with a NUL at its end, a NUL, the sizes of the
-/// files. `None` when they do not match, for a file was created or removed meanwhile.
-pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
+/// files. `None` when they do not match, for a file was created or removed meanwhile. A folder that
+/// is too large is an error.
+pub(super) fn entries(path: &str, data: &[u8]) -> Option<Result<Vec<DirEntry>>> {
     let end = match data.first() {
         Some(0) => 0,
         _ => memchr::memmem::find(data, b"\0\0")? + 1,
@@ -51,6 +53,7 @@ pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
     let sizes = std::str::from_utf8(sizes).ok()?;
     let mut sizes = sizes.lines().map(|size| size.parse::<u64>().ok());
     let mut entries = Vec::new();
+    let mut folder_size = FolderSize::default();
     for entry in names
         .split(|byte| *byte == 0)
         .filter(|entry| !entry.is_empty())
@@ -62,9 +65,53 @@ pub(super) fn entries(data: &[u8]) -> Option<Vec<DirEntry>> {
             _ => 0,
         };
 
-        entries.push(DirEntry::new(escape_name(name), kind, size));
+        let name = escape_name(name);
+        if let Err(error) = folder_size.count(path, &name) {
+            return Some(Err(error));
+        }
+
+        entries.push(DirEntry::new(name, kind, size));
     }
 
     entries.sort();
-    sizes.next().is_none().then_some(entries)
+    sizes.next().is_none().then_some(Ok(entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_text(data: &[u8]) -> String {
+        entries("data", data).unwrap().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn listing_has_kinds_names_and_sizes() {
+        assert!(entries("", b"db\0fa\0\0").is_none(), "a size is missing");
+        let listing = entries("", b"db\0fa\0\x0012\n").unwrap().unwrap();
+        let expected = [
+            DirEntry::new("a", EntryKind::File, 12),
+            DirEntry::new("b", EntryKind::Dir, 0),
+        ];
+        assert_eq!(listing, expected);
+    }
+
+    #[test]
+    fn folder_of_too_many_entries_is_an_error() {
+        let mut data = b"da\0".repeat(200_000);
+        data.push(0);
+        assert_eq!(entries("", &data).unwrap().unwrap().len(), 200_000);
+        data.splice(..0, *b"da\0");
+        let text = error_text(&data);
+        assert!(text.contains("has more than 200000 entries"), "{text}");
+    }
+
+    #[test]
+    fn folder_of_too_long_names_is_an_error() {
+        let mut data = vec![0xff; 9 * 1024 * 1024];
+        data[0] = b'd';
+        data.extend([0, 0]);
+        let text = error_text(&data);
+        assert!(text.contains("bytes of names"), "{text}");
+    }
 }

@@ -10,10 +10,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use crate::error::Result;
+use crate::util::blocking::blocking;
 use crate::util::sync::lock;
 
 use super::super::backend::Backend;
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
+use super::super::folder_size::MAX_ENTRIES;
 use super::backend::{DockerBackend, MAX_LISTING};
 use super::file_call::{FileCall, FileOp};
 use super::reply;
@@ -24,6 +26,9 @@ const BATCH: usize = 256;
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
 /// The number of bytes that are kept for later at most.
 const MAX_AHEAD: usize = 64 * 1024 * 1024;
+/// The number of files and folders of a tree that is kept, and the bytes of their paths.
+const MAX_TREE: usize = 500_000;
+const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Snapshot {
@@ -37,10 +42,11 @@ impl Snapshot {
     pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
         let call = FileCall::new(FileOp::Tree, "", MAX_LISTING);
         let output = backend.call_files(call).await?;
-        let data = reply::data(&output, "", backend.root())?;
+        let root = backend.root().to_owned();
+        let parse = move || Ok(folders(reply::data(&output, "", &root)?));
         Ok(Self {
             backend: backend.clone(),
-            folders: folders(data).unwrap_or_default(),
+            folders: blocking(parse).await?.unwrap_or_default(),
             ahead: Mutex::default(),
         })
     }
@@ -131,13 +137,15 @@ impl Backend for Snapshot {
 }
 
 /// The tree of a listing: folders as `./a/b`, each with a NUL at its end, a NUL, files in the same
-/// way, a NUL. `None` when it is incomplete.
+/// way, a NUL. `None` when it is incomplete or too large: its folders are then listed one by one.
 fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     let offset = memchr::memmem::find(data, b"\0\0")? + 1;
     let dirs = &data[..offset];
     let files = &data[offset + 1..];
     let files = files.strip_suffix(b"\0")?;
     let mut folders: BTreeMap<String, Vec<DirEntry>> = BTreeMap::new();
+    let mut path_count = 0;
+    let mut path_bytes = 0;
     for (paths, kind) in [(dirs, EntryKind::Dir), (files, EntryKind::File)] {
         for path in paths.split(|byte| *byte == 0) {
             let Some(path) = path.strip_prefix(b"./") else {
@@ -145,9 +153,19 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
             };
 
             let path = escape_name(path);
+            path_count += 1;
+            path_bytes += path.len();
+            if path_count > MAX_TREE || path_bytes > MAX_TREE_BYTES {
+                return None;
+            }
+
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-            let entry = DirEntry::new(name, kind, 0);
-            folders.entry(folder.to_owned()).or_default().push(entry);
+            let entries = folders.entry(folder.to_owned()).or_default();
+            if entries.len() == MAX_ENTRIES {
+                return None;
+            }
+
+            entries.push(DirEntry::new(name, kind, 0));
             if kind == EntryKind::Dir {
                 folders.entry(path).or_default();
             }
@@ -157,4 +175,54 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
     folders.entry(String::new()).or_default();
     folders.values_mut().for_each(|entries| entries.sort());
     Some(folders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tree_has_the_entries_of_each_folder() {
+        let tree = folders(b"./b\0\0./a\0./b/c\0\0").unwrap();
+        let entry = |name: &str, kind| DirEntry::new(name, kind, 0);
+        let top = [entry("a", EntryKind::File), entry("b", EntryKind::Dir)];
+        assert_eq!(tree[""], top);
+        assert_eq!(tree["b"], [entry("c", EntryKind::File)]);
+    }
+
+    #[test]
+    fn incomplete_tree_is_not_kept() {
+        assert!(folders(b"./b\0\0./a\0./b/").is_none());
+    }
+
+    /// Folders `./0`, `./1` and so on with `files` files each.
+    fn tree_of(dirs: usize, files: usize) -> Vec<u8> {
+        let mut data = Vec::new();
+        for dir in 0..dirs {
+            data.extend(format!("./{dir}\0").bytes());
+        }
+
+        data.push(0);
+        for dir in 0..dirs {
+            data.extend(format!("./{dir}/a\0").repeat(files).bytes());
+        }
+
+        data.push(0);
+        data
+    }
+
+    #[test]
+    fn tree_of_too_many_entries_is_not_kept() {
+        assert!(folders(&tree_of(5, 99_999)).is_some());
+        assert!(folders(&tree_of(5, 100_000)).is_none());
+        assert!(folders(&tree_of(1, 200_001)).is_none());
+    }
+
+    #[test]
+    fn tree_of_too_long_paths_is_not_kept() {
+        let mut data = b"./a\0\0./".to_vec();
+        data.resize(17 * 1024 * 1024, 0xff);
+        data.extend([0, 0]);
+        assert!(folders(&data).is_none());
+    }
 }

@@ -11,17 +11,9 @@ use crate::util::{Cancellation, large};
 
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 use super::super::failure;
+use super::super::folder_size::FolderSize;
 use super::replace::Parents;
 use super::root::{Root, not_a_file};
-
-/// The number of entries of one folder that are listed at most.
-const MAX_ENTRIES: usize = 200_000;
-
-/// The number of bytes that their names have at most together, as they are shown.
-const MAX_NAME_BYTES: usize = 32 * 1024 * 1024;
-
-/// The advice about a folder that is too large.
-const NARROW: &str = "name a folder in it, or list it with a command";
 
 /// The permission bits of a mode: without the kind of file, and without the set-user-id and
 /// set-group-id bits.
@@ -118,13 +110,8 @@ impl Root {
     fn entries(&self, path: &str, sizes: bool, over: &Cancellation) -> Result<Vec<DirEntry>> {
         let folder = self.open_folder(path)?;
         let make_error = |error: rustix::io::Errno| self.error(path, error.into());
-        let too_large = |text: &str| {
-            let kind = std::io::ErrorKind::FileTooLarge;
-            failure::path_error(kind, path, text)
-        };
-
         let mut entries = Vec::new();
-        let mut name_bytes = 0;
+        let mut folder_size = FolderSize::default();
         for entry in Dir::read_from(&folder).map_err(make_error)? {
             if over.is_cancelled() {
                 return Err(Error::new(ErrorKind::Cancelled, "the call is over"));
@@ -134,11 +121,6 @@ impl Root {
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
-            }
-
-            if entries.len() == MAX_ENTRIES {
-                let text = format!("has more than {MAX_ENTRIES} entries; {NARROW}");
-                return Err(too_large(&text));
             }
 
             let mut kind = entry.file_type();
@@ -156,12 +138,7 @@ impl Root {
             let kind = kind_of(kind);
             let size = if kind == EntryKind::File { size } else { 0 };
             let name = escape_name(name.to_bytes());
-            name_bytes += name.len();
-            if name_bytes > MAX_NAME_BYTES {
-                let text = format!("has more than {MAX_NAME_BYTES} bytes of names; {NARROW}");
-                return Err(too_large(&text));
-            }
-
+            folder_size.count(path, &name)?;
             entries.push(DirEntry::new(name, kind, size));
         }
 
