@@ -111,10 +111,12 @@ impl RequestBuilder {
 
         // The history may have been repaired since; a cut must not separate results from their
         // call.
-        while messages
-            .get(start)
-            .is_some_and(|next| next.as_tool_result().is_some())
-        {
+        let is_result = |at| {
+            messages
+                .get(at)
+                .is_some_and(|next| next.as_tool_result().is_some())
+        };
+        while start > 0 && is_result(start) {
             start -= 1;
         }
 

@@ -11,6 +11,9 @@ const MAX_ID_CHARS: usize = 64;
 const HASH_CHARS: usize = 16;
 const SUFFIX: &str = ".txt";
 
+/// The number of files, and of sessions, that one search for old results looks at.
+const MAX_SWEPT: usize = 1_000;
+
 /// The folder of a session's results. An id that cannot be a name as it is gets a hash added, so
 /// that no two sessions share a folder, even on file systems that ignore case.
 pub(super) fn session_folder(folder: &str, session: &str) -> String {
@@ -57,54 +60,59 @@ pub(super) async fn remove_session(
     folder: &str,
     session: &str,
 ) -> Result<usize> {
-    remove(backend, &session_folder(folder, session), None).await
+    let folder = session_folder(folder, session);
+    let mut removed = 0;
+    for path in results(backend, &folder).await? {
+        removed += usize::from(remove(backend, &path).await?);
+    }
+    Ok(removed)
 }
 
-/// Removes the results of all sessions that were written before `limit`. A result whose
-/// modification time is unknown stays.
+/// Removes results of all sessions that were written before `limit`. A result whose modification
+/// time is unknown stays, and so do those beyond the number of files that are looked at.
 pub(super) async fn remove_older(
     backend: &dyn Backend,
     folder: &str,
     limit: SystemTime,
-) -> Result<usize> {
-    let mut removed = 0;
-    for entry in listed(backend, folder).await? {
-        if entry.kind == EntryKind::Dir {
-            let session = format!("{folder}/{}", entry.name);
-            removed += remove(backend, &session, Some(limit)).await?;
-        }
-    }
-    Ok(removed)
-}
+) -> Result<()> {
+    let mut remaining = MAX_SWEPT;
+    let entries = listed(backend, folder).await?;
+    let sessions = entries.iter().filter(|entry| entry.kind == EntryKind::Dir);
+    for session in sessions.take(MAX_SWEPT) {
+        let session = format!("{folder}/{}", session.name);
+        for path in results(backend, &session).await? {
+            if remaining == 0 {
+                return Ok(());
+            }
 
-async fn remove(backend: &dyn Backend, folder: &str, limit: Option<SystemTime>) -> Result<usize> {
-    let mut removed = 0;
-    for entry in listed(backend, folder)
-        .await?
-        .iter()
-        .filter(|e| is_result(e))
-    {
-        let path = format!("{folder}/{}", entry.name);
-        if let Some(limit) = limit {
-            let modified_time = backend
-                .stat(&path)
-                .await
-                .ok()
-                .and_then(|known| known.modified);
-            if modified_time.is_none_or(|at| at >= limit) {
-                continue;
+            remaining -= 1;
+            let metadata = backend.stat(&path).await.ok();
+            let modified_time = metadata.and_then(|metadata| metadata.modified);
+            if modified_time.is_some_and(|time| time < limit) {
+                remove(backend, &path).await?;
             }
         }
-
-        match backend.remove(&path).await {
-            Ok(()) => removed += 1,
-            // Another run has already removed it.
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error),
-        }
     }
 
-    Ok(removed)
+    Ok(())
+}
+
+/// The paths of the results in a folder.
+async fn results(backend: &dyn Backend, folder: &str) -> Result<Vec<String>> {
+    let entries = listed(backend, folder).await?;
+    let results = entries.iter().filter(|entry| is_result(entry));
+    Ok(results
+        .map(|entry| format!("{folder}/{}", entry.name))
+        .collect())
+}
+
+/// Removes a file. Returns `false` when another run has already removed it.
+async fn remove(backend: &dyn Backend, path: &str) -> Result<bool> {
+    match backend.remove(path).await {
+        Ok(()) => Ok(true),
+        Err(error) if is_not_found(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 async fn listed(backend: &dyn Backend, folder: &str) -> Result<Vec<DirEntry>> {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::backend::{Backend, MemoryBackend, workspace_path};
 use crate::error::Result;
@@ -51,6 +51,9 @@ const RETENTION: Duration = DAY.saturating_mul(30);
 
 /// The time between two searches for old results.
 const SWEEP_INTERVAL: Duration = DAY;
+
+/// The time limit of such a search: it is part of a call.
+const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A workspace for the agent: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
 /// `execute` on a [`Backend`].
@@ -163,6 +166,9 @@ impl FilesystemHook {
 
     /// Sets the time for which moved results are kept. Defaults to 30 days. [`Duration::MAX`] keeps
     /// them forever, and so does a backend that reports no modification times.
+    ///
+    /// Once a day, after a result was moved, older ones are removed: at most 1,000 files are looked
+    /// at, for at most five seconds.
     #[must_use]
     pub fn keep_results_for(mut self, time: Duration) -> Self {
         self.retention = time;
@@ -219,7 +225,9 @@ impl FilesystemHook {
         }
 
         let folder = eviction.folder(&*self.backend);
-        if let Err(error) = evicted_files::remove_older(&*self.backend, &folder, limit).await {
+        let removal = evicted_files::remove_older(&*self.backend, &folder, limit);
+        // What a search did not reach in its time is for the next one.
+        if let Ok(Err(error)) = timeout(SWEEP_LIMIT, removal).await {
             cx.warn(format!("filesystem: old results were not removed: {error}"));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::UNIX_EPOCH;
 
 use agentcore::backend::{Backend, MemoryBackend};
 use agentcore::hooks::FilesystemHook;
@@ -368,6 +369,26 @@ async fn result_that_would_not_shrink_is_not_moved() {
         assert_eq!(texts(&output.messages), [&*long]);
         assert!(backend.files().is_empty());
     }
+}
+
+#[tokio::test]
+async fn search_for_old_results_looks_at_a_bounded_number_of_files() {
+    let files = MemoryBackend::new();
+    for at in 0..2_500 {
+        let path = format!(".agentcore/tool-results/old{}/c-{at:016x}.txt", at % 2);
+        files.write(&path, b"old").await.unwrap();
+    }
+
+    let stat_count = Arc::new(AtomicUsize::new(0));
+    let count = stat_count.clone();
+    let backend = Watched::new(files.clone()).on_stat(move |path, metadata| {
+        count.fetch_add(usize::from(path.contains("/old")), Ordering::Relaxed);
+        metadata.with_modified(UNIX_EPOCH)
+    });
+    let hook = FilesystemHook::new(backend);
+    run(one_call(), hook, saying("x".repeat(100_000))).await;
+    assert_eq!(stat_count.load(Ordering::Relaxed), 1_000);
+    assert_eq!(stored(&files).len(), 2_500 - 1_000 + 1);
 }
 
 #[tokio::test]
