@@ -276,6 +276,37 @@ fn responses_cases() -> Vec<Case> {
     ]
 }
 
+#[tokio::test]
+async fn deltas_that_wait_for_another_item_are_joined() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let call = json!({"type": "function_call", "id": "fc_c", "call_id": "c", "name": "act",
+        "arguments": "{\"a\":1}"});
+    let item = |kind, index, item: &Value| (kind, json!({"output_index": index, "item": item}));
+    let delta = |text| {
+        let event = json!({"output_index": 1, "delta": text});
+        ("response.function_call_arguments.delta", event)
+    };
+    let server = FaultServer::start().await.unwrap();
+    server.reply(responses([
+        item("response.output_item.added", 0, &reasoning),
+        item("response.output_item.added", 1, &call),
+        delta("{\"a\""),
+        delta(":"),
+        delta("1}"),
+        item("response.output_item.done", 0, &reasoning),
+        item("response.output_item.done", 1, &call),
+    ]));
+    let model = OpenAiResponses::compatible(server.url(), "m");
+    let mut events = model.stream(ModelRequest::new("Go")).await.unwrap();
+    let mut deltas = Vec::new();
+    while let Some(event) = events.next().await {
+        if let ModelEvent::ToolCallDelta { json, .. } = event.unwrap() {
+            deltas.push(json);
+        }
+    }
+    assert_eq!(deltas, ["{\"a\":1}"]);
+}
+
 /// The first error of a stream, read by nobody who counts.
 async fn error_of(model: &dyn Model, limits: ResponseLimits) -> Option<Error> {
     let request = ModelRequest::new("Go").with_response_limits(limits);

@@ -9,7 +9,6 @@ use futures::Stream;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
-use crate::message::parts_size;
 use crate::model::{ModelEvent, ModelStream, ResponseHead, StopReason};
 use crate::usage::Usage;
 
@@ -149,10 +148,7 @@ impl ResponsesDecoder {
             .first_key_value()
             .is_none_or(|(first, _)| *first == index);
         match self.open_items.get_mut(&index) {
-            Some(item) if !is_first => {
-                out.collect_bytes(waiting_size(&event))?;
-                item.waiting.push(event);
-            }
+            Some(item) if !is_first => return item.wait(event, out),
             _ => push(event, out),
         }
         Ok(())
@@ -280,7 +276,7 @@ impl ResponsesDecoder {
     /// Removes the items at the front that have ended, and emits the events that waited for them.
     fn release(&mut self, out: &mut Events) {
         while let Some(mut first) = self.open_items.first_entry() {
-            for event in first.get_mut().waiting.drain(..) {
+            for event in first.get_mut().take_waiting() {
                 push(event, out);
             }
             if !first.get().is_done {
@@ -346,17 +342,6 @@ impl ResponsesDecoder {
             report_usage(&mut event.response, out);
         }
         status::from_event(data, &self.secrets)
-    }
-}
-
-/// The bytes of an event that waits.
-fn waiting_size(event: &ModelEvent) -> usize {
-    match event {
-        ModelEvent::Text(text) | ModelEvent::Thinking(text) => text.len(),
-        ModelEvent::ToolCallDelta { json, .. } => json.len(),
-        ModelEvent::ToolCall(call) => call.raw_args.as_deref().map_or(0, str::len),
-        ModelEvent::Part(part) => parts_size(std::slice::from_ref(part)),
-        _ => 0,
     }
 }
 

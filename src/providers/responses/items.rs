@@ -1,6 +1,7 @@
 //! The output items of a response, while they arrive and whole.
 
 use std::borrow::Cow;
+use std::mem;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -8,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall};
+use crate::message::{Annotations, Citation, Part, ProviderBlock, ToolCall, parts_size};
 use crate::model::ModelEvent;
 use crate::util::hash::Fnv1a;
 
@@ -23,7 +24,7 @@ pub(super) const CALL_FIELDS: &[&str] = &["type", "call_id", "name", "arguments"
 pub(super) struct OpenItem {
     pub(super) state: ItemState,
     /// The events that wait for the end of the items before this one.
-    pub(super) waiting: Vec<ModelEvent>,
+    waiting: Vec<ModelEvent>,
     pub(super) is_done: bool,
 }
 
@@ -116,6 +117,17 @@ impl Item<'_> {
     }
 }
 
+/// The bytes of the text of an event that waits.
+fn waiting_size(event: &ModelEvent) -> usize {
+    match event {
+        ModelEvent::Text(text) | ModelEvent::Thinking(text) => text.len(),
+        ModelEvent::ToolCallDelta { json, .. } => json.len(),
+        ModelEvent::ToolCall(call) => call.raw_args.as_deref().map_or(0, str::len),
+        ModelEvent::Part(part) => parts_size(std::slice::from_ref(part)),
+        _ => 0,
+    }
+}
+
 impl OpenItem {
     pub(super) fn new(state: ItemState) -> Self {
         Self {
@@ -123,6 +135,32 @@ impl OpenItem {
             waiting: Vec::new(),
             is_done: false,
         }
+    }
+
+    /// Keeps an event until the items before this one have ended, and counts its memory. Deltas are
+    /// joined.
+    pub(super) fn wait(&mut self, event: ModelEvent, out: &mut Events) -> Result<()> {
+        use ModelEvent::{Text, Thinking, ToolCallDelta};
+
+        out.collect_bytes(waiting_size(&event))?;
+        match (self.waiting.last_mut(), event) {
+            (Some(Text(text)), Text(delta)) | (Some(Thinking(text)), Thinking(delta)) => {
+                text.push_str(&delta);
+            }
+            (Some(ToolCallDelta { json, .. }), ToolCallDelta { json: delta, .. }) => {
+                json.push_str(&delta);
+            }
+            (_, event) => {
+                out.collect_bytes(size_of::<ModelEvent>())?;
+                self.waiting.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// The events that waited.
+    pub(super) fn take_waiting(&mut self) -> Vec<ModelEvent> {
+        mem::take(&mut self.waiting)
     }
 
     /// The events that are left when the whole item has arrived. `tag` names its blocks.

@@ -19,6 +19,9 @@ use super::scripts::{
 };
 
 /// The version of the keys that is made, and the highest that is used.
+/// The number of characters of a server's reason that reach the log.
+const MAX_REASON: usize = 200;
+
 const VERSION: u64 = 1;
 
 /// The most bytes of a value, by default. A server closes the connection over it.
@@ -121,10 +124,11 @@ impl Keys {
             Some(Value::ServerError(error)) => {
                 connection.waits_for_disk = false;
                 if !self.is_warned.swap(true, Ordering::Relaxed) {
-                    let reason = error.details().unwrap_or_default();
+                    let reason = self.address.scrub(error.details().unwrap_or_default());
+                    let reason: String = reason.chars().take(MAX_REASON).collect();
                     tracing::warn!(
                         server = self.address.name,
-                        reason,
+                        ?reason,
                         "what is acknowledged is as durable as the server's settings make it"
                     );
                 }
