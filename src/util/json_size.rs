@@ -13,8 +13,26 @@ const ALLOCATION: usize = 64;
 const NODE: usize = 640;
 const NODE_FIELDS: usize = 5;
 
+/// The number of bytes that are counted at once.
+const WORD: usize = size_of::<u64>();
+/// The most words whose bytes are counted in the bytes of one word.
+const MAX_WORDS: usize = 32;
 /// The bytes of a text up to which its bytes are looked up one by one.
 const SHORT_TEXT: usize = 32;
+
+/// A word with this bit in each byte.
+const HIGH_BITS: u64 = each_byte(0x80);
+/// A word with all other bits.
+const LOW_BITS: u64 = each_byte(0x7f);
+const QUOTES: u64 = each_byte(b'"');
+const BACKSLASHES: u64 = each_byte(b'\\');
+/// The bits of which a control character has none.
+const NO_CONTROL_BITS: u64 = each_byte(0xe0);
+const ONES: u64 = each_byte(1);
+const SEVENS: u64 = each_byte(7);
+const EIGHTS: u64 = each_byte(8);
+const ELEVENS: u64 = each_byte(11);
+const FOURTEENS: u64 = each_byte(14);
 
 /// The number of bytes that each byte takes inside a string of JSON.
 const ESCAPED_LENS: [u8; 256] = {
@@ -34,41 +52,98 @@ const ESCAPED_LENS: [u8; 256] = {
 /// The number of bytes that `text` takes inside a string of JSON, where quotes, backslashes and
 /// control characters are escaped.
 pub(crate) fn escaped_len(text: &str) -> usize {
-    let mut len = text.len();
-    if len <= SHORT_TEXT {
+    if text.len() <= SHORT_TEXT {
         return text.bytes().map(escaped_byte_len).sum();
     }
 
-    // A chunk's escapes fit into a byte, with which they are counted in vectors.
-    for chunk in text.as_bytes().chunks(u8::MAX.into()) {
-        let escapes = count(chunk, is_escaped);
-        if escapes > 0 {
-            len += escapes + 4 * count(chunk, is_written_as_number);
-        }
-    }
-    len
+    let (words, end) = text.as_bytes().as_chunks::<WORD>();
+    let added: usize = words.chunks(MAX_WORDS).map(added_len).sum();
+    let end_len: usize = end.iter().map(|byte| escaped_byte_len(*byte)).sum();
+    words.len() * WORD + added + end_len
 }
 
 /// The longest start of `text` that takes at most `len` bytes inside a string of JSON.
 pub(crate) fn escaped_prefix(text: &str, len: usize) -> &str {
     let mut remaining = len;
-    for (at, c) in text.char_indices() {
+    let mut start = 0;
+    let (words, _) = text.as_bytes().as_chunks::<WORD>();
+    for words in words.chunks_exact(MAX_WORDS) {
+        let words_len = words.len() * WORD;
+        match remaining.checked_sub(words_len + added_len(words)) {
+            Some(room) => remaining = room,
+            None => break,
+        }
+        start += words_len;
+    }
+
+    // The bytes of a character that is cut here are not escaped.
+    while !text.is_char_boundary(start) {
+        start -= 1;
+        remaining += 1;
+    }
+
+    for (at, c) in text[start..].char_indices() {
         let char_len = match c {
             '\0'..='\x7f' => escaped_byte_len(c as u8),
             c => c.len_utf8(),
         };
         match remaining.checked_sub(char_len) {
             Some(room) => remaining = room,
-            None => return &text[..at],
+            None => return &text[..start + at],
         }
     }
     text
 }
 
-/// The number of these bytes in a chunk of at most 255.
-fn count(chunk: &[u8], is_counted: impl Fn(u8) -> bool) -> usize {
-    let counts = chunk.iter().map(|byte| u8::from(is_counted(*byte)));
-    counts.sum::<u8>().into()
+/// The number of bytes that the escapes in at most [`MAX_WORDS`] words add to them.
+fn added_len(words: &[[u8; WORD]]) -> usize {
+    let (mut plain_bytes, mut no_controls) = (0, 0);
+    for word in words {
+        let word = u64::from_ne_bytes(*word);
+        let has_no_control = filled_bytes(word & NO_CONTROL_BITS);
+        let has_no_quote = filled_bytes(word ^ QUOTES);
+        let has_no_backslash = filled_bytes(word ^ BACKSLASHES);
+        plain_bytes += (has_no_control & has_no_quote & has_no_backslash) >> 7;
+        no_controls += has_no_control >> 7;
+    }
+
+    let len = words.len() * WORD;
+    let escapes = len - sum_of_bytes(plain_bytes);
+    let controls = len - sum_of_bytes(no_controls);
+    if controls == 0 {
+        return escapes;
+    }
+    escapes + 4 * (controls - short_escapes(words))
+}
+
+/// The number of control characters with a short escape in at most [`MAX_WORDS`] words: those from
+/// 8 to 13 but for 11.
+fn short_escapes(words: &[[u8; WORD]]) -> usize {
+    let mut short_escapes = 0;
+    for word in words {
+        let word = u64::from_ne_bytes(*word);
+        let is_not_8_to_15 = filled_bytes((word ^ EIGHTS) & !SEVENS);
+        let is_not_14_or_15 = filled_bytes((word ^ FOURTEENS) & !ONES);
+        let is_not_11 = filled_bytes(word ^ ELEVENS);
+        short_escapes += (!is_not_8_to_15 & is_not_14_or_15 & is_not_11) >> 7;
+    }
+    sum_of_bytes(short_escapes)
+}
+
+/// A word of eight times this byte.
+const fn each_byte(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; WORD])
+}
+
+/// The high bit of each byte that is not zero.
+#[inline(always)] // Without optimisation as well: it is run for each word.
+const fn filled_bytes(word: u64) -> u64 {
+    // No sum reaches the next byte.
+    (((word & LOW_BITS) + LOW_BITS) | word) & HIGH_BITS
+}
+
+fn sum_of_bytes(word: u64) -> usize {
+    word.to_ne_bytes().into_iter().map(usize::from).sum()
 }
 
 const fn is_escaped(byte: u8) -> bool {
@@ -150,10 +225,52 @@ mod tests {
         serde_json::to_string(text).unwrap().len() - 2
     }
 
+    /// Texts of several blocks of words, with few or many escapes.
+    fn long_text() -> impl Strategy<Value = String> {
+        let few = "(?s)[a-zé𝄞]{0,250}[\\x00-\\x7f]{0,4}";
+        let many = "(?s)[\\x00-\\x7fé]{0,250}";
+        let pieces = proptest::collection::vec(prop_oneof![few, many], 0..5);
+        pieces.prop_map(|pieces| pieces.concat())
+    }
+
+    #[test]
+    fn every_byte_of_a_long_text_is_counted_by_itself() {
+        for byte in 0..0x80_u8 {
+            for place in [0, 7, 8, 254, 255, 256, 299] {
+                let mut bytes = vec![b'a'; 300];
+                bytes[place] = byte;
+                let text = String::from_utf8(bytes).unwrap();
+                assert_eq!(escaped_len(&text), json_len(&text), "{byte} at {place}");
+            }
+        }
+        let text = "\0".repeat(2048);
+        assert_eq!(escaped_len(&text), 6 * 2048);
+    }
+
     proptest! {
         #[test]
         fn escaped_length_is_that_of_the_serializer(text in "(?s)(.|[\\x00-\\x1f\"]){0,300}") {
             prop_assert_eq!(escaped_len(&text), json_len(&text));
+        }
+
+        #[test]
+        fn escaped_length_of_a_long_text_is_that_of_its_bytes(text in long_text()) {
+            let expected: usize = text.bytes().map(escaped_byte_len).sum();
+            prop_assert_eq!(escaped_len(&text), expected);
+            prop_assert_eq!(expected, json_len(&text));
+        }
+
+        #[test]
+        fn escaped_prefix_of_a_long_text_is_that_of_its_characters(text in long_text(), len in 0_usize..4000) {
+            let mut remaining = len;
+            let fits = |c: &char| {
+                let char_len = json_len(c.encode_utf8(&mut [0; 4]));
+                let room = remaining.checked_sub(char_len);
+                remaining = room.unwrap_or(0);
+                room.is_some()
+            };
+            let expected: String = text.chars().take_while(fits).collect();
+            prop_assert_eq!(escaped_prefix(&text, len), expected);
         }
 
         #[test]
