@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::folder::{make_folder, sync_folder};
+use crate::util::regular_file::open_regular;
 
 use super::index::SessionIndex;
 use super::record::{Fault, Torn, scan};
@@ -44,7 +45,7 @@ impl Folder {
 
     pub(super) fn read(&self, session: &str, index: &mut SessionIndex) -> Result<Option<Fault>> {
         let path = self.file(session)?;
-        let mut read_file = || match open_regular(&path) {
+        let mut read_file = || match open_to_read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 index.clear();
                 Ok(None)
@@ -125,7 +126,7 @@ impl Folder {
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
         let path = self.file(session)?;
         let read_range = || {
-            let mut file = open_regular(&path)?;
+            let mut file = open_to_read(&path)?;
             file.seek(SeekFrom::Start(at))?;
             let mut content = Vec::new();
             file.take(len).read_to_end(&mut content)?;
@@ -138,7 +139,7 @@ impl Folder {
     pub(super) fn copy(&self, from: &str, parts: &[Range<u64>], to: &str) -> Result<()> {
         let source_path = self.file(from)?;
         let mut source =
-            open_regular(&source_path).map_err(|error| failed("read", &source_path, error))?;
+            open_to_read(&source_path).map_err(|error| failed("read", &source_path, error))?;
         self.create(to, |mut file| {
             for part in parts {
                 source.seek(SeekFrom::Start(part.start))?;
@@ -279,9 +280,9 @@ fn options() -> OpenOptions {
 }
 
 /// Opens a file to read it. A FIFO, which would be waited for, and a link are refused.
-fn open_regular(path: &Path) -> io::Result<File> {
+fn open_to_read(path: &Path) -> io::Result<File> {
     check_regular(path)?;
-    File::open(path)
+    open_regular(File::options().read(true), path)
 }
 
 /// Checks that nothing but a regular file has this name.
@@ -306,7 +307,7 @@ fn lock_within(path: &Path, create: bool, wait: Duration) -> io::Result<Option<F
     let start_time = Instant::now();
     loop {
         check_regular(path)?;
-        let file = match options().create(create).open(path) {
+        let file = match open_regular(options().create(create), path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !create => return Ok(None),
             opened => opened?,
         };

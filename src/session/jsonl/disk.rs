@@ -5,12 +5,13 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::util::folder::sync_folder;
+use crate::util::regular_file::open_regular;
 
 /// The disk operations of a store. Tests put faults here.
 pub(super) trait Disk: Send + Sync + 'static {
-    /// Opens a file, or makes it.
+    /// Opens a regular file, or makes it.
     fn open(&self, options: &OpenOptions, path: &Path) -> io::Result<File> {
-        options.open(path)
+        open_regular(options, path)
     }
 
     /// Reads from where the file was left to its end.

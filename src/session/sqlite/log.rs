@@ -6,7 +6,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
-use crate::session::log::{Each, EachId, Log, LogTail, Repair, collect_ids};
+use crate::session::log::{Each, EachPage, Log, LogTail, Repair, collect_ids};
+use crate::util::regular_file::open_regular;
 
 use super::database::{Database, MAX_VALUE};
 use super::failure::Unwritten;
@@ -39,7 +40,7 @@ pub(super) struct Writer {
 impl Database {
     fn lock(&self, id: &str) -> Result<LockFile> {
         let path = self.locks().join(file_name(id, ".lock")?);
-        LockFile::take(&path, id, |options, path| options.open(path))
+        LockFile::take(&path, id, open_regular)
     }
 
     /// Changes a log that ends where its writer left it.
@@ -113,11 +114,11 @@ impl Log for Database {
     }
 
     /// Others read between the pages.
-    fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
+    fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
         let mut place = Some(String::new());
         while let Some(after) = place {
             let (ids, next) = self.read("list", |connection| next_ids(connection, &after))?;
-            ids.into_iter().try_for_each(&mut *each)?;
+            each(ids)?;
             place = next;
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{check_session_file, file_error};
+use crate::util::regular_file::open_regular;
 
 use super::file::with_suffix;
 
@@ -55,7 +56,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 fn end(path: &Path) -> io::Result<[u8; MAGIC.len()]> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(File::options().read(true), path)?;
     file.seek(SeekFrom::End(-(MAGIC.len() as i64)))?;
     let mut end = [0; MAGIC.len()];
     file.read_exact(&mut end)?;
