@@ -1,10 +1,9 @@
 //! A connection to a server.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::TcpStream;
 #[cfg(unix)]
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{Cmd, ConnectionAddr, ServerError, Value, cmd};
 
@@ -15,9 +14,10 @@ use crate::session::remote::{Failure, Outcome, connect_host, connection_lost, ti
 
 use super::address::Address;
 use super::reply::{ReplyReader, Unread};
+use super::socket::{self, Socket};
 
-/// The number of bytes that are sent without extra time.
-const SMALL: usize = 64 * 1024;
+/// The number of bytes that are read at once.
+const BUFFER: usize = 64 * 1024;
 
 /// The most bytes of the replies to a call, in addition to those of logs.
 pub(super) const MAX_REPLY: u64 = 1024 * 1024;
@@ -26,6 +26,8 @@ pub(super) const MAX_REPLY: u64 = 1024 * 1024;
 pub(super) struct Connection {
     stream: BufReader<Stream>,
     timeout: Duration,
+    /// True until the connection is made, which is one call with one deadline.
+    is_opening: bool,
     /// True once a reply was left unread.
     is_broken: bool,
     /// True if the server can be asked to wait for its disk.
@@ -33,11 +35,9 @@ pub(super) struct Connection {
 }
 
 enum Stream {
-    Plain(TcpStream),
+    Plain(Socket),
     #[cfg(feature = "tls")]
     Secure(Box<super::tls::Stream>),
-    #[cfg(unix)]
-    Local(UnixStream),
 }
 
 impl Connection {
@@ -46,10 +46,13 @@ impl Connection {
         self.is_broken
     }
 
+    /// Connects and sends the password. That takes at most `timeout`, together with the questions
+    /// up to [`finish_opening`](Self::finish_opening).
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let mut connection = Self {
-            stream: BufReader::with_capacity(SMALL, Stream::open(address, timeout)?),
+            stream: BufReader::with_capacity(BUFFER, Stream::open(address, timeout)?),
             timeout,
+            is_opening: true,
             is_broken: false,
             waits_for_disk: true,
         };
@@ -76,6 +79,11 @@ impl Connection {
         }
 
         Ok(connection)
+    }
+
+    /// Gives each further call a deadline of its own.
+    pub(super) fn finish_opening(&mut self) {
+        self.is_opening = false;
     }
 
     /// Sends one command with a short answer.
@@ -116,50 +124,25 @@ impl Connection {
             command.write_packed_command(&mut packed);
         }
 
-        let stream = self.stream.get_mut();
-        let outcome = stream.write_all(&packed).and_then(|()| stream.flush());
-        outcome.map_err(|error| connection_lost(&error))?;
-        let is_large = packed.len() > SMALL;
-        if is_large {
-            // A part of the data may still be in transit.
-            self.wait_for(timeout_for(self.timeout, packed.len()))?;
-        }
-
         let max_bytes = log_bytes.saturating_add(MAX_REPLY);
         let mut max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        let answers = commands
-            .iter()
-            .map(|_| self.answer(address, &mut max_bytes, packed.len()))
-            .collect();
-        if is_large {
-            self.wait_for(self.timeout)?;
+        let stream = self.stream.get_mut();
+        if !self.is_opening {
+            let timeout = timeout_for(self.timeout, packed.len());
+            stream.socket().begin_call(timeout, max_bytes);
         }
 
-        answers
-    }
-
-    /// Sets how long the server may be silent.
-    fn wait_for(&self, time: Duration) -> Outcome<()> {
-        let time = Some(time);
-        let outcome = match self.stream.get_ref() {
-            Stream::Plain(stream) => stream.set_read_timeout(time),
-            #[cfg(feature = "tls")]
-            Stream::Secure(stream) => stream.sock.set_read_timeout(time),
-            #[cfg(unix)]
-            Stream::Local(stream) => stream.set_read_timeout(time),
-        };
-        outcome.map_err(|error| connection_lost(&error))
+        let outcome = stream.write_all(&packed).and_then(|()| stream.flush());
+        outcome.map_err(|error| connection_lost(&error))?;
+        let answers = commands
+            .iter()
+            .map(|_| self.answer(address, &mut max_bytes));
+        answers.collect()
     }
 
     /// The next answer, which takes its bytes from `max_bytes`.
-    fn answer(
-        &mut self,
-        address: &Address,
-        max_bytes: &mut usize,
-        sent_bytes: usize,
-    ) -> Outcome<Value> {
-        let timeout = timeout_for(self.timeout, sent_bytes);
-        let mut reader = ReplyReader::new(&mut self.stream, *max_bytes, timeout);
+    fn answer(&mut self, address: &Address, max_bytes: &mut usize) -> Outcome<Value> {
+        let mut reader = ReplyReader::new(&mut self.stream, *max_bytes);
         let outcome = reader.read();
         *max_bytes = max_bytes.saturating_sub(reader.received());
         outcome.map_err(|unread| {
@@ -207,38 +190,39 @@ fn refused(address: &Address, error: &ServerError) -> Failure {
 
 impl Stream {
     fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
-        let limit = Some(timeout);
+        let start_time = Instant::now();
+        let make_socket = |stream| Socket::new(stream, start_time, timeout);
         match &address.place {
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let path = path.clone();
-                let open_stream = move || {
-                    let stream = UnixStream::connect(path)?;
-                    stream.set_read_timeout(limit)?;
-                    stream.set_write_timeout(limit)?;
-                    io::Result::Ok(stream)
-                };
-
-                let stream =
-                    with_timeout(timeout, open_stream).map_err(|error| connection_lost(&error))?;
-                Ok(Self::Local(stream))
+                let stream = with_timeout(timeout, move || UnixStream::connect(path));
+                let stream = stream.map_err(|error| connection_lost(&error))?;
+                Ok(Self::Plain(make_socket(socket::Stream::Local(stream))))
             }
             ConnectionAddr::Tcp(host, port) => {
                 let stream = connect_host(host, *port, timeout)?;
                 stream
                     .set_nodelay(true)
-                    .and_then(|()| stream.set_read_timeout(limit))
-                    .and_then(|()| stream.set_write_timeout(limit))
                     .map_err(|error| connection_lost(&error))?;
+                let socket = make_socket(socket::Stream::Tcp(stream));
                 #[cfg(feature = "tls")]
                 if address.is_secure {
-                    let stream = super::tls::secure(host, stream)?;
+                    let stream = super::tls::secure(host, socket)?;
                     return Ok(Self::Secure(Box::new(stream)));
                 }
 
-                Ok(Self::Plain(stream))
+                Ok(Self::Plain(socket))
             }
             _ => unreachable!("an address is one of these when it was read"),
+        }
+    }
+
+    fn socket(&mut self) -> &mut Socket {
+        match self {
+            Self::Plain(socket) => socket,
+            #[cfg(feature = "tls")]
+            Self::Secure(stream) => &mut stream.sock,
         }
     }
 }
@@ -246,11 +230,9 @@ impl Stream {
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(stream) => stream.read(buffer),
+            Self::Plain(socket) => socket.read(buffer),
             #[cfg(feature = "tls")]
             Self::Secure(stream) => stream.read(buffer),
-            #[cfg(unix)]
-            Self::Local(stream) => stream.read(buffer),
         }
     }
 }
@@ -258,21 +240,17 @@ impl Read for Stream {
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(stream) => stream.write(bytes),
+            Self::Plain(socket) => socket.write(bytes),
             #[cfg(feature = "tls")]
             Self::Secure(stream) => stream.write(bytes),
-            #[cfg(unix)]
-            Self::Local(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Plain(stream) => stream.flush(),
+            Self::Plain(socket) => socket.flush(),
             #[cfg(feature = "tls")]
             Self::Secure(stream) => stream.flush(),
-            #[cfg(unix)]
-            Self::Local(stream) => stream.flush(),
         }
     }
 }

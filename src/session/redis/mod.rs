@@ -5,6 +5,7 @@ mod connection;
 mod reply;
 mod scripts;
 mod server;
+mod socket;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;

@@ -2,11 +2,8 @@
 //! not with the memory of this program.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::time::{Duration, Instant};
 
 use redis::{Value, parse_redis_value};
-
-use crate::session::remote::timeout_for;
 
 /// The most bytes of a line: a status, an error, a number.
 const MAX_LINE: usize = 64 * 1024;
@@ -37,21 +34,16 @@ impl From<io::Error> for Unread {
 /// A reader of one reply, within its limits.
 pub(super) struct ReplyReader<'a, R> {
     stream: &'a mut BufReader<R>,
-    timeout: Duration,
-    start_time: Instant,
     received: usize,
     max_bytes: usize,
     values: usize,
 }
 
 impl<'a, R: Read> ReplyReader<'a, R> {
-    /// A reader of one reply with at most `max_bytes`, which may take `timeout` and the time that
-    /// the bytes take at the lowest rate.
-    pub(super) fn new(stream: &'a mut BufReader<R>, max_bytes: usize, timeout: Duration) -> Self {
+    /// A reader of one reply with at most `max_bytes`. The socket limits the time.
+    pub(super) fn new(stream: &'a mut BufReader<R>, max_bytes: usize) -> Self {
         Self {
             stream,
-            timeout,
-            start_time: Instant::now(),
             received: 0,
             max_bytes,
             values: 0,
@@ -155,12 +147,6 @@ impl<'a, R: Read> ReplyReader<'a, R> {
 
     /// The bytes that have arrived, at least one.
     fn arrived(&mut self) -> Result<&[u8], Unread> {
-        if self.stream.buffer().is_empty()
-            && self.start_time.elapsed() > timeout_for(self.timeout, self.received)
-        {
-            let text = "the reply came too slowly";
-            return Err(io::Error::new(io::ErrorKind::TimedOut, text).into());
-        }
         let bytes = self.stream.fill_buf()?;
         if bytes.is_empty() {
             let text = "the server closed the connection";
@@ -196,23 +182,12 @@ mod tests {
 
     fn read(bytes: &[u8], max_bytes: usize) -> Result<Value, Unread> {
         let mut stream = BufReader::with_capacity(7, bytes);
-        ReplyReader::new(&mut stream, max_bytes, Duration::from_secs(60)).read()
+        ReplyReader::new(&mut stream, max_bytes).read()
     }
 
     fn refused(bytes: &[u8]) -> String {
         match read(bytes, 1 << 20) {
             Err(Unread::Refused(text)) => text,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn reply_beyond_its_time_is_lost() {
-        let mut stream = BufReader::with_capacity(4, &b"*3\r\n:1\r\n:2\r\n:3\r\n"[..]);
-        let mut reader = ReplyReader::new(&mut stream, 1 << 20, Duration::ZERO);
-        while reader.start_time.elapsed().is_zero() {}
-        match reader.read() {
-            Err(Unread::Lost(error)) => assert_eq!(error.kind(), io::ErrorKind::TimedOut),
             other => panic!("{other:?}"),
         }
     }

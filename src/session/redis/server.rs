@@ -18,10 +18,10 @@ use super::scripts::{
     APPEND, CHECK_FREE, CHECK_HELD, CLAIM, DEFINE_TOUCH, HEAL, READ, RELEASE, REMOVE, RENEW, TAIL,
 };
 
-/// The version of the keys that is made, and the highest that is used.
 /// The number of characters of a server's reason that reach the log.
 const MAX_REASON: usize = 200;
 
+/// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
 
 /// The most bytes of a value, by default. A server closes the connection over it.
@@ -266,6 +266,7 @@ impl Server for Keys {
             self.check_version(&mut connection)?;
             self.is_checked.store(true, Ordering::Release);
         }
+        connection.finish_opening();
         Ok(connection)
     }
 

@@ -85,10 +85,10 @@ impl ServerOptions {
         self
     }
 
-    /// Sets how long the server may stay silent, and how long connecting may take, before a
-    /// connection is given up; 10 seconds by default. Several hosts, and several addresses of a
-    /// host, share the time; with PostgreSQL, TLS and the password are part of it. A reply may take
-    /// the time as a whole, and writes and reads have a second more for each 256 KiB.
+    /// Sets how long one call of the server may take as a whole, and how long connecting may take,
+    /// before a connection is given up; 10 seconds by default. Several hosts, and several addresses
+    /// of a host, share the time of connecting, of which TLS and the password are a part. Calls
+    /// that write or read have a second more for each 256 KiB.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = time;

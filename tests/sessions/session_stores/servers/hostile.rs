@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agentcore::session::{RedisStore, ServerOptions};
 use agentcore::{Error, ErrorKind, SessionStore};
@@ -138,4 +139,49 @@ async fn long_log_is_read_in_pieces() {
     let expected = (0..LOG).step_by(PIECE);
     let expected = expected.map(|first| (first, first + PIECE));
     assert_eq!(*places.lock().unwrap(), expected.collect::<Vec<_>>());
+}
+
+/// Sends the bytes one by one, for ten seconds or until nobody receives them.
+fn trickle(stream: &mut TcpStream, bytes: &[u8]) {
+    for byte in bytes.iter().cycle().take(500) {
+        if stream.write_all(&[*byte]).is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn impatient() -> ServerOptions {
+    ServerOptions::default()
+        .timeout(Duration::from_millis(300))
+        .max_retry_time(Duration::from_millis(1))
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn handshake_that_trickles_in_is_a_timeout() {
+    let port = listen(|stream| {
+        read(stream);
+        // The beginning of a record of 16 KiB, of which no byte shows that it is none.
+        let _ = stream.write_all(&[22, 3, 3, 64, 0]);
+        trickle(stream, &[0]);
+    });
+    let url = format!("rediss://localhost:{port}/0");
+    let store = RedisStore::with_options(url, impatient()).unwrap();
+    let error = store.load("a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+}
+
+#[tokio::test]
+async fn replies_that_trickle_in_are_a_timeout() {
+    // To the commands that are sent together, each with a time limit of its own: the list asks for
+    // the ends of all sessions.
+    let store = redis_with(impatient(), |stream| {
+        let ids = "$1\r\na\r\n$1\r\nl\r\n".repeat(90);
+        let _ = stream.write_all(format!("*2\r\n$1\r\n0\r\n*180\r\n{ids}").as_bytes());
+        read(stream);
+        trickle(stream, b"*3\r\n$-1\r\n:0\r\n:0\r\n");
+    });
+    let error = store.list().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
 }
