@@ -34,9 +34,10 @@ async fn list_of_an_unreachable_store_is_an_error() {
     assert_eq!(store.prune(Duration::ZERO).await.unwrap(), 0);
 }
 
-/// Logs without end, of which each id is reported.
+/// Logs whose list has no end. Each of its pages, which have so many ids, is reported.
 struct Endless {
-    id_sender: Sender<()>,
+    page_sender: Sender<()>,
+    page_len: usize,
 }
 
 impl Log for Endless {
@@ -46,10 +47,10 @@ impl Log for Endless {
         Err(Error::new(ErrorKind::Io, "they have no end"))
     }
 
-    fn for_each_id(&self, each: &mut dyn FnMut(Arc<str>) -> Result<()>) -> Result<()> {
+    fn for_each_page(&self, each: &mut dyn FnMut(Vec<Arc<str>>) -> Result<()>) -> Result<()> {
         for number in 0_u64.. {
-            let _ = self.id_sender.send(());
-            each(number.to_string().into())?;
+            let _ = self.page_sender.send(());
+            each(vec![number.to_string().into(); self.page_len])?;
         }
         Ok(())
     }
@@ -75,16 +76,19 @@ impl Log for Endless {
     }
 }
 
-/// Waits until no id is reported any more: the store and with it the sender are gone.
-fn drain(ids: &Receiver<()>) {
-    while ids.recv().is_ok() {}
+/// Waits until no page is reported any more: the store and with it the sender are gone.
+fn drain(pages: &Receiver<()>) {
+    while pages.recv().is_ok() {}
 }
 
 #[tokio::test]
-async fn dropped_list_ends_at_the_next_id() {
-    for prunes in [false, true] {
-        let (id_sender, ids) = channel();
-        let store = LogStore::new(Endless { id_sender });
+async fn dropped_list_ends_at_the_next_page() {
+    for (page_len, prunes) in [(1, false), (1, true), (0, false), (0, true)] {
+        let (page_sender, pages) = channel();
+        let store = LogStore::new(Endless {
+            page_sender,
+            page_len,
+        });
         let mut call = Box::pin(async {
             if prunes {
                 store.prune(Duration::ZERO).await.map(drop)
@@ -93,9 +97,9 @@ async fn dropped_list_ends_at_the_next_id() {
             }
         });
         assert!(futures::poll!(&mut call).is_pending());
-        ids.recv().unwrap();
+        pages.recv().unwrap();
         drop(call);
         drop(store);
-        drain(&ids);
+        drain(&pages);
     }
 }

@@ -9,15 +9,15 @@ use super::repair::Repair;
 /// Receives the pieces of a log.
 pub(in crate::session) type Each<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// Receives ids.
-pub(in crate::session) type EachId<'a> = &'a mut dyn FnMut(Arc<str>) -> Result<()>;
+/// Receives pages of ids.
+pub(in crate::session) type EachPage<'a> = &'a mut dyn FnMut(Vec<Arc<str>>) -> Result<()>;
 
-/// The ids that [`Log::for_each_id`] passes on, for a log that reads them in pages.
+/// The ids that [`Log::for_each_page`] passes on, for a log that reads them in pages.
 #[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
 pub(in crate::session) fn collect_ids<L: Log>(log: &L) -> Result<Vec<Arc<str>>> {
     let mut ids = Vec::new();
-    log.for_each_id(&mut |id| {
-        ids.push(id);
+    log.for_each_page(&mut |page| {
+        ids.extend(page);
         Ok(())
     })?;
     Ok(ids)
@@ -192,13 +192,14 @@ pub trait Log: Send + Sync + 'static {
     /// [`ErrorKind::SessionBusy`] while a writer has it.
     fn remove(&self, id: &str, expected_size: Option<u64>) -> Result<bool>;
 
-    /// Passes the ids of all logs to `each`, in any order. The first error of `each` ends it and is
-    /// returned; an id may be passed twice. `each` may use the log.
+    /// Passes the ids of all logs to `each`, in pages of any size and in any order. The first error
+    /// of `each` ends it and is returned; an id may be passed twice. `each` may use the log.
     ///
-    /// The provided method passes on what [`ids`](Self::ids) returns. A log that reads ids piece by
-    /// piece bounds the memory of a list, and lets one that was dropped end early.
-    fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
-        self.ids()?.into_iter().try_for_each(each)
+    /// The provided method passes on what [`ids`](Self::ids) returns, as one page. A log that reads
+    /// ids page by page bounds the memory of a list, and lets one that was dropped end early: it
+    /// passes on each page that it has read, also an empty one.
+    fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
+        each(self.ids()?)
     }
 
     /// Passes a whole log to `each`, piece by piece and in order; returns `false` for a log without

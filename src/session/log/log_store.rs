@@ -316,12 +316,14 @@ impl<L: Log> SessionStore for LogStore<L> {
         self.reading(move |cancellation| {
             let mut newest = Newest::new(MAX_COUNT, MAX_BYTES);
             let mut ids = Vec::new();
-            shared.log.for_each_id(&mut |id| {
+            shared.log.for_each_page(&mut |page| {
                 check_wanted(cancellation)?;
-                ids.push(id);
-                if ids.len() == AT_ONCE {
-                    shared.add_infos(&ids, &mut newest, cancellation)?;
-                    ids.clear();
+                for id in page {
+                    ids.push(id);
+                    if ids.len() == AT_ONCE {
+                        shared.add_infos(&ids, &mut newest, cancellation)?;
+                        ids.clear();
+                    }
                 }
                 Ok(())
             })?;
@@ -336,13 +338,15 @@ impl<L: Log> SessionStore for LogStore<L> {
         let ids = self.reading(move |cancellation| {
             let mut ids = Vec::new();
             let mut bytes = 0_usize;
-            let outcome = shared.log.for_each_id(&mut |id| {
+            let outcome = shared.log.for_each_page(&mut |page| {
                 check_wanted(cancellation)?;
-                bytes = bytes.saturating_add(id.len() + ID_OVERHEAD);
-                if bytes > MAX_ID_BYTES {
-                    return Err(Error::new(ErrorKind::Cancelled, "enough ids for one call"));
+                for id in page {
+                    bytes = bytes.saturating_add(id.len() + ID_OVERHEAD);
+                    if bytes > MAX_ID_BYTES {
+                        return Err(Error::new(ErrorKind::Cancelled, "enough ids for one call"));
+                    }
+                    ids.push(id);
                 }
-                ids.push(id);
                 Ok(())
             });
             // The others remain for the next call.

@@ -61,7 +61,7 @@ mod tests;
 ))]
 pub(super) use log::Each;
 #[cfg(any(all(feature = "sqlite", unix), feature = "postgres", feature = "redis"))]
-pub(super) use log::{EachId, collect_ids};
+pub(super) use log::{EachPage, collect_ids};
 pub use log::{Log, LogTail, Snapshots};
 pub use log_store::LogStore;
 #[cfg(all(feature = "sqlite", unix))]

@@ -166,6 +166,14 @@ impl Server for Database {
         let rows = connection.query(&self.address, &self.sql.ids, &[text!(&place)])?;
         let ids = rows.iter().map(|row| column::<&str>(row, 0).map(Arc::from));
         let ids = ids.collect::<Outcome<Vec<Arc<str>>>>()?;
+        // Each page has the ids behind the last one of the page before it.
+        if let Some(id) = ids.iter().find(|id| Some(&***id) == place) {
+            let name = &self.address.name;
+            let id = truncate(id, 60);
+            let text = format!("{name} returned session {id:?} in two pages of its list");
+            return Err(Failure::Refused(Error::new(ErrorKind::Protocol, text)));
+        }
+
         let is_last = ids.len() < IDS_AT_ONCE;
         let next = ids.last().filter(|_| !is_last).map(|id| id.to_string());
         Ok(IdPage { ids, next })

@@ -8,22 +8,24 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::{Each, EachId, Log, LogTail, Repair, Snapshots, collect_ids, too_large};
+use crate::session::log::{
+    Each, EachPage, Log, LogTail, Repair, Snapshots, collect_ids, too_large,
+};
 
 use super::joined_log::JoinedLog;
 use super::lease_keeper::{HeldLease, LeaseKeeper};
 use super::options::ServerOptions;
 use super::pool::Pool;
 use super::server::{
-    DamagedPart, LeaseKey, PIECE, Removal, Server, ServerPiece, ServerRepair, ServerTail,
+    DamagedPart, IdPage, LeaseKey, PIECE, Removal, Server, ServerPiece, ServerRepair, ServerTail,
 };
 
 /// The time to wait for a lease: one that was dropped elsewhere is released a moment later.
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most pages without an id, one after the other. A list that was emptied has a few thousand.
-const MAX_EMPTY_PAGES: u32 = 100_000;
+/// The most pages of a list, of up to 1,000 ids or none. A list that was emptied has a few thousand.
+const MAX_PAGES: usize = 100_000;
 
 /// The name of the option for the most bytes of a log.
 pub(in crate::session) const SIZE_OPTION: &str = "ServerOptions::max_session_bytes";
@@ -174,6 +176,30 @@ fn pieces_of(offset: u64, part: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
+/// Passes on the pages of ids that `read` returns for their places.
+fn each_page(
+    name: &str,
+    read: impl Fn(Option<&str>) -> Result<IdPage>,
+    each: EachPage<'_>,
+) -> Result<()> {
+    let mut place: Option<String> = None;
+    for _ in 0..MAX_PAGES {
+        let IdPage { ids, next } = read(place.as_deref())?;
+        each(ids)?;
+        if next.is_none() {
+            return Ok(());
+        }
+        if next == place {
+            let text = format!("{name} returned the same page of sessions twice");
+            return Err(Error::new(ErrorKind::Protocol, text));
+        }
+        place = next;
+    }
+
+    let text = format!("{name} returned {MAX_PAGES} pages of sessions, and has more");
+    Err(Error::new(ErrorKind::Protocol, text))
+}
+
 fn changed(id: &str) -> Error {
     let text =
         format!("session {id:?} was changed by another run while it was read; read it again");
@@ -187,30 +213,12 @@ impl<S: Server> Log for RemoteLog<S> {
         collect_ids(self)
     }
 
-    fn for_each_id(&self, each: EachId<'_>) -> Result<()> {
-        let mut place = None;
-        let mut empty_pages = 0;
-        loop {
-            let page = self
-                .pool
-                .run(|server, connection| server.ids(connection, place.as_deref()))?;
-            empty_pages = if page.ids.is_empty() {
-                empty_pages + 1
-            } else {
-                0
-            };
-            if empty_pages > MAX_EMPTY_PAGES {
-                let name = self.server().name();
-                let text = format!("{name} returned {empty_pages} pages without a session");
-                return Err(Error::new(ErrorKind::Protocol, text));
-            }
-
-            page.ids.into_iter().try_for_each(&mut *each)?;
-            if page.next.is_none() {
-                return Ok(());
-            }
-            place = page.next;
-        }
+    fn for_each_page(&self, each: EachPage<'_>) -> Result<()> {
+        let read = |place: Option<&str>| {
+            self.pool
+                .run(|server, connection| server.ids(connection, place))
+        };
+        each_page(self.server().name(), read, each)
     }
 
     fn tail(&self, id: &str, len: u64) -> Result<Option<LogTail>> {
@@ -349,5 +357,46 @@ impl<S: Server> Log for RemoteLog<S> {
 
     fn snapshots(&self) -> Snapshots {
         self.server().snapshots()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// The number of pages that are read of a list, where `next` is the place after each page, and
+    /// the error at its end.
+    fn list(next: impl Fn(usize) -> Option<String>) -> (usize, Result<()>) {
+        let count = Cell::new(0);
+        let read = |_: Option<&str>| {
+            count.set(count.get() + 1);
+            let next = next(count.get());
+            Ok(IdPage {
+                ids: Vec::new(),
+                next,
+            })
+        };
+        let outcome = each_page("the server", read, &mut |_| Ok(()));
+        (count.get(), outcome)
+    }
+
+    #[test]
+    fn list_without_end_is_an_error_after_a_number_of_pages() {
+        let (count, outcome) = list(|page| Some(page.to_string()));
+        let error = outcome.unwrap_err();
+        assert_eq!((count, error.kind()), (MAX_PAGES, ErrorKind::Protocol));
+        assert!(error.text().contains("100000 pages"), "{error}");
+        let (count, outcome) = list(|page| (page < MAX_PAGES).then(|| page.to_string()));
+        assert!(outcome.is_ok() && count == MAX_PAGES);
+    }
+
+    #[test]
+    fn page_that_is_followed_by_itself_is_an_error() {
+        let (count, outcome) = list(|page| Some(page.min(3).to_string()));
+        let error = outcome.unwrap_err();
+        assert_eq!((count, error.kind()), (4, ErrorKind::Protocol));
+        assert!(error.text().contains("twice"), "{error}");
     }
 }
