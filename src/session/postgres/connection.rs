@@ -7,7 +7,7 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::config::{SslMode, SslNegotiation};
@@ -243,7 +243,7 @@ async fn connect(config: &Config, problem: ProblemSlot) -> Result<Client, Fault>
     let awaits_tls = cfg!(feature = "tls")
         && config.get_ssl_mode() != SslMode::Disable
         && config.get_ssl_negotiation() == SslNegotiation::Postgres;
-    let stream = Bounded::new(socket, problem, awaits_tls);
+    let bounded = Bounded::new(socket, problem, awaits_tls);
     #[cfg(feature = "tls")]
     let tls = super::tls::Connector::new(match config.get_hosts().first() {
         Some(tokio_postgres::config::Host::Tcp(host)) => host,
@@ -251,10 +251,12 @@ async fn connect(config: &Config, problem: ProblemSlot) -> Result<Client, Fault>
     });
     #[cfg(not(feature = "tls"))]
     let tls = tokio_postgres::NoTls;
-    let (client, driver) = config.connect_raw(stream, tls).await?;
+    let (client, mut driver) = config.connect_raw(bounded, tls).await?;
     tokio::spawn(async move {
+        // The driver itself would write the notices of the server to the log of the program.
+        let mut messages = stream::poll_fn(move |cx| driver.poll_message(cx));
         // The client's calls report the driver's errors.
-        let _ = driver.await;
+        while let Some(Ok(_)) = messages.next().await {}
     });
 
     let messages = client

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
+use std::sync::Mutex;
 
 use agentcore::session::PostgresStore;
 use agentcore::{Error, ErrorKind, SessionStore};
@@ -108,4 +109,41 @@ async fn rows_without_end_are_refused() {
             "rows of more than 4194304",
         );
     }
+}
+
+/// What the program's log has received.
+struct Logged(Mutex<String>);
+
+static LOGGED: Logged = Logged(Mutex::new(String::new()));
+
+impl log::Log for Logged {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        *self.0.lock().unwrap() += &format!("{}\n", record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+#[tokio::test]
+async fn notices_do_not_reach_the_log_of_the_program() {
+    log::set_logger(&LOGGED).unwrap();
+    log::set_max_level(log::LevelFilter::Info);
+    log::info!("what a program logs");
+    let store = postgres(|stream| {
+        let notice = message(b'N', b"SNOTICE\0VNOTICE\0C00000\0Ma canary\0\0");
+        // At the greeting, and before an answer.
+        let greeting = [message(b'R', &[0; 4]), notice.clone(), message(b'Z', b"I")];
+        let _ = stream.write_all(&greeting.concat());
+        read(stream);
+        let _ = stream.write_all(&[notice, b"D\x7f\xff\xff\xff".to_vec()].concat());
+    });
+    let error = store.load("a").await.unwrap_err();
+    check(&error, "a message of 2147483647 bytes");
+    let logged = LOGGED.0.lock().unwrap();
+    assert!(logged.contains("what a program logs"), "{logged}");
+    assert!(!logged.contains("canary"), "{logged}");
 }
