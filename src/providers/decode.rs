@@ -16,7 +16,7 @@ use crate::model::{ModelEvent, ModelRequest, ModelStream, ResponseLimits};
 use crate::util::byte_pool::{BytePool, PoolShare};
 
 use super::events::Events;
-use super::frames::{Frames, OPENING, check_document, is_event_stream, max_document};
+use super::frames::{Frames, IgnoredBytes, OPENING, check_document, is_event_stream, max_document};
 use super::http::{ByteStream, Secrets};
 use super::json::acceptable;
 use super::lines::LineDecoder;
@@ -172,6 +172,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
         },
         unread: false,
         max_document: max_document(wanted.limits),
+        ignored_bytes: IgnoredBytes::new(wanted.limits),
         decoder,
         events: Events::new(wanted.join, wanted.limits),
         opening: Vec::new(),
@@ -192,6 +193,7 @@ struct Decoding<D> {
     unread: bool,
     /// The most bytes of an answer that is one document.
     max_document: usize,
+    ignored_bytes: IgnoredBytes,
     decoder: D,
     events: Events,
     /// The beginning of an event stream, until its first event has arrived.
@@ -256,6 +258,7 @@ impl<D: Decoder> Stream for Decoding<D> {
                         this.drain = None;
                         chunks += 1;
                         bytes += chunk.len();
+                        this.ignored_bytes.add(chunk.len());
                         this.chunk(chunk)
                     }
                     Some(Err(error)) if !this.decoder.is_complete() => Err(error),
@@ -266,7 +269,7 @@ impl<D: Decoder> Stream for Decoding<D> {
                 }
             };
 
-            if let Err(error) = step.and_then(|()| this.count_unfinished()) {
+            if let Err(error) = step.and_then(|()| this.check_bytes()) {
                 this.body = None;
                 this.failure = Some(error);
             }
@@ -303,6 +306,15 @@ impl<D: Decoder> Decoding<D> {
             .drain
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(SILENCE)));
         timer.as_mut().poll(cx)
+    }
+
+    /// Checks the bytes that were ignored, and those of a frame that has not arrived whole.
+    fn check_bytes(&mut self) -> Result<()> {
+        // What a chunk has is known when all of its frames are decoded.
+        if !self.unread {
+            self.ignored_bytes.check()?;
+        }
+        self.count_unfinished()
     }
 
     /// Counts the frame that has not arrived whole.
@@ -387,7 +399,11 @@ impl<D: Decoder> Decoding<D> {
                     };
 
                     self.opening = Vec::new();
+                    let len = event.name.len() + event.data.len();
                     frame(decoder, event.name, event.data, events)?;
+                    if events.take_new_content() {
+                        self.ignored_bytes.remove_frame(len);
+                    }
                 }
                 Frames::Lines(lines) => {
                     let Some(line) = lines.next_line()? else {
@@ -395,7 +411,11 @@ impl<D: Decoder> Decoding<D> {
                         break;
                     };
 
+                    let len = line.len();
                     frame(decoder, "", line, events)?;
+                    if events.take_new_content() {
+                        self.ignored_bytes.remove_frame(len);
+                    }
                 }
                 Frames::Unknown(_) | Frames::Document(_) => {
                     self.unread = false;

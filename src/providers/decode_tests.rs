@@ -1,10 +1,10 @@
-//! Answers that share the memory for what has not arrived whole.
+//! Answers that share the memory for what has not arrived whole, and bytes that are ignored.
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelStream, ResponseLimits};
+use crate::model::{ModelEvent, ModelStream, ResponseLimits};
 use crate::util::byte_pool::BytePool;
 
 use super::decode::{Decoder, Framing, Reading, Wanted, decode};
@@ -82,4 +82,39 @@ async fn finished_events_return_their_memory() {
     let mut first = answer(event.repeat(10), Framing::Sse, &buffers);
     assert!(failure(&mut first).await.is_none());
     assert_eq!(buffers.used(), 0);
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// The events of an answer of at most 10 bytes: a chunk as often as given, and the end.
+async fn events_of(chunk: String, count: usize, framing: Framing) -> Vec<Result<ModelEvent>> {
+    let chunks = vec![Bytes::from(chunk); count];
+    let reading = Reading {
+        provider: "test".into(),
+        framing,
+        wanted: Wanted::new(false, ResponseLimits::default().with_max_bytes(10), None),
+        secrets: Secrets::default(),
+    };
+    let body = stream::iter(chunks.into_iter().map(Ok));
+    decode(body.boxed(), Ignoring, reading).collect().await
+}
+
+#[tokio::test]
+async fn answer_with_too_many_ignored_bytes_ends_with_an_error() {
+    let text = "x".repeat(MIB / 4 - 100);
+    let ping = format!("event: ping\ndata: {text}\n\n").repeat(2);
+    let comments = format!(": {text}\n\n").repeat(2);
+    for (chunk, framing) in [
+        (ping + &comments, Framing::Sse),
+        (format!("{text}\n").repeat(4), Framing::Lines),
+    ] {
+        let within = MIB * 64 / chunk.len();
+        assert!(events_of(chunk.clone(), within, framing).await.is_empty());
+        let events = events_of(chunk, within + 1, framing).await;
+        let [Err(error)] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(error.kind(), ErrorKind::ResponseTooLarge);
+        assert!(error.text().contains("67108864 bytes"), "{error}");
+    }
 }

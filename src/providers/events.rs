@@ -12,6 +12,8 @@ pub(crate) struct Events {
     join: bool,
     /// The size of the parts and calls that the decoder collects: incomplete ones are in no event.
     collected: Used,
+    /// True if content was added since it was last asked.
+    has_new_content: bool,
 }
 
 impl Events {
@@ -22,7 +24,14 @@ impl Events {
             queue: VecDeque::new(),
             join,
             collected: Used::new(limits),
+            has_new_content: false,
         }
+    }
+
+    /// Returns `true` if a part of the answer was added since the last call: what a limit of the
+    /// answer counts. Usage, warnings and the like may be repeated for ever.
+    pub(super) fn take_new_content(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_content)
     }
 
     /// The number of events that were not taken yet.
@@ -47,12 +56,14 @@ impl Events {
 
     /// Counts bytes that the decoder is about to collect.
     pub(crate) fn collect_bytes(&mut self, bytes: usize) -> Result<()> {
+        self.has_new_content |= bytes > 0;
         self.collected.add_bytes(bytes)
     }
 
     /// Counts a call that begins with this id and name.
     pub(crate) fn collect_call(&mut self, id: &str, name: &str) -> Result<()> {
         check_call(id, name)?;
+        self.has_new_content = true;
         self.collected.add_call()?;
         self.collected.add_bytes(id.len() + name.len())
     }
@@ -69,11 +80,20 @@ impl Events {
 
     /// Counts a block that begins.
     pub(crate) fn collect_block(&mut self) -> Result<()> {
+        self.has_new_content = true;
         self.collected.add_block()
     }
 
     /// Adds an event.
     pub(crate) fn push(&mut self, event: ModelEvent) {
+        self.has_new_content |= match &event {
+            ModelEvent::Text(text) | ModelEvent::Thinking(text) => !text.is_empty(),
+            ModelEvent::ToolCallDelta { json, .. } => !json.is_empty(),
+            ModelEvent::ToolCallStart { .. } | ModelEvent::ToolCall(_) | ModelEvent::Part(_) => {
+                true
+            }
+            _ => false,
+        };
         self.queue.push_back(event);
     }
 
@@ -82,6 +102,7 @@ impl Events {
         if text.as_ref().is_empty() {
             return;
         }
+        self.has_new_content = true;
         match self.queue.back_mut() {
             Some(ModelEvent::Text(last)) if self.join => last.push_str(text.as_ref()),
             _ => self.queue.push_back(ModelEvent::Text(text.into())),

@@ -16,6 +16,65 @@ const DOCUMENT_FACTOR: usize = 2;
 /// it is limited all the same.
 const SMALL_DOCUMENT: usize = 1024 * 1024;
 
+/// The most times that the ignored bytes of a stream may be as many as those of the largest answer,
+/// and the number up to which they are read however small that is: a day of pings has a few MiB.
+const IGNORED_FACTOR: usize = 64;
+const FEW_IGNORED: usize = 64 * 1024 * 1024;
+
+/// The most bytes of one frame that do not count as ignored, whatever else is in it.
+const USEFUL_FRAME: usize = 64 * 1024;
+
+/// The bytes of a frame without its name and its data.
+const FRAME_FIELDS: usize = 32;
+
+/// The bytes of a stream that are no part of the answer: pings, comments, unknown events.
+#[derive(Debug)]
+pub(super) struct IgnoredBytes {
+    count: usize,
+    most: usize,
+}
+
+impl IgnoredBytes {
+    pub(super) fn new(limits: ResponseLimits) -> Self {
+        Self {
+            count: 0,
+            most: limits
+                .max_bytes
+                .saturating_mul(IGNORED_FACTOR)
+                .max(FEW_IGNORED),
+        }
+    }
+
+    /// Adds bytes that have arrived. None of them is a part of the answer so far.
+    pub(super) fn add(&mut self, len: usize) {
+        self.count = self.count.saturating_add(len);
+    }
+
+    /// Removes a frame of this name and data that has a part of the answer.
+    pub(super) fn remove_frame(&mut self, len: usize) {
+        let len = len.saturating_add(FRAME_FIELDS).min(USEFUL_FRAME);
+        self.count = self.count.saturating_sub(len);
+    }
+
+    /// # Errors
+    ///
+    /// [`ErrorKind::ResponseTooLarge`] if there are too many.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.count <= self.most {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::ResponseTooLarge,
+            format!(
+                "the stream has more than {} bytes that are no part of the answer, such as pings \
+                 and unknown events; ask again, or raise max_bytes of the response limits, of \
+                 which this is a multiple",
+                self.most
+            ),
+        ))
+    }
+}
+
 /// The reader of the frames of one stream.
 pub(super) enum Frames {
     /// No byte that decides has arrived; the bytes so far are kept.
@@ -68,6 +127,27 @@ pub(super) fn check_document(len: usize, most: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ignored_bytes_are_limited_by_the_largest_answer() {
+        let ignored = |bytes| IgnoredBytes::new(ResponseLimits::default().with_max_bytes(bytes));
+        let most = [10, 16 << 20, usize::MAX].map(|bytes| ignored(bytes).most);
+        assert_eq!(most, [64 << 20, 1 << 30, usize::MAX]);
+
+        let mut bytes = ignored(10);
+        for _ in 0..3 {
+            bytes.add(64 << 20);
+            assert!(bytes.check().is_ok());
+            (0..1024).for_each(|_| bytes.remove_frame(64 << 10));
+        }
+        bytes.add((64 << 20) + 1);
+        assert_eq!(
+            bytes.check().unwrap_err().kind(),
+            ErrorKind::ResponseTooLarge
+        );
+        bytes.remove_frame(1);
+        assert!(bytes.check().is_ok());
+    }
 
     #[test]
     fn largest_document_follows_the_limit_of_an_answer() {
