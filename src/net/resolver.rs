@@ -1,18 +1,85 @@
 //! The resolution of host names.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
+use crate::util::sync::lock;
+
 /// The number of look-ups that run at once.
 const MAX_LOOK_UPS: usize = 16;
+/// The number of them for names of one domain.
+const MAX_OF_DOMAIN: usize = 4;
 
-static LOOK_UPS: LazyLock<Arc<Semaphore>> =
-    LazyLock::new(|| Arc::new(Semaphore::new(MAX_LOOK_UPS)));
+static LOOK_UPS: LazyLock<Arc<Places>> =
+    LazyLock::new(|| Arc::new(Places::new(MAX_LOOK_UPS, MAX_OF_DOMAIN)));
+
+/// The places for look-ups.
+struct Places {
+    all: Arc<Semaphore>,
+    max_of_domain: usize,
+    /// The places of the domains of which names are being looked up, or wait.
+    domains: Mutex<BTreeMap<String, Domain>>,
+}
+
+struct Domain {
+    places: Arc<Semaphore>,
+    users: usize,
+}
+
+/// The use of a domain's places, which are forgotten with the last one.
+struct DomainUse {
+    all: Arc<Places>,
+    name: String,
+}
+
+impl Places {
+    fn new(count: usize, max_of_domain: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(count)),
+            max_of_domain,
+            domains: Mutex::default(),
+        }
+    }
+
+    /// Begins to use the places of a host's domain.
+    fn of_domain(self: &Arc<Self>, host: &str) -> (DomainUse, Arc<Semaphore>) {
+        let name = domain(host);
+        let mut domains = lock(&self.domains);
+        let domain = domains.entry(name.clone()).or_insert_with(|| Domain {
+            places: Arc::new(Semaphore::new(self.max_of_domain)),
+            users: 0,
+        });
+        domain.users += 1;
+        let all = self.clone();
+        (DomainUse { all, name }, domain.places.clone())
+    }
+}
+
+impl Drop for DomainUse {
+    fn drop(&mut self) {
+        let mut domains = lock(&self.all.domains);
+        if let Some(domain) = domains.get_mut(&self.name) {
+            domain.users -= 1;
+            if domain.users == 0 {
+                domains.remove(&self.name);
+            }
+        }
+    }
+}
+
+/// The last two labels of a name.
+fn domain(host: &str) -> String {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let mut dots = memchr::memrchr_iter(b'.', host.as_bytes());
+    let start = dots.nth(1).map_or(0, |dot| dot + 1);
+    host[start..].to_ascii_lowercase()
+}
 
 /// Finds the addresses of a host. They are checked before anything is connected to.
 #[async_trait]
@@ -27,34 +94,40 @@ pub trait Resolver: Send + Sync + 'static {
 
 /// The resolver of the system.
 ///
-/// A look-up cannot be ended, so at most 16 run at once in the whole program; others wait for one
-/// to return.
+/// A look-up cannot be ended, so at most 16 run at once in the whole program, and at most four of
+/// them for names with the same last two labels, whose servers may never answer; others wait for
+/// one to return.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 #[async_trait]
 impl Resolver for SystemResolver {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let host = host.to_owned();
+        let name = host.to_owned();
         let look_up = move || {
-            let addresses = (host.as_str(), 0).to_socket_addrs()?;
+            let addresses = (name.as_str(), 0).to_socket_addrs()?;
             Ok(addresses.map(|address| address.ip()).collect())
         };
-        bounded(&LOOK_UPS, look_up).await
+        bounded(&LOOK_UPS, host, look_up).await
     }
 }
 
 /// Runs `look_up` on a thread for blocking work, when one of the `places` is free. The place is
 /// given back when the look-up returns, also where the caller has not waited for it.
 async fn bounded<T: Send + 'static>(
-    places: &Arc<Semaphore>,
+    places: &Arc<Places>,
+    host: &str,
     look_up: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let place = places.clone().acquire_owned().await;
+    // Taken first, so that names of a domain that wait for each other take no place of others.
+    let (domain_use, domain_places) = places.of_domain(host);
+    let domain_place = domain_places.acquire_owned().await;
+    let domain_place = domain_place.map_err(io::Error::other)?;
+    let place = places.all.clone().acquire_owned().await;
     let place = place.map_err(io::Error::other)?;
     let task = spawn_blocking(move || {
         let result = look_up();
-        drop(place);
+        drop((place, domain_place, domain_use));
         result
     });
     task.await.map_err(io::Error::other)?
@@ -69,33 +142,93 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn abandoned_lookups_keep_their_permits_and_use_no_more_threads() {
-        let places = Arc::new(Semaphore::new(2));
-        let (sender, receiver) = mpsc::channel::<()>();
-        let receiver = Arc::new(std::sync::Mutex::new(receiver));
+    /// Look-ups that hang until the sender is dropped, each abandoned by its caller. Returns how
+    /// many have begun.
+    async fn abandon(
+        places: &Arc<Places>,
+        hosts: &[&str],
+        receiver: mpsc::Receiver<()>,
+    ) -> Vec<bool> {
+        let receiver = Arc::new(Mutex::new(receiver));
         let mut start_receivers = Vec::new();
-        for _ in 0..20 {
+        for host in hosts {
             let (start_sender, start_receiver) = tokio::sync::oneshot::channel();
             let receiver = receiver.clone();
             let look_up = move || {
                 let _ = start_sender.send(());
-                let _ = receiver.lock().unwrap().recv();
+                let _ = lock(&receiver).recv();
                 Ok(())
             };
 
-            let call = bounded(&places, look_up);
+            let call = bounded(places, host, look_up);
             assert!(timeout(Duration::from_millis(20), call).await.is_err());
             start_receivers.push(start_receiver);
         }
 
-        for (at, start_receiver) in start_receivers.into_iter().enumerate() {
-            // The others were cancelled before a slot was free.
-            assert_eq!(start_receiver.await.is_ok(), at < 2, "{at}");
+        // The others were cancelled before a place was free.
+        let mut has_begun = Vec::new();
+        for start_receiver in start_receivers {
+            has_begun.push(start_receiver.await.is_ok());
         }
+        has_begun
+    }
 
-        assert_eq!(places.available_permits(), 0);
+    #[tokio::test]
+    async fn abandoned_lookups_keep_their_places_and_use_no_more_threads() {
+        let places = Arc::new(Places::new(2, 4));
+        let (sender, receiver) = mpsc::channel();
+        let hosts: Vec<_> = (0..20).map(|number| format!("host{number}")).collect();
+        let hosts: Vec<_> = hosts.iter().map(String::as_str).collect();
+        let has_begun = abandon(&places, &hosts, receiver).await;
+        assert!(
+            has_begun
+                .iter()
+                .zip(0..)
+                .all(|(begun, at)| *begun == (at < 2))
+        );
+
+        assert_eq!(places.all.available_permits(), 0);
         drop(sender);
-        bounded(&places, || Ok(())).await.unwrap();
+        bounded(&places, "host", || Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn hanging_lookups_of_one_domain_leave_places_for_others() {
+        let places = Arc::new(Places::new(3, 2));
+        let (sender, receiver) = mpsc::channel();
+        let hosts = ["a.evil.test", "b.A.Evil.TEST.", "evil.test", "c.evil.test"];
+        let has_begun = abandon(&places, &hosts, receiver).await;
+        assert_eq!(has_begun, [true, true, false, false]);
+
+        for _ in 0..3 {
+            let outcome = bounded(&places, "a.good.test", || Ok(())).await;
+            outcome.unwrap();
+        }
+        assert_eq!(lock(&places.domains).len(), 1);
+        drop(sender);
+        bounded(&places, "evil.test", || Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn places_of_a_domain_are_forgotten_after_its_last_lookup() {
+        let places = Arc::new(Places::new(2, 1));
+        for host in ["", ".", "a", "a.b", "..", "::1", "ä.é.ü"] {
+            bounded(&places, host, || Ok(())).await.unwrap();
+        }
+        assert!(lock(&places.domains).is_empty());
+        assert_eq!(places.all.available_permits(), 2);
+    }
+
+    #[test]
+    fn domain_is_the_last_two_labels() {
+        for (host, expected) in [
+            ("www.Example.com.", "example.com"),
+            ("example.com", "example.com"),
+            ("localhost", "localhost"),
+            ("a.b.c.d", "c.d"),
+            ("", ""),
+        ] {
+            assert_eq!(domain(host), expected);
+        }
     }
 }
