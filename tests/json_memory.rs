@@ -7,7 +7,7 @@ use std::alloc::System;
 
 use agentcore::model::ModelStream;
 use agentcore::providers::{anthropic, ollama, openai};
-use agentcore::{Error, ErrorKind};
+use agentcore::{Error, ErrorKind, ModelEvent};
 use bytes::Bytes;
 use futures::executor::block_on;
 use futures::{StreamExt, stream};
@@ -155,12 +155,31 @@ fn check(
     }
 }
 
+/// How many times as much as the text is allocated for an answer whose text is in arrays and objects
+/// within each other.
+fn copies_of_nested_text(open: &str, close: &str) -> usize {
+    const LEN: usize = 1024 * 1024;
+    const LEVELS: usize = 50;
+    let (open, close) = (open.repeat(LEVELS), close.repeat(LEVELS));
+    let content = format!("{open}\"{}\"{close}", "x".repeat(LEN));
+    let body = frame(&format!(
+        r#"{{"choices":[{{"delta":{{"content":{content}}}}}]}}"#
+    ));
+    let chunk = stream::iter([Ok(Bytes::from(body))]);
+    let before = ALLOCATOR.stats().bytes_allocated;
+    let events: Vec<_> = block_on(openai::decode(chunk).collect());
+    let allocated = ALLOCATOR.stats().bytes_allocated - before;
+    let is_text = |event: &_| matches!(event, Ok(ModelEvent::Text(text)) if text.len() == LEN);
+    assert!(events.iter().any(is_text));
+    allocated / LEN
+}
+
 /// What a run allocates whose model asks for a call of 33,000 values, in MiB. They take 20 MiB.
 #[cfg(feature = "jsonl")]
 fn allocated_by_a_call() -> usize {
     use agentcore::session::JsonlStore;
     use agentcore::testing::ScriptedModel;
-    use agentcore::{AgentBuilder, FuncTool, ModelEvent, StopReason, ToolCall};
+    use agentcore::{AgentBuilder, FuncTool, StopReason, ToolCall};
     use serde_json::Value;
 
     let call = ToolCall::from_raw("1", "act", nested_arguments(333));
@@ -211,7 +230,7 @@ fn held_by_a_run() -> (usize, usize) {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use agentcore::testing::FunctionModel;
-    use agentcore::{AgentBuilder, FuncTool, ModelEvent, StopReason, ToolCall};
+    use agentcore::{AgentBuilder, FuncTool, StopReason, ToolCall};
     use serde_json::Value;
 
     let most = Arc::new(AtomicUsize::new(0));
@@ -261,6 +280,11 @@ fn values_of_answers_are_bounded_and_rarely_copied() {
 
     check(openai_bodies(), |body| openai::decode(stream::iter(body)));
     check(ollama_bodies(), |body| ollama::decode(stream::iter(body)));
+
+    for (open, close) in [("[", "]"), (r#"[{"text":"#, "}]"), (r#"{"text":"#, "}")] {
+        let copies = copies_of_nested_text(open, close);
+        assert!(copies <= 3, "{open}: {copies} copies");
+    }
 
     // The tool owns its arguments, and the reader those in the message about the call; nothing else
     // makes values of its own.

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 
 /// Text: a string, a number as its digits, or an array of text parts joined. Anything else is
@@ -56,12 +58,10 @@ impl<'de> Visitor<'de> for TextVisitor {
         Ok(Text::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
-        let mut out = String::new();
-        while let Some(part) = parts.next_element::<Text<'de>>()? {
-            out.push_str(&part.0);
-        }
-        Ok(Text(Cow::Owned(out)))
+    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Self::Value, A::Error> {
+        let mut text = String::new();
+        AppendText(&mut text).visit_seq(parts)?;
+        Ok(Text(Cow::Owned(text)))
     }
 
     /// A part of an array: `{"type":"text","text":".."}`.
@@ -75,6 +75,70 @@ impl<'de> Visitor<'de> for TextVisitor {
             }
         }
         Ok(text)
+    }
+}
+
+/// Appends text in any of the shapes of [`Text`]. Arrays may be nested a hundred levels deep: a
+/// text of its own for each level would be copied as often.
+struct AppendText<'t>(&'t mut String);
+
+impl<'de> DeserializeSeed<'de> for AppendText<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AppendText<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
+        while parts.next_element_seed(AppendText(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let start = self.0.len();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            if key == "text" {
+                // The last field of that name counts.
+                self.0.truncate(start);
+                map.next_value_seed(AppendText(self.0))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -339,6 +403,14 @@ mod tests {
             ("true", ""),
             (r#"[{"type":"text","text":"a"},"b",null]"#, "ab"),
             (r#"{"x":[1],"text":"a"}"#, "a"),
+            (
+                r#"[[["a"],{"text":["b",{"text":"c"}]}],1,-2,3.5,true]"#,
+                "abc1-23.5",
+            ),
+            (
+                r#"["a",{"text":"b","text":["c"]},{"text":{"text":"\u00e9"}},"d"]"#,
+                "acéd",
+            ),
         ] {
             assert_eq!(read(json).ok().as_deref(), Some(expected), "{json}");
         }
