@@ -7,13 +7,15 @@ use crate::tool::{Access, FuncTool, SideEffect, ToolContext};
 
 use super::agent::Agent;
 use super::child_result::answer_of;
+use super::child_session::child_session_id;
 
 impl Agent {
     /// Returns a tool that runs this agent on its argument `task` and returns the final text.
     ///
     /// Each call runs as a [child](crate::Session::run_as_child) of the calling run, in a session
-    /// of its own, `PARENT:sub:NAME:CALL`. A child that fails or is cut off is an error that the
-    /// model reads, with the text and the calls it had. The time limit is that of this agent
+    /// of its own, `PARENT:sub:NAME:CALL-ANSWER`, where `ANSWER` is a part of the id of the answer
+    /// with the call. A child that fails or is cut off is an error that the model reads, with the
+    /// text and the calls it had. The time limit is that of this agent
     /// ([`max_duration`](crate::AgentBuilder::max_duration)), not that of tools. A call needs no
     /// question, because those of the child pass the gates of the calling run; rules such as
     /// `deny:Agent(NAME)` apply.
@@ -49,8 +51,7 @@ impl Agent {
         let tool_name = name.clone();
         let access_name = name.clone();
         let run = move |cx: ToolContext, args: Value| {
-            let id = format!("{}:sub:{tool_name}:{}", cx.session_id(), cx.call_id());
-            let session = agent.session(id);
+            let session = agent.session(child_session_id(&cx, &tool_name));
             async move {
                 let task = args["task"].as_str().unwrap_or_default().to_owned();
                 let output = answer_of(session.run_as_child(&cx, task).await)?;

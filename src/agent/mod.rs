@@ -10,6 +10,7 @@ mod as_tool;
 mod builder;
 mod check;
 mod child_result;
+mod child_session;
 #[cfg(feature = "http")]
 mod environment;
 mod info;
@@ -21,5 +22,6 @@ pub use crate::model::retry::RetryPolicy;
 pub use agent::Agent;
 pub use builder::AgentBuilder;
 pub(crate) use child_result::answer_of;
+pub(crate) use child_session::child_session_id;
 pub use info::{AgentInfo, HookInfo};
 pub use session::Session;

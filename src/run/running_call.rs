@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::backend::{Backend, DeniedPath, PathFilter};
-use crate::message::{MAX_JSON_DEPTH, ToolCall, dismantle, is_too_deep};
+use crate::message::{MAX_JSON_DEPTH, Message, ToolCall, dismantle, is_too_deep};
 use crate::model::Model;
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{
@@ -131,6 +131,18 @@ impl RunningCall {
 
     pub(crate) fn run(&self) -> &RunContext {
         &self.run
+    }
+
+    /// The id of the answer with the call, if it is known.
+    pub(crate) fn answer_id(&self) -> Option<String> {
+        self.run.state(|state| {
+            let has_call = |message: &Arc<Message>| {
+                let mut calls = message.tool_calls();
+                calls.any(|call| call.id == self.call.id)
+            };
+            let place = state.messages.as_slice().iter().rposition(has_call)?;
+            state.message_info(place).map(|info| info.uuid.to_string())
+        })
     }
 
     /// The child runs whose messages the call passes on.

@@ -17,7 +17,7 @@ use agentcore::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::kit::{agent, any_object, text_of, texts, watch};
+use crate::kit::{agent, any_object, child_session, text_of, texts, watch};
 
 fn scouts() -> SubagentRegistry {
     let mut registry = SubagentRegistry::new();
@@ -54,7 +54,8 @@ async fn delegated_task_returns_the_final_text() {
     assert_eq!(scout.requests()[0].messages.last_content(), "Look");
     assert_eq!(scout.requests()[0].system.to_string(), "You look around.");
     assert!(scout.requests()[0].tools.is_empty());
-    let state = agent.session("s:sub:scout:call_1").state().await.unwrap();
+    let id = child_session(&**agent.store(), "s:sub:scout:call_1").await;
+    let state = agent.session(id).state().await.unwrap();
     assert_eq!(state.unwrap().user_id.as_deref(), Some("ann"));
 }
 
@@ -136,7 +137,8 @@ async fn async_task_is_checked_listed_and_awaited() {
             r#"Error: unknown task "task_9""#,
         ]
     );
-    let state = agent.session("s:sub:scout:call_0").state().await.unwrap();
+    let id = child_session(&**agent.store(), "s:sub:scout:call_0").await;
+    let state = agent.session(id).state().await.unwrap();
     assert_eq!(state.unwrap().messages.len(), 2);
 }
 

@@ -17,7 +17,9 @@ use agentcore::{
 };
 use serde_json::{Value, json};
 
-use crate::kit::{Log, agent, any_object, echo, logged, results, text_of, texts, watch};
+use crate::kit::{
+    Log, agent, any_object, child_session, echo, logged, results, text_of, texts, watch,
+};
 
 /// A registry with the type `scout`.
 fn scouts(definition: SubagentDefinition) -> SubagentRegistry {
@@ -415,11 +417,8 @@ async fn agent_as_a_tool_returns_its_final_text() {
     let lead = agent(model).tool(librarian.as_tool("librarian", "Knows dates"));
     let output = lead.build().unwrap().session("s").run("Go").await.unwrap();
     assert_eq!(texts(&output.messages), ["In 2015."]);
-    let state = librarian
-        .session("s:sub:librarian:call_1")
-        .state()
-        .await
-        .unwrap();
+    let id = child_session(&**librarian.store(), "s:sub:librarian:call_1").await;
+    let state = librarian.session(id).state().await.unwrap();
     assert_eq!(state.unwrap().messages.len(), 2);
 
     let rules = PermissionRules::new().allow("*").unwrap();

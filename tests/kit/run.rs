@@ -7,7 +7,7 @@ use agentcore::sdk::{SystemKind, ToolProgress};
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
     Agent, AgentBuilder, BoxError, FuncTool, Message, Messages, Model, Result, Run, SdkMessage,
-    ToolContext, ToolDecision, ToolOutput, ToolResult, async_trait,
+    SessionStore, ToolContext, ToolDecision, ToolOutput, ToolResult, async_trait,
 };
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -169,6 +169,23 @@ pub fn asking() -> impl PermissionGate {
 pub async fn stored(agent: &Agent, id: &str) -> Messages {
     let state = agent.session(id).state().await.unwrap();
     state.expect("the session exists").messages
+}
+
+/// The ids of the sessions of the subagents that calls of this kind started: `PARENT:sub:NAME:CALL`.
+pub async fn child_sessions(store: &dyn SessionStore, call: &str) -> Vec<Arc<str>> {
+    let list = store.list().await.unwrap().into_iter();
+    let is_of_call = |id: &Arc<str>| {
+        let end = id.strip_prefix(call).and_then(|end| end.strip_prefix('-'));
+        end.is_some_and(|end| end.len() == 8 && end.chars().all(|c| c.is_ascii_hexdigit()))
+    };
+    list.map(|info| info.id).filter(is_of_call).collect()
+}
+
+/// The id of the session of the subagent that a call started.
+pub async fn child_session(store: &dyn SessionStore, call: &str) -> Arc<str> {
+    let ids = child_sessions(store, call).await;
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    ids[0].clone()
 }
 
 /// The text of this name in `tests/data/subagents/texts.txt`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::{AgentBuilder, Session, answer_of};
+use crate::agent::{AgentBuilder, Session, answer_of, child_session_id};
 use crate::error::BoxError;
 use crate::tool::{Access, FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
 use crate::util::text::head;
@@ -19,7 +19,7 @@ const PROMPT: &str = "You are a subagent. Complete the task on your own with the
 ///
 /// The subagent has the model, the tools and the hooks of the calling run, without those that start
 /// agents, and at most 10 turns. It runs as a [child](crate::Session::child_of) of that run, in
-/// a session `PARENT:sub:subagent:CALL`. The result is `Subagent task completed:` with lines for
+/// a session `PARENT:sub:subagent:CALL-ANSWER`. The result is `Subagent task completed:` with lines for
 /// `Label`, `Iterations` and `Result`; the user sees its first 500 characters. A gateway adds this
 /// tool to its agents.
 pub fn subagent() -> FuncTool {
@@ -62,7 +62,7 @@ impl SubagentTask {
     }
 }
 
-/// The session of a subagent of a call: `PARENT:sub:NAME:CALL`.
+/// The session of a subagent of a call.
 pub(super) fn child_session(cx: &ToolContext, name: &str) -> Result<Session, BoxError> {
     let builder = AgentBuilder::of_run(cx).ok_or("subagents need a run")?;
     let agent = builder
@@ -74,7 +74,7 @@ pub(super) fn child_session(cx: &ToolContext, name: &str) -> Result<Session, Box
         .max_subagent_depth(u32::MAX)
         .max_subagents(u32::MAX)
         .build()?;
-    Ok(agent.session(format!("{}:sub:{name}:{}", cx.session_id(), cx.call_id())))
+    Ok(agent.session(child_session_id(cx, name)))
 }
 
 /// A tool that starts a subagent.

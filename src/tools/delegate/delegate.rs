@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::{Session, answer_of};
+use crate::agent::{Session, answer_of, child_session_id};
 use crate::error::{BoxError, ErrorKind, Result};
 use crate::run::RunOutput;
 use crate::subagent::SubagentRegistry;
@@ -21,7 +21,7 @@ use super::async_tasks::async_task_tools;
 /// `list_async_tasks` and `await_async_tasks`.
 ///
 /// A subagent runs as one of [`task`](crate::tools::task) does, with the same options, in a session
-/// `PARENT:sub:NAME:CALL`. A task in the background ends with the run that started it, unless
+/// `PARENT:sub:NAME:CALL-ANSWER`, as [`as_tool`](crate::Agent::as_tool) names it. A task in the background ends with the run that started it, unless
 /// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end reaches
 /// the model as a message. Until it ends, up to 16 updates wait for the subagent's next turn. With
 /// [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state of the tasks is in the
@@ -79,7 +79,8 @@ impl Delegation {
         let Arguments { agent, task } = serde_json::from_value(args)?;
         let unknown = || format!("unknown sub-agent {}", quoted(&agent));
         let (name, _) = children.types.get_key_value(&*agent).ok_or_else(unknown)?;
-        let session = children.session(cx, name, None, cx.call_id())?;
+        let agent = children.agent(cx, name, None)?;
+        let session = agent.session(child_session_id(cx, name));
         let spec = TaskSpec::new(name.clone())
             .with_description(task.as_str())
             .with_tool_use_id(cx.call_id())

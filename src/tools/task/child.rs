@@ -81,7 +81,7 @@ impl Children {
 
     /// The session of a child of `cx`'s run, of a type and with the model of this alias if there is
     /// one: `PARENT:sub:TYPE:ID`.
-    pub(in crate::tools) fn session(
+    pub(super) fn session(
         &self,
         cx: &ToolContext,
         name: &Arc<str>,
@@ -93,7 +93,7 @@ impl Children {
     }
 
     /// Builds an agent of a type for a call, with the model of this alias if there is one.
-    fn agent(
+    pub(in crate::tools) fn agent(
         &self,
         cx: &ToolContext,
         name: &Arc<str>,

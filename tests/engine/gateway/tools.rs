@@ -5,11 +5,13 @@ use std::time::Duration;
 use agentcore::gateway::{self, DeliveryPolicy, Gateway, InProcessBus};
 use agentcore::testing::{FunctionModel, ScriptedModel};
 use agentcore::{
-    AgentBuilder, Error, ErrorKind, ModelEvent, ModelRequest, SessionStore, ThreadStore, Tool,
-    ToolCall, ToolContext,
+    AgentBuilder, Error, ErrorKind, ModelEvent, ModelRequest, ThreadStore, Tool, ToolCall,
+    ToolContext,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use crate::kit::child_session;
 
 use super::{answer, gateway_of, golden, read, read_none, read_text, run_with, write};
 
@@ -228,11 +230,11 @@ async fn spawned_task_outlives_the_run_and_its_end_is_sent_to_the_chat() {
         read_none(&bus).await;
     })
     .await;
-    let list = store.list().await.unwrap();
-    let child = list
-        .iter()
-        .find(|info| *info.id == *"tg:1:sub:spawn:call_1");
-    assert_eq!(child.unwrap().parent.as_deref(), Some("tg:1"));
+    let child_id = child_session(&store, "tg:1:sub:spawn:call_1").await;
+    assert_eq!(
+        store.get(&child_id).unwrap().parent.as_deref(),
+        Some("tg:1")
+    );
     assert_eq!(store.get("tg:1").unwrap().messages.len(), 4);
 }
 
