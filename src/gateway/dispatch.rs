@@ -19,7 +19,7 @@ use super::lane::Place;
 use super::message::InboundMessage;
 use super::options::{DeliveryPolicy, ProcessOptions, WhenBusy};
 use super::process::{Processed, input};
-use super::system_channel::{handed_over, notice};
+use super::system_channel::{handed_over, notice, report_depth};
 
 /// The time for turns in progress after the gateway was stopped.
 const GRACE: Duration = Duration::from_secs(10);
@@ -144,7 +144,7 @@ impl Gateway {
                 None => settle(delivery).boxed(),
                 Some(message) => {
                     let options = ProcessOptions {
-                        is_report: true,
+                        report_depth: report_depth(&delivery.message),
                         ..ProcessOptions::of_message(&message)
                     };
                     let place = core.lanes.enter(&message.session_key);
@@ -207,10 +207,13 @@ impl Core {
             if !has_turn {
                 return Settlement::Retry(BUSY_RETRY);
             }
-            let Ok(_permit) = self.turns.acquire().await else {
-                return Settlement::Retry(Duration::ZERO);
+            let outcome = {
+                let Ok(_permit) = self.turns.acquire().await else {
+                    return Settlement::Retry(Duration::ZERO);
+                };
+                self.process(&options).await
             };
-            let outcome = self.process(&options).await;
+            // Without the permit: a channel that takes no messages holds up no other.
             self.deliver(outcome, &options, is_steered).await
         };
         match keep_alive(&delivery, work).await {
@@ -257,18 +260,20 @@ impl Core {
 
 /// Does the work on a message, and reports to the bus that it is in progress.
 async fn keep_alive<T>(delivery: &Delivery<InboundMessage>, work: impl Future<Output = T>) -> T {
-    let mut work = std::pin::pin!(work);
-    let mut interval = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-    loop {
-        tokio::select! {
-            biased;
-            output = &mut work => return output,
-            _ = interval.tick() => {
-                if let Err(error) = delivery.keep_alive().await {
-                    tracing::warn!("the bus could not be informed about a message: {error}");
-                }
+    let reports = async {
+        let mut interval = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        loop {
+            interval.tick().await;
+            if let Err(error) = delivery.keep_alive().await {
+                tracing::warn!("the bus could not be informed about a message: {error}");
             }
         }
+    };
+    // The work goes on while a report hangs.
+    tokio::select! {
+        biased;
+        output = work => output,
+        never = reports => never,
     }
 }
 

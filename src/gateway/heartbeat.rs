@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::backend::{Backend, is_not_found};
 use crate::error::Result;
 use crate::prompt::Days;
-use crate::util::text;
+use crate::util::text::line_of;
 
 const FILE: &str = "HEARTBEAT.md";
 const LOG: &str = "heartbeat.log";
@@ -212,8 +212,7 @@ impl Heartbeat {
 
     /// Appends a line to the log. A log that cannot be written is a warning.
     async fn log(&self, level: &str, text: &str) {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let line = text::truncate(&words.join(" "), MAX_LOGGED).into_owned();
+        let line = line_of(text, MAX_LOGGED);
         let outcome = async {
             let stamp = self.days.stamp()?;
             let line = format!("[{stamp}] [{level}] {line}\n");

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
@@ -12,7 +13,7 @@ use crate::util::text::truncate;
 
 use super::bus::{Delivery, MessageBus};
 use super::message::{InboundMessage, OutboundMessage};
-use super::queue::{Queue, Queued};
+use super::queue::{MAX_BYTES, Queue, Queued, check_names};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
@@ -22,16 +23,20 @@ const MAX_CHANNELS: usize = 1_024;
 /// A bus inside one process. Its messages end with the process. Clones share it.
 ///
 /// It holds a number of inbound messages that are not acknowledged, 1,024 by default, and as many
-/// outbound ones for each channel, and of both at most 64 MiB as JSON; publishing waits for space.
-/// An id of more than 1,024 bytes is an error. A channel that publishes and
-/// consumes in the same task should therefore do both at the same time. It drops a message whose id
-/// is among those published last, twice as many as it holds.
+/// outbound ones for each channel, and of both at most 64 MiB as JSON; the channels from which no
+/// message was consumed yet have 64 MiB together. Publishing waits for space. A channel that
+/// publishes and consumes in the same task should therefore do both at the same time. An id of more
+/// than 1,024 bytes is an error, and so is the name of a channel, a chat, a person or a session of
+/// more than 4 KiB. It drops a message whose id is among those published last, twice as many as it
+/// holds.
 #[derive(Clone)]
 pub struct InProcessBus(Arc<Queues>);
 
 struct Queues {
     inbound: Queue<InboundMessage>,
     outbound: Mutex<Channels>,
+    /// The space for messages of channels that nobody consumes, in bytes.
+    unclaimed: Arc<Semaphore>,
     capacity: usize,
 }
 
@@ -49,6 +54,15 @@ impl Queued for InboundMessage {
     fn key(&self) -> &str {
         &self.session_key
     }
+
+    fn names(&self) -> Vec<(&'static str, &str)> {
+        vec![
+            ("channel", &self.channel),
+            ("chat", &self.chat_id),
+            ("sender", &self.sender_id),
+            ("session", &self.session_key),
+        ]
+    }
 }
 
 impl Queued for OutboundMessage {
@@ -58,6 +72,10 @@ impl Queued for OutboundMessage {
 
     fn key(&self) -> &str {
         &self.channel
+    }
+
+    fn names(&self) -> Vec<(&'static str, &str)> {
+        vec![("channel", &self.channel), ("chat", &self.chat_id)]
     }
 }
 
@@ -72,8 +90,9 @@ impl InProcessBus {
     /// channel.
     pub fn new(capacity: usize) -> Self {
         Self(Arc::new(Queues {
-            inbound: Queue::new(capacity),
+            inbound: Queue::new(capacity, None),
             outbound: Mutex::default(),
+            unclaimed: Arc::new(Semaphore::new(MAX_BYTES)),
             capacity,
         }))
     }
@@ -101,7 +120,7 @@ impl InProcessBus {
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
 
-        let queue = Queue::new(self.0.capacity);
+        let queue = Queue::new(self.0.capacity, Some(self.0.unclaimed.clone()));
         if channels.is_closed {
             queue.close();
         }
@@ -121,8 +140,11 @@ impl MessageBus for InProcessBus {
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
+        let message = message.completed();
+        // Before there is a queue of this name.
+        check_names(&message)?;
         let queue = self.channel(&message.channel, false)?;
-        queue.publish(message.completed()).await
+        queue.publish(message).await
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {

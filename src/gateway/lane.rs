@@ -87,7 +87,11 @@ impl Drop for Place {
         let Some(lane) = lanes.get_mut(&self.key) else {
             return;
         };
-        lane.retain(|ticket| !Arc::ptr_eq(ticket, &self.ticket));
+        // Nearly always the first: a search through all would take long where many are left.
+        let mut tickets = lane.iter();
+        if let Some(index) = tickets.position(|ticket| Arc::ptr_eq(ticket, &self.ticket)) {
+            lane.remove(index);
+        }
         match lane.front() {
             Some(first) => first.change.notify_one(),
             None => {

@@ -68,8 +68,9 @@ pub struct ProcessOptions {
     /// True if the turn runs in a session of its own, `KEY:once:UUID`, which is deleted afterwards.
     /// Defaults to `false`.
     pub no_history: bool,
-    /// True if the input is the result of a task. It is no answer to a question.
-    pub(super) is_report: bool,
+    /// The number of tasks, each begun because of the result of the one before, of which the input
+    /// is the last result; 0 if it is no result of a task. A result is no answer to a question.
+    pub(super) report_depth: u32,
 }
 
 impl ProcessOptions {
@@ -92,7 +93,7 @@ impl ProcessOptions {
             enable_summary: false,
             send_response: false,
             no_history: false,
-            is_report: false,
+            report_depth: 0,
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Processed {
 impl Core {
     /// Runs one turn. The caller has the session's lane.
     pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
-        if !is_internal_channel(&options.channel) && !options.is_report {
+        if !is_internal_channel(&options.channel) && options.report_depth == 0 {
             self.record_origin(options).await;
         }
 
@@ -110,7 +110,7 @@ impl Core {
         id: &Arc<str>,
         options: &ProcessOptions,
     ) -> Result<RunOutput> {
-        let question = if options.no_history || options.is_report {
+        let question = if options.no_history || options.report_depth > 0 {
             None
         } else {
             self.waiting_question(options).await?

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -21,10 +21,14 @@ use super::bus::{Delivery, Receipt};
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The bytes of the messages of a queue, each as JSON. A longer one takes all of them.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// The longest id, in bytes. Ids are kept longer than their messages.
 const MAX_ID: usize = 1_024;
+
+/// The longest name of a channel, a chat, a person or a session, in bytes. Queues and lanes are
+/// found by such names.
+const MAX_NAME: usize = 4 * 1_024;
 
 /// A message of a queue.
 pub(super) trait Queued: Clone + Serialize + Send + Sync + 'static {
@@ -32,6 +36,8 @@ pub(super) trait Queued: Clone + Serialize + Send + Sync + 'static {
     fn id(&self) -> &Arc<str>;
     /// The messages with the same key are delivered in order.
     fn key(&self) -> &str;
+    /// Its other names, each with what it is the name of.
+    fn names(&self) -> Vec<(&'static str, &str)>;
 }
 
 /// A queue. Clones share it.
@@ -48,6 +54,8 @@ struct Shared<M> {
     /// The space for messages that are not acknowledged, in messages and in bytes.
     space: Semaphore,
     bytes: Semaphore,
+    /// The space that a queue without a consumer has together with others, in bytes.
+    unclaimed: Option<Arc<Semaphore>>,
     /// Notified when the messages or their times have changed.
     change: Notify,
 }
@@ -57,12 +65,16 @@ struct State<M> {
     messages: BTreeMap<u64, Entry<M>>,
     published: u64,
     ids: NewestIds,
+    /// True once a message was waited for.
+    has_consumer: bool,
     is_closed: bool,
 }
 
 struct Entry<M> {
     message: M,
     bytes: u32,
+    /// Its part of the space of queues without a consumer.
+    unclaimed: Option<OwnedSemaphorePermit>,
     /// The time before which it is not delivered.
     ready_at: Option<Instant>,
 }
@@ -100,8 +112,9 @@ enum Next<M> {
 
 impl<M: Queued> Queue<M> {
     /// Creates a queue of at most `capacity` messages, at least one, that are not acknowledged. It
-    /// keeps the ids of twice as many.
-    pub(super) fn new(capacity: usize) -> Self {
+    /// keeps the ids of twice as many. Until a message is first waited for, its messages also take
+    /// their bytes from `unclaimed`, if there is one.
+    pub(super) fn new(capacity: usize, unclaimed: Option<Arc<Semaphore>>) -> Self {
         let capacity = capacity.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
             state: Mutex::new(State {
@@ -112,8 +125,10 @@ impl<M: Queued> Queue<M> {
                     order: VecDeque::new(),
                     limit: capacity.saturating_mul(2),
                 },
+                has_consumer: false,
                 is_closed: false,
             }),
+            unclaimed,
             space: Semaphore::new(capacity),
             bytes: Semaphore::new(MAX_BYTES),
             change: Notify::new(),
@@ -122,16 +137,12 @@ impl<M: Queued> Queue<M> {
 
     /// Adds a message, unless its id is known. Waits for space.
     pub(super) async fn publish(&self, message: M) -> Result<()> {
-        let id_len = message.id().len();
-        if id_len > MAX_ID {
-            let text = format!("the id of a message has {id_len} bytes, at most {MAX_ID} may be");
-            return Err(Error::new(ErrorKind::InvalidRequest, text));
-        }
-
+        check_names(&message)?;
         let bytes = json_len(&message).min(MAX_BYTES) as u32;
         let permit = self.0.space.acquire().await.map_err(|_| closed())?;
         let bytes_permit = self.0.bytes.acquire_many(bytes);
         let bytes_permit = bytes_permit.await.map_err(|_| closed())?;
+        let unclaimed = self.unclaimed_space(bytes).await?;
         let mut state = lock(&self.0.state);
         if state.is_closed {
             return Err(closed());
@@ -146,6 +157,7 @@ impl<M: Queued> Queue<M> {
         let entry = Entry {
             message,
             bytes,
+            unclaimed,
             ready_at: None,
         };
         state.messages.insert(number, entry);
@@ -154,8 +166,49 @@ impl<M: Queued> Queue<M> {
         Ok(())
     }
 
+    /// Waits for space for a message of a queue without a consumer. `None` if it has one.
+    async fn unclaimed_space(&self, bytes: u32) -> Result<Option<OwnedSemaphorePermit>> {
+        let Some(space) = &self.0.unclaimed else {
+            return Ok(None);
+        };
+        loop {
+            let mut change = pin!(self.0.change.notified());
+            change.as_mut().enable();
+            {
+                let state = lock(&self.0.state);
+                if state.is_closed {
+                    return Err(closed());
+                }
+                if state.has_consumer {
+                    return Ok(None);
+                }
+            }
+            tokio::select! {
+                biased;
+                permit = space.clone().acquire_many_owned(bytes) => {
+                    return permit.map(Some).map_err(|_| closed());
+                }
+                () = change => {}
+            }
+        }
+    }
+
+    /// Notes that the queue has a consumer.
+    fn claim(&self) {
+        let mut state = lock(&self.0.state);
+        if std::mem::replace(&mut state.has_consumer, true) {
+            return;
+        }
+        for entry in state.messages.values_mut() {
+            entry.unclaimed = None;
+        }
+        drop(state);
+        self.0.change.notify_waiters();
+    }
+
     /// Waits for the next message; `None` if the queue is closed and empty.
     pub(super) async fn consume(&self) -> Option<Delivery<M>> {
+        self.claim();
         loop {
             let mut change = pin!(self.0.change.notified());
             change.as_mut().enable();
@@ -261,6 +314,21 @@ impl<M: Queued> Drop for QueueReceipt<M> {
     fn drop(&mut self) {
         self.put_back(Duration::ZERO);
     }
+}
+
+/// Checks the lengths of the id and of the names of a message.
+pub(super) fn check_names(message: &impl Queued) -> Result<()> {
+    let id = ("id", &**message.id(), MAX_ID);
+    let names = message.names().into_iter();
+    let names = names.map(|(what, name)| (what, name, MAX_NAME));
+    for (what, name, max_len) in names.chain([id]) {
+        let len = name.len();
+        if len > max_len {
+            let text = format!("the {what} of a message has {len} bytes, at most {max_len} may be");
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+    }
+    Ok(())
 }
 
 fn closed() -> Error {

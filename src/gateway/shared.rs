@@ -1,7 +1,8 @@
 //! The data that the turns of a gateway share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::Result;
@@ -10,12 +11,17 @@ use crate::run::{Responder, RunOutput};
 use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
 use crate::tool::{Answer, BackgroundTasks};
 use crate::util::Cancellation;
+use crate::util::sync::lock;
 
 use super::bus::MessageBus;
 use super::message::OutboundMessage;
 use super::questions::{Questions, permission_text};
 use super::served::ServedRun;
 use super::turn::{Turn, UNATTENDED};
+
+/// The most tasks of `spawn` of a session, and of all sessions, that have not ended.
+pub(super) const MAX_TASKS: usize = 16;
+const MAX_ALL_TASKS: usize = 256;
 
 /// A function that sees the messages of all runs.
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
@@ -36,6 +42,42 @@ pub(super) struct Shared {
     /// Cancelled when the turns in progress are to end at once.
     pub(super) interrupt: Cancellation,
     spawned: AtomicU64,
+    /// The tasks of `spawn` that have not ended, by session.
+    open_tasks: Mutex<HashMap<Arc<str>, usize>>,
+}
+
+/// The place of a task of `spawn`, until it is dropped.
+pub(super) struct TaskPlace {
+    shared: Arc<Shared>,
+    session_key: Arc<str>,
+}
+
+impl TaskPlace {
+    /// Takes a place for a task of a session. `None` if the session or the gateway has too many.
+    pub(super) fn take(shared: &Arc<Shared>, session_key: &Arc<str>) -> Option<Self> {
+        let mut open_tasks = lock(&shared.open_tasks);
+        let own_count = open_tasks.get(session_key).copied().unwrap_or_default();
+        if own_count >= MAX_TASKS || open_tasks.values().sum::<usize>() >= MAX_ALL_TASKS {
+            return None;
+        }
+        open_tasks.insert(session_key.clone(), own_count + 1);
+        Some(Self {
+            shared: shared.clone(),
+            session_key: session_key.clone(),
+        })
+    }
+}
+
+impl Drop for TaskPlace {
+    fn drop(&mut self) {
+        let mut open_tasks = lock(&self.shared.open_tasks);
+        if let Some(count) = open_tasks.get_mut(&self.session_key) {
+            *count -= 1;
+            if *count == 0 {
+                open_tasks.remove(&self.session_key);
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -54,6 +96,7 @@ impl Shared {
             stop: Cancellation::default(),
             interrupt: Cancellation::default(),
             spawned: AtomicU64::new(0),
+            open_tasks: Mutex::default(),
         })
     }
 

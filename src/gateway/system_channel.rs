@@ -12,6 +12,8 @@ const SESSION: &str = "session_key";
 const SENDER: &str = "sender_id";
 /// Set if the task sent a message itself.
 const HAS_SENT: &str = "message_sent";
+/// The number of tasks, each begun because of the one before, up to this one.
+const DEPTH: &str = "report_depth";
 
 /// The message about the end of a task: `Task 'LABEL' completed.` with its result, to the chat
 /// `CHANNEL:CHAT_ID`.
@@ -30,12 +32,22 @@ pub(super) fn task_message(
     let chat_id = format!("{}:{}", turn.channel, turn.chat_id);
     let message = InboundMessage::new(SYSTEM, chat_id, id, content)
         .with_metadata(SESSION, &*turn.session_key)
-        .with_metadata(SENDER, &*turn.sender_id);
+        .with_metadata(SENDER, &*turn.sender_id)
+        .with_metadata(DEPTH, (turn.report_depth + 1).to_string());
     if turn.has_marked_sent() {
         message.with_metadata(HAS_SENT, "true")
     } else {
         message
     }
+}
+
+/// The number of tasks that led to a message of the channel `system`, at least one.
+pub(super) fn report_depth(message: &InboundMessage) -> u32 {
+    let depth = message.metadata.get(DEPTH);
+    depth
+        .and_then(|depth| depth.parse().ok())
+        .unwrap_or(1)
+        .max(1)
 }
 
 /// The chat that a message of the channel `system` is about. `None` if it names none.

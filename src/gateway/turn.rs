@@ -27,6 +27,8 @@ pub(super) struct Turn {
     pub(super) chat_id: Arc<str>,
     pub(super) sender_id: Arc<str>,
     pub(super) input_id: Arc<str>,
+    /// The number of tasks that led to the input, each begun because of the one before.
+    pub(super) report_depth: u32,
     has_sent: AtomicBool,
     has_sent_to_own_chat: AtomicBool,
 }
@@ -40,6 +42,7 @@ impl Turn {
             chat_id: options.chat_id.clone(),
             sender_id: options.sender_id.clone(),
             input_id: options.input_id.clone(),
+            report_depth: options.report_depth,
             has_sent: AtomicBool::new(false),
             has_sent_to_own_chat: AtomicBool::new(false),
         })
@@ -54,6 +57,7 @@ impl Turn {
             chat_id: self.chat_id.clone(),
             sender_id: self.sender_id.clone(),
             input_id: self.input_id.clone(),
+            report_depth: self.report_depth,
             has_sent: AtomicBool::new(false),
             has_sent_to_own_chat: AtomicBool::new(false),
         })

@@ -6,13 +6,19 @@ use crate::agent::answer_of;
 use crate::error::BoxError;
 use crate::run::Run;
 use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
+use crate::util::text::line_of;
 
 use super::super::served::ServedRun;
+use super::super::shared::{MAX_TASKS, TaskPlace};
 use super::super::system_channel::task_message;
 use super::super::turn::Turn;
 use super::subagent::{SubagentTask, agent_tool, child_session};
 
 const NAME: &str = "spawn";
+/// The most tasks that begin each because of the report of the one before.
+const MAX_CHAIN: u32 = 8;
+/// The most characters of a label.
+const MAX_LABEL: usize = 200;
 
 /// `spawn { task, label? }`: starts a subagent on a task in the background and returns at once.
 ///
@@ -20,7 +26,10 @@ const NAME: &str = "spawn";
 /// gateway [runs](super::super::Gateway::run), spends from the budget of that run, and passes its
 /// permissions. Its questions are asked in the chat of the conversation. Its end is an inbound
 /// message of the channel `system`; [`DeliveryPolicy`](super::super::DeliveryPolicy) sets its use.
-/// A gateway adds this tool to its agents. Outside the runs of a gateway, each call fails.
+/// A conversation has at most 16 tasks that have not ended, and a gateway 256. At most 8 tasks
+/// follow each other, each begun in the turn about the end of the one before, until a person
+/// writes. A call beyond these limits fails. A gateway adds this tool to its agents. Outside the
+/// runs of a gateway, each call fails.
 pub fn spawn() -> FuncTool {
     let description = "Starts a subagent on a task in the background and returns at once; its \
         result is reported later. It sees nothing of this conversation, so the task needs \
@@ -33,6 +42,22 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let Some(turn) = Turn::of_call(&cx) else {
         return Err(ToolError::new("spawn needs the run of a gateway").into());
     };
+    if turn.report_depth >= MAX_CHAIN {
+        let text = format!(
+            "{MAX_CHAIN} tasks have followed each other without a message of a person; report what \
+             is left to do instead"
+        );
+        return Err(ToolError::new(text).into());
+    }
+    let Some(place) = TaskPlace::take(&turn.shared, &turn.session_key) else {
+        let text = format!(
+            "too many tasks are running, of this conversation or of others; a conversation has \
+             {MAX_TASKS} at most. Wait for a report, or do the work yourself"
+        );
+        return Err(ToolError::new(text).into());
+    };
+
+    let label = label.map(|label| line_of(&label, MAX_LABEL));
     let text = match &label {
         Some(label) => format!("Spawned subagent '{label}' for task: {task}"),
         None => format!("Spawned subagent for task: {task}"),
@@ -48,10 +73,10 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     let session = child_session(&cx, NAME)?.with(turn.clone());
     let run = session.child_of(&cx).run(task);
     let tasks = turn.shared.tasks.clone();
-    tasks.begin(
-        spec,
-        |_| async move { run_task(&turn, &id, &label, run).await },
-    );
+    tasks.begin(spec, |_| async move {
+        let _place = place;
+        run_task(&turn, &id, &label, run).await
+    });
     Ok(ToolOutput::new(text).in_background())
 }
 

@@ -2,6 +2,7 @@
 
 mod background;
 mod bus;
+mod floods;
 mod heartbeat;
 mod lanes;
 mod questions;
