@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::types::Type;
 
 use crate::session::remote::PIECE;
 use crate::util::sync::lock;
@@ -18,6 +19,11 @@ const MAX_NOTICES: u64 = 1024 * 1024;
 /// The most bytes of the settings of a connection, which the client keeps.
 const MAX_SETTINGS: u64 = 4 * 1024 * 1024;
 
+/// The most bytes of the description of rows, which have up to four columns.
+const MAX_DESCRIPTION: u64 = 16 * 1024;
+
+/// The tag of a message that describes the columns of rows.
+const DESCRIPTION: u8 = b'T';
 /// The tag of a message with a setting.
 const SETTING: u8 = b'S';
 const NOTICE: u8 = b'N';
@@ -26,6 +32,9 @@ const NOTIFICATION: u8 = b'A';
 const READY: u8 = b'Z';
 /// The bytes of a message's tag and length. The length counts itself.
 const HEAD: usize = 5;
+
+/// The bytes that describe a column, behind its name.
+const COLUMN: usize = 18;
 
 /// The reason for which a stream was ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +75,8 @@ struct Messages {
     remaining: u64,
     notice_bytes: u64,
     setting_bytes: u64,
+    /// The bytes of the description that is being read.
+    description: Option<Vec<u8>>,
 }
 
 impl<S> Bounded<S> {
@@ -103,7 +114,15 @@ impl Messages {
             let skipped = usize::try_from(self.remaining).unwrap_or(usize::MAX);
             let skipped = skipped.min(bytes.len());
             self.remaining -= skipped as u64;
+            if let Some(description) = &mut self.description {
+                description.extend_from_slice(&bytes[..skipped]);
+            }
             bytes = &bytes[skipped..];
+            if self.remaining == 0
+                && let Some(description) = self.description.take()
+            {
+                check_columns(&description)?;
+            }
 
             let count = (HEAD - self.head_len).min(bytes.len());
             self.head[self.head_len..self.head_len + count].copy_from_slice(&bytes[..count]);
@@ -127,6 +146,14 @@ impl Messages {
                 "answered with a message of {len} bytes, of which {MAX_MESSAGE} are read at most"
             )));
         }
+
+        if tag == DESCRIPTION && len > MAX_DESCRIPTION {
+            return Err(Problem::Refused(format!(
+                "described the columns of rows in {len} bytes, of which {MAX_DESCRIPTION} are read \
+                 at most"
+            )));
+        }
+        self.description = (tag == DESCRIPTION).then(Vec::new);
 
         match tag {
             READY => self.notice_bytes = 0,
@@ -155,6 +182,29 @@ impl Messages {
         self.remaining = len.saturating_sub(4);
         Ok(())
     }
+}
+
+/// Checks that the columns of rows are of built-in types. The client looks all others up, as deep as
+/// the server nests them, and keeps what it reads about them.
+fn check_columns(description: &[u8]) -> Result<(), Problem> {
+    let unreadable = || Problem::Refused("described the columns of rows unreadably".to_owned());
+    let mut fields = description.get(2..).ok_or_else(unreadable)?;
+    while !fields.is_empty() {
+        let name_len = memchr::memchr(0, fields).ok_or_else(unreadable)?;
+        let (field, next_fields) = fields[name_len + 1..]
+            .split_first_chunk::<COLUMN>()
+            .ok_or_else(unreadable)?;
+        // Behind the table and the number of the column in it.
+        let type_oid = u32::from_be_bytes([field[6], field[7], field[8], field[9]]);
+        if Type::from_oid(type_oid).is_none() {
+            return Err(Problem::Refused(format!(
+                "answered with a column of the type {type_oid}, which is not built into PostgreSQL; \
+                 the tables are not as they were made"
+            )));
+        }
+        fields = next_fields;
+    }
+    Ok(())
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
@@ -263,6 +313,51 @@ mod tests {
         }
         let complete = [message(NOTICE, KIB).repeat(1024), message(READY, 5)].concat();
         assert_eq!(follow(&complete.repeat(8), false), Ok(()));
+    }
+
+    /// The description of rows with columns of these types.
+    fn description(type_oids: &[u32]) -> Vec<u8> {
+        let mut body = u16::try_from(type_oids.len())
+            .unwrap()
+            .to_be_bytes()
+            .to_vec();
+        for type_oid in type_oids {
+            body.extend(b"name\0");
+            body.extend([0; 6]);
+            body.extend(type_oid.to_be_bytes());
+            body.extend([0; 8]);
+        }
+        let mut bytes = vec![DESCRIPTION];
+        bytes.extend(u32::try_from(body.len() + 4).unwrap().to_be_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn column_of_a_type_that_is_not_built_in_is_refused() {
+        let built_in = [20, 23, 25, 17].as_slice();
+        let pieces = [description(&[]), description(built_in), message(ROW, 9)];
+        let bytes = pieces.concat();
+        assert_eq!(follow(&bytes.repeat(2), false), Ok(()));
+        for types in [[100_000, 20], [20, 100_000]] {
+            let text = refused(&[&bytes[..], &description(&types)].concat());
+            assert!(text.contains("the type 100000"), "{text}");
+        }
+    }
+
+    #[test]
+    fn description_that_is_cut_or_too_long_is_refused() {
+        let bytes = description(&[23]);
+        for len in [1, bytes.len() - 6] {
+            let mut body = bytes[HEAD..HEAD + len].to_vec();
+            let mut cut = vec![DESCRIPTION];
+            cut.extend(u32::try_from(len + 4).unwrap().to_be_bytes());
+            cut.append(&mut body);
+            let text = refused(&cut);
+            assert!(text.contains("unreadably"), "{text}");
+        }
+        let text = refused(&message(DESCRIPTION, 17 * KIB));
+        assert!(text.contains("in 17408 bytes"), "{text}");
     }
 
     #[test]

@@ -78,10 +78,11 @@ fn tail_of(rows: &[Row], len: u64) -> Outcome<ServerTail> {
         None => 0,
     };
     let is_all = len >= end;
+    let requested = end.saturating_sub(len)..end;
     let mut joined_log = JoinedLog::new(is_all.then_some(0));
     for row in rows {
         if let Some((offset, bytes)) = part_of_log(row)? {
-            joined_log.add(offset, bytes);
+            joined_log.add(offset, bytes, &requested);
         }
     }
 
@@ -418,8 +419,9 @@ impl Database {
         let mut stored_len = 0;
         while stored_len < len && offset < end {
             let piece = self.read(connection, id, offset, PIECE)?;
+            let requested = offset..end.min(offset + PIECE);
             for (offset, part) in piece.iter().flat_map(|piece| &piece.parts) {
-                joined_log.add(*offset, part);
+                joined_log.add(*offset, part, &requested);
             }
 
             offset += PIECE;

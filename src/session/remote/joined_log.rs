@@ -1,5 +1,7 @@
 //! The parts of a log in a row.
 
+use std::ops::Range;
+
 /// The maximum number of bytes that mark a missing part of a log.
 const MAX_HOLE: u64 = 1_024;
 
@@ -22,11 +24,18 @@ impl JoinedLog {
         }
     }
 
-    /// Adds the part at this offset.
-    pub(in crate::session) fn add(&mut self, offset: u64, part: &[u8]) {
-        if part.is_empty() {
+    /// Adds what the part at this offset has of the bytes that were `requested`, unless another
+    /// part had them before: a server must not make a log longer than was asked for.
+    pub(in crate::session) fn add(&mut self, offset: u64, part: &[u8], requested: &Range<u64>) {
+        let start = offset.max(requested.start).max(self.next.unwrap_or(0));
+        let end = offset.saturating_add(part.len() as u64).min(requested.end);
+        if start >= end {
             return;
         }
+
+        // Both are within the part.
+        let [from, to] = [start - offset, end - offset].map(|index| index as usize);
+        let (offset, part) = (start, &part[from..to]);
         self.fill(offset.saturating_sub(self.next.unwrap_or(offset)));
         self.bytes.extend_from_slice(part);
         self.next = Some(offset.saturating_add(part.len() as u64));
@@ -49,5 +58,25 @@ impl JoinedLog {
             self.bytes.resize(len, 0);
             self.bytes.push(b'\n');
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_beyond_the_requested_bytes_are_cut() {
+        let mut log = JoinedLog::new(Some(10));
+        log.add(0, &[b'a'; 5], &(10..20));
+        log.add(8, b"aabbcc", &(10..20));
+        log.add(12, b"xxdddd", &(10..20));
+        log.add(14, b"yy", &(10..20));
+        log.add(18, &[b'e'; 100], &(10..20));
+        log.add(1 << 40, b"f", &(10..20));
+        assert_eq!(log.take(), b"bbccddddee");
+        log.add(21, b"gg", &(20..30));
+        log.end(25);
+        assert_eq!(log.take(), b"\ngg\0\n");
     }
 }

@@ -98,11 +98,13 @@ impl<S: Server> RemoteLog<S> {
                 return Err(too_large(id, place, end, max, SIZE_OPTION));
             }
 
+            let next_offset = offset.saturating_add(PIECE);
+            let requested = offset..next_offset.min(end);
             for (offset, part) in &parts {
-                joined_log.add(*offset, part);
+                joined_log.add(*offset, part, &requested);
             }
             last_end = end;
-            offset = offset.saturating_add(PIECE);
+            offset = next_offset;
             if offset >= end {
                 joined_log.end(end);
             }

@@ -100,8 +100,19 @@ fn arguments(stream: &mut TcpStream) -> Vec<String> {
     }
 }
 
+/// A log that a server cuts into other pieces than were asked for is as long as the server said.
+#[tokio::test]
+async fn pieces_that_are_longer_than_was_asked_for_are_cut() {
+    check_pieces(900_000).await;
+}
+
 #[tokio::test]
 async fn long_log_is_read_in_pieces() {
+    check_pieces(0).await;
+}
+
+/// Reads a log from a server that sends this many bytes more than it was asked for.
+async fn check_pieces(extra_bytes: usize) {
     const LOG: usize = 5_000_000;
     const PIECE: usize = 1024 * 1024;
     let log = "x\n".repeat(LOG / 2);
@@ -123,7 +134,7 @@ async fn long_log_is_read_in_pieces() {
                     let first = first.parse().unwrap();
                     let end = last.parse::<usize>().unwrap() + 1;
                     asked.lock().unwrap().push((first, end));
-                    piece(first, end.min(LOG))
+                    piece(first, (end + extra_bytes).min(LOG))
                 }
                 _ => return,
             };

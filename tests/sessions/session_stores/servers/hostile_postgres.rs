@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::net::TcpStream;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use agentcore::session::PostgresStore;
 use agentcore::{Error, ErrorKind, SessionStore};
@@ -83,17 +83,43 @@ async fn settings_and_notices_without_end_are_refused() {
     }
 }
 
+/// The description of rows with one column of this type.
+fn column(type_oid: u32) -> Vec<u8> {
+    let column = [
+        b"\0\x01version\0".as_slice(),
+        &[0; 6],
+        &type_oid.to_be_bytes(),
+        &[0, 4],
+        &[0; 6],
+    ];
+    message(b'T', &column.concat())
+}
+
+#[tokio::test]
+async fn column_of_an_unknown_type_is_refused_and_not_looked_up() {
+    let questions = Arc::<Mutex<Vec<u8>>>::default();
+    let received = questions.clone();
+    let store = postgres(move |stream| {
+        let done = [message(b'C', b"SHOW\0"), message(b'Z', b"I")].concat();
+        let _ = stream.write_all(&welcome());
+        read(stream);
+        let _ = stream.write_all(&[column(23), row(b"off"), done].concat());
+        read(stream);
+        let is_bound = [message(b'1', b""), message(b'2', b""), column(100_000)].concat();
+        let _ = stream.write_all(&is_bound);
+        received.lock().unwrap().extend(read(stream));
+    });
+    let error = store.list().await.unwrap_err();
+    check(&error, "a column of the type 100000");
+    let questions = questions.lock().unwrap();
+    assert!(questions.is_empty(), "{}", questions.escape_ascii());
+}
+
 #[tokio::test]
 async fn rows_without_end_are_refused() {
     for len in [0, 60_000] {
         let store = postgres(move |stream| {
-            let column = [
-                b"version\0".as_slice(),
-                &[0; 6],
-                &[0, 0, 0, 23, 0, 4],
-                &[0; 6],
-            ];
-            let columns = message(b'T', &[&[0, 1][..], &column.concat()].concat());
+            let columns = column(23);
             let done = [message(b'C', b"SHOW\0"), message(b'Z', b"I")].concat();
             let is_bound = [message(b'1', b""), message(b'2', b""), columns.clone()].concat();
             let _ = stream.write_all(&welcome());
