@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::io;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::util::path::short_path;
 
 /// A path that leaves the workspace.
@@ -17,6 +17,21 @@ pub(super) fn outside(path: &str, root: &str) -> Error {
 /// An error of the file system about a path: `"a/b" does not exist`.
 pub(super) fn path_error(kind: io::ErrorKind, path: &str, what: &str) -> Error {
     io::Error::new(kind, format!("{:?} {what}", short_path(path))).into()
+}
+
+/// The most bytes of a path where no system limits it.
+pub(super) const MAX_PATH: usize = 4096;
+
+/// Checks the length of a path: work on it grows with its folders.
+pub(super) fn check_path_len(path: &str) -> Result<()> {
+    if path.len() <= MAX_PATH {
+        return Ok(());
+    }
+    let what = format!(
+        "has {} bytes, and a path has at most {MAX_PATH}",
+        path.len()
+    );
+    Err(path_error(io::ErrorKind::InvalidFilename, path, &what))
 }
 
 /// The content is not what the writer believed it to be.

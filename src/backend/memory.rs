@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -13,18 +14,54 @@ use crate::util::sync::lock;
 
 use super::backend::Backend;
 use super::entry::{ContentHash, DirEntry, EntryKind, Metadata};
-use super::failure::{self, path_error};
+use super::failure::{self, check_path_len, path_error};
 
 const ROOT: &str = "/workspace";
+
+/// The default size of all files together, in bytes.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The memory of a file without its path and content, in bytes.
+const FILE: usize = 256;
 
 /// Files in memory, for tests and for agents that need no more. It runs no commands.
 ///
 /// Its root is `/workspace`. Folders exist as long as a file lies beneath them. Clones share the
-/// files.
+/// files. A path has at most 4,096 bytes, and all files together at most 64 MiB, unless
+/// [`with_max_bytes`](Self::with_max_bytes) sets another limit.
+///
+/// ```
+/// use agentcore::backend::{Backend, MemoryBackend};
+///
+/// # async fn example() -> agentcore::Result<()> {
+/// let files = MemoryBackend::new().with_max_bytes(1_000_000);
+/// files.write("notes.md", b"mine\n").await?;
+/// assert!(files.write("large", &[0; 1_000_000]).await.is_err());
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBackend {
+    files: Arc<Mutex<Files>>,
+}
+
+#[derive(Debug)]
+struct Files {
     /// The contents by path beneath the root, without a leading slash.
-    files: Arc<Mutex<BTreeMap<String, Bytes>>>,
+    contents: BTreeMap<String, Bytes>,
+    /// The memory that they take.
+    bytes: usize,
+    max_bytes: usize,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            contents: BTreeMap::new(),
+            bytes: 0,
+            max_bytes: MAX_BYTES,
+        }
+    }
 }
 
 impl MemoryBackend {
@@ -33,9 +70,18 @@ impl MemoryBackend {
         Self::default()
     }
 
+    /// Sets the limit on all files together, in bytes, of which each file takes its content, its
+    /// path and 256 more. Defaults to 64 MiB. A change over it fails and leaves the files as they
+    /// are. It holds for all clones.
+    #[must_use]
+    pub fn with_max_bytes(self, bytes: usize) -> Self {
+        lock(&self.files).max_bytes = bytes;
+        self
+    }
+
     /// All files with their content, by path beneath the root.
     pub fn files(&self) -> BTreeMap<String, Bytes> {
-        lock(&self.files).clone()
+        lock(&self.files).contents.clone()
     }
 }
 
@@ -48,25 +94,25 @@ impl Backend for MemoryBackend {
     async fn read(&self, path: &str) -> Result<Bytes> {
         let key = resolve(path)?;
         let files = lock(&self.files);
-        match files.get(&key) {
+        match files.contents.get(&key) {
             Some(content) => Ok(content.clone()),
-            None => Err(no_file(&files, &key, path)),
+            None => Err(files.no_file(&key, path)),
         }
     }
 
     async fn stat(&self, path: &str) -> Result<Metadata> {
         let key = resolve(path)?;
         let files = lock(&self.files);
-        match files.get(&key) {
+        match files.contents.get(&key) {
             Some(content) => Ok(Metadata::new(EntryKind::File, content.len() as u64)),
-            None if is_folder(&files, &key) => Ok(Metadata::new(EntryKind::Dir, 0)),
-            None => Err(no_file(&files, &key, path)),
+            None if files.is_folder(&key) => Ok(Metadata::new(EntryKind::Dir, 0)),
+            None => Err(files.no_file(&key, path)),
         }
     }
 
     async fn write(&self, path: &str, content: &[u8]) -> Result<()> {
         let key = resolve(path)?;
-        insert_file(&mut lock(&self.files), key, path, content)
+        lock(&self.files).insert(key, path, content)
     }
 
     async fn write_if_unchanged(
@@ -77,36 +123,35 @@ impl Backend for MemoryBackend {
     ) -> Result<()> {
         let key = resolve(path)?;
         let mut files = lock(&self.files);
-        match files.get(&key) {
-            Some(old) if ContentHash::of(old) == expected => {
-                insert_file(&mut files, key, path, content)
-            }
+        match files.contents.get(&key) {
+            Some(old) if ContentHash::of(old) == expected => files.insert(key, path, content),
             Some(_) => Err(failure::conflict(path)),
-            None => Err(no_file(&files, &key, path)),
+            None => Err(files.no_file(&key, path)),
         }
     }
 
     async fn append(&self, path: &str, content: &[u8]) -> Result<()> {
         let key = resolve(path)?;
         let mut files = lock(&self.files);
-        let mut full_content = files.get(&key).map_or_else(Vec::new, |old| old.to_vec());
-        full_content.extend_from_slice(content);
-        insert_file(&mut files, key, path, &full_content)
+        let old_content = files.contents.get(&key).cloned().unwrap_or_default();
+        files.check_room(&key, path, old_content.len().saturating_add(content.len()))?;
+        let full_content = [&old_content[..], content].concat();
+        files.insert(key, path, &full_content)
     }
 
     async fn list(&self, path: &str) -> Result<Vec<DirEntry>> {
         let key = resolve(path)?;
         let files = lock(&self.files);
-        if files.contains_key(&key) {
+        if files.contents.contains_key(&key) {
             return Err(path_error(io::ErrorKind::NotADirectory, path, "is a file"));
         }
 
-        if !is_folder(&files, &key) {
+        if !files.is_folder(&key) {
             return Err(path_error(io::ErrorKind::NotFound, path, "does not exist"));
         }
 
         let mut entries: BTreeMap<&str, DirEntry> = BTreeMap::new();
-        for (rest, content) in beneath(&files, &key) {
+        for (rest, content) in files.beneath(&key) {
             let (name, kind, size) = match rest.split_once('/') {
                 Some((name, _)) => (name, EntryKind::Dir, 0),
                 None => (rest, EntryKind::File, content.len() as u64),
@@ -123,15 +168,19 @@ impl Backend for MemoryBackend {
     async fn remove(&self, path: &str) -> Result<()> {
         let key = resolve(path)?;
         let mut files = lock(&self.files);
-        match files.remove(&key) {
-            Some(_) => Ok(()),
-            None => Err(no_file(&files, &key, path)),
+        match files.contents.remove(&key) {
+            Some(content) => {
+                files.bytes -= memory_of(&key, content.len());
+                Ok(())
+            }
+            None => Err(files.no_file(&key, path)),
         }
     }
 }
 
 /// The path beneath the root, `.` and `..` resolved; empty for the root itself.
 fn resolve(path: &str) -> Result<String> {
+    check_path_len(path)?;
     let make_error = || failure::outside(path, ROOT);
     let relative_path = match path.strip_prefix(ROOT) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
@@ -153,51 +202,90 @@ fn resolve(path: &str) -> Result<String> {
     Ok(parts.join("/"))
 }
 
-/// The files beneath a folder by what follows its path.
-fn beneath<'a>(
-    files: &'a BTreeMap<String, Bytes>,
-    folder: &str,
-) -> impl Iterator<Item = (&'a str, &'a Bytes)> {
-    let prefix = match folder {
-        "" => String::new(),
-        folder => format!("{folder}/"),
-    };
-    files
-        .range(prefix.clone()..)
-        .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
-}
+impl Files {
+    /// The files beneath a folder by what follows its path.
+    fn beneath(&self, folder: &str) -> impl Iterator<Item = (&str, &Bytes)> {
+        let prefix = match folder {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
+        self.contents
+            .range(prefix.clone()..)
+            .map_while(move |(path, content)| Some((path.strip_prefix(&prefix)?, content)))
+    }
 
-/// The root is always a folder, any other path only while there is a file beneath it.
-fn is_folder(files: &BTreeMap<String, Bytes>, key: &str) -> bool {
-    key.is_empty() || beneath(files, key).next().is_some()
-}
+    /// The root is always a folder, any other path only while there is a file beneath it.
+    fn is_folder(&self, key: &str) -> bool {
+        key.is_empty() || self.beneath(key).next().is_some()
+    }
 
-fn no_file(files: &BTreeMap<String, Bytes>, key: &str, path: &str) -> Error {
-    if is_folder(files, key) {
-        path_error(io::ErrorKind::IsADirectory, path, "is a folder")
-    } else {
-        path_error(io::ErrorKind::NotFound, path, "does not exist")
+    fn no_file(&self, key: &str, path: &str) -> Error {
+        if self.is_folder(key) {
+            path_error(io::ErrorKind::IsADirectory, path, "is a folder")
+        } else {
+            path_error(io::ErrorKind::NotFound, path, "does not exist")
+        }
+    }
+
+    /// Returns `true` if there is a file at one of the folders of a path.
+    fn is_beneath_a_file(&self, key: &str) -> bool {
+        let mut folder = key.rsplit_once('/').map(|(folder, _)| folder);
+        while let Some(path) = folder {
+            let up_to = (Bound::Unbounded, Bound::Included(path));
+            // In the order of the paths, a file above this one and all that is between them have
+            // the same beginning, so most folders are passed over at once.
+            let Some((last, _)) = self.contents.range::<str, _>(up_to).next_back() else {
+                return false;
+            };
+            if last == path {
+                return true;
+            }
+            let common = last.bytes().zip(path.bytes()).take_while(|(a, b)| a == b);
+            let common = &path.as_bytes()[..=common.count().min(path.len() - 1)];
+            folder = memchr::memrchr(b'/', common).map(|end| &path[..end]);
+        }
+        false
+    }
+
+    /// The memory of all files once this one has so much content.
+    fn bytes_with(&self, key: &str, len: usize) -> usize {
+        let old_content = self.contents.get(key);
+        let old_bytes = old_content.map_or(0, |old| memory_of(key, old.len()));
+        (self.bytes - old_bytes).saturating_add(memory_of(key, len))
+    }
+
+    /// Checks that a file may have this many bytes. One may always become smaller.
+    fn check_room(&self, key: &str, path: &str, len: usize) -> Result<()> {
+        let bytes = self.bytes_with(key, len);
+        if bytes <= self.max_bytes.max(self.bytes) {
+            return Ok(());
+        }
+        let text = format!(
+            "cannot have {len} bytes: the files in memory would take {bytes}, and {} at most; remove \
+             files, or raise MemoryBackend::with_max_bytes",
+            self.max_bytes
+        );
+        Err(path_error(io::ErrorKind::StorageFull, path, &text))
+    }
+
+    fn insert(&mut self, key: String, path: &str, content: &[u8]) -> Result<()> {
+        if self.is_folder(&key) {
+            return Err(path_error(io::ErrorKind::IsADirectory, path, "is a folder"));
+        }
+
+        if self.is_beneath_a_file(&key) {
+            let kind = io::ErrorKind::NotADirectory;
+            return Err(path_error(kind, path, "lies beneath a file"));
+        }
+
+        self.check_room(&key, path, content.len())?;
+        self.bytes = self.bytes_with(&key, content.len());
+        self.contents.insert(key, Bytes::copy_from_slice(content));
+        Ok(())
     }
 }
 
-fn insert_file(
-    files: &mut BTreeMap<String, Bytes>,
-    key: String,
-    path: &str,
-    content: &[u8],
-) -> Result<()> {
-    if is_folder(files, &key) {
-        return Err(path_error(io::ErrorKind::IsADirectory, path, "is a folder"));
-    }
-
-    let beneath_a_file = key
-        .match_indices('/')
-        .any(|(end, _)| files.contains_key(&key[..end]));
-    if beneath_a_file {
-        let kind = io::ErrorKind::NotADirectory;
-        return Err(path_error(kind, path, "lies beneath a file"));
-    }
-
-    files.insert(key, Bytes::copy_from_slice(content));
-    Ok(())
+/// The memory of a file with a path and this many bytes.
+fn memory_of(key: &str, len: usize) -> usize {
+    FILE.saturating_add(key.len()).saturating_add(len)
 }

@@ -114,3 +114,71 @@ async fn memory_backend_rejects_commands() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
 }
+
+#[tokio::test]
+async fn path_over_the_limit_is_refused_by_every_method() {
+    let backend = MemoryBackend::new();
+    let longest = format!("{}x", "a/".repeat(2047));
+    backend.write(&longest, b"1").await.unwrap();
+    let path = format!("{longest}yz");
+    let errors = [
+        backend.read(&path).await.err(),
+        backend.stat(&path).await.err(),
+        backend.write(&path, b"").await.err(),
+        backend.append(&path, b"").await.err(),
+        backend.list(&path).await.err(),
+        backend.remove(&path).await.err(),
+    ];
+    for error in errors {
+        let error = error.unwrap();
+        let text = error.to_string();
+        assert!(text.ends_with("has 4097 bytes, and a path has at most 4096"));
+    }
+    assert_eq!(backend.files().len(), 1);
+}
+
+#[tokio::test]
+async fn file_above_a_path_is_found_among_its_neighbours() {
+    let backend = MemoryBackend::new();
+    for path in ["a", "a!", "a!x", "b/c", "b/c!/d", "é", "éa!"] {
+        backend.write(path, b"1").await.unwrap();
+    }
+    for path in ["a/b", "a/b/c/d/e", "b/c/d", "b/c/d/e", "é/x", "a!/x"] {
+        let error = backend.write(path, b"").await.unwrap_err();
+        assert!(
+            error.to_string().ends_with("lies beneath a file"),
+            "{error}"
+        );
+    }
+    for path in ["aa/b/c", "b/cc/d", "b/c!/e", "ê/x", "éa/b", "A/b", "z/y/x"] {
+        backend.write(path, b"1").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn files_over_the_limit_are_refused_and_leave_the_others() {
+    let backend = MemoryBackend::new().with_max_bytes(3_000);
+    backend.write("a", &[1; 1_000]).await.unwrap();
+    backend.write("b", &[1; 1_000]).await.unwrap();
+    let refused = [
+        backend.write("c", &[1; 300]).await.err(),
+        backend.clone().append("a", &[1; 600]).await.err(),
+        backend.write("b", &[1; 1_600]).await.err(),
+    ];
+    for error in refused {
+        let text = error.unwrap().to_string();
+        assert!(text.contains("3000 at most"), "{text}");
+        assert!(text.contains("MemoryBackend::with_max_bytes"), "{text}");
+    }
+    let sizes = backend.files().into_values().map(|content| content.len());
+    assert_eq!(sizes.collect::<Vec<_>>(), [1_000, 1_000]);
+
+    backend.write("b", &[1; 1_400]).await.unwrap();
+    backend.remove("a").await.unwrap();
+    backend.append("b", &[1; 1_000]).await.unwrap();
+
+    // Files that are there already may become smaller.
+    let backend = backend.with_max_bytes(10);
+    backend.write("b", &[1; 2_000]).await.unwrap();
+    assert!(backend.write("b", &[1; 2_001]).await.is_err());
+}

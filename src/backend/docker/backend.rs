@@ -205,6 +205,7 @@ impl DockerBackend {
             ));
         }
 
+        failure::check_path_len(call.path)?;
         let mut arguments = self.exec(FILES);
         arguments.extend([call.op.as_str().to_owned(), call.path.to_owned()]);
         arguments.extend_from_slice(call.arguments);

@@ -16,7 +16,7 @@ use crate::util::sync::lock;
 use super::super::backend::Backend;
 use super::super::entry::{DirEntry, EntryKind, Metadata, escape_name};
 use super::super::folder_size::MAX_ENTRIES;
-use super::backend::{DockerBackend, MAX_LISTING};
+use super::backend::DockerBackend;
 use super::file_call::{FileCall, FileOp};
 use super::reply;
 
@@ -24,11 +24,16 @@ use super::reply;
 const BATCH: usize = 256;
 /// The number of bytes at which no further file is added to a call.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
-/// The number of bytes that are kept for later at most.
-const MAX_AHEAD: usize = 64 * 1024 * 1024;
-/// The number of files and folders of a tree that is kept, and the bytes of their paths.
-const MAX_TREE: usize = 500_000;
-const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
+/// The number of bytes that are kept for later at most, with the paths.
+const MAX_AHEAD: usize = 16 * 1024 * 1024;
+/// The memory of a file that is kept for later, without its path and content.
+const AHEAD_FILE: usize = 128;
+/// The number of files and folders of a tree that is kept, and the bytes of their paths: two
+/// searches at once hold two trees.
+const MAX_TREE: usize = 250_000;
+const MAX_TREE_BYTES: usize = 16 * 1024 * 1024;
+/// The longest listing of a tree that is kept: a path has a `./` and a NUL.
+const MAX_TREE_LISTING: u64 = (MAX_TREE_BYTES + 3 * MAX_TREE + 1024) as u64;
 
 #[derive(Debug)]
 pub(super) struct Snapshot {
@@ -40,7 +45,7 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     pub(super) async fn take(backend: &DockerBackend) -> Result<Self> {
-        let call = FileCall::new(FileOp::Tree, "", MAX_LISTING);
+        let call = FileCall::new(FileOp::Tree, "", MAX_TREE_LISTING);
         let output = backend.call_files(call).await?;
         let root = backend.root().to_owned();
         let parse = move || Ok(folders(reply::data(&output, "", &root)?));
@@ -70,7 +75,9 @@ impl Snapshot {
         let mut data = reply::data(&output, path, self.root())?;
         let mut requested_content = None;
         let mut cache = lock(&self.ahead);
-        if cache.values().map(Bytes::len).sum::<usize>() > MAX_AHEAD {
+        let file_bytes =
+            |(path, content): (&String, &Bytes)| AHEAD_FILE + path.len() + content.len();
+        if cache.iter().map(file_bytes).sum::<usize>() > MAX_AHEAD {
             cache.clear();
         }
 
@@ -152,10 +159,17 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
                 continue;
             };
 
-            let path = escape_name(path);
             path_count += 1;
             path_bytes += path.len();
             if path_count > MAX_TREE || path_bytes > MAX_TREE_BYTES {
+                return None;
+            }
+
+            // An escape is longer than what it stands for.
+            let bytes = path.len();
+            let path = escape_name(path);
+            path_bytes += path.len() - bytes;
+            if path_bytes > MAX_TREE_BYTES {
                 return None;
             }
 
@@ -213,16 +227,23 @@ mod tests {
 
     #[test]
     fn tree_of_too_many_entries_is_not_kept() {
-        assert!(folders(&tree_of(5, 99_999)).is_some());
-        assert!(folders(&tree_of(5, 100_000)).is_none());
+        assert!(folders(&tree_of(5, 49_999)).is_some());
+        assert!(folders(&tree_of(5, 50_000)).is_none());
         assert!(folders(&tree_of(1, 200_001)).is_none());
     }
 
     #[test]
     fn tree_of_too_long_paths_is_not_kept() {
-        let mut data = b"./a\0\0./".to_vec();
-        data.resize(17 * 1024 * 1024, 0xff);
-        data.extend([0, 0]);
-        assert!(folders(&data).is_none());
+        // An escaped byte takes four.
+        for (byte, len, is_kept) in [(0xff, 3, true), (0xff, 5, false), (b'a', 15, true)] {
+            let mut data = b"./a\0\0./".to_vec();
+            data.resize(len * 1024 * 1024, byte);
+            data.extend([0, 0]);
+            assert_eq!(folders(&data).is_some(), is_kept, "{byte} {len}");
+        }
+        let path = "a/".repeat(2_000);
+        let mut data = format!("./{path}\0").repeat(4_200);
+        data.push('\0');
+        assert!(folders(data.as_bytes()).is_none());
     }
 }
