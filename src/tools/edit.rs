@@ -22,6 +22,10 @@ const MAX_DETAILS_CHARS: usize = 30_000;
 /// The largest file an edit may leave, in bytes, unless it was larger before.
 const MAX_RESULT: usize = 32 * 1024 * 1024;
 
+/// The largest file, in bytes, in which a text that differs in white space is searched: the search
+/// copies all lines.
+const MAX_SIMILAR: usize = 1024 * 1024;
+
 /// The limit on replaced occurrences: the work and the diff grow with them.
 const MAX_REPLACED: usize = 2 * 1024 * 1024;
 /// The limit on counted occurrences.
@@ -200,8 +204,10 @@ fn with_line_ends_of<'a>(
 
 fn not_found(path: &str, content: &[u8], old: &str) -> ToolError {
     let mut text = format!("the text to replace was not found in {path}");
-    let file_text = String::from_utf8_lossy(content);
-    if let Some(line) = line_of_similar_text(&file_text, old) {
+    if content.len().max(old.len()) <= MAX_SIMILAR
+        && let Ok(file_text) = std::str::from_utf8(content)
+        && let Some(line) = line_of_similar_text(file_text, old)
+    {
         text.push_str(&format!(
             "; line {line} differs from it only in white space"
         ));

@@ -76,6 +76,24 @@ async fn edit_of_a_text_that_differs_in_white_space_names_its_line() {
 }
 
 #[tokio::test]
+async fn edit_of_a_large_or_binary_file_searches_no_similar_text() {
+    let similar = "x\n  fn a() {\n\tb();  \n}\n";
+    let large = format!("{similar}{}", "c\n".repeat(1024 * 512));
+    let binary = [similar.as_bytes(), b"\xff\n"].concat();
+    for (content, is_searched) in [
+        (similar.as_bytes(), true),
+        (large.as_bytes(), false),
+        (&binary, false),
+    ] {
+        let args = json!({"old_string": "fn a() {\nb();\n}", "new_string": "new"});
+        let (_, edited) = edit(content, args).await;
+        let error = edited.unwrap_err();
+        assert!(error.contains("not found"), "{error}");
+        assert_eq!(error.contains("; line 2 "), is_searched, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn edit_of_a_large_file_reports_a_short_diff() {
     let mut content = b"first\nsecond\n".repeat(1_200_000);
     let args = json!({"old_string": "first", "new_string": "third", "replace_all": true});
