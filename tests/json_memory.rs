@@ -271,6 +271,41 @@ fn held_by_a_run() -> (usize, usize) {
     (bytes / (1024 * 1024), calls.load(Ordering::Relaxed))
 }
 
+/// What a request allocates whose call has 33,000 values, in MiB, when the server refuses it for this
+/// reason.
+fn allocated_by_a_refusal(provider: &str, reason: &str) -> usize {
+    use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAiResponses};
+    use agentcore::testing::{FaultServer, Reply};
+    use agentcore::{Messages, Model, ModelRequest, ToolCall};
+
+    let call = ToolCall::from_raw("call_1", "act", nested_arguments(333));
+    let history = Messages::new()
+        .human("Go")
+        .ai_calling("", [call])
+        .tool("call_1", "act", "done");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let server = FaultServer::start().await.unwrap();
+        let error = json!({"error": {"message": reason, "type": "invalid_request_error"}});
+        server.fallback(Reply::json(400, error.to_string()));
+        let (key, url) = ("key-0123456789", server.url());
+        let model: Box<dyn Model> = match provider {
+            "anthropic" => Box::new(Anthropic::new("claude-opus-5-5", key).base_url(url)),
+            "gemini" => Box::new(Gemini::new("gemini-3.8-flash", key).base_url(url)),
+            "ollama" => Box::new(Ollama::new("qwen3").base_url(url)),
+            _ => Box::new(OpenAiResponses::new("gpt-5.2", key).base_url(url)),
+        };
+        let request = ModelRequest::new(history);
+        let before = ALLOCATOR.stats().bytes_allocated;
+        let error = model.stream(request).await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{provider}");
+        (ALLOCATOR.stats().bytes_allocated - before) / (1024 * 1024)
+    })
+}
+
 // One test, for what others allocate at the same time would count as well.
 #[test]
 fn values_of_answers_are_bounded_and_rarely_copied() {
@@ -299,4 +334,19 @@ fn values_of_answers_are_bounded_and_rarely_copied() {
     let (held, calls) = held_by_a_run();
     assert_eq!(calls, 1);
     assert!(held < 120, "{held} MiB");
+
+    // A request that is sent again without its reasoning is changed as text.
+    for (provider, reason) in [
+        ("anthropic", "Invalid `signature` in `thinking` block"),
+        ("gemini", "Corrupted thought signature."),
+        ("ollama", "invalid think value"),
+        ("responses", "invalid_encrypted_content"),
+    ] {
+        let others = allocated_by_a_refusal(provider, "no");
+        let allocated = allocated_by_a_refusal(provider, reason);
+        assert!(
+            allocated < others + 10,
+            "{provider}: {allocated} MiB, not {others}"
+        );
+    }
 }

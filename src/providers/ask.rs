@@ -9,6 +9,7 @@ use futures::{StreamExt, stream};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelEvent, ModelStream};
+use crate::util::blocking::blocking_if_large;
 
 use super::decode::{Decoder, Framing, Reading, Wanted, decode};
 use super::http::{Endpoint, Reply, Secrets};
@@ -55,10 +56,7 @@ pub(crate) fn ask<'a, D: Decoder>(
         check_size(&asking.body, asking.max_body).map_err(|e| e.context(endpoint.provider()))?;
         let reply = match endpoint.post_stream(&asking.body).await {
             Err(error) => {
-                let remedy = remedy_for(&error, &asking.body, asking.remedy);
-                let Some(remedy) = remedy else {
-                    return Err(error);
-                };
+                let remedy = remedy_for(error, &asking.body, asking.remedy).await?;
 
                 warnings.push(remedy.warning);
                 endpoint.post_stream(&remedy.body).await?
@@ -93,9 +91,15 @@ fn check_size(body: &Bytes, max_body: usize) -> Result<()> {
     ))
 }
 
-fn remedy_for(error: &Error, body: &[u8], make: Option<MakeRemedy>) -> Option<Remedy> {
-    make.filter(|_| error.kind() == ErrorKind::InvalidRequest)
-        .and_then(|make| make(error, body))
+/// The remedy for a request that was refused; without one, the error. A long body is changed on a
+/// thread for blocking work.
+async fn remedy_for(error: Error, body: &Bytes, make: Option<MakeRemedy>) -> Result<Remedy> {
+    let Some(make) = make.filter(|_| error.kind() == ErrorKind::InvalidRequest) else {
+        return Err(error);
+    };
+    let body = body.clone();
+    let len = body.len();
+    blocking_if_large(len, move || make(&error, &body).ok_or(error)).await?
 }
 
 /// The events of an answer with these warnings behind the first.
@@ -238,6 +242,24 @@ mod tests {
         let warnings = ["one", "the reasoning was left out"];
         assert_eq!(events.unwrap(), answered_with(&warnings));
         assert_eq!(bodies(&server), ["first", "second"]);
+    }
+
+    #[tokio::test]
+    async fn long_body_is_changed_on_another_thread() {
+        for (len, is_other) in [(9, false), (1_000_000, true)] {
+            let thread = std::thread::current().id();
+            let make: MakeRemedy = Box::new(move |_, body| {
+                assert_eq!(body.len(), len);
+                assert_eq!(std::thread::current().id() != thread, is_other, "{len}");
+                None
+            });
+            let error = Error::new(ErrorKind::InvalidRequest, "refused");
+            let body = Bytes::from(vec![b'x'; len]);
+            let Err(error) = remedy_for(error, &body, Some(make)).await else {
+                panic!("there is no remedy")
+            };
+            assert_eq!(error.text(), "refused");
+        }
     }
 
     #[tokio::test]

@@ -89,6 +89,7 @@ mod lines;
 mod media;
 pub mod ollama;
 pub mod openai;
+mod raw_object;
 mod repeated;
 mod resolve;
 mod resolve_window;

@@ -1,12 +1,13 @@
 //! A second request without the thinking that the server refused.
 
-use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::error::Error;
 
 use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
+use super::super::raw_object::{Change, bytes_of, change_elements, type_of};
 use super::wire::NOTHING;
 
 /// The texts of refusals that a request without thinking avoids.
@@ -24,33 +25,21 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
         return None;
     }
 
-    let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
-    let messages = fields.get_mut("messages")?.as_array_mut()?;
-    let mut has_changed = false;
-    for message in messages {
-        let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else {
-            continue;
-        };
-        let old_len = blocks.len();
-        blocks.retain(|block| !is_thinking(block));
-        has_changed |= blocks.len() < old_len;
-        if blocks.is_empty() {
-            blocks.push(json!({"type": "text", "text": NOTHING}));
-        }
-    }
-    if !has_changed {
-        return None;
-    }
-
-    let body = serde_json::to_vec(&fields).ok()?;
+    let nothing = json!({"type": "text", "text": NOTHING});
+    let without_thinking = |message: &RawValue| {
+        let message = message.get().as_bytes();
+        change_elements(message, "content", Some(&nothing), |block| {
+            match type_of(block).as_deref() {
+                Some("thinking" | "redacted_thinking") => Change::Remove,
+                _ => Change::Keep,
+            }
+        })
+        .map_or(Change::Keep, Change::Replace)
+    };
+    let body = change_elements(body, "messages", None::<&Value>, without_thinking)?;
     reasoning.leave_out();
     Some(Remedy {
-        body: Bytes::from(body),
+        body: bytes_of(body),
         warning: "the server refused thinking of earlier answers; it was left out".to_owned(),
     })
-}
-
-fn is_thinking(block: &Value) -> bool {
-    let kind = block.get("type").and_then(Value::as_str);
-    matches!(kind, Some("thinking" | "redacted_thinking"))
 }

@@ -1,14 +1,18 @@
 //! A second request without the signatures that the server refused.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 
 use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
+use super::super::raw_object::{Change, RawFields, bytes_of, change_elements};
 use super::contents::NOTHING;
-use super::signatures::strip;
+use super::signatures::{SIGNATURE, strip};
 
 /// The second body for `error`, if the server refused a signature in `body`, or missed one. Later
 /// requests of the run then have none of the refused ones either.
@@ -18,41 +22,68 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
         return None;
     }
 
-    let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
-    let contents = fields.get_mut("contents")?.as_array_mut()?;
-    let former = contents.clone();
-    for content in contents.iter_mut() {
-        strip_parts(content);
-    }
-
-    if *contents == former {
-        return None;
-    }
-
-    let body = serde_json::to_vec(&fields).ok()?;
+    let without_signatures = |content: &RawValue| match role_of(content).as_deref() {
+        Some("model") => strip_parts(content).map_or(Change::Keep, Change::Replace),
+        _ => Change::Keep,
+    };
+    let body = change_elements(body, "contents", None::<&Value>, without_signatures)?;
     reasoning.leave_out();
     Some(Remedy {
-        body: Bytes::from(body),
+        body: bytes_of(body),
         warning: "the server refused thought signatures of earlier answers; they were left out"
             .to_owned(),
     })
 }
 
-fn strip_parts(content: &mut Value) {
-    if content["role"] != "model" {
-        return;
+fn role_of(content: &RawValue) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Content<'a> {
+        #[serde(borrow, default)]
+        role: Option<Cow<'a, str>>,
     }
 
-    let Some(parts) = content.get_mut("parts").and_then(Value::as_array_mut) else {
-        return;
-    };
+    serde_json::from_str::<Content<'_>>(content.get())
+        .ok()?
+        .role
+}
 
+fn strip_parts(content: &RawValue) -> Option<Box<RawValue>> {
     let mut has_call = false;
-    parts.retain_mut(|part| {
-        part.as_object_mut()
-            .is_none_or(|part| strip(part, &mut has_call))
+    let nothing = json!({"text": NOTHING});
+    let content = content.get().as_bytes();
+    change_elements(content, "parts", Some(&nothing), |part| {
+        strip_part(part, &mut has_call).unwrap_or(Change::Keep)
+    })
+}
+
+/// The change of a part; `None` if it is no object.
+fn strip_part(part: &RawValue, has_call: &mut bool) -> Option<Change> {
+    let mut fields: RawFields<'_> = serde_json::from_str(part.get()).ok()?;
+
+    // A call may have many values, and only its presence counts.
+    let known_fields = fields.iter().map(|(name, value)| {
+        let value = match name.as_str() {
+            SIGNATURE | "text" | "thought" => serde_json::from_str(value.get()),
+            _ => Ok(Value::Null),
+        };
+        Some((name.clone(), value.ok()?))
     });
-    if parts.is_empty() {
-        parts.push(json!({"text": NOTHING}));
+    let mut known_fields: Map<String, Value> = known_fields.collect::<Option<_>>()?;
+    let old_signature = known_fields.get(SIGNATURE).cloned();
+    if !strip(&mut known_fields, has_call) {
+        return Some(Change::Remove);
     }
+
+    let signature = known_fields.get(SIGNATURE);
+    if signature == old_signature.as_ref() {
+        return Some(Change::Keep);
+    }
+    let signature = signature.map(to_raw_value).transpose().ok()?;
+    fields.remove(SIGNATURE);
+    fields.extend(
+        signature
+            .as_deref()
+            .map(|text| (SIGNATURE.to_owned(), text)),
+    );
+    to_raw_value(&fields).ok().map(Change::Replace)
 }

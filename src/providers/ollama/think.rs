@@ -1,12 +1,13 @@
 //! The field that switches thinking.
 
-use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::ThinkingMode;
 
 use super::super::ask::Remedy;
+use super::super::raw_object::{RawFields, bytes_of};
 
 /// The value of `think` for a mode of thinking.
 ///
@@ -41,19 +42,21 @@ pub(super) fn remedy(error: &Error, body: &[u8]) -> Option<Remedy> {
     }
 
     // The body has the media of the request, so it is parsed for these two errors alone.
-    let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
-    let level = fields.get_mut("think").filter(|level| level.is_string())?;
-    let warning = if has_no_levels {
-        *level = json!(true);
-        "the model has no levels of thinking; it thinks without one"
-    } else if *level == "max" {
-        *level = json!("high");
-        "the server has no level \"max\" of thinking; \"high\" was sent"
+    let mut fields: RawFields<'_> = serde_json::from_slice(body).ok()?;
+    let level: String = serde_json::from_str(fields.get("think")?.get()).ok()?;
+    let (level, warning) = if has_no_levels {
+        let warning = "the model has no levels of thinking; it thinks without one";
+        (json!(true), warning)
+    } else if level == "max" {
+        let warning = "the server has no level \"max\" of thinking; \"high\" was sent";
+        (json!("high"), warning)
     } else {
         return None;
     };
+    let level = to_raw_value(&level).ok()?;
+    fields.insert("think".to_owned(), &level);
     Some(Remedy {
-        body: Bytes::from(serde_json::to_vec(&fields).ok()?),
+        body: bytes_of(to_raw_value(&fields).ok()?),
         warning: warning.to_owned(),
     })
 }

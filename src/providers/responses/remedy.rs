@@ -1,12 +1,14 @@
 //! A second request without the reasoning that the server refused.
 
-use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::Error;
 
 use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
+use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
 
 /// The texts of refusals that a request without reasoning avoids.
 const REFUSALS: &[&str] = &[
@@ -24,56 +26,62 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
         return None;
     }
 
-    let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
-    let Some(Value::Array(items)) = fields.get_mut("input") else {
-        return None;
+    let without_reasoning = |item: &RawValue| match type_of(item).as_deref() {
+        None | Some("function_call_output") => Change::Keep,
+        Some("function_call") => without_id(item).map_or(Change::Keep, Change::Replace),
+        Some("message") => short_form(item).map_or(Change::Keep, Change::Replace),
+        // Reasoning, and the items of hosted tools, whose ids are required.
+        Some(_) => Change::Remove,
     };
-    let old_len = items.len();
-    let mut has_changed = false;
-    items.retain_mut(|item| {
-        let Some(fields) = item.as_object_mut() else {
-            return true;
-        };
-        match fields.get("type").and_then(Value::as_str) {
-            None | Some("function_call_output") => true,
-            Some("function_call") => {
-                has_changed |= fields.remove("id").is_some();
-                fields.remove("status");
-                true
-            }
-            Some("message") => {
-                has_changed = true;
-                *item = short_form(fields);
-                true
-            }
-            // Reasoning, and the items of hosted tools, whose ids are required.
-            Some(_) => false,
-        }
-    });
-    if !has_changed && items.len() == old_len {
-        return None;
-    }
-
-    let body = serde_json::to_vec(&fields).ok()?;
+    let body = change_elements(body, "input", None::<&Value>, without_reasoning)?;
     reasoning.leave_out();
     Some(Remedy {
-        body: Bytes::from(body),
+        body: bytes_of(body),
         warning: "the server refused reasoning of earlier answers; it was left out".to_owned(),
     })
 }
 
+/// A call without its id; `None` if it has none.
+fn without_id(call: &RawValue) -> Option<Box<RawValue>> {
+    let mut fields: RawFields<'_> = serde_json::from_str(call.get()).ok()?;
+    fields.remove("id")?;
+    fields.remove("status");
+    to_raw_value(&fields).ok()
+}
+
+/// A message of the model, with the texts of its parts.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    phase: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct ShortMessage<'a> {
+    role: &'a str,
+    content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'a RawValue>,
+}
+
 /// A message without its id: its text and its phase.
-fn short_form(message: &Map<String, Value>) -> Value {
-    let contents = message.get("content").and_then(Value::as_array);
-    let texts = contents.into_iter().flatten().filter_map(|part| {
-        let text = part.get("text").or_else(|| part.get("refusal"));
-        text.and_then(Value::as_str)
-    });
-    let mut short = Map::new();
-    short.insert("role".to_owned(), "assistant".into());
-    short.insert("content".to_owned(), texts.collect::<String>().into());
-    if let Some(phase) = message.get("phase") {
-        short.insert("phase".to_owned(), phase.clone());
-    }
-    short.into()
+fn short_form(message: &RawValue) -> Option<Box<RawValue>> {
+    let message: Message<'_> = serde_json::from_str(message.get()).ok()?;
+    let parts = message.content.map(RawValue::get);
+    let parts = parts.and_then(|parts| serde_json::from_str::<Vec<&RawValue>>(parts).ok());
+    let texts = parts.into_iter().flatten().filter_map(text_of);
+    let short = ShortMessage {
+        role: "assistant",
+        content: texts.collect(),
+        phase: message.phase,
+    };
+    to_raw_value(&short).ok()
+}
+
+fn text_of(part: &RawValue) -> Option<String> {
+    let fields: RawFields<'_> = serde_json::from_str(part.get()).ok()?;
+    let text = fields.get("text").or_else(|| fields.get("refusal"))?;
+    serde_json::from_str(text.get()).ok()
 }

@@ -1,0 +1,130 @@
+//! A JSON object that is changed in places, without values for what stays as it is.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The fields of an object as text.
+pub(super) type RawFields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// The change of an element of an array.
+pub(super) enum Change {
+    Keep,
+    Remove,
+    Replace(Box<RawValue>),
+}
+
+/// The field `type` of an object; `None` if there is none, or it is no text.
+#[derive(Deserialize)]
+struct Typed<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Option<Cow<'a, str>>,
+}
+
+/// A field that stays, or the elements of the array that is changed.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Field<'a> {
+    Same(&'a RawValue),
+    Elements(Vec<Cow<'a, RawValue>>),
+}
+
+/// The bytes of a text, which are not copied.
+pub(super) fn bytes_of(text: Box<RawValue>) -> Bytes {
+    String::from(Box::<str>::from(text)).into()
+}
+
+/// The type of an object.
+pub(super) fn type_of(object: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Typed<'_>>(object.get()).ok()?.kind
+}
+
+/// The object in `text` with each element of the array `name` changed by `change`. An array that has
+/// no elements afterwards gets `filler`. `None` if nothing changes, or there is no such array.
+pub(super) fn change_elements<'a>(
+    text: &'a [u8],
+    name: &str,
+    filler: Option<&impl Serialize>,
+    mut change: impl FnMut(&'a RawValue) -> Change,
+) -> Option<Box<RawValue>> {
+    let fields: RawFields<'a> = serde_json::from_slice(text).ok()?;
+    let elements: Vec<&RawValue> = serde_json::from_str(fields.get(name)?.get()).ok()?;
+    let mut has_changed = false;
+    let mut changed = Vec::with_capacity(elements.len());
+    for element in elements {
+        let change = change(element);
+        has_changed |= !matches!(change, Change::Keep);
+        match change {
+            Change::Keep => changed.push(Cow::Borrowed(element)),
+            Change::Remove => {}
+            Change::Replace(element) => changed.push(Cow::Owned(element)),
+        }
+    }
+    if !has_changed {
+        return None;
+    }
+
+    if let (true, Some(filler)) = (changed.is_empty(), filler) {
+        changed.push(Cow::Owned(to_raw_value(filler).ok()?));
+    }
+    let fields = fields.into_iter();
+    let mut fields: BTreeMap<_, _> = fields
+        .map(|(name, value)| (name, Field::Same(value)))
+        .collect();
+    fields.insert(name.to_owned(), Field::Elements(changed));
+    to_raw_value(&fields).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn changed(object: &Value, filler: Option<Value>) -> Option<Value> {
+        let text = object.to_string();
+        let change = |element: &RawValue| match type_of(element).as_deref() {
+            Some("bad") => Change::Remove,
+            Some("old") => Change::Replace(to_raw_value("new").unwrap()),
+            _ => Change::Keep,
+        };
+        let changed = change_elements(text.as_bytes(), "list", filler.as_ref(), change);
+        changed.map(|text| serde_json::from_str(text.get()).unwrap())
+    }
+
+    #[test]
+    fn elements_are_removed_and_replaced_where_they_are() {
+        let object = json!({
+            "a": {"list": [{"type": "bad"}]},
+            "list": [1, {"type": "bad"}, {"b": 0, "type": "old"}, {"type": 7}, "bad", {}],
+        });
+        let expected = json!({
+            "a": {"list": [{"type": "bad"}]},
+            "list": [1, "new", {"type": 7}, "bad", {}],
+        });
+        assert_eq!(changed(&object, None), Some(expected));
+    }
+
+    #[test]
+    fn array_that_becomes_empty_gets_the_filler() {
+        let object = json!({"list": [{"type": "bad"}]});
+        assert_eq!(changed(&object, None), Some(json!({"list": []})));
+        let filled = changed(&object, Some(json!({"x": 1})));
+        assert_eq!(filled, Some(json!({"list": [{"x": 1}]})));
+    }
+
+    #[test]
+    fn object_without_a_change_has_no_other_text() {
+        for object in [
+            json!({"list": []}),
+            json!({"list": "bad"}),
+            json!({}),
+            json!(1),
+        ] {
+            assert_eq!(changed(&object, Some(json!(0))), None, "{object}");
+        }
+    }
+}
