@@ -1,29 +1,36 @@
 //! The capture of the current content before it changes.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use tokio::sync::MutexGuard;
 
 use crate::backend::{Backend, EntryKind, io_kind, is_not_found};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::Messages;
-use crate::util::blocking::blocking;
+use crate::util::blocking::{blocking, blocking_if_large};
 use crate::util::hash::fnv1a;
 use crate::util::sync::lock;
 
 use super::active_runs::{ActiveRun, Position};
-use super::file_checkpoints::{FileCheckpoints, Inner, SharedIndex};
+use super::file_checkpoints::{CachedIndex, FileCheckpoints, Inner, SharedIndex};
 use super::index::SessionIndex;
 use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origin, PriorState};
-use super::storage::MAX_MEMORY;
 
 /// The size in bytes of the chunks in which a file is read.
 const CHUNK: usize = 1024 * 1024;
 
-/// The number of sessions whose records are held in memory, not counting those in use.
+/// The least size in bytes up to which a file is read to recognize its content.
+const MIN_RECOGNIZED: u64 = 32 * 1024 * 1024;
+
+/// The number of sessions whose records are held in memory, and the bytes with which those that are
+/// not in use are given up.
 const MAX_INDEXES: usize = 256;
+const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 
 /// The resolved path of a file.
 #[derive(Clone, Debug)]
@@ -43,6 +50,8 @@ struct IndexedFile {
     is_captured: bool,
     /// True if the change is recorded.
     has_write: bool,
+    /// The bytes of the session's records, with their contents.
+    session_bytes: u64,
 }
 
 /// The path of a file relative to a root, as the agent names it.
@@ -114,6 +123,7 @@ impl FileCheckpoints {
                 Ok(()) => Ok(IndexedFile {
                     is_captured: index.is_captured(message, origin, &relative),
                     has_write: index.has_write(&relative, after),
+                    session_bytes: index.end,
                 }),
             })
         });
@@ -127,16 +137,20 @@ impl FileCheckpoints {
             return Ok(());
         }
 
+        // Held until the content is stored.
+        let capture_permit = self.inner.captures.acquire().await;
+        let _capture_permit = capture_permit.map_err(|error| Error::other(error.to_string()))?;
         let (prior_state, content) = if is_captured {
-            (None, Vec::new())
+            (None, Bytes::new())
         } else {
-            let (prior_state, content) = self.read_state(file).await?;
+            let (prior_state, content) = self.read_state(file, indexed.session_bytes).await?;
             (Some(prior_state), content)
         };
 
         let inner = self.inner.clone();
         let id = session.clone();
         let path = file.relative.clone();
+        let limits = self.limits;
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
                 let is_first = index.last_message() != Some(position.message);
@@ -157,7 +171,7 @@ impl FileCheckpoints {
                 let is_durable = record.before.is_some();
                 inner
                     .storage
-                    .write(&id, index, record, &content, is_durable)
+                    .write(&id, index, record, &content, is_durable, &limits)
             })
         })
         .await
@@ -187,6 +201,7 @@ impl FileCheckpoints {
     ) -> Result<Option<Arc<str>>> {
         let inner = self.inner.clone();
         let id = run.session.clone();
+        let limits = self.limits;
         blocking(move || {
             inner.with_cached_index(&id, |inner, index| {
                 inner.storage.read(&id, index)?;
@@ -208,23 +223,30 @@ impl FileCheckpoints {
                     len: 0,
                 };
 
-                inner.storage.write(&id, index, record, &[], false)?;
+                inner
+                    .storage
+                    .write(&id, index, record, &[], false, &limits)?;
                 Ok(damage)
             })
         })
         .await
     }
 
-    /// Reads the current state, and the content if it can be stored.
-    async fn read_state(&self, file: &ResolvedPath) -> Result<(PriorState, Vec<u8>)> {
-        let reject = |why: String| Ok((PriorState::NotStored(why), Vec::new()));
+    /// Reads the current state, and the content if it can be stored in a session with this many
+    /// bytes.
+    async fn read_state(
+        &self,
+        file: &ResolvedPath,
+        session_bytes: u64,
+    ) -> Result<(PriorState, Bytes)> {
+        let reject = |why: String| Ok((PriorState::NotStored(why), Bytes::new()));
         if file.is_link {
             return reject("it was a symbolic link".to_owned());
         }
 
         let metadata = match self.inner.backend.stat(&file.path).await {
             Ok(metadata) => metadata,
-            Err(error) if is_not_found(&error) => return Ok((PriorState::Absent, Vec::new())),
+            Err(error) if is_not_found(&error) => return Ok((PriorState::Absent, Bytes::new())),
             Err(error) => return Err(error),
         };
 
@@ -232,36 +254,37 @@ impl FileCheckpoints {
             return reject(format!("it was a {}", metadata.kind));
         }
 
-        if metadata.size > self.max_file_size {
+        if metadata.size > self.limits.file {
             let size = metadata.size;
-            let max_size = self.max_file_size;
+            let max_size = self.limits.file;
             return reject(format!(
                 "it had {size} bytes, more than the {max_size} that are kept"
             ));
         }
 
-        if !self.inner.storage.has_room(metadata.size) {
-            let size = metadata.size;
-            return reject(format!(
-                "it had {size} bytes, and checkpoints in memory take at most {MAX_MEMORY}; \
-                 FileCheckpoints::open keeps them in a folder"
-            ));
+        let inner = self.inner.clone();
+        let (size, limits) = (metadata.size, self.limits);
+        let refusal = blocking(move || inner.storage.refuse(session_bytes, size, &limits));
+        if let Some(refusal) = refusal.await?.filter(|_| size > 0) {
+            return reject(refusal);
         }
 
         let content = self.content(&file.path).await;
         let content = content.map_err(|error| error.context("its content could not be kept"))?;
         let Some(content) = content else {
-            let max_size = self.max_file_size;
+            let max_size = self.limits.file;
             return reject(format!(
                 "it grew to more than the {max_size} bytes that are kept while it was read"
             ));
         };
+        let hashed = content.clone();
+        let hash = move || Fingerprint::of(&hashed);
         let prior_state = PriorState::Stored {
             mode: metadata.mode,
-            fingerprint: Fingerprint::of(&content),
+            fingerprint: blocking_if_large(content.len(), hash).await?,
         };
 
-        Ok((prior_state, content.into()))
+        Ok((prior_state, content))
     }
 
     /// The content of a file, also of one that the backend does not read at once; `None` if it has
@@ -272,7 +295,7 @@ impl FileCheckpoints {
             Err(error) if io_kind(&error) == Some(io::ErrorKind::FileTooLarge) => {}
             content => {
                 let content = content?;
-                let is_within_limit = content.len() as u64 <= self.max_file_size;
+                let is_within_limit = content.len() as u64 <= self.limits.file;
                 return Ok(is_within_limit.then_some(content));
             }
         }
@@ -280,10 +303,10 @@ impl FileCheckpoints {
         let mut content = Vec::new();
         loop {
             let offset = content.len() as u64;
-            if offset > self.max_file_size {
+            if offset > self.limits.file {
                 return Ok(None);
             }
-            let room = (self.max_file_size - offset).saturating_add(1);
+            let room = (self.limits.file - offset).saturating_add(1);
             let len = usize::try_from(room).map_or(CHUNK, |room| room.min(CHUNK));
             let chunk = backend.read_range(path, offset, len).await?;
             content.extend_from_slice(&chunk);
@@ -293,11 +316,13 @@ impl FileCheckpoints {
         }
     }
 
-    /// The fingerprint of a file of any size, followed by `more`.
+    /// The fingerprint of a file, followed by `more`. One that is too large to be kept is not read
+    /// to its end: its size and its time stand for its content, which equals no other.
     pub(super) async fn fingerprint(&self, path: &str, more: &[u8]) -> Result<FileContent> {
+        let max_size = self.limits.file.max(MIN_RECOGNIZED);
         let mut fingerprinter = Fingerprinter::default();
         let mut offset = 0;
-        loop {
+        while offset <= max_size {
             let chunk = match self.inner.backend.read_range(path, offset, CHUNK).await {
                 Ok(chunk) => chunk,
                 Err(error) if is_not_found(&error) => return Ok(FileContent::Absent),
@@ -311,6 +336,19 @@ impl FileCheckpoints {
                 return Ok(FileContent::Is(fingerprinter.finish()));
             }
         }
+
+        let metadata = self.inner.backend.stat(path).await?;
+        let time = metadata
+            .modified
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let time = time.map_or_else(
+            // Without a time, it may have changed.
+            || RandomState::new().hash_one(()).into(),
+            |time| time.as_nanos(),
+        );
+        fingerprinter.push_unread(metadata.size.saturating_sub(offset), &time.to_le_bytes());
+        fingerprinter.push(more);
+        Ok(FileContent::Is(fingerprinter.finish()))
     }
 
     /// Resolves the links in a path.
@@ -332,10 +370,22 @@ impl Inner {
     pub(super) fn index(&self, session: &Arc<str>) -> SharedIndex {
         let mut indexes = lock(&self.indexes);
         if indexes.len() >= MAX_INDEXES && !indexes.contains_key(session) {
-            // Unused books are read again when they are needed.
-            indexes.retain(|_, index| Arc::strong_count(index) > 1);
+            remove_unused(&mut indexes);
         }
-        indexes.entry(session.clone()).or_default().clone()
+        indexes.entry(session.clone()).or_default().index.clone()
+    }
+
+    /// Notes how much memory an index takes that is in use, and gives up others if all take too
+    /// much.
+    fn note_size(&self, session: &Arc<str>, bytes: usize) {
+        let mut indexes = lock(&self.indexes);
+        if let Some(cached) = indexes.get_mut(session) {
+            cached.bytes = bytes;
+        }
+        let all_bytes = indexes.values().map(|cached| cached.bytes).sum::<usize>();
+        if all_bytes > MAX_INDEX_BYTES {
+            remove_unused(&mut indexes);
+        }
     }
 
     /// Runs `work` on this process's index of a session, which may be behind the stored records.
@@ -350,8 +400,15 @@ impl Inner {
             Some(index) => index,
             slot => slot.insert(self.storage.open(session, self.root.clone())?),
         };
-        work(self, index)
+        let result = work(self, index);
+        self.note_size(session, index.memory());
+        result
     }
+}
+
+/// Removes the indexes that are not in use; they are read again when they are needed.
+fn remove_unused(indexes: &mut HashMap<Arc<str>, CachedIndex>) {
+    indexes.retain(|_, cached| Arc::strong_count(&cached.index) > 1);
 }
 
 #[cfg(test)]
@@ -366,5 +423,22 @@ mod tests {
             files.checkpoints(&n.to_string()).await.unwrap();
             assert!(lock(&files.inner.indexes).len() <= MAX_INDEXES);
         }
+    }
+
+    #[tokio::test]
+    async fn indexes_over_the_bytes_are_given_up_unless_they_are_in_use() {
+        let files = FileCheckpoints::new(MemoryBackend::new());
+        let inner = &files.inner;
+        let [used, unused] = ["used", "unused"].map(Arc::<str>::from);
+        let shared = inner.index(&used);
+        inner.note_size(&used, MAX_INDEX_BYTES / 2);
+        drop(inner.index(&unused));
+        inner.note_size(&unused, MAX_INDEX_BYTES / 2);
+        assert_eq!(lock(&inner.indexes).len(), 2);
+        inner.note_size(&used, MAX_INDEX_BYTES / 2 + 1);
+        assert_eq!(lock(&inner.indexes).keys().collect::<Vec<_>>(), [&used]);
+        drop(shared);
+        inner.note_size(&used, MAX_INDEX_BYTES + 1);
+        assert!(lock(&inner.indexes).is_empty());
     }
 }

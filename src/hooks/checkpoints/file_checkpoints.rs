@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::blocking::blocking;
@@ -17,11 +19,15 @@ use super::capture::join_root;
 #[cfg(unix)]
 use super::folder::Folder;
 use super::index::{MessageChanges, SessionIndex};
+#[cfg(unix)]
+use super::limits::FolderTotal;
+use super::limits::Limits;
 use super::report::Checkpoint;
 use super::storage::Storage;
 
-/// The default size in bytes of the largest file whose content is stored.
-const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
+/// The number of contents that are read and stored at once: each may have the size of the largest
+/// file.
+const MAX_CAPTURES: usize = 2;
 
 /// A workspace whose files can be rewound to what they were before a message of the user.
 ///
@@ -92,7 +98,9 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
 ///   the agent wrote and a command changed later counts as changed from outside.
-/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, and
+/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files that
+///   would make the checkpoints of the session or the folder larger than
+///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and
 ///   symbolic links that are removed. They are reported as not kept.
 /// * Folders: those that were created remain, empty, and no file is restored in the place of one.
 ///   Those that are made again have the mode of new folders.
@@ -150,7 +158,7 @@ const MAX_FILE_SIZE: u64 = 32 * 1024 * 1024;
 #[derive(Clone)]
 pub struct FileCheckpoints {
     pub(super) inner: Arc<Inner>,
-    pub(super) max_file_size: u64,
+    pub(super) limits: Limits,
 }
 
 pub(super) struct Inner {
@@ -159,16 +167,29 @@ pub(super) struct Inner {
     pub(super) root: Arc<str>,
     pub(super) storage: Storage,
     pub(super) runs: ActiveRuns,
-    pub(super) indexes: Mutex<HashMap<Arc<str>, SharedIndex>>,
+    pub(super) indexes: Mutex<HashMap<Arc<str>, CachedIndex>>,
     /// Changes of one file take turns.
     pub(super) path_locks: [tokio::sync::Mutex<()>; 64],
+    /// The permits to read and store a content.
+    pub(super) captures: Semaphore,
+    /// Files are rewound one at a time: each is read twice.
+    pub(super) rewinding: tokio::sync::Mutex<()>,
 }
 
 pub(super) type SharedIndex = Arc<Mutex<Option<SessionIndex>>>;
 
+/// An index that is held in memory.
+#[derive(Default)]
+pub(super) struct CachedIndex {
+    pub(super) index: SharedIndex,
+    /// The memory that it took when it was last used, in bytes.
+    pub(super) bytes: usize,
+}
+
 impl FileCheckpoints {
     /// Checkpoints in memory, where they stay until they are [forgotten](Self::forget). They take
-    /// at most 32 MiB; files that would make them more are not kept.
+    /// at most 32 MiB; files that would make them more are not kept. Changes are refused when their
+    /// records, without contents, make them 64 MiB.
     pub fn new(backend: impl Backend) -> Self {
         let root = backend.root().into();
         Self::on(Arc::new(backend), root, Storage::Memory(Mutex::default()))
@@ -200,7 +221,11 @@ impl FileCheckpoints {
             .ok()
             .and_then(|real_root| Some(real_root.to_str()?.into()));
         let root = real_root.unwrap_or_else(|| backend.root().into());
-        Ok(Self::on(Arc::new(backend), root, Storage::Folder(folder)))
+        Ok(Self::on(
+            Arc::new(backend),
+            root,
+            Storage::Folder(folder, FolderTotal::default()),
+        ))
     }
 
     fn on(backend: Arc<dyn Backend>, root: Arc<str>, storage: Storage) -> Self {
@@ -211,18 +236,37 @@ impl FileCheckpoints {
             runs: ActiveRuns::default(),
             indexes: Mutex::default(),
             path_locks: [const { tokio::sync::Mutex::const_new(()) }; 64],
+            captures: Semaphore::new(MAX_CAPTURES),
+            rewinding: tokio::sync::Mutex::default(),
         };
 
         Self {
             inner: Arc::new(inner),
-            max_file_size: MAX_FILE_SIZE,
+            limits: Limits::default(),
         }
     }
 
     /// Sets the size of the largest file whose content is kept, in bytes. Defaults to 32 MiB.
     #[must_use]
     pub fn max_file_size(mut self, bytes: u64) -> Self {
-        self.max_file_size = bytes;
+        self.limits.file = bytes;
+        self
+    }
+
+    /// Sets the size of the checkpoints of a session, in bytes, with which contents of files are no
+    /// longer kept. Defaults to 512 MiB.
+    #[must_use]
+    pub fn max_session_size(mut self, bytes: u64) -> Self {
+        self.limits.session = bytes;
+        self
+    }
+
+    /// Sets the size of the folder of checkpoints, in bytes, with which contents of files are no
+    /// longer kept. Defaults to 4 GiB. What other processes add to the folder counts when this one
+    /// has added 64 MiB.
+    #[must_use]
+    pub fn max_total_size(mut self, bytes: u64) -> Self {
+        self.limits.total = bytes;
         self
     }
 
@@ -257,8 +301,8 @@ impl FileCheckpoints {
     /// # Errors
     ///
     /// [`Conflict`](ErrorKind::Conflict) when the new session already has some,
-    /// [`Config`](ErrorKind::Config) when the copy exceeds the limit of checkpoints in memory, and
-    /// when the folder cannot be read or written.
+    /// [`Config`](ErrorKind::Config) when the copy exceeds the limit of checkpoints in memory or of
+    /// the folder, and when the folder cannot be read or written.
     pub async fn fork(&self, from: &str, to: &str) -> Result<()> {
         self.fork_at(from, to, usize::MAX).await
     }
@@ -273,10 +317,11 @@ impl FileCheckpoints {
     pub async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let from_id = from.to_owned();
         let to_id = to.to_owned();
+        let limits = self.limits;
         self.with_index(from, move |inner, index| {
             let parts = index.ranges_before(messages);
             if !parts.is_empty() {
-                inner.storage.copy(&from_id, &parts, &to_id)?;
+                inner.storage.copy(&from_id, &parts, &to_id, &limits)?;
 
                 // An index that was read before the file existed is empty.
                 lock(&inner.indexes).remove(to_id.as_str());

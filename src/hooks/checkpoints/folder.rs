@@ -57,15 +57,9 @@ impl Folder {
         read_file().map_err(|error| failed("read", &path, error))
     }
 
-    /// Appends bytes and returns their offset. Locked against other processes; the records they
-    /// have added meanwhile go into the index.
-    pub(super) fn append(
-        &self,
-        session: &str,
-        index: &mut SessionIndex,
-        bytes: &[u8],
-        durable: bool,
-    ) -> Result<u64> {
+    /// Opens a file to append a record at the end of the index. It is locked against other
+    /// processes; the records they have added meanwhile go into the index.
+    pub(super) fn open_end(&self, session: &str, index: &mut SessionIndex) -> Result<File> {
         let path = self.file(session)?;
         let mut open_file = || {
             let file = lock(&path, true)?.ok_or(io::ErrorKind::NotFound)?;
@@ -78,7 +72,7 @@ impl Folder {
             io::Result::Ok((file, fault))
         };
 
-        let (mut file, fault) = open_file().map_err(|error| failed("open", &path, error))?;
+        let (file, fault) = open_file().map_err(|error| failed("open", &path, error))?;
         match fault {
             None => {}
             Some(Fault::Torn(_)) => {
@@ -99,13 +93,26 @@ impl Folder {
                     put_aside(&path).map_err(|error| failed("put aside", &path, error))?;
                 tracing::warn!(path = %aside_path.display(), "damaged checkpoints were put aside");
                 index.clear();
-                return self.append(session, index, bytes, durable);
+                return self.open_end(session, index);
             }
             Some(fault) => return Err(self.unreadable(session, &fault)),
         }
 
-        let start = index.end;
-        let mut result = file.write_all(bytes);
+        Ok(file)
+    }
+
+    /// Appends bytes at `start`, the end of the file.
+    pub(super) fn append(
+        &self,
+        session: &str,
+        mut file: &File,
+        start: u64,
+        parts: [&[u8]; 3],
+        durable: bool,
+    ) -> Result<()> {
+        let path = self.file(session)?;
+        let mut parts = parts.into_iter();
+        let mut result = parts.try_for_each(|part| file.write_all(part));
         if durable {
             result = result.and_then(|()| file.sync_data());
         }
@@ -120,7 +127,21 @@ impl Folder {
             return Err(failed("write", &path, error));
         }
 
-        Ok(start)
+        Ok(())
+    }
+
+    /// The bytes of the files of all sessions.
+    pub(super) fn size(&self) -> io::Result<u64> {
+        let mut size = 0_u64;
+        for entry in fs::read_dir(&self.0)? {
+            let entry = entry?;
+            let is_own = entry.file_name().to_str().and_then(id_of).is_some();
+            // One that was removed meanwhile has none.
+            if let (true, Ok(metadata)) = (is_own, entry.metadata()) {
+                size = size.saturating_add(metadata.len());
+            }
+        }
+        Ok(size)
     }
 
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {

@@ -174,6 +174,12 @@ impl SessionIndex {
         });
     }
 
+    /// About the memory that it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        let texts = usize::try_from(self.record_bytes).unwrap_or(usize::MAX);
+        texts.saturating_add(self.entries.capacity() * size_of::<Entry>())
+    }
+
     /// The last message with a change after it.
     pub(super) fn last_changed_message(&self) -> Option<usize> {
         self.entries.last().map(|entry| entry.record.message)

@@ -14,6 +14,7 @@ mod file_checkpoints;
 mod folder;
 mod hook;
 mod index;
+mod limits;
 mod record;
 mod report;
 mod rewind;

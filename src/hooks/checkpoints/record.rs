@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::util::hash::{Fnv1a, fnv1a};
+use crate::util::path::short_path;
 
 /// The version of the format that is written, and the highest that is read.
 const VERSION: u32 = 2;
@@ -41,6 +42,12 @@ impl Fingerprinter {
     pub(super) fn push(&mut self, piece: &[u8]) {
         self.len += piece.len() as u64;
         self.hash.push(piece);
+    }
+
+    /// Adds bytes that are not read, but distinguish the content from others.
+    pub(super) fn push_unread(&mut self, len: u64, distinction: &[u8]) {
+        self.len += len;
+        self.hash.push(distinction);
     }
 
     pub(super) fn finish(&self) -> Fingerprint {
@@ -143,16 +150,27 @@ struct Version {
     v: u32,
 }
 
-/// The bytes of a record, and the offset of the content in them.
-pub(super) fn write(record: &ChangeRecord, content: &[u8]) -> Result<(Vec<u8>, usize)> {
+/// The line of a record. Its content and a line feed come behind it.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidRequest`] for a line that is longer than those that are read.
+pub(super) fn line(record: &ChangeRecord) -> Result<Vec<u8>> {
     let json = serde_json::to_vec(&RecordOut { v: VERSION, record })?;
-    let mut bytes = format!("{:016x} ", fnv1a([json.as_slice()])).into_bytes();
-    bytes.extend_from_slice(&json);
-    bytes.push(b'\n');
-    let content_offset = bytes.len();
-    bytes.extend_from_slice(content);
-    bytes.push(b'\n');
-    Ok((bytes, content_offset))
+    let mut line = format!("{:016x} ", fnv1a([json.as_slice()])).into_bytes();
+    line.extend_from_slice(&json);
+    line.push(b'\n');
+    if line.len() as u64 <= MAX_LINE {
+        return Ok(line);
+    }
+
+    let text = format!(
+        "the change of {:?} cannot be recorded: its record has {} bytes, and at most {MAX_LINE} are \
+         read; use a shorter path",
+        short_path(&record.path),
+        line.len()
+    );
+    Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 
 /// The reason why the following bytes cannot be read.
@@ -256,6 +274,28 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn record_with_a_line_that_is_not_read_is_refused() {
+        let record = |len| ChangeRecord {
+            message: 0,
+            title: None,
+            rewound: false,
+            unchanged_messages: None,
+            root: None,
+            path: "a".repeat(len).into(),
+            before: None,
+            after: FileContent::Absent,
+            len: 0,
+        };
+        let longest = 1024 * 1024 - line(&record(0)).unwrap().len();
+        let bytes = [line(&record(longest)).unwrap(), b"\n".to_vec()].concat();
+        let fault = scan(BufReader::new(Cursor::new(bytes)), |_| Ok(()));
+        assert_eq!(fault.unwrap(), None);
+        let error = line(&record(longest + 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        assert!(error.text().contains("has 1048577 bytes"), "{error}");
+    }
+
     /// The names of version 2, which files of earlier builds have.
     #[test]
     fn record_is_stored_under_its_names() {
@@ -287,7 +327,7 @@ mod tests {
                 len: 0,
             };
 
-            let (bytes, _) = write(&record, b"").unwrap();
+            let bytes = [line(&record).unwrap(), b"\n".to_vec()].concat();
             let line = String::from_utf8(bytes.clone()).unwrap();
             let json = format!(
                 "{{\"v\":2,\"message\":4,\"title\":\"Go\",\"rewound\":true,\"still\":2,\"root\":\"/ws\",\

@@ -66,10 +66,11 @@ pub struct FileChange {
     pub bytes_now: u64,
     /// The size after rewinding, in bytes.
     pub bytes_then: u64,
-    /// The number of lines rewinding adds, when the file is text.
+    /// The number of lines rewinding adds, when the file is text of at most 1 MiB before and after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_added: Option<usize>,
-    /// The number of lines rewinding removes, when the file is text.
+    /// The number of lines rewinding removes, when the file is text of at most 1 MiB before and
+    /// after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines_removed: Option<usize>,
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::backend::{Backend, ContentHash, EntryKind, Metadata, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::blocking::{blocking, blocking_if_large};
 
 use super::active_runs::Position;
 use super::capture::{ResolvedPath, join_root};
@@ -18,16 +19,21 @@ use super::report::{FileAction, FileChange, Rewind, RewindMode, RewindOutcome};
 /// The mode bits of a file that everyone may read.
 const WORLD_READABLE: u32 = 0o444;
 
+/// The longest content whose lines are counted, in bytes: each line takes memory.
+const MAX_COUNTED: usize = 1024 * 1024;
+
 /// The current state of a file.
 struct CurrentState {
     metadata: Option<Metadata>,
     fingerprint: FileContent,
-    /// `None` if it is too large to be read.
-    content: Option<Bytes>,
+    /// `None` if it is too large to be read, or there is none.
+    hash: Option<ContentHash>,
+    /// `None` if its lines are not counted.
+    counted: Option<Bytes>,
 }
 
 /// The target state of a file: a content and a mode, or `None` for no file.
-type TargetState = Option<(Vec<u8>, Option<u32>)>;
+type TargetState = Option<(Bytes, Option<u32>)>;
 
 /// The outcome of rewinding one file.
 enum Outcome {
@@ -139,6 +145,7 @@ impl FileCheckpoints {
             return Err(Error::other("a symbolic link has taken its place"));
         }
 
+        let _turn = self.inner.rewinding.lock().await;
         let _path_lock = self.lock_path(&file).await;
         let current = self.read_current(&file).await?;
         let target_content = target.before.content().unwrap_or(FileContent::Absent);
@@ -158,7 +165,7 @@ impl FileCheckpoints {
         }
 
         let target_state = self.read_target(session, target).await?;
-        describe(change, &current, &target_state);
+        describe(change, &current, &target_state).await?;
         let may_overwrite = mode == RewindMode::Overwrite
             || has_content
             || target.is_own_content(current.fingerprint);
@@ -198,25 +205,35 @@ impl FileCheckpoints {
                 return Ok(CurrentState {
                     metadata: None,
                     fingerprint: FileContent::Absent,
-                    content: None,
+                    hash: None,
+                    counted: Some(Bytes::new()),
                 });
             }
             Err(error) => return Err(error),
         };
 
-        let content = if metadata.size > self.max_file_size {
+        let content = if metadata.size > self.limits.file {
             None
         } else {
             self.content(&file.path).await?
         };
-        let fingerprint = match &content {
-            Some(content) => FileContent::of(content),
-            None => self.fingerprint(&file.path, &[]).await?,
+        let Some(content) = content else {
+            return Ok(CurrentState {
+                metadata: Some(metadata),
+                fingerprint: self.fingerprint(&file.path, &[]).await?,
+                hash: None,
+                counted: None,
+            });
         };
+
+        let hashed = content.clone();
+        let hash = move || (FileContent::of(&hashed), ContentHash::of(&hashed));
+        let (fingerprint, hash) = blocking_if_large(content.len(), hash).await?;
         Ok(CurrentState {
             metadata: Some(metadata),
             fingerprint,
-            content,
+            hash: Some(hash),
+            counted: (content.len() <= MAX_COUNTED).then_some(content),
         })
     }
 
@@ -224,7 +241,7 @@ impl FileCheckpoints {
         match &target.before {
             PriorState::Stored { mode, fingerprint } => {
                 let content = self.stored_content(session, target, *fingerprint).await?;
-                Ok(Some((content, *mode)))
+                Ok(Some((content.into(), *mode)))
             }
             PriorState::Absent | PriorState::NotStored(_) => Ok(None),
         }
@@ -240,19 +257,15 @@ impl FileCheckpoints {
         let id = session.clone();
         let offset = target.content_offset;
         let len = target.len;
-        let content = self.with_index(session, move |inner, _| {
-            inner.storage.content(&id, offset, len)
-        });
-
-        let content = content.await?;
-        if Fingerprint::of(&content) == fingerprint {
-            Ok(content)
-        } else {
-            Err(Error::new(
-                ErrorKind::Corrupt,
-                "what was kept of it is damaged",
-            ))
-        }
+        self.with_index(session, move |inner, _| {
+            let content = inner.storage.content(&id, offset, len)?;
+            if Fingerprint::of(&content) == fingerprint {
+                return Ok(content);
+            }
+            let text = "what was kept of it is damaged";
+            Err(Error::new(ErrorKind::Corrupt, text))
+        })
+        .await
     }
 
     /// Writes the target state, so that at no time more users can read the content than before or
@@ -271,7 +284,7 @@ impl FileCheckpoints {
             return backend.remove(path).await;
         };
 
-        let mut expected = current.content.as_ref().map(|old| ContentHash::of(old));
+        let mut expected = current.hash;
         if current.metadata.is_none() && is_private {
             backend.write(path, b"").await?;
             expected = Some(ContentHash::of(b""));
@@ -332,7 +345,11 @@ fn other_workspace(root: &str, target: &Target) -> FileChange {
     }
 }
 
-fn describe(change: &mut FileChange, current: &CurrentState, target_state: &TargetState) {
+async fn describe(
+    change: &mut FileChange,
+    current: &CurrentState,
+    target_state: &TargetState,
+) -> Result<()> {
     change.action = match (&current.metadata, target_state) {
         (_, None) => FileAction::Delete,
         (None, Some(_)) => FileAction::Create,
@@ -340,17 +357,15 @@ fn describe(change: &mut FileChange, current: &CurrentState, target_state: &Targ
     };
 
     change.bytes_now = current.metadata.map_or(0, |metadata| metadata.size);
-    let old = match (&current.metadata, &current.content) {
-        (None, _) => Some(&[][..]),
-        (Some(_), content) => content.as_deref(),
-    };
-
-    let new = target_state
-        .as_ref()
-        .map_or(&[][..], |(content, _)| content);
-    if let Some((added_count, removed_count)) = old.and_then(|old| lines(old, new)) {
-        (change.lines_added, change.lines_removed) = (Some(added_count), Some(removed_count));
+    let new = target_state.as_ref().map(|(content, _)| content.clone());
+    let new = new.unwrap_or_default();
+    if let Some(old) = current.counted.clone()
+        && new.len() <= MAX_COUNTED
+    {
+        let counts = blocking(move || Ok(lines(&old, &new))).await?;
+        (change.lines_added, change.lines_removed) = counts.unzip();
     }
+    Ok(())
 }
 
 /// The number of lines only in `new`, and of those only in `old`; `None` when one is not text.

@@ -14,21 +14,26 @@ use crate::util::sync::lock;
 #[cfg(unix)]
 use super::folder::Folder;
 use super::index::SessionIndex;
-use super::record::{self, ChangeRecord, ReadRecord, scan};
+#[cfg(unix)]
+use super::limits::FolderTotal;
+use super::limits::Limits;
+use super::record::{self, ChangeRecord, PriorState, ReadRecord, scan};
 #[cfg(unix)]
 use super::record::{Fault, Torn};
 
-/// The most bytes of records in memory, of all sessions together.
-pub(super) const MAX_MEMORY: usize = 32 * 1024 * 1024;
+/// The most bytes of records in memory, of all sessions together, with which contents are added.
+const MAX_MEMORY: usize = 32 * 1024 * 1024;
+/// The most bytes of records in memory.
+const MAX_RECORDS_MEMORY: usize = 2 * MAX_MEMORY;
 
 /// A larger record does not double the memory of those before it.
 const LARGE: usize = 1024 * 1024;
 
 /// Every method may block.
 pub(super) enum Storage {
-    Memory(Mutex<BTreeMap<String, Vec<u8>>>),
+    Memory(Mutex<Logs>),
     #[cfg(unix)]
-    Folder(Folder),
+    Folder(Folder, FolderTotal),
 }
 
 impl Storage {
@@ -42,7 +47,7 @@ impl Storage {
         match self {
             Self::Memory(_) => Ok(()),
             #[cfg(unix)]
-            Self::Folder(folder) => {
+            Self::Folder(folder, _) => {
                 let previous_damage = index.damage.take();
                 match folder.read(session, index)? {
                     None => Ok(()),
@@ -61,19 +66,30 @@ impl Storage {
         }
     }
 
-    /// Returns `true` if content of `size` bytes may be added.
-    pub(super) fn has_room(&self, size: u64) -> bool {
-        match self {
-            Self::Memory(logs) => {
-                let used = lock(logs).values().map(Vec::len).sum::<usize>();
-                size.saturating_add(used as u64) <= MAX_MEMORY as u64
-            }
-            #[cfg(unix)]
-            Self::Folder(_) => true,
+    /// The reason why content of `len` bytes is not added to the `session_bytes` of a session; none
+    /// if it may be. Another capture may take the room before this one is written.
+    pub(super) fn refuse(
+        &self,
+        session_bytes: u64,
+        len: u64,
+        limits: &Limits,
+    ) -> Result<Option<String>> {
+        let refusal = limits.refuse_for_session(session_bytes, len);
+        if refusal.is_some() {
+            return Ok(refusal);
         }
+        Ok(match self {
+            Self::Memory(logs) => refuse_for_memory(memory_of(&lock(logs)), len),
+            #[cfg(unix)]
+            Self::Folder(folder, total) => {
+                let has_room = total.has_room(len, limits.total, || folder.size())?;
+                (!has_room).then(|| limits.refuse_for_total(len))
+            }
+        })
     }
 
-    /// Adds a record, durably if `durable` is set, or returns an error.
+    /// Adds a record, durably if `durable` is set, or returns an error. The content is left out
+    /// where it would exceed a limit.
     pub(super) fn write(
         &self,
         session: &str,
@@ -81,33 +97,56 @@ impl Storage {
         record: ChangeRecord,
         content: &[u8],
         durable: bool,
+        limits: &Limits,
     ) -> Result<()> {
-        let (bytes, content_offset) = record::write(&record, content)?;
-        index.check_room(content_offset as u64)?;
-        let start = match self {
+        let content_len = content.len() as u64;
+        match self {
             Self::Memory(logs) => {
                 let mut logs = lock(logs);
-                let log = logs.entry(session.to_owned()).or_default();
-                if bytes.len() > LARGE {
-                    log.reserve_exact(bytes.len());
+                let used = memory_of(&logs);
+                let start = logs.get(session).map_or(0, Vec::len) as u64;
+                let refusal = limits.refuse_for_session(start, content_len);
+                let refusal = refusal.or_else(|| refuse_for_memory(used, content_len));
+                let new = NewRecord::new(record, content, refusal)?;
+                index.check_room(new.line.len() as u64)?;
+                if used.saturating_add(new.line.len()) > MAX_RECORDS_MEMORY {
+                    return Err(no_room_for_records());
                 }
 
-                log.extend_from_slice(&bytes);
-                (log.len() - bytes.len()) as u64
+                let log = logs.entry(session.to_owned()).or_default();
+                if new.content.len() > LARGE {
+                    log.reserve_exact(new.line.len() + new.content.len() + 1);
+                }
+                new.parts()
+                    .into_iter()
+                    .for_each(|part| log.extend_from_slice(part));
+                index.push(new.at(start));
             }
             #[cfg(unix)]
-            Self::Folder(folder) => folder.append(session, index, &bytes, durable)?,
-        };
+            Self::Folder(folder, total) => {
+                let file = folder.open_end(session, index)?;
+                let start = index.end;
+                let mut refusal = limits.refuse_for_session(start, content_len);
+                if refusal.is_none()
+                    && !content.is_empty()
+                    && !total.reserve(content_len, limits.total, || folder.size())?
+                {
+                    refusal = Some(limits.refuse_for_total(content_len));
+                }
+
+                let new = NewRecord::new(record, content, refusal)?;
+                index.check_room(new.line.len() as u64)?;
+                let appended = folder.append(session, &file, start, new.parts(), durable);
+                if appended.is_err() {
+                    total.clear();
+                }
+                appended?;
+                index.push(new.at(start));
+            }
+        }
 
         #[cfg(not(unix))]
         let _ = durable;
-        index.push(ReadRecord {
-            record,
-            start,
-            content_offset: start + content_offset as u64,
-            end: start + bytes.len() as u64,
-        });
-
         Ok(())
     }
 
@@ -116,15 +155,11 @@ impl Storage {
         match self {
             Self::Memory(logs) => {
                 let logs = lock(logs);
-                let range = usize::try_from(at).ok().zip(usize::try_from(len).ok());
-                let part = range.and_then(|(at, len)| logs.get(session)?.get(at..at + len));
-                Ok(part
-                    .ok_or(io::ErrorKind::UnexpectedEof)
-                    .map_err(io::Error::from)?
-                    .to_vec())
+                let part = at..at.saturating_add(len);
+                Ok(part_of(&logs, session, part)?.to_vec())
             }
             #[cfg(unix)]
-            Self::Folder(folder) => folder.content(session, at, len),
+            Self::Folder(folder, _) => folder.content(session, at, len),
         }
     }
 
@@ -132,31 +167,44 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when memory has no room
-    /// for the copy.
-    pub(super) fn copy(&self, from: &str, parts: &[Range<u64>], to: &str) -> Result<()> {
+    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when there is no room for
+    /// the copy.
+    pub(super) fn copy(
+        &self,
+        from: &str,
+        parts: &[Range<u64>],
+        to: &str,
+        limits: &Limits,
+    ) -> Result<()> {
+        let size = parts.iter().map(|part| part.end - part.start).sum();
         match self {
             Self::Memory(logs) => {
-                let size = parts.iter().map(|part| part.end - part.start).sum();
-                if !self.has_room(size) {
-                    return Err(no_room(size));
-                }
-
-                let mut bytes = Vec::new();
-                for part in parts {
-                    bytes.extend(self.content(from, part.start, part.end - part.start)?);
-                }
-
                 let mut logs = lock(logs);
                 if logs.contains_key(to) {
                     return Err(already_exists(to));
                 }
+                if let Some(refusal) = refuse_for_memory(memory_of(&logs), size) {
+                    return Err(no_room(&refusal));
+                }
 
+                let mut bytes = Vec::new();
+                for part in parts {
+                    bytes.extend_from_slice(part_of(&logs, from, part.clone())?);
+                }
                 logs.insert(to.to_owned(), bytes);
                 Ok(())
             }
             #[cfg(unix)]
-            Self::Folder(folder) => folder.copy(from, parts, to),
+            Self::Folder(folder, total) => {
+                if !total.reserve(size, limits.total, || folder.size())? {
+                    return Err(no_room(&limits.refuse_for_total(size)));
+                }
+                let copied = folder.copy(from, parts, to);
+                if copied.is_err() {
+                    total.clear();
+                }
+                copied
+            }
         }
     }
 
@@ -165,7 +213,11 @@ impl Storage {
         match self {
             Self::Memory(logs) => Ok(lock(logs).remove(session).is_some()),
             #[cfg(unix)]
-            Self::Folder(folder) => folder.remove(session),
+            Self::Folder(folder, total) => {
+                let removed = folder.remove(session);
+                total.clear();
+                removed
+            }
         }
     }
 
@@ -180,7 +232,7 @@ impl Storage {
                 Ok(names)
             }
             #[cfg(unix)]
-            Self::Folder(folder) => folder.sessions(),
+            Self::Folder(folder, _) => folder.sessions(),
         }
     }
 
@@ -195,7 +247,7 @@ impl Storage {
                 })?;
             }
             #[cfg(unix)]
-            Self::Folder(folder) => {
+            Self::Folder(folder, _) => {
                 folder.read(session, &mut index)?;
             }
         }
@@ -204,17 +256,88 @@ impl Storage {
     }
 }
 
+/// A record that is about to be stored.
+struct NewRecord<'a> {
+    record: ChangeRecord,
+    line: Vec<u8>,
+    content: &'a [u8],
+}
+
+impl<'a> NewRecord<'a> {
+    /// The record with its content, unless that is refused.
+    fn new(mut record: ChangeRecord, content: &'a [u8], refusal: Option<String>) -> Result<Self> {
+        let refusal = refusal.filter(|_| !content.is_empty());
+        let content = if refusal.is_some() { &[][..] } else { content };
+        if let Some(reason) = refusal {
+            record.before = Some(PriorState::NotStored(reason));
+            record.len = 0;
+        }
+        let line = record::line(&record)?;
+        Ok(Self {
+            record,
+            line,
+            content,
+        })
+    }
+
+    fn parts(&self) -> [&[u8]; 3] {
+        [&self.line, self.content, b"\n"]
+    }
+
+    /// The record as it is read at this offset.
+    fn at(self, start: u64) -> ReadRecord {
+        let content_offset = start + self.line.len() as u64;
+        ReadRecord {
+            record: self.record,
+            start,
+            content_offset,
+            end: content_offset + self.content.len() as u64 + 1,
+        }
+    }
+}
+
+type Logs = BTreeMap<String, Vec<u8>>;
+
+fn memory_of(logs: &Logs) -> usize {
+    logs.values().map(Vec::len).sum()
+}
+
+/// A part of a session's records in memory.
+fn part_of<'a>(logs: &'a Logs, session: &str, part: Range<u64>) -> io::Result<&'a [u8]> {
+    let start = usize::try_from(part.start).ok();
+    let range = start.zip(usize::try_from(part.end).ok());
+    let part = range.and_then(|(start, end)| logs.get(session)?.get(start..end));
+    part.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// The reason why content of `len` bytes is not added to the bytes in memory.
+fn refuse_for_memory(used: usize, len: u64) -> Option<String> {
+    (len.saturating_add(used as u64) > MAX_MEMORY as u64).then(|| {
+        format!(
+            "it had {len} bytes, and checkpoints in memory take at most {MAX_MEMORY}; \
+             FileCheckpoints::open keeps them in a folder"
+        )
+    })
+}
+
+fn no_room_for_records() -> Error {
+    let text = format!(
+        "the records of changes in memory take at most {MAX_RECORDS_MEMORY} bytes; remove \
+         checkpoints of sessions, or keep them in a folder with FileCheckpoints::open"
+    );
+    Error::new(ErrorKind::Config, text)
+}
+
 pub(super) fn already_exists(session: &str) -> Error {
     let text = format!("session {session:?} has checkpoints already");
     Error::new(ErrorKind::Conflict, text)
 }
 
-fn no_room(size: u64) -> Error {
-    let text = format!(
-        "the copy has {size} bytes, and checkpoints in memory take at most {MAX_MEMORY}; \
-         FileCheckpoints::open keeps them in a folder"
-    );
-    Error::new(ErrorKind::Config, text)
+fn no_room(reason: &str) -> Error {
+    Error::new(
+        ErrorKind::Config,
+        format!("the copy was not made: {reason}"),
+    )
 }
 
 #[cfg(unix)]
