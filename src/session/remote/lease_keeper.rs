@@ -5,6 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
+
 use crate::error::Result;
 use crate::util::sync::lock;
 
@@ -17,11 +19,17 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The leases of a store. Dropping it waits up to [`DROP_TIMEOUT`] until all are released, because
-/// the process may be about to end.
+/// the process may be about to end. On a runtime, a thread for blocking work waits, for which the
+/// runtime waits when it is dropped: the task that drops the store does not.
 pub(super) struct LeaseKeeper<S: Server>(Arc<Shared<S>>);
 
 struct Shared<S: Server> {
     pool: Arc<Pool<S>>,
+    table: Arc<LeaseTable>,
+}
+
+#[derive(Default)]
+struct LeaseTable {
     leases: Mutex<Leases>,
     changed: Condvar,
 }
@@ -75,8 +83,7 @@ impl<S: Server> LeaseKeeper<S> {
     pub(super) fn new(pool: Arc<Pool<S>>) -> Self {
         Self(Arc::new(Shared {
             pool,
-            leases: Mutex::default(),
-            changed: Condvar::new(),
+            table: Arc::default(),
         }))
     }
 
@@ -86,7 +93,7 @@ impl<S: Server> LeaseKeeper<S> {
             shared: self.0.clone(),
             key: key.clone(),
         };
-        let mut leases = lock(&self.0.leases);
+        let mut leases = lock(&self.0.table.leases);
         leases.held.insert(key.id.clone(), key);
         let outcome = self.0.start_worker(&mut leases);
         drop(leases);
@@ -96,11 +103,25 @@ impl<S: Server> LeaseKeeper<S> {
 
 impl<S: Server> Drop for LeaseKeeper<S> {
     fn drop(&mut self) {
-        let leases = lock(&self.0.leases);
+        wait_for_releases(self.0.table.clone());
+    }
+}
+
+/// Waits until the leases are released, on another thread if this one belongs to a runtime.
+fn wait_for_releases(table: Arc<LeaseTable>) {
+    match Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(move || table.wait())),
+        Err(_) => table.wait(),
+    }
+}
+
+impl LeaseTable {
+    /// Waits until the leases are released, unless some are still held.
+    fn wait(&self) {
+        let leases = lock(&self.leases);
         let is_busy = |leases: &mut Leases| leases.has_worker && leases.held.is_empty();
         drop(
-            self.0
-                .changed
+            self.changed
                 .wait_timeout_while(leases, DROP_TIMEOUT, is_busy)
                 .unwrap_or_else(PoisonError::into_inner),
         );
@@ -109,14 +130,14 @@ impl<S: Server> Drop for LeaseKeeper<S> {
 
 impl<S: Server> Drop for HeldLease<S> {
     fn drop(&mut self) {
-        let mut leases = lock(&self.shared.leases);
+        let mut leases = lock(&self.shared.table.leases);
         if leases.held.get(&self.key.id) == Some(&self.key) {
             leases.held.remove(&self.key.id);
         }
         leases.released.push(self.key.clone());
         // If no thread can be started, the lease expires.
         let _ = self.shared.start_worker(&mut leases);
-        self.shared.changed.notify_all();
+        self.shared.table.changed.notify_all();
     }
 }
 
@@ -178,17 +199,18 @@ impl<S: Server> Worker<S> {
 
     /// Waits for the next task; renewals are due at `next`.
     fn next(&self, next: Instant) -> Task {
-        let mut leases = lock(&self.0.leases);
+        let table = &self.0.table;
+        let mut leases = lock(&table.leases);
         loop {
             let time_left = next.saturating_duration_since(Instant::now());
             match leases.next(time_left.is_zero()) {
                 Task::Wait => {
-                    let outcome = self.0.changed.wait_timeout(leases, time_left);
+                    let outcome = table.changed.wait_timeout(leases, time_left);
                     (leases, _) = outcome.unwrap_or_else(PoisonError::into_inner);
                 }
                 Task::End => {
                     leases.has_worker = false;
-                    self.0.changed.notify_all();
+                    table.changed.notify_all();
                     return Task::End;
                 }
                 task => return task,
@@ -206,7 +228,7 @@ impl<S: Server> Worker<S> {
 impl<S: Server> Drop for Worker<S> {
     fn drop(&mut self) {
         if thread::panicking() {
-            lock(&self.0.leases).has_worker = false;
+            lock(&self.0.table.leases).has_worker = false;
         }
     }
 }
@@ -214,6 +236,23 @@ impl<S: Server> Drop for Worker<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn task_that_drops_a_store_does_not_wait_for_its_leases() {
+        let table = Arc::<LeaseTable>::default();
+        let mut leases = lock(&table.leases);
+        leases.has_worker = true;
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.build().unwrap();
+
+        // The wait takes the lock, which this thread has.
+        let waiting = table.clone();
+        runtime.block_on(async { wait_for_releases(waiting) });
+        leases.has_worker = false;
+        drop(leases);
+        drop(runtime);
+        assert_eq!(Arc::strong_count(&table), 1);
+    }
 
     #[test]
     fn leases_are_renewed_before_others_are_released() {

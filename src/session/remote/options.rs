@@ -20,7 +20,8 @@ const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// store renews leases while they are held, and gives them back when they are dropped. Giving one
 /// back takes a moment; another machine waits that long before it reports
 /// [`SessionBusy`](ErrorKind::SessionBusy). Dropping the last clone of the store waits, two seconds
-/// at most, until its leases have been given back; `std::process::exit` does not.
+/// at most, until its leases have been given back. Within a tokio runtime no task waits for it, but
+/// the drop of the runtime does, as at the end of `#[tokio::main]`. `std::process::exit` does not.
 ///
 /// A holder that was paused for longer can continue if the session was not leased in the meantime.
 /// Otherwise its writes are refused with [`Conflict`](ErrorKind::Conflict): every write carries its
