@@ -53,28 +53,28 @@ pub(super) fn change_elements<'a>(
     let fields: RawFields<'a> = serde_json::from_slice(text).ok()?;
     let elements: Vec<&RawValue> = serde_json::from_str(fields.get(name)?.get()).ok()?;
     let mut has_changed = false;
-    let mut changed = Vec::with_capacity(elements.len());
+    let mut new_elements = Vec::with_capacity(elements.len());
     for element in elements {
         let change = change(element);
         has_changed |= !matches!(change, Change::Keep);
         match change {
-            Change::Keep => changed.push(Cow::Borrowed(element)),
+            Change::Keep => new_elements.push(Cow::Borrowed(element)),
             Change::Remove => {}
-            Change::Replace(element) => changed.push(Cow::Owned(element)),
+            Change::Replace(element) => new_elements.push(Cow::Owned(element)),
         }
     }
     if !has_changed {
         return None;
     }
 
-    if let (true, Some(filler)) = (changed.is_empty(), filler) {
-        changed.push(Cow::Owned(to_raw_value(filler).ok()?));
+    if let (true, Some(filler)) = (new_elements.is_empty(), filler) {
+        new_elements.push(Cow::Owned(to_raw_value(filler).ok()?));
     }
     let fields = fields.into_iter();
     let mut fields: BTreeMap<_, _> = fields
         .map(|(name, value)| (name, Field::Same(value)))
         .collect();
-    fields.insert(name.to_owned(), Field::Elements(changed));
+    fields.insert(name.to_owned(), Field::Elements(new_elements));
     to_raw_value(&fields).ok()
 }
 
@@ -91,8 +91,8 @@ mod tests {
             Some("old") => Change::Replace(to_raw_value("new").unwrap()),
             _ => Change::Keep,
         };
-        let changed = change_elements(text.as_bytes(), "list", filler.as_ref(), change);
-        changed.map(|text| serde_json::from_str(text.get()).unwrap())
+        let new_text = change_elements(text.as_bytes(), "list", filler.as_ref(), change);
+        new_text.map(|text| serde_json::from_str(text.get()).unwrap())
     }
 
     #[test]

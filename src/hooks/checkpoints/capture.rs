@@ -317,7 +317,8 @@ impl FileCheckpoints {
     }
 
     /// The fingerprint of a file, followed by `more`. One that is too large to be kept is not read
-    /// to its end: its size and its time stand for its content, which equals no other.
+    /// to its end: its size and its time replace the rest of its content, which then equals
+    /// no other.
     pub(super) async fn fingerprint(&self, path: &str, more: &[u8]) -> Result<FileContent> {
         let max_size = self.limits.file.max(MIN_RECOGNIZED);
         let mut fingerprinter = Fingerprinter::default();

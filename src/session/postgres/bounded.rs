@@ -350,10 +350,10 @@ mod tests {
         let bytes = description(&[23]);
         for len in [1, bytes.len() - 6] {
             let mut body = bytes[HEAD..HEAD + len].to_vec();
-            let mut cut = vec![DESCRIPTION];
-            cut.extend(u32::try_from(len + 4).unwrap().to_be_bytes());
-            cut.append(&mut body);
-            let text = refused(&cut);
+            let mut cut_bytes = vec![DESCRIPTION];
+            cut_bytes.extend(u32::try_from(len + 4).unwrap().to_be_bytes());
+            cut_bytes.append(&mut body);
+            let text = refused(&cut_bytes);
             assert!(text.contains("unreadably"), "{text}");
         }
         let text = refused(&message(DESCRIPTION, 17 * KIB));
