@@ -84,14 +84,14 @@ mod tests {
 
     use super::*;
 
-    fn changed(object: &Value, filler: Option<Value>) -> Option<Value> {
+    fn changed(object: &Value, filler: Option<&Value>) -> Option<Value> {
         let text = object.to_string();
         let change = |element: &RawValue| match type_of(element).as_deref() {
             Some("bad") => Change::Remove,
             Some("old") => Change::Replace(to_raw_value("new").unwrap()),
             _ => Change::Keep,
         };
-        let new_text = change_elements(text.as_bytes(), "list", filler.as_ref(), change);
+        let new_text = change_elements(text.as_bytes(), "list", filler, change);
         new_text.map(|text| serde_json::from_str(text.get()).unwrap())
     }
 
@@ -112,7 +112,7 @@ mod tests {
     fn array_that_becomes_empty_gets_the_filler() {
         let object = json!({"list": [{"type": "bad"}]});
         assert_eq!(changed(&object, None), Some(json!({"list": []})));
-        let filled = changed(&object, Some(json!({"x": 1})));
+        let filled = changed(&object, Some(&json!({"x": 1})));
         assert_eq!(filled, Some(json!({"list": [{"x": 1}]})));
     }
 
@@ -124,7 +124,7 @@ mod tests {
             json!({}),
             json!(1),
         ] {
-            assert_eq!(changed(&object, Some(json!(0))), None, "{object}");
+            assert_eq!(changed(&object, Some(&json!(0))), None, "{object}");
         }
     }
 }
