@@ -155,8 +155,8 @@ fn check(
     }
 }
 
-/// How many times as much as the text is allocated for an answer whose text is in arrays and objects
-/// within each other.
+/// How many times as much as the text is allocated for an answer whose text is in arrays and
+/// objects within each other.
 fn copies_of_nested_text(open: &str, close: &str) -> usize {
     const LEN: usize = 1024 * 1024;
     const LEVELS: usize = 50;

@@ -35,7 +35,7 @@ pub struct InProcessBus(Arc<Queues>);
 struct Queues {
     inbound: Queue<InboundMessage>,
     outbound: Mutex<Channels>,
-    /// The space for messages of channels that nobody consumes, in bytes.
+    /// The space for messages of channels without a consumer, in bytes.
     unclaimed: Arc<Semaphore>,
     capacity: usize,
 }

@@ -21,7 +21,7 @@ const SMALL_DOCUMENT: usize = 1024 * 1024;
 const IGNORED_FACTOR: usize = 64;
 const FEW_IGNORED: usize = 64 * 1024 * 1024;
 
-/// The most bytes of one frame that do not count as ignored, whatever else is in it.
+/// The most bytes of one frame that do not count as ignored, though most of them may be.
 const USEFUL_FRAME: usize = 64 * 1024;
 
 /// The bytes of a frame without its name and its data.

@@ -24,7 +24,8 @@ use super::server::{
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most pages of a list, of up to 1,000 ids or none. A list that was emptied has a few thousand.
+/// The most pages of a list, each of up to 1,000 ids or none. A list that was emptied has a few
+/// thousand.
 const MAX_PAGES: usize = 100_000;
 
 /// The name of the option for the most bytes of a log.

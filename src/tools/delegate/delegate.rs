@@ -21,7 +21,8 @@ use super::async_tasks::async_task_tools;
 /// `list_async_tasks` and `await_async_tasks`.
 ///
 /// A subagent runs as one of [`task`](crate::tools::task) does, with the same options, in a session
-/// `PARENT:sub:NAME:CALL-ANSWER`, as [`as_tool`](crate::Agent::as_tool) names it. A task in the background ends with the run that started it, unless
+/// `PARENT:sub:NAME:CALL-ANSWER`, as [`as_tool`](crate::Agent::as_tool) names it. A task in the
+/// background ends with the run that started it, unless
 /// [`unfinished_tasks`](crate::AgentBuilder::unfinished_tasks) makes the run wait; its end reaches
 /// the model as a message. Until it ends, up to 16 updates wait for the subagent's next turn. With
 /// [`BackgroundTasksHook`](crate::hooks::BackgroundTasksHook), the state of the tasks is in the
