@@ -165,7 +165,7 @@ fn folders(data: &[u8]) -> Option<BTreeMap<String, Vec<DirEntry>>> {
                 return None;
             }
 
-            // An escape is longer than what it stands for.
+            // An escape is longer than the byte that it replaces.
             let bytes = path.len();
             let path = escape_name(path);
             path_bytes += path.len() - bytes;

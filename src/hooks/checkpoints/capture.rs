@@ -111,24 +111,9 @@ impl FileCheckpoints {
         file: &ResolvedPath,
         after: FileContent,
     ) -> Result<()> {
-        let inner = self.inner.clone();
-        let id = session.clone();
         let message = position.message;
-        let relative = file.relative.clone();
-        let lookup = blocking(move || {
-            inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
-                // The next record moves the damaged file away and must not depend on it.
-                Err(error) if error.kind() == ErrorKind::Corrupt => Ok(IndexedFile::default()),
-                Err(error) => Err(error),
-                Ok(()) => Ok(IndexedFile {
-                    is_captured: index.is_captured(message, origin, &relative),
-                    has_write: index.has_write(&relative, after),
-                    session_bytes: index.end,
-                }),
-            })
-        });
-
-        let indexed = lookup.await?;
+        let indexed = self.indexed_file(session, message, origin, file, after);
+        let indexed = indexed.await?;
 
         // Content that something else has written since then is stored as well, separate from the
         // session's own.
@@ -172,6 +157,33 @@ impl FileCheckpoints {
                 inner
                     .storage
                     .write(&id, index, record, &content, is_durable, &limits)
+            })
+        })
+        .await
+    }
+
+    /// Asks the index about a file that is about to get the content `after`.
+    async fn indexed_file(
+        &self,
+        session: &Arc<str>,
+        message: usize,
+        origin: Origin,
+        file: &ResolvedPath,
+        after: FileContent,
+    ) -> Result<IndexedFile> {
+        let inner = self.inner.clone();
+        let id = session.clone();
+        let relative = file.relative.clone();
+        blocking(move || {
+            inner.with_cached_index(&id, |inner, index| match inner.storage.read(&id, index) {
+                // The next record moves the damaged file away and must not depend on it.
+                Err(error) if error.kind() == ErrorKind::Corrupt => Ok(IndexedFile::default()),
+                Err(error) => Err(error),
+                Ok(()) => Ok(IndexedFile {
+                    is_captured: index.is_captured(message, origin, &relative),
+                    has_write: index.has_write(&relative, after),
+                    session_bytes: index.end,
+                }),
             })
         })
         .await

@@ -62,60 +62,78 @@ impl Limits {
 /// The bytes of all files of a folder, which are counted when they are needed.
 #[cfg(unix)]
 #[derive(Debug, Default)]
-pub(super) struct FolderTotal(Mutex<Option<Total>>);
+pub(super) struct FolderTotal(Mutex<Totals>);
 
 #[cfg(unix)]
-#[derive(Debug)]
-struct Total {
-    bytes: u64,
-    /// The bytes that were added or refused since they were counted.
+#[derive(Debug, Default)]
+struct Totals {
+    /// The bytes of the files, and those that were reserved.
+    bytes: Option<u64>,
+    /// The bytes that were reserved or refused since they were counted.
     since: u64,
+    /// The bytes that were reserved and may not be in the files yet.
+    pending: u64,
+}
+
+/// Bytes of a folder that are being written. Dropped when that has ended.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(super) struct Reservation<'a> {
+    total: &'a FolderTotal,
+    len: u64,
 }
 
 #[cfg(unix)]
-impl Total {
-    /// The bytes in `slot`, which are counted if they are not known, or may have changed.
-    fn counted(
-        slot: &mut Option<Self>,
-        count: impl FnOnce() -> io::Result<u64>,
-    ) -> io::Result<&mut Self> {
-        slot.take_if(|total| total.since >= RECOUNT);
-        Ok(match slot {
-            Some(total) => total,
-            slot => slot.insert(Self {
-                bytes: count()?,
-                since: 0,
-            }),
-        })
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        lock(&self.total.0).pending -= self.len;
     }
+}
 
-    fn has_room(&mut self, len: u64, max: u64) -> bool {
-        let has_room = self.bytes.saturating_add(len) <= max;
+#[cfg(unix)]
+impl Totals {
+    /// Returns `true` if `len` bytes may be added. The files are counted if their bytes are not
+    /// known, or may have changed.
+    fn has_room(
+        &mut self,
+        len: u64,
+        max: u64,
+        count: impl FnOnce() -> io::Result<u64>,
+    ) -> io::Result<bool> {
+        let bytes = match self.bytes {
+            Some(bytes) if self.since < RECOUNT => bytes,
+            _ => {
+                self.since = 0;
+                count()?.saturating_add(self.pending)
+            }
+        };
+        self.bytes = Some(bytes);
+        let has_room = bytes.saturating_add(len) <= max;
         if !has_room {
             self.since += len.max(MIB);
         }
-        has_room
+        Ok(has_room)
     }
 }
 
 #[cfg(unix)]
 impl FolderTotal {
-    /// Adds `len` bytes that are about to be written, unless there are more than `max` then, and
-    /// returns `true` if so. Those that call this side by side get no more than `max` together.
+    /// Reserves `len` bytes that are about to be written; `None` if there are more than `max` then.
+    /// Those that call this side by side get no more than `max` together.
     pub(super) fn reserve(
         &self,
         len: u64,
         max: u64,
         count: impl FnOnce() -> io::Result<u64>,
-    ) -> io::Result<bool> {
-        let mut slot = lock(&self.0);
-        let total = Total::counted(&mut slot, count)?;
-        let has_room = total.has_room(len, max);
-        if has_room {
-            total.bytes += len;
-            total.since += len;
+    ) -> io::Result<Option<Reservation<'_>>> {
+        let mut totals = lock(&self.0);
+        if !totals.has_room(len, max, count)? {
+            return Ok(None);
         }
-        Ok(has_room)
+        totals.bytes = totals.bytes.map(|bytes| bytes + len);
+        totals.since += len;
+        totals.pending += len;
+        Ok(Some(Reservation { total: self, len }))
     }
 
     /// Returns `true` if `len` bytes could be reserved.
@@ -125,12 +143,12 @@ impl FolderTotal {
         max: u64,
         count: impl FnOnce() -> io::Result<u64>,
     ) -> io::Result<bool> {
-        Ok(Total::counted(&mut lock(&self.0), count)?.has_room(len, max))
+        lock(&self.0).has_room(len, max, count)
     }
 
     /// Counts the files again when the bytes are needed: some were removed, or not written.
     pub(super) fn clear(&self) {
-        *lock(&self.0) = None;
+        lock(&self.0).bytes = None;
     }
 }
 
@@ -138,46 +156,43 @@ impl FolderTotal {
 mod tests {
     use super::*;
 
+    /// Each thread is refused often enough that the files are counted again meanwhile.
     #[test]
     fn reserved_bytes_of_many_threads_stay_within_the_limit() {
         let total = FolderTotal::default();
+        let reserve = |_| total.reserve(3, 1_000, || Ok(100)).unwrap();
         let granted = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let reserved = (0..50).map(|_| total.reserve(3, 1_000, || Ok(100)));
-                        reserved
-                            .filter(|reserved| *reserved.as_ref().unwrap())
-                            .count()
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .sum::<usize>()
+            let thread = || (0..90).filter_map(reserve).collect::<Vec<_>>();
+            let threads = [(); 8].map(|()| scope.spawn(thread));
+            threads.map(|thread| thread.join().unwrap())
         });
-        assert_eq!(granted, 300);
+        assert_eq!(granted.iter().map(Vec::len).sum::<usize>(), 300);
+        drop(granted);
+        total.clear();
+        assert!(total.has_room(900, 1_000, || Ok(100)).unwrap());
     }
 
     #[test]
     fn folder_is_counted_again_after_changes_and_refusals() {
         let total = FolderTotal::default();
         let counts = std::cell::Cell::new(0);
-        let count = || {
-            counts.set(counts.get() + 1);
-            Ok(10)
+        let is_reserved = |len| {
+            let count = || {
+                counts.set(counts.get() + 1);
+                Ok(10)
+            };
+            total.reserve(len, 15, count).unwrap().is_some()
         };
-        assert!(total.reserve(5, 15, count).unwrap());
-        assert!(!total.reserve(1, 15, count).unwrap());
+        assert!(is_reserved(5));
+        assert!(!is_reserved(1));
         assert_eq!(counts.get(), 1);
         total.clear();
-        assert!(total.reserve(1, 15, count).unwrap());
+        assert!(is_reserved(1));
         for _ in 0..64 {
-            assert!(!total.reserve(10, 15, count).unwrap());
+            assert!(!is_reserved(10));
         }
         assert_eq!(counts.get(), 2);
-        assert!(!total.reserve(10, 15, count).unwrap());
+        assert!(!is_reserved(10));
         assert_eq!(counts.get(), 3);
     }
 }

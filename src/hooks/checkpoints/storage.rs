@@ -127,11 +127,13 @@ impl Storage {
                 let file = folder.open_end(session, index)?;
                 let start = index.end;
                 let mut refusal = limits.refuse_for_session(start, content_len);
-                if refusal.is_none()
-                    && !content.is_empty()
-                    && !total.reserve(content_len, limits.total, || folder.size())?
-                {
-                    refusal = Some(limits.refuse_for_total(content_len));
+                // Dropped when the record is written.
+                let mut reservation = None;
+                if refusal.is_none() && !content.is_empty() {
+                    reservation = total.reserve(content_len, limits.total, || folder.size())?;
+                    if reservation.is_none() {
+                        refusal = Some(limits.refuse_for_total(content_len));
+                    }
                 }
 
                 let new = NewRecord::new(record, content, refusal)?;
@@ -140,6 +142,7 @@ impl Storage {
                 if appended.is_err() {
                     total.clear();
                 }
+                drop(reservation);
                 appended?;
                 index.push(new.at(start));
             }
@@ -196,9 +199,10 @@ impl Storage {
             }
             #[cfg(unix)]
             Self::Folder(folder, total) => {
-                if !total.reserve(size, limits.total, || folder.size())? {
+                let Some(_reservation) = total.reserve(size, limits.total, || folder.size())?
+                else {
                     return Err(no_room(&limits.refuse_for_total(size)));
-                }
+                };
                 let copied = folder.copy(from, parts, to);
                 if copied.is_err() {
                     total.clear();
