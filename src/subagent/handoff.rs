@@ -138,7 +138,8 @@ impl HandoffsBuilder {
     }
 
     /// Sets the store of all sessions, for all agents. Defaults to a
-    /// [`ThreadStore`](crate::ThreadStore).
+    /// [`ThreadStore`](crate::ThreadStore) that drops sessions as the default of
+    /// [`AgentBuilder::store`] does: an hour after their last use, and beyond 1,000 or 64 MiB.
     pub fn store(mut self, store: impl SessionStore) -> Self {
         self.store = Some(Arc::new(store));
         self
@@ -177,7 +178,9 @@ impl HandoffsBuilder {
             }
         }
 
-        let store = self.store.unwrap_or_else(|| Arc::new(ThreadStore::new()));
+        let store = self
+            .store
+            .unwrap_or_else(|| Arc::new(ThreadStore::of_agent()));
         let agents = self.agents.into_iter().map(|(name, _, agent)| {
             let hook = HandoffHook::new(name.clone(), &members, self.max_handoffs);
             let error = format!("agent {name:?}");

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::backend::{Backend, EntryKind, is_not_found};
 use crate::error::Result;
 use crate::util::front_matter;
+use crate::util::text::floor_char_boundary;
 
 use super::definition::SubagentDefinition;
 use super::registry::SubagentRegistry;
@@ -13,6 +14,10 @@ use super::registry::SubagentRegistry;
 const MAX_FILE: usize = 256 * 1024;
 /// The number of files that are read.
 const MAX_FILES: usize = 500;
+/// The bytes of a description, which is part of every request of the calling agent.
+const MAX_DESCRIPTION: usize = 1_024;
+/// The bytes of the texts of all files of a folder: descriptions, prompts and names of tools.
+const MAX_TEXTS: usize = 1_024 * 1_024;
 
 /// The fields that are read; there may be more.
 #[derive(Debug, Default, Deserialize)]
@@ -64,6 +69,9 @@ impl SubagentRegistry {
     /// text behind it is the system prompt. A broken file, and one whose name is registered
     /// already, causes a warning. A folder that does not exist has no files.
     ///
+    /// At most 500 files of 256 KiB are read, and of the texts in them 1 MiB. A description is cut
+    /// to 1,024 bytes.
+    ///
     /// ```
     /// use agentcore::backend::{Backend, MemoryBackend};
     /// use agentcore::subagent::SubagentRegistry;
@@ -102,16 +110,26 @@ impl SubagentRegistry {
             ));
             entries.truncate(MAX_FILES);
         }
+        let mut room = MAX_TEXTS;
         for entry in entries {
             let file = format!("{}/{}", path.trim_end_matches('/'), entry.name);
-            if let Err(reason) = self.load_file(backend, &file).await {
-                warnings.push(format!("{file:?} is left out: {reason}"));
+            match self.load_file(backend, &file, &mut room).await {
+                Ok(None) => {}
+                Ok(Some(complaint)) => warnings.push(format!("{file:?}: {complaint}")),
+                Err(reason) => warnings.push(format!("{file:?} is left out: {reason}")),
             }
         }
         Ok(warnings)
     }
 
-    async fn load_file(&mut self, backend: &dyn Backend, path: &str) -> Result<(), String> {
+    /// Adds the type of a file, whose texts take their bytes from `room`. Returns a complaint about
+    /// what was cut.
+    async fn load_file(
+        &mut self,
+        backend: &dyn Backend,
+        path: &str,
+        room: &mut usize,
+    ) -> Result<Option<String>, String> {
         let content = backend.read_range(path, 0, MAX_FILE + 1).await;
         let content = content.map_err(|error| error.to_string())?;
         if content.len() > MAX_FILE {
@@ -122,15 +140,42 @@ impl SubagentRegistry {
         let body = std::str::from_utf8(front_matter::body(&content));
         let body = body.map_err(|_| "it is not UTF-8".to_owned())?;
         let name = required(fields.name, "name")?;
-        let description = required(fields.description, "description")?;
+        let mut description = required(fields.description, "description")?;
+        let complaint = cut(&mut description);
         let mut definition = SubagentDefinition::new(description, body.trim())
             .with_tools(fields.tools.into_list())
             .with_disallowed_tools(fields.disallowed_tools.into_list());
         definition.model = fields.model;
         definition.max_turns = fields.max_turns;
-        self.register(name, definition)
-            .map_err(|error| error.to_string())
+        let Some(remaining) = room.checked_sub(text_len(&definition)) else {
+            let text = format!("the texts of all files have more than {MAX_TEXTS} bytes");
+            return Err(text);
+        };
+        let registration = self.register(name, definition);
+        registration.map_err(|error| error.to_string())?;
+        *room = remaining;
+        Ok(complaint)
     }
+}
+
+/// Cuts a description to its limit. Returns a complaint if it was longer.
+fn cut(description: &mut String) -> Option<String> {
+    let len = description.len();
+    if len <= MAX_DESCRIPTION {
+        return None;
+    }
+    *description = description[..floor_char_boundary(description, MAX_DESCRIPTION)].to_owned();
+    Some(format!(
+        "its description has {len} bytes, more than {MAX_DESCRIPTION}; the rest is left out"
+    ))
+}
+
+/// The bytes of the texts of a definition.
+fn text_len(definition: &SubagentDefinition) -> usize {
+    let names = definition.tools.iter().chain(&definition.disallowed_tools);
+    let names = names.chain(&definition.model);
+    let name_len: usize = names.map(String::len).sum();
+    definition.description.len() + definition.prompt.len() + name_len
 }
 
 fn required(field: Option<String>, name: &str) -> Result<String, String> {

@@ -380,3 +380,14 @@ async fn group_has_agents_with_different_names() {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::Config, "{name}");
     }
 }
+
+#[tokio::test]
+async fn default_store_of_a_group_is_bounded_like_that_of_an_agent() {
+    let model = agentcore::testing::FunctionModel::text(|_| "ok".to_owned());
+    let support = Handoffs::builder("triage", agent(model)).build().unwrap();
+    for number in 0..1_001 {
+        support.run(format!("s{number}"), "Hi").await.unwrap();
+    }
+    let sessions = support.agent("triage").unwrap().sessions().await.unwrap();
+    assert_eq!(sessions.len(), 1_000);
+}

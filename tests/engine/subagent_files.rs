@@ -94,3 +94,45 @@ async fn missing_folder_has_no_types() {
     let warnings = agents.load_dir(&backend, "agents").await.unwrap();
     assert!(warnings.is_empty() && agents.names().is_empty());
 }
+
+#[tokio::test]
+async fn long_description_is_cut_with_a_warning() {
+    let text = format!(
+        "---\nname: long\ndescription: {}\n---\nWork.",
+        "é".repeat(600)
+    );
+    let backend = files(&[("long.md", &text)]).await;
+    let mut agents = SubagentRegistry::new();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    let description = &agents.get("long").unwrap().description;
+    assert_eq!(*description, "é".repeat(512));
+    let expected =
+        r#""agents/long.md": its description has 1200 bytes, more than 1024; the rest is left out"#;
+    assert_eq!(warnings, [expected]);
+}
+
+#[tokio::test]
+async fn texts_of_all_files_are_limited_together() {
+    let prompt = "x".repeat(200 << 10);
+    let backend = MemoryBackend::new();
+    for number in 0..8 {
+        let text = format!("---\nname: a{number}\ndescription: One\n---\n{prompt}");
+        let path = format!("agents/a{number}.md");
+        backend.write(&path, text.as_bytes()).await.unwrap();
+    }
+    backend
+        .write(
+            "agents/z.md",
+            b"---\nname: z\ndescription: Small\n---\nWork.",
+        )
+        .await
+        .unwrap();
+    let mut agents = SubagentRegistry::new();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    assert_eq!(agents.names(), ["a0", "a1", "a2", "a3", "a4", "z"]);
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    assert_eq!(
+        warnings[0],
+        r#""agents/a5.md" is left out: the texts of all files have more than 1048576 bytes"#
+    );
+}
