@@ -389,3 +389,88 @@ fn random_front_matter_adds_at_most_one_line() {
         panic!("{failure}");
     }
 }
+
+/// A folder of many links to one folder, whose listings are counted.
+#[derive(Debug)]
+struct Links {
+    files: MemoryBackend,
+    listings: std::sync::atomic::AtomicUsize,
+}
+
+#[agentcore::async_trait]
+impl Backend for Links {
+    fn root(&self) -> &str {
+        self.files.root()
+    }
+
+    async fn read(&self, path: &str) -> agentcore::Result<bytes::Bytes> {
+        self.files.read(path).await
+    }
+
+    async fn stat(&self, path: &str) -> agentcore::Result<agentcore::backend::Metadata> {
+        self.files.stat(path).await
+    }
+
+    async fn write(&self, path: &str, content: &[u8]) -> agentcore::Result<()> {
+        self.files.write(path, content).await
+    }
+
+    async fn list(&self, path: &str) -> agentcore::Result<Vec<agentcore::backend::DirEntry>> {
+        self.listings
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let mut entries = self.files.list(path).await?;
+        if path.ends_with("/skills") {
+            for entry in &mut entries {
+                entry.kind = agentcore::backend::EntryKind::Symlink;
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn remove(&self, path: &str) -> agentcore::Result<()> {
+        self.files.remove(path).await
+    }
+}
+
+#[tokio::test]
+async fn folders_behind_links_are_not_listed() {
+    let files = MemoryBackend::new();
+    for number in 0..100 {
+        let path = format!(
+            "skills/s{number:02}/{}",
+            if number == 7 { "SKILL.md" } else { "x" }
+        );
+        files
+            .write(&path, skill("seventh", "x").as_bytes())
+            .await
+            .unwrap();
+    }
+    let links = std::sync::Arc::new(Links {
+        files,
+        listings: Default::default(),
+    });
+    let (text, warnings) = prompt(SkillsHook::new(links.clone())).await;
+    assert!(text.contains("- [seventh]"), "{text}");
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(links.listings.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn entries_of_the_search_for_skills_are_limited_together() {
+    let backend = MemoryBackend::new();
+    for folder in 0..30 {
+        for number in 0..7_000 {
+            let path = format!("skills/s{folder:02}/{number:04}");
+            backend.write(&path, b"").await.unwrap();
+        }
+        let path = format!("skills/s{folder:02}/SKILL.md");
+        let content = skill(&format!("s{folder:02}"), "x");
+        backend.write(&path, content.as_bytes()).await.unwrap();
+    }
+    let (text, warnings) = prompt(SkillsHook::new(backend)).await;
+    assert_eq!(text.matches("- [").count(), 28, "{text}");
+    assert_eq!(
+        warnings,
+        ["skills: the search ended at /workspace/skills/s28: more than 200000 entries"]
+    );
+}

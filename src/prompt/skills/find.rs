@@ -14,6 +14,8 @@ const FILE: &str = "SKILL.md";
 const MAX_DEPTH: usize = 8;
 /// After so many folders the search ends.
 const MAX_FOLDERS: usize = 2_000;
+/// After so many entries of folders the search ends.
+const MAX_ENTRIES: usize = 200_000;
 /// The number of skills that are listed at most.
 const MAX_SKILLS: usize = 500;
 /// The front matter of a file has to end within its first bytes.
@@ -31,6 +33,7 @@ pub(crate) struct Search {
     pub(crate) warnings: Vec<String>,
     suppressed_warnings: usize,
     folders: usize,
+    entries: usize,
     /// The files read so far: folders may be given twice, or one beneath another.
     files: BTreeSet<String>,
 }
@@ -61,7 +64,19 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
                 return search.with_warning_count();
             }
 
+            if folder.is_link {
+                search.follow(backend, &folder.path, path).await;
+                continue;
+            }
+
+            let folder_path = folder.path.clone();
             search.visit(backend, folder, path, &mut stack).await;
+            if search.entries > MAX_ENTRIES {
+                search.warn(format_args!(
+                    "the search ended at {folder_path}: more than {MAX_ENTRIES} entries"
+                ));
+                return search.with_warning_count();
+            }
         }
     }
 
@@ -69,6 +84,18 @@ pub(crate) async fn find(backend: &dyn Backend, paths: &[String]) -> Search {
 }
 
 impl Search {
+    /// Reads the skill of a folder that a link leads to. The folder is not listed: many links may
+    /// lead to one that is large.
+    async fn follow(&mut self, backend: &dyn Backend, folder: &str, source: &str) {
+        // Links to files, broken links and links out of the workspace have no such file.
+        let Ok(metadata) = backend.stat(&join(folder, FILE)).await else {
+            return;
+        };
+        if metadata.kind == EntryKind::File {
+            self.read(backend, folder, source).await;
+        }
+    }
+
     /// Visits a folder beneath `source`.
     async fn visit(
         &mut self,
@@ -79,21 +106,20 @@ impl Search {
     ) {
         let entries = match backend.list(&folder.path).await {
             Ok(entries) => entries,
-            // Links to files, broken links and links out of the workspace.
-            Err(_) if folder.is_link => return,
             Err(error) if is_not_found(&error) => return,
             Err(error) => {
                 return self.warn(format_args!("{} was not searched: {error}", folder.path));
             }
         };
 
+        self.entries += entries.len();
+        if self.entries > MAX_ENTRIES {
+            return;
+        }
+
         let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Symlink);
         if entries.iter().any(|e| e.name == FILE && is_file(e.kind)) {
             self.read(backend, &folder.path, source).await;
-        }
-
-        if folder.is_link {
-            return;
         }
 
         let folders = entries.iter().filter(|entry| {
