@@ -39,7 +39,7 @@ const FAMILIES: [(Family, &str); 5] = [
 
 /// Tools that take no specifier at all.
 const PLAIN: &str =
-    "WebSearch internet_search TodoWrite write_todos AskUserQuestion current_datetime";
+    "WebSearch internet_search web_search TodoWrite write_todos AskUserQuestion current_datetime";
 
 pub(super) fn family(name: &str) -> Family {
     FAMILIES

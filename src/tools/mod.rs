@@ -21,7 +21,7 @@
 //! | work | tool | feature | part of |
 //! |---|---|---|---|
 //! | fetch a page | `web_fetch` | `web` | `picoclaw` |
-//! | search the internet | `internet_search` | `web` | none, because it needs a provider |
+//! | search the internet | `internet_search`, `web_search` | `web` | none, because it needs a provider |
 //! | calculate | `calculate` | `calc` | `wick` |
 //! | return the time | `current_datetime` | `time` | `wick` |
 //!

@@ -1,4 +1,4 @@
-//! `internet_search`.
+//! `internet_search` and `web_search`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -120,12 +120,22 @@ impl Source {
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
 pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
+    search_tool("internet_search", "max_results", provider)
+}
+
+/// `web_search`: [`internet_search`] under the names of the agent `picoclaw`, whose argument for the
+/// number of sources is `count`.
+pub fn web_search(provider: impl SearchProvider) -> FuncTool {
+    search_tool("web_search", "count", provider)
+}
+
+fn search_tool(name: &str, count: &str, provider: impl SearchProvider) -> FuncTool {
     let description = "Searches the internet and returns a short answer and sources to read.";
     let parameters = json!({
         "type": "object",
         "properties": {
             "query": {"type": "string", "description": "What to look for"},
-            "max_results": {
+            count: {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": MAX_SOURCES,
@@ -137,7 +147,7 @@ pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
 
     let provider: Arc<dyn SearchProvider> = Arc::new(provider);
     let body = move |_cx: ToolContext, args| call(provider.clone(), args);
-    FuncTool::new("internet_search", description, parameters, body)
+    FuncTool::new(name, description, parameters, body)
         .side_effect(SideEffect::Network)
         .idempotent()
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use agentcore::testing::{FaultServer, Reply};
-use agentcore::tools::web::{SearchProvider, SearchResults, Source, Tavily, internet_search};
+use agentcore::tools::web::{
+    SearchProvider, SearchResults, Source, Tavily, internet_search, web_search,
+};
 use agentcore::{BoxError, ErrorKind, async_trait};
 use serde_json::{Value, json};
 
@@ -236,4 +238,25 @@ async fn queries_and_results_are_bounded() {
         assert!(call(&tool, json!({"query": query})).await.is_err());
     }
     assert!(call(&tool, json!({})).await.is_err());
+}
+
+#[tokio::test]
+async fn web_search_is_the_same_tool_with_the_argument_count() {
+    struct Echo;
+
+    #[async_trait]
+    impl SearchProvider for Echo {
+        async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, BoxError> {
+            Ok(SearchResults::default().with_answer(format!("{limit} times {query}")))
+        }
+    }
+
+    let tool = web_search(Echo);
+    let schema = agentcore::Tool::parameters(&tool);
+    assert_eq!(agentcore::Tool::name(&tool), "web_search");
+    assert_eq!(schema["properties"]["count"]["maximum"], 20);
+    let output = call(&tool, json!({"query": "x", "count": 3}))
+        .await
+        .unwrap();
+    assert_eq!(output.content.text(), "Answer: 3 times x\n\nNo sources.");
 }
