@@ -7,12 +7,12 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, is_not_found};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::{Conversation, Days};
 use crate::util::sync::lock;
 
 const FILE: &str = "state/state.json";
-/// The most bytes of the file that are read.
+/// The most bytes of the file, which is not read beyond them.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The state of a gateway that outlives its process: the chat in which a person wrote last.
@@ -112,7 +112,7 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// The backend's error, and [`ErrorKind::InvalidRequest`] for ids of more than 64 KiB together.
     pub async fn record(&self, channel: &str, chat_id: &str) -> Result<()> {
         let last_channel = format!("{channel}:{chat_id}");
         self.change(|values| {
@@ -126,7 +126,7 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// The backend's error, and [`ErrorKind::InvalidRequest`] for ids of more than 64 KiB together.
     pub async fn set_last_channel(&self, last_channel: &str) -> Result<()> {
         self.change(|values| values.last_channel = last_channel.into())
             .await
@@ -136,7 +136,7 @@ impl StateManager {
     ///
     /// # Errors
     ///
-    /// The backend's error.
+    /// The backend's error, and [`ErrorKind::InvalidRequest`] for ids of more than 64 KiB together.
     pub async fn set_last_chat_id(&self, chat_id: &str) -> Result<()> {
         self.change(|values| values.last_chat_id = chat_id.into())
             .await
@@ -153,6 +153,14 @@ impl StateManager {
 
         values.timestamp = self.days.utc()?;
         let json = serde_json::to_vec(&values)?;
+        if json.len() > MAX_BYTES {
+            let text = format!(
+                "the last chat was not stored: {FILE} would have {} bytes, at most {MAX_BYTES} are \
+                 read again; use a shorter id",
+                json.len()
+            );
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
         self.workspace.write(FILE, &json).await?;
         *lock(&self.values) = values;
         Ok(())

@@ -75,3 +75,17 @@ async fn damaged_state_is_an_empty_one() {
     let workspace = with(&[("state/state.json/x", b"a folder")]).await;
     assert!(StateManager::load(workspace).await.is_err());
 }
+
+#[tokio::test]
+async fn state_that_is_too_long_to_be_read_again_is_refused() {
+    let workspace = MemoryBackend::new();
+    let manager = state(&workspace).await;
+    manager.record("telegram", "1").await.unwrap();
+    let error = manager.record("telegram", &"x".repeat(64 << 10)).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), agentcore::ErrorKind::InvalidRequest);
+    assert!(error.to_string().contains("at most 65536"), "{error}");
+    assert_eq!(manager.last_channel().as_deref(), Some("telegram:1"));
+    let again = state(&workspace).await;
+    assert_eq!(again.last_channel().as_deref(), Some("telegram:1"));
+}
