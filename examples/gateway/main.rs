@@ -1,5 +1,7 @@
 //! A gateway with two channels at once: the terminal, where each line is a message, and a webhook
-//! over HTTP. Each chat is a conversation of its own. The model is a function, so it needs no key.
+//! over HTTP. Each chat is a conversation of its own. Every half an hour, a heartbeat checks the
+//! tasks in `HEARTBEAT.md` and reports to the chat in which a person wrote last. The model is a
+//! function, so it needs no key.
 //!
 //! ```sh
 //! cargo run --example gateway --features gateway -- [--port N]
@@ -13,20 +15,33 @@ mod webhook;
 
 use std::io::{self, BufRead, Write};
 
-use agentcore::gateway::{Gateway, InProcessBus, InboundMessage, MessageBus};
+use agentcore::backend::{Backend, MemoryBackend};
+use agentcore::gateway::{
+    Gateway, Heartbeat, InProcessBus, InboundMessage, MessageBus, StateManager,
+};
 use agentcore::testing::FunctionModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, ModelRequest};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+
+/// The tasks that the heartbeat checks.
+const TASKS: &str = "- Is the build green?\n- Is there new mail?\n";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> agentcore::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port()?)).await?;
     println!("http://{}/message", listener.local_addr()?);
 
+    // A `LocalBackend` would keep the tasks, the log and the last chat.
+    let files = MemoryBackend::new();
+    files.write("HEARTBEAT.md", TASKS.as_bytes()).await?;
     let bus = InProcessBus::default();
     let agent = AgentBuilder::new(FunctionModel::text(answer));
-    let gateway = Gateway::builder(agent).bus(bus.clone()).build()?;
+    let gateway = Gateway::builder(agent)
+        .bus(bus.clone())
+        .state(StateManager::load(files.clone()).await?)
+        .heartbeat(Heartbeat::new(files))
+        .build()?;
     tokio::select! {
         outcome = gateway.run() => outcome,
         outcome = webhook::serve(listener, &bus) => outcome,
@@ -45,24 +60,43 @@ fn port() -> agentcore::Result<u16> {
     }
 }
 
-/// The model: it repeats the message and counts those of the conversation.
+/// The model: it repeats the message and counts those of the conversation. To a heartbeat it reports
+/// the number of tasks.
 fn answer(request: &ModelRequest) -> String {
     let text = request.messages.last_content();
+    if text.starts_with("# Heartbeat") {
+        let count = text.lines().filter(|line| line.starts_with("- ")).count();
+        return format!("I checked {count} tasks.");
+    }
     let count = request.messages.user_messages().count();
     format!("You wrote {text:?}, message {count} of this conversation.")
 }
 
-/// The terminal as a channel. Ends with standard input.
+/// The terminal as a channel. Ends when standard input has ended and each line has its reply.
 async fn terminal(bus: &InProcessBus) -> agentcore::Result<()> {
     let mut lines = lines();
-    while let Some(line) = lines.recv().await {
-        let message = InboundMessage::new("terminal", "1", "me", line);
-        bus.publish_inbound(message).await?;
-        let Some(delivery) = bus.consume_outbound("terminal").await? else {
-            break;
-        };
-        writeln!(io::stdout(), "{}", delivery.message.content)?;
-        delivery.ack().await?;
+    let (mut is_open, mut open_messages) = (true, 0);
+    while is_open || open_messages > 0 {
+        tokio::select! {
+            line = lines.recv(), if is_open => match line {
+                Some(line) => {
+                    let message = InboundMessage::new("terminal", "1", "me", line);
+                    bus.publish_inbound(message).await?;
+                    open_messages += 1;
+                }
+                None => is_open = false,
+            },
+            delivery = bus.consume_outbound("terminal") => {
+                let Some(delivery) = delivery? else { break };
+                let message = &delivery.message;
+                writeln!(io::stdout(), "{}", message.content)?;
+                // Reports of the heartbeat are no replies.
+                if message.id.ends_with(":reply") {
+                    open_messages -= 1;
+                }
+                delivery.ack().await?;
+            }
+        }
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<(
                 let Some(delivery) = delivery? else { return Ok(()) };
                 if let Some(sender) = waiting.take(&delivery.message.chat_id) {
                     // A client that has left needs no reply.
-                    let _ = sender.send(delivery.message.content.clone());
+                    let _ = sender.send(delivery.message.content.to_string());
                 }
                 delivery.ack().await?;
             }

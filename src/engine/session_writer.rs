@@ -58,9 +58,11 @@ impl SessionWriter {
         }
     }
 
-    /// Appends records while tool calls run. Unlike the other writes it is not limited to the time
+    /// Appends a record while tool calls run. Unlike the other writes it is not limited to the time
     /// after a stop, because a stop wakes only one of several concurrent calls.
-    pub(super) async fn append(&self, records: Vec<Record>) -> Result<()> {
+    pub(super) async fn append(&self, cx: &RunContext, record: Record) -> Result<()> {
+        let mut records = take_answers(cx);
+        records.push(record);
         panic::catch_async(self.store.append(&self.lease, records))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))
@@ -70,8 +72,10 @@ impl SessionWriter {
     pub(super) async fn append_with_state(
         &self,
         cx: &RunContext,
-        mut records: Vec<Record>,
+        new_records: Vec<Record>,
     ) -> Result<()> {
+        let mut records = take_answers(cx);
+        records.extend(new_records);
         let now = cx.state(|state| SideState::of(state));
         lock(&self.side).push_changes(&now, &mut records);
         bounded(cx, self.store.append(&self.lease, records)).await?;
@@ -85,6 +89,21 @@ impl SessionWriter {
         *lock(&self.side) = SideState::of(state);
         Ok(())
     }
+}
+
+/// The records of the inputs that answered questions since the last write, which the state has now
+/// as well. They are stored with the first effect of the answers.
+fn take_answers(cx: &RunContext) -> Vec<Record> {
+    let ids = std::mem::take(&mut lock(&cx.shared().control).answer_ids);
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    cx.state(|state| {
+        for id in &ids {
+            state.inputs.note(id.clone());
+        }
+    });
+    ids.into_iter().map(|id| Record::Input { id }).collect()
 }
 
 fn panicked(text: &str) -> Error {

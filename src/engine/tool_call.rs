@@ -144,7 +144,7 @@ impl CallRunner<'_> {
                 call_id: call.id.clone(),
             };
 
-            if let Err(error) = self.writer.append(vec![record]).await {
+            if let Err(error) = self.writer.append(self.cx, record).await {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
                 return CallEnd::Done(ToolResult::failed(call, text));

@@ -1,5 +1,6 @@
 //! The builder of a gateway.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,10 +14,15 @@ use crate::error::Result;
 use crate::prompt::{ContextBuilder, MemoryStore};
 use crate::sdk::SdkMessage;
 use crate::subagent::HandoffsBuilder;
+#[cfg(feature = "web")]
+use crate::tool::Tool;
 use crate::tools::ask::ask_user_question;
+#[cfg(feature = "web")]
+use crate::tools::web::{SearchProvider, web_search};
 use crate::tools::{memory, preset};
 
 use super::bus::MessageBus;
+use super::channels::KnownChannels;
 use super::gateway::{Core, Gateway};
 use super::heartbeat::Heartbeat;
 use super::in_process::InProcessBus;
@@ -35,6 +41,7 @@ const MAX_TOKENS: u32 = 8_192;
 const TEMPERATURE: f64 = 0.7;
 const ASK_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 const PARALLEL_SESSIONS: usize = 256;
+const MAX_TASKS: usize = 64;
 
 /// Builds a [`Gateway`].
 #[must_use = "a builder does nothing until `build()`"]
@@ -42,6 +49,8 @@ pub struct GatewayBuilder {
     agents: Agents,
     bus: Option<Arc<dyn MessageBus>>,
     workspace: Option<Arc<dyn Backend>>,
+    #[cfg(feature = "web")]
+    search: Option<Arc<dyn Tool>>,
     context: Option<ContextBuilder>,
     summaries: Option<Summaries>,
     state: Option<StateManager>,
@@ -53,6 +62,8 @@ pub struct GatewayBuilder {
     when_busy: WhenBusy,
     ask_timeout: Duration,
     parallel_sessions: usize,
+    max_tasks: usize,
+    channels: BTreeSet<Arc<str>>,
     replies_after_message_elsewhere: bool,
     observer: Option<Observer>,
 }
@@ -76,6 +87,8 @@ impl GatewayBuilder {
             agents,
             bus: None,
             workspace: None,
+            #[cfg(feature = "web")]
+            search: None,
             context: None,
             summaries: Some(Summaries::new()),
             state: None,
@@ -87,6 +100,8 @@ impl GatewayBuilder {
             when_busy: WhenBusy::default(),
             ask_timeout: ASK_TIMEOUT,
             parallel_sessions: PARALLEL_SESSIONS,
+            max_tasks: MAX_TASKS,
+            channels: BTreeSet::new(),
             replies_after_message_elsewhere: false,
             observer: None,
         }
@@ -104,6 +119,13 @@ impl GatewayBuilder {
     /// reach.
     pub fn workspace(mut self, backend: impl Backend) -> Self {
         self.workspace = Some(Arc::new(backend));
+        self
+    }
+
+    /// Adds the tool [`web_search`](crate::tools::web::web_search) over a provider. Defaults to none.
+    #[cfg(feature = "web")]
+    pub fn search(mut self, provider: impl SearchProvider) -> Self {
+        self.search = Some(Arc::new(web_search(provider)));
         self
     }
 
@@ -185,6 +207,20 @@ impl GatewayBuilder {
         self
     }
 
+    /// Sets how many tasks of the tool `spawn` may be in progress at the same time, of all sessions.
+    /// Defaults to 64. Beyond that, `spawn` fails.
+    pub fn max_tasks(mut self, count: usize) -> Self {
+        self.max_tasks = count;
+        self
+    }
+
+    /// Adds channels that the tool `message` may write to. It may write to those in which a person
+    /// wrote since the gateway was built without being told; to all others it fails.
+    pub fn channels<T: Into<Arc<str>>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.channels.extend(names.into_iter().map(Into::into));
+        self
+    }
+
     /// Sets whether a turn whose tool `message` wrote only to other chats is replied to. Defaults
     /// to `false`: a message to any chat takes the place of the reply.
     pub fn reply_after_message_elsewhere(mut self, enabled: bool) -> Self {
@@ -218,7 +254,9 @@ impl GatewayBuilder {
         let bus = self
             .bus
             .unwrap_or_else(|| Arc::new(InProcessBus::default()));
-        let shared = Shared::new(bus, self.observer, self.ask_timeout);
+        let channels = KnownChannels::new(self.channels);
+        let max_tasks = self.max_tasks.min(Semaphore::MAX_PERMITS);
+        let shared = Shared::new(bus, channels, max_tasks, self.observer, self.ask_timeout);
         let permits = self.parallel_sessions.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Gateway::of(Core {
             served,
@@ -260,6 +298,10 @@ impl GatewayBuilder {
                 .backend(workspace.clone())
                 .registry(&preset::picoclaw(workspace.clone()))
                 .tools(memory(&MemoryStore::new(workspace.clone())));
+        }
+        #[cfg(feature = "web")]
+        {
+            agent = agent.tools(self.search.clone());
         }
         if let Some(summaries) = &self.summaries {
             agent = agent.with_default_compactor(summaries.clone());

@@ -11,6 +11,7 @@ use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
+use crate::util::text::truncate;
 
 use super::bus::Delivery;
 use super::channels::SYSTEM;
@@ -126,8 +127,13 @@ impl Gateway {
             self.process_system_message(message);
             return self.dispatch_system(delivery);
         }
-        if core.shared.questions.answer(message) {
+        let questions = &core.shared.questions;
+        if questions.has_taken(&message.id) {
             return settle(delivery).boxed();
+        }
+        if questions.answer(message) {
+            let is_noted = core.note_answer(message);
+            return core.settle_answer(delivery, is_noted).boxed();
         }
 
         let options = ProcessOptions::of_message(message);
@@ -183,9 +189,17 @@ impl Core {
     async fn notify(&self, delivery: Delivery<InboundMessage>) {
         if let Some(message) = notice(&delivery.message)
             && let Err(error) = self.shared.bus.publish_outbound(message).await
+            && let Settlement::Retry(delay) = after_refusal(&delivery.message.id, &error)
         {
-            tracing::warn!("a notice could not be sent: {error}");
-            return give_back(delivery, RETRY).await;
+            return give_back(delivery, delay).await;
+        }
+        settle(delivery).await;
+    }
+
+    /// Acknowledges a message that was taken as an answer.
+    async fn settle_answer(&self, delivery: Delivery<InboundMessage>, is_noted: bool) {
+        if !is_noted {
+            self.store_answer(&delivery.message).await;
         }
         settle(delivery).await;
     }
@@ -250,12 +264,23 @@ impl Core {
         };
         match sending {
             Ok(()) => Settlement::Done,
-            Err(error) => {
-                tracing::warn!("a reply could not be sent: {error}");
-                Settlement::Retry(RETRY)
-            }
+            Err(error) => after_refusal(&options.input_id, &error),
         }
     }
+}
+
+/// The end of the work on a message whose reply could not be sent: a later attempt, unless the bus
+/// refuses such a reply each time.
+fn after_refusal(input_id: &str, error: &Error) -> Settlement {
+    if error.kind() == ErrorKind::InvalidRequest {
+        let input_id = truncate(input_id, 64);
+        tracing::error!(
+            "the reply to message {input_id:?} is not sent: the bus refuses it: {error}"
+        );
+        return Settlement::Done;
+    }
+    tracing::warn!("a reply could not be sent and is sent again later: {error}");
+    Settlement::Retry(RETRY)
 }
 
 /// Does the work on a message, and reports to the bus that it is in progress.

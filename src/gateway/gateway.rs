@@ -123,6 +123,7 @@ impl Drop for Core {
         // The tasks hold what they share with the gateway.
         self.shared.tasks.close();
         self.shared.summaries.close();
+        self.shared.waiting_tasks.clear();
     }
 }
 
@@ -198,7 +199,7 @@ impl Gateway {
     /// As [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_direct(
         &self,
-        content: impl Into<String>,
+        content: impl Into<Arc<str>>,
         session_key: impl Into<Arc<str>>,
     ) -> Result<String> {
         self.process_direct_with_channel(content, session_key, CLI, DIRECT)
@@ -212,7 +213,7 @@ impl Gateway {
     /// As [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_direct_with_channel(
         &self,
-        content: impl Into<String>,
+        content: impl Into<Arc<str>>,
         session_key: impl Into<Arc<str>>,
         channel: impl Into<Arc<str>>,
         chat_id: impl Into<Arc<str>>,
@@ -230,7 +231,7 @@ impl Gateway {
     /// As [`run_agent_loop`](Self::run_agent_loop).
     pub async fn process_heartbeat(
         &self,
-        content: impl Into<String>,
+        content: impl Into<Arc<str>>,
         channel: impl Into<Arc<str>>,
         chat_id: impl Into<Arc<str>>,
     ) -> Result<String> {

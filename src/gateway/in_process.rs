@@ -8,35 +8,40 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::json::json_len;
 use crate::util::sync::lock;
 use crate::util::text::truncate;
 
 use super::bus::{Delivery, MessageBus};
 use super::message::{InboundMessage, OutboundMessage};
-use super::queue::{MAX_BYTES, Queue, Queued, check_names};
+use super::queue::{Queue, Queued};
 
 /// The number of messages of a direction or a channel unless another is set.
 const CAPACITY: usize = 1_024;
-/// The most channels of published messages, which the model may name.
+/// The most channels of published messages that nobody consumes.
 const MAX_CHANNELS: usize = 1_024;
+/// The bytes of all messages of a direction, each as JSON.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The bytes of the messages of a channel, so that a few that are not consumed do not stop others.
+const MAX_CHANNEL_BYTES: usize = MAX_BYTES / 4;
 
 /// A bus inside one process. Its messages end with the process. Clones share it.
 ///
 /// It holds a number of inbound messages that are not acknowledged, 1,024 by default, and as many
-/// outbound ones for each channel, and of both at most 64 MiB as JSON; the channels from which no
-/// message was consumed yet have 64 MiB together. Publishing waits for space. A channel that
-/// publishes and consumes in the same task should therefore do both at the same time. An id of more
-/// than 1,024 bytes is an error, and so is the name of a channel, a chat, a person or a session of
-/// more than 4 KiB. It drops a message whose id is among those published last, twice as many as it
-/// holds.
+/// outbound ones for each channel. As JSON, each direction may have 64 MiB, and each channel a
+/// quarter of that. Publishing waits for space. A channel that publishes and consumes in the same
+/// task should therefore do both at the same time. It drops a message whose id is among those
+/// published last, twice as many as it holds.
+///
+/// An id, or the name of a channel, a chat or a sender, of more than 1,024 bytes is an error.
 #[derive(Clone)]
 pub struct InProcessBus(Arc<Queues>);
 
 struct Queues {
     inbound: Queue<InboundMessage>,
     outbound: Mutex<Channels>,
-    /// The space for messages of channels without a consumer, in bytes.
-    unclaimed: Arc<Semaphore>,
+    /// The bytes of the outbound messages of all channels.
+    outbound_pool: Arc<Semaphore>,
     capacity: usize,
 }
 
@@ -55,13 +60,13 @@ impl Queued for InboundMessage {
         &self.session_key
     }
 
-    fn names(&self) -> Vec<(&'static str, &str)> {
-        vec![
-            ("channel", &self.channel),
-            ("chat", &self.chat_id),
-            ("sender", &self.sender_id),
-            ("session", &self.session_key),
-        ]
+    fn size(&self) -> usize {
+        // A delivery shares the text and the media, and has a copy of the data of the channel.
+        json_len(self) + json_len(&self.metadata)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check()
     }
 }
 
@@ -74,8 +79,12 @@ impl Queued for OutboundMessage {
         &self.channel
     }
 
-    fn names(&self) -> Vec<(&'static str, &str)> {
-        vec![("channel", &self.channel), ("chat", &self.chat_id)]
+    fn size(&self) -> usize {
+        json_len(self) + json_len(&self.metadata)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check()
     }
 }
 
@@ -89,10 +98,11 @@ impl InProcessBus {
     /// Creates a bus that holds at most `capacity` messages, at least one, of each direction and
     /// channel.
     pub fn new(capacity: usize) -> Self {
+        let pool = || Arc::new(Semaphore::new(MAX_BYTES));
         Self(Arc::new(Queues {
-            inbound: Queue::new(capacity, None),
+            inbound: Queue::new(capacity, MAX_BYTES, pool()),
             outbound: Mutex::default(),
-            unclaimed: Arc::new(Semaphore::new(MAX_BYTES)),
+            outbound_pool: pool(),
             capacity,
         }))
     }
@@ -113,14 +123,15 @@ impl InProcessBus {
         if let Some(queue) = channels.queues.get(name) {
             return Ok(queue.clone());
         }
-        // Consumers are never refused: the model names channels, and the program consumes them.
+        // Consumers are never refused: the program names their channels.
         if !is_consumer && channels.queues.len() >= MAX_CHANNELS {
             let name = truncate(name, 64);
             let text = format!("cannot add channel {name:?}: the bus has {MAX_CHANNELS} already");
             return Err(Error::new(ErrorKind::InvalidRequest, text));
         }
 
-        let queue = Queue::new(self.0.capacity, Some(self.0.unclaimed.clone()));
+        let pool = self.0.outbound_pool.clone();
+        let queue = Queue::new(self.0.capacity, MAX_CHANNEL_BYTES, pool);
         if channels.is_closed {
             queue.close();
         }
@@ -140,11 +151,9 @@ impl MessageBus for InProcessBus {
     }
 
     async fn publish_outbound(&self, message: OutboundMessage) -> Result<()> {
-        let message = message.completed();
-        // Before there is a queue of this name.
-        check_names(&message)?;
+        message.check()?;
         let queue = self.channel(&message.channel, false)?;
-        queue.publish(message).await
+        queue.publish(message.completed()).await
     }
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {

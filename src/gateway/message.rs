@@ -6,7 +6,19 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
+use crate::util::hash::fnv1a;
+use crate::util::text::floor_char_boundary;
+
+use super::channels::SYSTEM;
+
+/// The longest id, in bytes. Buses keep ids longer than their messages.
+const MAX_ID: usize = 1_024;
+/// The longest name of a channel, a chat or a sender, in bytes.
+const MAX_NAME: usize = 1_024;
+/// The longest text `CHANNEL:CHAT_ID`, in bytes.
+const MAX_ORIGIN: usize = 2 * MAX_NAME + 1;
 
 /// A message that a person wrote in a channel.
 ///
@@ -37,9 +49,9 @@ pub struct InboundMessage {
     /// The person who wrote it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub sender_id: Arc<str>,
-    /// The text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub content: String,
+    /// The text, which the copies of a message share.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub content: Arc<str>,
     /// The id of the session that the message belongs to. An empty one becomes `CHANNEL:CHAT_ID`
     /// when the message is published.
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -59,7 +71,7 @@ impl InboundMessage {
         channel: impl Into<Arc<str>>,
         chat_id: impl Into<Arc<str>>,
         sender_id: impl Into<Arc<str>>,
-        content: impl Into<String>,
+        content: impl Into<Arc<str>>,
     ) -> Self {
         Self {
             channel: channel.into(),
@@ -70,8 +82,8 @@ impl InboundMessage {
         }
     }
 
-    /// Sets the id. Use one of the channel's own, so that a message that the channel delivers twice
-    /// is answered once.
+    /// Sets the id, of at most 1,024 bytes. Use one of the channel's own, so that a message that the
+    /// channel delivers twice is answered once.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();
@@ -109,6 +121,18 @@ impl InboundMessage {
         }
         self
     }
+
+    /// Checks the lengths of the id and the names.
+    pub(super) fn check(&self) -> Result<()> {
+        // A message about background work names the channel of its chat, too.
+        let is_system = *self.channel == *SYSTEM;
+        let max_chat = if is_system { MAX_ORIGIN } else { MAX_NAME };
+        check_id(&self.id)?;
+        check_name("channel", &self.channel, MAX_NAME)?;
+        check_name("chat", &self.chat_id, max_chat)?;
+        check_name("sender", &self.sender_id, MAX_NAME)?;
+        check_name("session", &self.session_key, MAX_ORIGIN)
+    }
 }
 
 /// A message for a chat of a channel.
@@ -134,9 +158,9 @@ pub struct OutboundMessage {
     pub channel: Arc<str>,
     /// The chat in the channel.
     pub chat_id: Arc<str>,
-    /// The text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub content: String,
+    /// The text, which the copies of a message share.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub content: Arc<str>,
     /// Data for the channel.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
@@ -147,7 +171,7 @@ impl OutboundMessage {
     pub fn new(
         channel: impl Into<Arc<str>>,
         chat_id: impl Into<Arc<str>>,
-        content: impl Into<String>,
+        content: impl Into<Arc<str>>,
     ) -> Self {
         Self {
             channel: channel.into(),
@@ -157,7 +181,7 @@ impl OutboundMessage {
         }
     }
 
-    /// Sets the id.
+    /// Sets the id, of at most 1,024 bytes.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();
@@ -170,7 +194,18 @@ impl OutboundMessage {
         if input_id.is_empty() {
             return self;
         }
-        self.with_id(format!("{input_id}:{suffix}"))
+        self.with_derived_id(format!("{input_id}:{suffix}"))
+    }
+
+    /// Sets an id that was made from others. One that is too long ends in a hash of it.
+    #[must_use]
+    pub(super) fn with_derived_id(self, mut id: String) -> Self {
+        if id.len() > MAX_ID {
+            let end = format!("~{:016x}", fnv1a([id.as_bytes()]));
+            id.truncate(floor_char_boundary(&id, MAX_ID - end.len()));
+            id.push_str(&end);
+        }
+        self.with_id(id)
     }
 
     /// Adds data for the channel.
@@ -186,6 +221,31 @@ impl OutboundMessage {
         fill_id(&mut self.id);
         self
     }
+
+    /// Checks the lengths of the id and the names.
+    pub(super) fn check(&self) -> Result<()> {
+        check_id(&self.id)?;
+        check_name("channel", &self.channel, MAX_NAME)?;
+        check_name("chat", &self.chat_id, MAX_NAME)
+    }
+}
+
+fn check_id(id: &str) -> Result<()> {
+    let len = id.len();
+    if len <= MAX_ID {
+        return Ok(());
+    }
+    let text = format!("the id of a message has {len} bytes, at most {MAX_ID} may be");
+    Err(Error::new(ErrorKind::InvalidRequest, text))
+}
+
+fn check_name(part: &str, name: &str, max: usize) -> Result<()> {
+    let len = name.len();
+    if len <= max {
+        return Ok(());
+    }
+    let text = format!("the {part} of a message has a name of {len} bytes, at most {max} may be");
+    Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 
 fn fill_id(id: &mut Arc<str>) {

@@ -86,7 +86,11 @@
 //! end of the turn. Only a plain `yes` or `always` allows a call. After the
 //! [`ask_timeout`](GatewayBuilder::ask_timeout), the turn ends without a reply, and the sender
 //! answers the question with a later message. A message of another sender continues the
-//! conversation without the call. A heartbeat asks nothing: its questions are denied.
+//! conversation without the call. A task of [`spawn`] whose question is not answered in time waits
+//! as well, until its process ends. A heartbeat asks nothing: its questions are denied.
+//!
+//! A message that was taken as an answer is none of the conversation, also when it is delivered
+//! again.
 //!
 //! # Names
 //!
@@ -114,7 +118,7 @@
 //! | `ToolResult.ForLLM`, `ForUser` | [`ToolOutput`](crate::ToolOutput)'s `content`, `display` |
 //! | workspace, model, max tokens, max tool iterations | [`GatewayBuilder::workspace`], [`AgentBuilder::new`](crate::AgentBuilder::new), [`max_tokens`](GatewayBuilder::max_tokens), [`max_iterations`](GatewayBuilder::max_iterations) |
 //! | restrict to workspace | the backend, such as `LocalBackend`, which never leaves its folder |
-//! | search keys | the provider of [`internet_search`](crate::tools), a tool of the agent |
+//! | search keys | the provider of `GatewayBuilder::search` (feature `web`) |
 
 mod answers;
 mod builder;
@@ -126,7 +130,9 @@ mod gateway;
 mod heartbeat;
 mod in_process;
 mod lane;
+mod late_answers;
 mod message;
+mod newest_ids;
 mod options;
 mod process;
 mod questions;
@@ -140,6 +146,7 @@ mod summary;
 mod system_channel;
 mod tools;
 mod turn;
+mod waiting_tasks;
 
 pub use builder::GatewayBuilder;
 pub use bus::{Delivery, MessageBus, Receipt};

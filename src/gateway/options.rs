@@ -55,7 +55,7 @@ pub struct ProcessOptions {
     /// The id of the input, with which it is processed once. Empty for none.
     pub input_id: Arc<str>,
     /// The text of the input.
-    pub user_message: String,
+    pub user_message: Arc<str>,
     /// Pictures and documents of the input.
     pub media: Vec<Part>,
     /// The reply if the run ends without a text. Defaults to [`DEFAULT_RESPONSE`].
@@ -79,7 +79,7 @@ impl ProcessOptions {
         session_key: impl Into<Arc<str>>,
         channel: impl Into<Arc<str>>,
         chat_id: impl Into<Arc<str>>,
-        user_message: impl Into<String>,
+        user_message: impl Into<Arc<str>>,
     ) -> Self {
         Self {
             session_key: session_key.into(),

@@ -4,22 +4,23 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::agent::Decision;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Content, Message, Messages};
 use crate::run::{ExitReason, RunOutput};
-use crate::session::{AgentState, Record};
+use crate::session::Record;
 use crate::tool::TaskOutcome;
 
-use super::answers::late_decision;
 use super::channels::is_internal_channel;
 use super::gateway::Core;
+use super::late_answers::InputUse;
 use super::message::OutboundMessage;
 use super::options::ProcessOptions;
 use super::served::Served;
+use super::tools::resume_task;
 use super::turn::Turn;
 
 /// The outcome of a turn.
+#[derive(Default)]
 pub(super) struct Processed {
     /// The reply; empty if a question waits for its answer.
     pub(super) text: String,
@@ -35,6 +36,7 @@ impl Core {
     /// Runs one turn. The caller has the session's lane.
     pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
         if !is_internal_channel(&options.channel) && options.report_depth == 0 {
+            self.shared.channels.add(&options.channel);
             self.record_origin(options).await;
         }
 
@@ -56,7 +58,10 @@ impl Core {
             Err(error) if error.kind() == ErrorKind::EmptyResponse => {
                 error.partial().cloned().ok_or(error)?
             }
-            outcome => outcome?,
+            outcome => match outcome? {
+                Some(output) => output,
+                None => return Ok(Processed::default()),
+            },
         };
         let text = self.reply(&output, &id, options).await?;
         let processed = Processed {
@@ -103,54 +108,39 @@ impl Core {
         });
     }
 
-    /// Runs the agent on the input, or with it as the late answer to a question.
+    /// Runs the agent on the input, or with it as the late answer to a question. Returns `None` if
+    /// it is the answer to a task, or was taken as an answer before.
     async fn run(
         &self,
         turn: &Arc<Turn>,
         id: &Arc<str>,
         options: &ProcessOptions,
-    ) -> Result<RunOutput> {
-        let question = if options.no_history || options.report_depth > 0 {
-            None
-        } else {
-            self.waiting_question(options).await?
-        };
-        let Some((state, decision)) = question else {
-            let run = self
-                .served
-                .run(turn, id, Messages::new().human(input(options)));
-            return self.shared.drive(run, turn, options.send_response).await;
+    ) -> Result<Option<RunOutput>> {
+        let shows_results = options.send_response;
+        let (state, decision) = match self.use_of(options).await? {
+            InputUse::Answer(state, decision) => (state, decision),
+            InputUse::Input => {
+                let input = Messages::new().human(input(options));
+                let run = self.served.run(turn, id, input);
+                return self.shared.drive(run, turn, shows_results).await.map(Some);
+            }
+            InputUse::TaskAnswer => {
+                if let Some((task, decision)) = self.shared.waiting_tasks.take(options) {
+                    resume_task(task, decision);
+                }
+                return Ok(None);
+            }
+            InputUse::Taken => return Ok(None),
         };
 
         let run = self.served.resume(turn, &state, decision);
-        let output = self.shared.drive(run, turn, options.send_response).await?;
+        let output = self.shared.drive(run, turn, shows_results).await?;
         if output.end != ExitReason::HookStopped || !matches!(self.served, Served::Group(_)) {
-            return Ok(output);
+            return Ok(Some(output));
         }
         // The conversation was handed over.
         let run = self.served.run(turn, id, Messages::new());
-        self.shared.drive(run, turn, options.send_response).await
-    }
-
-    /// The oldest call of the session that waits for an answer of the sender, decided by the text.
-    async fn waiting_question(
-        &self,
-        options: &ProcessOptions,
-    ) -> Result<Option<(AgentState, Decision)>> {
-        let key = &options.session_key;
-        let Some(stored_session) = self.served.store().load(key).await? else {
-            return Ok(None);
-        };
-        let state = stored_session.state;
-        let asked_id = state.user_id.as_deref().unwrap_or_default();
-        let is_known = state.inputs.start_of(&options.input_id).is_some();
-        if is_known || *asked_id != *options.sender_id {
-            return Ok(None);
-        }
-        let mut calls = state.pending.iter();
-        let call = calls.find(|call| call.session_id == *key);
-        let decision = call.map(|call| late_decision(call, &options.user_message));
-        Ok(decision.map(|decision| (state, decision)))
+        self.shared.drive(run, turn, shows_results).await.map(Some)
     }
 
     /// The text of the reply: the answer, or else the default response, which is stored.
@@ -219,7 +209,7 @@ fn has_background_work(output: &RunOutput) -> bool {
 
 /// The user's message: the text and the media.
 pub(super) fn input(options: &ProcessOptions) -> Content {
-    let mut content = Content::from(options.user_message.as_str());
+    let mut content = Content::from(&*options.user_message);
     for part in &options.media {
         content.push(part.clone());
     }

@@ -17,13 +17,28 @@ use crate::util::sync::lock;
 
 use super::answers::{chosen_of, permission_answer};
 use super::message::{InboundMessage, OutboundMessage};
+use super::newest_ids::NewestIds;
 use super::turn::{Turn, UNATTENDED};
 
+/// The number of answers whose ids are kept.
+const MAX_ANSWERS: usize = 4_096;
+
 /// The questions that wait for a person, by session, the oldest first.
-#[derive(Default)]
 pub(super) struct Questions {
     open: Mutex<HashMap<Arc<str>, VecDeque<Question>>>,
     count: AtomicU64,
+    /// The ids of the messages that were taken as answers.
+    answers: Mutex<NewestIds>,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self {
+            open: Mutex::default(),
+            count: AtomicU64::default(),
+            answers: Mutex::new(NewestIds::new(MAX_ANSWERS)),
+        }
+    }
 }
 
 struct Question {
@@ -32,6 +47,8 @@ struct Question {
     channel: Arc<str>,
     chat_id: Arc<str>,
     sender_id: Arc<str>,
+    /// The input of the turn that asks it.
+    input_id: Arc<str>,
     target: Target,
 }
 
@@ -72,11 +89,17 @@ impl Target {
 }
 
 impl Questions {
+    /// Returns `true` if a message of this id was taken as an answer.
+    pub(super) fn has_taken(&self, message_id: &str) -> bool {
+        lock(&self.answers).contains(message_id)
+    }
+
     /// Takes a message as the answer to the oldest question that its sender was asked in its chat
     /// and session. Returns `false` if there is none.
     pub(super) fn answer(&self, message: &InboundMessage) -> bool {
         while let Some(question) = self.take(message) {
             if question.target.answer(&message.content) {
+                lock(&self.answers).add(&message.id);
                 return true;
             }
         }
@@ -89,6 +112,8 @@ impl Questions {
             question.channel == message.channel
                 && question.chat_id == message.chat_id
                 && question.sender_id == message.sender_id
+                // One that is delivered again while its turn is in progress answers nothing.
+                && question.input_id != message.id
         };
         let mut open = lock(&self.open);
         let questions = open.get_mut(&message.session_key)?;
@@ -137,6 +162,7 @@ impl Asked<'_> {
             channel: turn.channel.clone(),
             chat_id: turn.chat_id.clone(),
             sender_id: turn.sender_id.clone(),
+            input_id: turn.input_id.clone(),
             target,
         };
         let mut open = lock(&self.questions.open);
@@ -204,8 +230,9 @@ impl ChatInteractor {
         let asked = shared.questions.asked();
         asked.add(&turn, target(sender));
         let id = format!("{}:{}:{}", turn.input_id, asking.call_id, asked.asker);
-        let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text);
-        shared.bus.publish_outbound(message.with_id(id)).await?;
+        let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
+            .with_derived_id(id);
+        shared.bus.publish_outbound(message).await?;
 
         let limit = shared.ask_timeout;
         match timeout(limit, receiver).await {

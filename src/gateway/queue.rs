@@ -1,43 +1,34 @@
 //! A bounded queue whose messages are acknowledged.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde::Serialize;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::json::json_len;
 use crate::util::sync::lock;
 
 use super::bus::{Delivery, Receipt};
+use super::newest_ids::NewestIds;
 
 /// The longest delay of a message that is given back: a year. A longer one may be beyond what the
 /// clock can name.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The bytes of the messages of a queue, each as JSON. A longer one takes all of them.
-pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
-
-/// The longest id, in bytes. Ids are kept longer than their messages.
-const MAX_ID: usize = 1_024;
-
-/// The longest name of a channel, a chat, a person or a session, in bytes. Queues and lanes are
-/// found by such names.
-const MAX_NAME: usize = 4 * 1_024;
-
 /// A message of a queue.
-pub(super) trait Queued: Clone + Serialize + Send + Sync + 'static {
+pub(super) trait Queued: Clone + Send + Sync + 'static {
     /// Its id.
     fn id(&self) -> &Arc<str>;
     /// The messages with the same key are delivered in order.
     fn key(&self) -> &str;
-    /// Its other names, each with what it is the name of.
-    fn names(&self) -> Vec<(&'static str, &str)>;
+    /// The bytes that the queue and a delivery keep of it.
+    fn size(&self) -> usize;
+    /// Checks the lengths of its id and its names.
+    fn check(&self) -> Result<()>;
 }
 
 /// A queue. Clones share it.
@@ -54,8 +45,9 @@ struct Shared<M> {
     /// The space for messages that are not acknowledged, in messages and in bytes.
     space: Semaphore,
     bytes: Semaphore,
-    /// The space that a queue without a consumer has together with others, in bytes.
-    unclaimed: Option<Arc<Semaphore>>,
+    max_bytes: usize,
+    /// The bytes that this queue shares with others.
+    pool: Arc<Semaphore>,
     /// Notified when the messages or their times have changed.
     change: Notify,
 }
@@ -64,42 +56,16 @@ struct State<M> {
     /// The messages to deliver, in the order in which they were published.
     messages: BTreeMap<u64, Entry<M>>,
     published: u64,
+    /// The ids that were published last.
     ids: NewestIds,
-    /// True once a message was waited for.
-    has_consumer: bool,
     is_closed: bool,
 }
 
 struct Entry<M> {
     message: M,
     bytes: u32,
-    /// Its part of the space of queues without a consumer.
-    unclaimed: Option<OwnedSemaphorePermit>,
     /// The time before which it is not delivered.
     ready_at: Option<Instant>,
-}
-
-/// The ids that were published last.
-struct NewestIds {
-    ids: HashSet<Arc<str>>,
-    order: VecDeque<Arc<str>>,
-    limit: usize,
-}
-
-impl NewestIds {
-    /// Adds an id. Returns `false` if it is known.
-    fn add(&mut self, id: &Arc<str>) -> bool {
-        if !self.ids.insert(id.clone()) {
-            return false;
-        }
-        self.order.push_back(id.clone());
-        if self.order.len() > self.limit
-            && let Some(oldest_id) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest_id);
-        }
-        true
-    }
 }
 
 /// The next message to deliver, or the time to look again.
@@ -111,38 +77,35 @@ enum Next<M> {
 }
 
 impl<M: Queued> Queue<M> {
-    /// Creates a queue of at most `capacity` messages, at least one, that are not acknowledged. It
-    /// keeps the ids of twice as many. Until a message is first waited for, its messages also take
-    /// their bytes from `unclaimed`, if there is one.
-    pub(super) fn new(capacity: usize, unclaimed: Option<Arc<Semaphore>>) -> Self {
+    /// Creates a queue of at most `capacity` messages, at least one, that are not acknowledged, and
+    /// of at most `max_bytes`, which it takes from a pool of at least as many. A longer message
+    /// takes all of these. It keeps the ids of twice as many messages.
+    pub(super) fn new(capacity: usize, max_bytes: usize, pool: Arc<Semaphore>) -> Self {
         let capacity = capacity.clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
             state: Mutex::new(State {
                 messages: BTreeMap::new(),
                 published: 0,
-                ids: NewestIds {
-                    ids: HashSet::new(),
-                    order: VecDeque::new(),
-                    limit: capacity.saturating_mul(2),
-                },
-                has_consumer: false,
+                ids: NewestIds::new(capacity.saturating_mul(2)),
                 is_closed: false,
             }),
-            unclaimed,
             space: Semaphore::new(capacity),
-            bytes: Semaphore::new(MAX_BYTES),
+            bytes: Semaphore::new(max_bytes),
+            max_bytes,
+            pool,
             change: Notify::new(),
         }))
     }
 
     /// Adds a message, unless its id is known. Waits for space.
     pub(super) async fn publish(&self, message: M) -> Result<()> {
-        check_names(&message)?;
-        let bytes = json_len(&message).min(MAX_BYTES) as u32;
+        message.check()?;
+        let bytes = message.size().min(self.0.max_bytes) as u32;
         let permit = self.0.space.acquire().await.map_err(|_| closed())?;
         let bytes_permit = self.0.bytes.acquire_many(bytes);
         let bytes_permit = bytes_permit.await.map_err(|_| closed())?;
-        let unclaimed = self.unclaimed_space(bytes).await?;
+        let pool_permit = self.0.pool.acquire_many(bytes);
+        let pool_permit = pool_permit.await.map_err(|_| closed())?;
         let mut state = lock(&self.0.state);
         if state.is_closed {
             return Err(closed());
@@ -152,12 +115,12 @@ impl<M: Queued> Queue<M> {
         }
         permit.forget();
         bytes_permit.forget();
+        pool_permit.forget();
         let number = state.published;
         state.published += 1;
         let entry = Entry {
             message,
             bytes,
-            unclaimed,
             ready_at: None,
         };
         state.messages.insert(number, entry);
@@ -166,49 +129,8 @@ impl<M: Queued> Queue<M> {
         Ok(())
     }
 
-    /// Waits for space for a message of a queue without a consumer. `None` if it has one.
-    async fn unclaimed_space(&self, bytes: u32) -> Result<Option<OwnedSemaphorePermit>> {
-        let Some(space) = &self.0.unclaimed else {
-            return Ok(None);
-        };
-        loop {
-            let mut change = pin!(self.0.change.notified());
-            change.as_mut().enable();
-            {
-                let state = lock(&self.0.state);
-                if state.is_closed {
-                    return Err(closed());
-                }
-                if state.has_consumer {
-                    return Ok(None);
-                }
-            }
-            tokio::select! {
-                biased;
-                permit = space.clone().acquire_many_owned(bytes) => {
-                    return permit.map(Some).map_err(|_| closed());
-                }
-                () = change => {}
-            }
-        }
-    }
-
-    /// Notes that the queue has a consumer.
-    fn claim(&self) {
-        let mut state = lock(&self.0.state);
-        if std::mem::replace(&mut state.has_consumer, true) {
-            return;
-        }
-        for entry in state.messages.values_mut() {
-            entry.unclaimed = None;
-        }
-        drop(state);
-        self.0.change.notify_waiters();
-    }
-
     /// Waits for the next message; `None` if the queue is closed and empty.
     pub(super) async fn consume(&self) -> Option<Delivery<M>> {
-        self.claim();
         loop {
             let mut change = pin!(self.0.change.notified());
             change.as_mut().enable();
@@ -238,6 +160,7 @@ impl<M: Queued> Queue<M> {
         lock(&self.0.state).is_closed = true;
         self.0.space.close();
         self.0.bytes.close();
+        self.0.pool.close();
         self.0.change.notify_waiters();
     }
 }
@@ -300,6 +223,7 @@ impl<M: Queued> Receipt for QueueReceipt<M> {
         if let Some(entry) = self.entry.take() {
             self.queue.space.add_permits(1);
             self.queue.bytes.add_permits(entry.bytes as usize);
+            self.queue.pool.add_permits(entry.bytes as usize);
         }
         Ok(())
     }
@@ -314,21 +238,6 @@ impl<M: Queued> Drop for QueueReceipt<M> {
     fn drop(&mut self) {
         self.put_back(Duration::ZERO);
     }
-}
-
-/// Checks the lengths of the id and of the names of a message.
-pub(super) fn check_names(message: &impl Queued) -> Result<()> {
-    let id = ("id", &**message.id(), MAX_ID);
-    let names = message.names().into_iter();
-    let names = names.map(|(what, name)| (what, name, MAX_NAME));
-    for (what, name, max_len) in names.chain([id]) {
-        let len = name.len();
-        if len > max_len {
-            let text = format!("the {what} of a message has {len} bytes, at most {max_len} may be");
-            return Err(Error::new(ErrorKind::InvalidRequest, text));
-        }
-    }
-    Ok(())
 }
 
 fn closed() -> Error {

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::error::Result;
 use crate::message::Message;
 use crate::run::{Responder, RunOutput};
@@ -14,14 +16,15 @@ use crate::util::Cancellation;
 use crate::util::sync::lock;
 
 use super::bus::MessageBus;
+use super::channels::KnownChannels;
 use super::message::OutboundMessage;
 use super::questions::{Questions, permission_text};
 use super::served::ServedRun;
 use super::turn::{Turn, UNATTENDED};
+use super::waiting_tasks::WaitingTasks;
 
-/// The most tasks of `spawn` of a session, and of all sessions, that have not ended.
+/// The most tasks of `spawn` of a session that have not ended.
 pub(super) const MAX_TASKS: usize = 16;
-const MAX_ALL_TASKS: usize = 256;
 
 /// A function that sees the messages of all runs.
 pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
@@ -29,9 +32,16 @@ pub(super) type Observer = Arc<dyn Fn(&SdkMessage) + Send + Sync>;
 /// The data that the turns of a gateway share.
 pub(super) struct Shared {
     pub(super) bus: Arc<dyn MessageBus>,
+    /// The channels that the tool `message` may write to.
+    pub(super) channels: KnownChannels,
     pub(super) questions: Questions,
     /// The tasks that `spawn` started.
     pub(super) tasks: BackgroundTasks,
+    /// The tasks that `spawn` may start, and their number at the beginning.
+    pub(super) task_permits: Arc<Semaphore>,
+    pub(super) max_tasks: usize,
+    /// The tasks that wait for an answer.
+    pub(super) waiting_tasks: WaitingTasks,
     /// The summaries that are being made.
     pub(super) summaries: BackgroundTasks,
     pub(super) observer: Option<Observer>,
@@ -53,11 +63,11 @@ pub(super) struct TaskPlace {
 }
 
 impl TaskPlace {
-    /// Takes a place for a task of a session. `None` if the session or the gateway has too many.
+    /// Takes a place for a task of a session. `None` if the session has too many.
     pub(super) fn take(shared: &Arc<Shared>, session_key: &Arc<str>) -> Option<Self> {
         let mut open_tasks = lock(&shared.open_tasks);
         let own_count = open_tasks.get(session_key).copied().unwrap_or_default();
-        if own_count >= MAX_TASKS || open_tasks.values().sum::<usize>() >= MAX_ALL_TASKS {
+        if own_count >= MAX_TASKS {
             return None;
         }
         open_tasks.insert(session_key.clone(), own_count + 1);
@@ -83,11 +93,17 @@ impl Drop for TaskPlace {
 impl Shared {
     pub(super) fn new(
         bus: Arc<dyn MessageBus>,
+        channels: KnownChannels,
+        max_tasks: usize,
         observer: Option<Observer>,
         ask_timeout: Duration,
     ) -> Arc<Self> {
         Arc::new(Self {
             bus,
+            channels,
+            task_permits: Arc::new(Semaphore::new(max_tasks)),
+            max_tasks,
+            waiting_tasks: WaitingTasks::default(),
             questions: Questions::default(),
             tasks: BackgroundTasks::default(),
             summaries: BackgroundTasks::default(),

@@ -64,7 +64,7 @@ pub(super) fn notice(message: &InboundMessage) -> Option<OutboundMessage> {
     }
     let (channel, chat_id) = origin(message)?;
     let id = format!("{}:notice", message.id);
-    Some(OutboundMessage::new(channel, chat_id, message.content.as_str()).with_id(id))
+    Some(OutboundMessage::new(channel, chat_id, message.content.clone()).with_derived_id(id))
 }
 
 /// A message of the channel `system` as an input of the conversation that it is about.
@@ -72,7 +72,7 @@ pub(super) fn handed_over(message: &InboundMessage) -> Option<InboundMessage> {
     let (channel, chat_id) = origin(message)?;
     // Not the task, which could not answer the questions of the turn.
     let sender_id = message.metadata.get(SENDER).map_or("", String::as_str);
-    let input = InboundMessage::new(channel, chat_id, sender_id, message.content.as_str());
+    let input = InboundMessage::new(channel, chat_id, sender_id, message.content.clone());
     let input = input.with_id(format!("{}:input", message.id));
     let key = message.metadata.get(SESSION);
     let input = match key {

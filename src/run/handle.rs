@@ -96,6 +96,17 @@ impl RunHandle {
         })
     }
 
+    /// Adds an id to the inputs that the session knows, with the next records that are stored.
+    /// Returns `false` when the run has ended.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn note_input(&self, id: Arc<str>) -> bool {
+        let is_in_progress = self.exit_reason().is_none();
+        if is_in_progress {
+            lock(&self.0.control).answer_ids.push(id);
+        }
+        is_in_progress
+    }
+
     /// Requests a compaction before the next model call.
     pub fn compact(&self) {
         lock(&self.0.control).compact = true;

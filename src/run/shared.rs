@@ -40,6 +40,8 @@ pub(crate) struct Control {
     /// The output format, read when the run begins.
     pub(crate) output: Option<OutputFormat>,
     pub(crate) steering: Vec<SteeredMessage>,
+    /// The ids of inputs that answered questions, until they are stored.
+    pub(crate) answer_ids: Vec<Arc<str>>,
     /// True once further steering would not be read.
     closed: bool,
     pub(crate) compact: bool,

@@ -184,6 +184,17 @@ impl Inputs {
         });
     }
 
+    /// Adds the id of an input that is not in the history, such as an answer to a question.
+    pub(crate) fn note(&mut self, id: Arc<str>) {
+        Arc::make_mut(&mut self.0).push(Input {
+            id,
+            from: None,
+            until: 0,
+            answer: None,
+        });
+        self.bound();
+    }
+
     /// Drops the oldest when there are too many.
     pub(crate) fn bound(&mut self) {
         if self.len() > MAX_INPUTS + TRIM_SLACK {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolContext, ToolError, ToolOutput};
+use crate::util::text::quoted;
 
 use super::super::message::OutboundMessage;
 use super::super::turn::Turn;
@@ -16,8 +17,10 @@ pub(in crate::gateway) const NAME: &str = "message";
 /// The result is `Message sent to CHANNEL:CHAT_ID`, and is not shown to the user. In a turn in
 /// which it was used, the gateway sends no reply of its own. The message has the id `INPUT:CALL`,
 /// so that a call that is repeated after an interruption sends it once; from another session than
-/// the conversation's, such as a subagent's, `INPUT:SESSION:CALL`. A gateway adds this tool to its
-/// agents. Outside the runs of a gateway, each call fails.
+/// the conversation's, such as a subagent's, `INPUT:SESSION:CALL`. It writes to channels that the
+/// gateway serves: those in which a person wrote, and
+/// [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A gateway adds this tool to
+/// its agents. Outside the runs of a gateway, each call fails.
 pub fn message() -> FuncTool {
     let description = "Sends a message to the user in a chat. Use it to report in the middle of \
         longer work, or to write to another chat; otherwise answer without it.";
@@ -48,7 +51,15 @@ async fn send(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         return Err(ToolError::new("Message sending not configured").into());
     };
 
-    let message = OutboundMessage::new(channel, chat_id, content).with_id(message_id(turn, &cx));
+    let known_channels = &turn.shared.channels;
+    if *channel != *turn.channel && !known_channels.contains(channel) {
+        let (channel, list) = (quoted(channel), known_channels.list());
+        let text = format!("unknown channel {channel}. Available channels: [{list}]");
+        return Err(ToolError::new(text).into());
+    }
+
+    let message = OutboundMessage::new(channel, chat_id, content);
+    let message = message.with_derived_id(message_id(turn, &cx));
     let publish = turn.shared.bus.publish_outbound(message).await;
     publish.map_err(|error| ToolError::new(format!("sending message: {error}")))?;
     turn.mark_sent(channel, chat_id);

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::agent::answer_of;
+use crate::agent::{Decision, answer_of};
 use crate::error::BoxError;
-use crate::run::Run;
+use crate::run::{ExitReason, Run};
 use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolOutput};
 use crate::util::text::line_of;
 
@@ -12,6 +12,7 @@ use super::super::served::ServedRun;
 use super::super::shared::{MAX_TASKS, TaskPlace};
 use super::super::system_channel::task_message;
 use super::super::turn::Turn;
+use super::super::waiting_tasks::SpawnedTask;
 use super::subagent::{SubagentTask, agent_tool, child_session};
 
 const NAME: &str = "spawn";
@@ -26,10 +27,11 @@ const MAX_LABEL: usize = 200;
 /// gateway [runs](super::super::Gateway::run), spends from the budget of that run, and passes its
 /// permissions. Its questions are asked in the chat of the conversation. Its end is an inbound
 /// message of the channel `system`; [`DeliveryPolicy`](super::super::DeliveryPolicy) sets its use.
-/// A conversation has at most 16 tasks that have not ended, and a gateway 256. At most 8 tasks
-/// follow each other, each begun in the turn about the end of the one before, until a person
-/// writes. A call beyond these limits fails. A gateway adds this tool to its agents. Outside the
-/// runs of a gateway, each call fails.
+/// A conversation has at most 16 tasks that have not ended, and a gateway as many as
+/// [`GatewayBuilder::max_tasks`](super::super::GatewayBuilder::max_tasks). At most 8 tasks follow
+/// each other, each begun in the turn about the end of the one before, until a person writes. A
+/// call beyond these limits fails. A gateway adds this tool to its agents. Outside the runs of a
+/// gateway, each call fails.
 pub fn spawn() -> FuncTool {
     let description = "Starts a subagent on a task in the background and returns at once; its \
         result is reported later. It sees nothing of this conversation, so the task needs \
@@ -51,8 +53,8 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     }
     let Some(place) = TaskPlace::take(&turn.shared, &turn.session_key) else {
         let text = format!(
-            "too many tasks are running, of this conversation or of others; a conversation has \
-             {MAX_TASKS} at most. Wait for a report, or do the work yourself"
+            "too many tasks are running: a conversation has {MAX_TASKS} at most. Wait for a report, \
+             or do the work yourself"
         );
         return Err(ToolError::new(text).into());
     };
@@ -64,33 +66,86 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     };
 
     let turn = turn.of_task();
+    let permits = turn.shared.task_permits.clone();
+    let Ok(permit) = permits.try_acquire_owned() else {
+        return Err(ToolError::new(no_room(turn.shared.max_tasks)).into());
+    };
     let id = turn.shared.next_task_id();
     let label = label.unwrap_or_else(|| id.to_string());
+    let session = child_session(&cx, NAME)?.with(turn.clone()).child_of(&cx);
+    let run = session.clone().run(task.as_str());
     let spec = TaskSpec::new(label.as_str())
         .with_id(id.clone())
         .with_description(task.as_str())
         .with_tool_use_id(cx.call_id());
-    let session = child_session(&cx, NAME)?.with(turn.clone());
-    let run = session.child_of(&cx).run(task);
-    let tasks = turn.shared.tasks.clone();
+    let task = SpawnedTask {
+        turn,
+        id,
+        label,
+        session,
+    };
+    let tasks = task.turn.shared.tasks.clone();
     tasks.begin(spec, |_| async move {
-        let _place = place;
-        run_task(&turn, &id, &label, run).await
+        let _held = (permit, place);
+        run_task(task, run).await
     });
     Ok(ToolOutput::new(text).in_background())
 }
 
-/// Runs a task to its end, and reports it in the channel `system`.
-async fn run_task(turn: &Turn, id: &str, label: &str, run: Run) -> TaskOutcome {
+fn no_room(max_tasks: usize) -> String {
+    format!(
+        "no subagent was spawned: {max_tasks} tasks are in progress, which is the limit of this \
+         gateway. Spawn it again when one of them has ended, or do the task without spawn."
+    )
+}
+
+/// Continues a task with the answer to the question that it waits for.
+pub(in crate::gateway) fn resume_task(task: SpawnedTask, decision: Decision) {
+    let shared = task.turn.shared.clone();
+    let spec = TaskSpec::new(task.label.as_str()).with_id(task.id.clone());
+    let run = task.session.clone().resume(decision);
+    shared.tasks.begin(spec, |_| async move {
+        let permits = task.turn.shared.task_permits.clone();
+        // They are never closed.
+        let _permit = permits.acquire_owned().await;
+        run_task(task, run).await
+    });
+}
+
+/// Runs a task to its end, and reports it in the channel `system`. One that waits for an answer is
+/// kept until there is one.
+async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
+    let shared = task.turn.shared.clone();
     let run = ServedRun::Agent(Box::new(run));
-    let outcome = turn.shared.drive(run, turn, false).await;
+    let outcome = shared.drive(run, &task.turn, false).await;
+    if let Ok(output) = &outcome
+        && output.end == ExitReason::AwaitingApproval
+        && let Some(call) = output.state.pending.first()
+    {
+        let waiting = &shared.waiting_tasks;
+        let oldest = waiting.add(task, call.clone(), shared.max_tasks.max(1));
+        if let Some(oldest) = oldest {
+            let text = "its question was not answered, and too many other tasks wait for answers";
+            report(&oldest, &TaskOutcome::Failed(text.to_owned())).await;
+        }
+        return TaskOutcome::Completed(String::new());
+    }
+
     let outcome = match answer_of(outcome) {
         Ok(output) => TaskOutcome::Completed(output.text),
         Err(error) => TaskOutcome::Failed(error.to_string()),
     };
-    let message = task_message(turn, id, label, &outcome);
+    report(&task, &outcome).await;
+    outcome
+}
+
+/// Reports the end of a task in the channel `system`.
+async fn report(task: &SpawnedTask, outcome: &TaskOutcome) {
+    let SpawnedTask {
+        turn, id, label, ..
+    } = task;
+    let message = task_message(turn, id, label, outcome);
     if let Err(error) = turn.shared.bus.publish_inbound(message).await {
         tracing::warn!("the end of task {id} could not be reported: {error}");
     }
-    outcome
 }

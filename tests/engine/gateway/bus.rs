@@ -77,7 +77,7 @@ async fn publish_waits_while_the_bus_is_full_and_loses_nothing() {
     third().await.unwrap();
     for text in ["two", "three"] {
         let delivery = bus.consume_inbound().await.unwrap().unwrap();
-        assert_eq!(delivery.message.content, text);
+        assert_eq!(&*delivery.message.content, text);
         delivery.ack().await.unwrap();
     }
 }
@@ -181,6 +181,58 @@ async fn channels_are_limited_in_number() {
     assert!(bus.consume_outbound("own").now_or_never().is_none());
     let message = OutboundMessage::new("own", "1", "hi");
     bus.publish_outbound(message).await.unwrap();
+}
+
+#[tokio::test]
+async fn long_names_are_refused() {
+    let bus = InProcessBus::default();
+    let longest = "n".repeat(1_024);
+    let long = "n".repeat(1_025);
+    bus.publish_outbound(OutboundMessage::new(longest.as_str(), "1", "hi"))
+        .await
+        .unwrap();
+    let inbound = |channel: &str, chat_id: &str, sender_id: &str| {
+        bus.publish_inbound(InboundMessage::new(channel, chat_id, sender_id, "hi"))
+    };
+    let outcomes = [
+        (inbound(&long, "1", "u1").await, "channel"),
+        (inbound("cli", &long, "u1").await, "chat"),
+        (inbound("cli", "1", &long).await, "sender"),
+        (
+            bus.publish_outbound(OutboundMessage::new(long.as_str(), "1", "hi"))
+                .await,
+            "channel",
+        ),
+        (
+            bus.publish_outbound(OutboundMessage::new("cli", long.as_str(), "hi"))
+                .await,
+            "chat",
+        ),
+    ];
+    for (outcome, name) in outcomes {
+        let error = outcome.expect_err(name);
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        let text = format!("the {name} of a message has a name of 1025 bytes");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn outbound_messages_of_all_channels_share_their_bytes() {
+    let bus = InProcessBus::default();
+    let send = |channel: usize, bytes: usize| {
+        let message = OutboundMessage::new(format!("c{channel}"), "1", "x".repeat(bytes));
+        timeout(Duration::from_secs(60), bus.publish_outbound(message))
+    };
+    // A channel has a quarter of them at most, however long its messages are.
+    for channel in 0..4 {
+        send(channel, 20 << 20).await.unwrap().unwrap();
+        assert!(send(channel, 1).await.is_err(), "channel {channel}");
+    }
+    assert!(send(4, 1).await.is_err());
+    let first = bus.consume_outbound("c0").await.unwrap().unwrap();
+    first.ack().await.unwrap();
+    send(4, 1).await.unwrap().unwrap();
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

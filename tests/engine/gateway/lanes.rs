@@ -235,7 +235,7 @@ async fn thousand_sessions_keep_their_order_and_none_waits_for_another() {
         for _ in 0..SESSIONS * MESSAGES {
             let reply = read(&bus).await;
             let number = next.entry(reply.chat_id.to_string()).or_default();
-            assert_eq!(reply.content, number.to_string(), "chat {}", reply.chat_id);
+            assert_eq!(*reply.content, number.to_string(), "chat {}", reply.chat_id);
             *number += 1;
             if *number == MESSAGES {
                 ends.push(start.elapsed());

@@ -3,10 +3,13 @@
 mod background;
 mod bus;
 mod floods;
+mod groups;
 mod heartbeat;
 mod lanes;
 mod questions;
+mod repeated_answers;
 mod sessions;
+mod spawned_tasks;
 mod state;
 mod summaries;
 mod texts;
@@ -79,7 +82,7 @@ async fn read(bus: &InProcessBus) -> OutboundMessage {
 }
 
 async fn read_text(bus: &InProcessBus) -> String {
-    read(bus).await.content
+    read(bus).await.content.to_string()
 }
 
 /// Holds that no message to the channel `tg` arrives.

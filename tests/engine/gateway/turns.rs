@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use agentcore::gateway::{
-    DEFAULT_RESPONSE, Gateway, InProcessBus, InboundMessage, MessageBus, ProcessOptions,
+    DEFAULT_RESPONSE, Delivery, Gateway, InProcessBus, InboundMessage, MessageBus, OutboundMessage,
+    ProcessOptions,
 };
 use agentcore::message::{Media, Part};
 use agentcore::prompt::Conversation;
@@ -26,7 +27,7 @@ async fn message_is_answered_in_its_session_with_the_id_of_the_input() {
         write(&bus, "tg:7", "Hi").await;
         let reply = read(&bus).await;
         assert_eq!((&*reply.id, &*reply.chat_id), ("tg:7:reply", "1"));
-        assert_eq!(reply.content, "Hello.");
+        assert_eq!(&*reply.content, "Hello.");
         write(&bus, "tg:8", "How are you?").await;
         assert_eq!(read_text(&bus).await, "Fine.");
     })
@@ -148,7 +149,7 @@ async fn failure_is_answered_with_its_text_and_the_next_message_works() {
         write(&bus, "tg:7", "Hi").await;
         let reply = read(&bus).await;
         assert_eq!(&*reply.id, "tg:7:reply");
-        assert_eq!(reply.content, golden("error_reply.txt"));
+        assert_eq!(*reply.content, golden("error_reply.txt"));
         write(&bus, "tg:8", "Again").await;
         assert_eq!(read_text(&bus).await, "Better.");
     })
@@ -244,7 +245,7 @@ async fn system_message_calls_no_model_and_notifies_its_chat() {
         bus.publish_inbound(message.with_id("m1")).await.unwrap();
         let notice = read(&bus).await;
         assert_eq!((&*notice.chat_id, &*notice.id), ("1", "m1:notice"));
-        assert_eq!(notice.content, "Task 'L' completed.");
+        assert_eq!(&*notice.content, "Task 'L' completed.");
     })
     .await;
     let message = InboundMessage::new("system", "tg:1", "subagent-4", "done");
@@ -377,4 +378,80 @@ async fn run_is_exclusive_and_ends_with_the_bus() {
     };
     let (outcome, ()) = tokio::join!(gateway.run(), second);
     outcome.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_with_the_longest_id_is_answered_once() {
+    let model = ScriptedModel::new()
+        .call("message", json!({"content": "One moment.", "chat_id": "2"}))
+        .say("Hello.");
+    let (builder, bus) = gateway_of(model.clone());
+    let builder = builder.reply_after_message_elsewhere(true);
+    let gateway = builder.build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, &"i".repeat(1_024), "Hi").await;
+        let first = read(&bus).await;
+        let second = read(&bus).await;
+        assert_eq!(
+            (&*first.content, &*second.content),
+            ("One moment.", "Hello.")
+        );
+        assert_ne!(first.id, second.id);
+        for message in [first, second] {
+            assert!(message.id.len() <= 1_024, "{} bytes", message.id.len());
+        }
+        read_none(&bus).await;
+    })
+    .await;
+    model.verify().unwrap();
+}
+
+/// A bus that refuses all outbound messages and counts the inbound deliveries.
+struct RefusingBus {
+    bus: InProcessBus,
+    deliveries: std::sync::atomic::AtomicUsize,
+}
+
+#[agentcore::async_trait]
+impl MessageBus for RefusingBus {
+    async fn publish_inbound(&self, message: InboundMessage) -> agentcore::Result<()> {
+        self.bus.publish_inbound(message).await
+    }
+
+    async fn consume_inbound(&self) -> agentcore::Result<Option<Delivery<InboundMessage>>> {
+        let delivery = self.bus.consume_inbound().await;
+        self.deliveries
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        delivery
+    }
+
+    async fn publish_outbound(&self, _message: OutboundMessage) -> agentcore::Result<()> {
+        Err(Error::new(ErrorKind::InvalidRequest, "no such channel"))
+    }
+
+    async fn consume_outbound(
+        &self,
+        channel: &str,
+    ) -> agentcore::Result<Option<Delivery<OutboundMessage>>> {
+        self.bus.consume_outbound(channel).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_that_the_bus_refuses_for_good_is_not_tried_again() {
+    let bus = std::sync::Arc::new(RefusingBus {
+        bus: InProcessBus::default(),
+        deliveries: Default::default(),
+    });
+    let agent = AgentBuilder::new(FunctionModel::text(|_| "ok".to_owned()));
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    run_with(&gateway, async {
+        write(&bus.bus, "m1", "Hi").await;
+        let notice = InboundMessage::new("system", "tg:1", "subagent-1", "done");
+        bus.publish_inbound(notice).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    })
+    .await;
+    let count = bus.deliveries.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(count, 2);
 }

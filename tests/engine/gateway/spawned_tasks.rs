@@ -1,0 +1,229 @@
+//! The tasks of `spawn`: their number, their budget, their questions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agentcore::gateway::{Gateway, InProcessBus};
+use agentcore::testing::FunctionModel;
+use agentcore::tool::{GateRequest, PermissionGate};
+use agentcore::{
+    AgentBuilder, FuncTool, ModelEvent, ModelRequest, Result, StopReason, ThreadStore, ToolCall,
+    ToolDecision, Usage, async_trait,
+};
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{read, read_none, read_text, run_with, write, write_as};
+
+fn call(name: &str, args: Value) -> ModelEvent {
+    ModelEvent::ToolCall(ToolCall::new(format!("call_{name}"), name, args))
+}
+
+fn is_subagent(request: &ModelRequest) -> bool {
+    request.system.to_string().contains("You are a subagent")
+}
+
+/// A model of conversations that spawn a task for each input and then repeat the result, and of
+/// subagents that answer with `subagent`.
+fn spawning_model(
+    subagent: impl Fn(&ModelRequest) -> ModelEvent + Send + Sync + 'static,
+) -> FunctionModel {
+    FunctionModel::new(move |request| {
+        vec![Ok(if is_subagent(&request) {
+            subagent(&request)
+        } else if request.messages.last().unwrap().as_tool_result().is_some() {
+            ModelEvent::Text(request.messages.last_content().into_owned())
+        } else {
+            let number = request.messages.len();
+            let args = json!({"task": "Look", "label": "scout"});
+            ModelEvent::ToolCall(ToolCall::new(format!("call_{number}"), "spawn", args))
+        })]
+    })
+}
+
+fn nap() -> FuncTool {
+    let run = |_cx, _args| async {
+        sleep(Duration::from_secs(60)).await;
+        "awake"
+    };
+    FuncTool::new("nap", "Naps", json!({"type": "object"}), run)
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_beyond_the_limit_is_refused_until_another_has_ended() {
+    let model = spawning_model(|request| match request.messages.len() {
+        1 => call("nap", json!({})),
+        _ => ModelEvent::Text("All quiet.".into()),
+    });
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(model).tool(nap());
+    let gateway = Gateway::builder(agent)
+        .bus(bus.clone())
+        .max_tasks(2)
+        .build();
+    let gateway = gateway.unwrap();
+    run_with(&gateway, async {
+        let mut texts = Vec::new();
+        for chat in ["1", "2", "3"] {
+            write_as(&bus, chat, "u1", chat, "Go").await;
+            texts.push(read_text(&bus).await);
+        }
+        assert_eq!(texts[0], "Spawned subagent 'scout' for task: Look");
+        assert_eq!(texts[1], texts[0]);
+        assert!(
+            texts[2].contains("no subagent was spawned: 2 tasks are in progress"),
+            "{}",
+            texts[2]
+        );
+        for _ in 0..2 {
+            let notice = read_text(&bus).await;
+            assert!(notice.starts_with("Task 'scout' completed."), "{notice}");
+        }
+        write_as(&bus, "3", "u1", "again", "Go").await;
+        assert_eq!(read_text(&bus).await, texts[0]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_spends_the_budget_of_the_run_that_spawned_it() {
+    let subagent_calls = Arc::new(AtomicUsize::new(0));
+    let count = subagent_calls.clone();
+    let model = FunctionModel::stream(move |request: ModelRequest| {
+        let event = if is_subagent(&request) {
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            ModelEvent::ToolCall(ToolCall::new(format!("nap_{number}"), "nap", json!({})))
+        } else if request.messages.len() == 1 {
+            call("spawn", json!({"task": "Look", "label": "scout"}))
+        } else {
+            ModelEvent::Text("ok".into())
+        };
+        let reason = match event {
+            ModelEvent::ToolCall(_) => StopReason::ToolUse,
+            _ => StopReason::EndTurn,
+        };
+        let usage = ModelEvent::Usage(Usage::new(1_000, 10));
+        let events = [Ok(event), Ok(usage), Ok(ModelEvent::stop(reason))];
+        async { Ok(futures::stream::iter(events).boxed()) }
+    });
+    let bus = InProcessBus::default();
+    // Two calls of the conversation and at most three of the task.
+    let agent = AgentBuilder::new(model).tool(nap()).max_total_tokens(5_050);
+    let gateway = Gateway::builder(agent).bus(bus.clone()).max_tokens(10);
+    let gateway = gateway.build().unwrap();
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        assert_eq!(read_text(&bus).await, "ok");
+        let notice = read_text(&bus).await;
+        assert!(notice.starts_with("Task 'scout' failed."), "{notice}");
+        assert!(notice.contains("budget"), "{notice}");
+        read_none(&bus).await;
+    })
+    .await;
+    let count = subagent_calls.load(Ordering::Relaxed);
+    assert!((1..=3).contains(&count), "{count} calls");
+}
+
+struct AskFor(&'static str);
+
+#[async_trait]
+impl PermissionGate for AskFor {
+    async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
+        if *request.call.name == *self.0 {
+            return Ok(ToolDecision::ask(format!("May {} run?", self.0)));
+        }
+        Ok(ToolDecision::allow())
+    }
+}
+
+/// A gateway whose tasks ask before they `deploy`, and the number of deployments.
+fn gateway_that_asks(store: &ThreadStore) -> (Gateway, InProcessBus, Arc<AtomicUsize>) {
+    let deployments = Arc::new(AtomicUsize::new(0));
+    let count = deployments.clone();
+    let deploy = FuncTool::new(
+        "deploy",
+        "Deploys",
+        json!({"type": "object"}),
+        move |_cx, _args| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { "deployed" }
+        },
+    );
+    let model = spawning_model(|request| match request.messages.len() {
+        1 => call("deploy", json!({})),
+        _ => ModelEvent::Text(format!("It is {}.", request.messages.last_content())),
+    });
+    let bus = InProcessBus::default();
+    let agent = AgentBuilder::new(model)
+        .tool(deploy)
+        .permissions(AskFor("deploy"))
+        .store(store.clone());
+    let gateway = Gateway::builder(agent).bus(bus.clone()).build().unwrap();
+    (gateway, bus, deployments)
+}
+
+#[tokio::test(start_paused = true)]
+async fn question_of_a_task_is_answered_while_it_waits() {
+    let (gateway, bus, deployments) = gateway_that_asks(&ThreadStore::new());
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        let mut texts = [read_text(&bus).await, read_text(&bus).await];
+        texts.sort();
+        assert!(texts[0].starts_with("May deploy run?"), "{texts:?}");
+        write(&bus, "m2", "yes").await;
+        let notice = read_text(&bus).await;
+        assert_eq!(
+            notice,
+            "Task 'scout' completed.\n\nResult:\nIt is deployed."
+        );
+        read_none(&bus).await;
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_answer_to_a_task_continues_it_and_is_no_input() {
+    let store = ThreadStore::new();
+    let (gateway, bus, deployments) = gateway_that_asks(&store);
+    run_with(&gateway, async {
+        write(&bus, "m1", "Go").await;
+        for _ in 0..2 {
+            read(&bus).await;
+        }
+        sleep(Duration::from_secs(301)).await;
+        // The task waits; it has neither ended nor failed.
+        read_none(&bus).await;
+        // Another person is not the one who was asked.
+        write_as(&bus, "1", "bob", "m2", "yes").await;
+        let reply = read(&bus).await;
+        assert_eq!(&*reply.id, "m2:reply");
+        assert_eq!(deployments.load(Ordering::Relaxed), 0);
+        read(&bus).await;
+
+        write(&bus, "m3", "yes").await;
+        let notice = read_text(&bus).await;
+        assert_eq!(
+            notice,
+            "Task 'scout' completed.\n\nResult:\nIt is deployed."
+        );
+        read_none(&bus).await;
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 1);
+    let messages = store.get("tg:1").unwrap().messages;
+    assert_eq!(messages.user_messages().count(), 2);
+
+    // The answer is delivered again, to another process.
+    let (gateway, bus, deployments) = gateway_that_asks(&store);
+    run_with(&gateway, async {
+        write(&bus, "m3", "yes").await;
+        read_none(&bus).await;
+    })
+    .await;
+    assert_eq!(deployments.load(Ordering::Relaxed), 0);
+    let messages = store.get("tg:1").unwrap().messages;
+    assert_eq!(messages.user_messages().count(), 2);
+}
