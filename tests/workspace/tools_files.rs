@@ -424,8 +424,8 @@ async fn listing_of_many_entries_is_cut_and_says_so() {
 #[tokio::test]
 async fn listing_of_long_names_is_cut_by_whole_entries() {
     let backend = MemoryBackend::new();
-    for n in 0..50 {
-        let name = format!("d/{n:02}{}", "x".repeat(60_000));
+    for n in 0..800 {
+        let name = format!("d/{n:03}{}", "x".repeat(3_000));
         backend.write(&name, b"").await.unwrap();
     }
 
@@ -435,7 +435,7 @@ async fn listing_of_long_names_is_cut_by_whole_entries() {
         .unwrap();
     let listed = output.content.text();
     assert!(listed.len() < 2 * 1024 * 1024 + 100, "{}", listed.len());
-    let expected = "x\n(truncated: only the first 34 of 50 entries are shown)";
+    let expected = "x\n(truncated: only the first 696 of 800 entries are shown)";
     assert!(
         listed.ends_with(expected),
         "{}",
