@@ -98,6 +98,7 @@
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `gateway`: the module `gateway`, which connects chat channels with sessions; it turns on
 //!   `tools`, `yaml` and `time`.
+//! * `nats`: `gateway::NatsBus`, a bus that gateways on several machines share.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
 //!   server with faults. For `[dev-dependencies]`.

@@ -214,8 +214,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Adds channels that the tool `message` may write to. It may write to those in which a person
-    /// wrote since the gateway was built without being told; to all others it fails.
+    /// Adds channels that the tool `message` may write to. Those in which a person wrote since the
+    /// gateway was built are among them by themselves. To all others it fails.
     pub fn channels<T: Into<Arc<str>>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.channels.extend(names.into_iter().map(Into::into));
         self

@@ -56,6 +56,12 @@ pub trait MessageBus: Send + Sync + 'static {
     ///
     /// If the bus cannot be reached.
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>>;
+
+    /// Returns the interval in which a receiver calls [`Delivery::keep_alive`]. Ten seconds unless a
+    /// bus implements it.
+    fn keep_alive_interval(&self) -> Duration {
+        Duration::from_secs(10)
+    }
 }
 
 #[async_trait]
@@ -74,6 +80,10 @@ impl<B: MessageBus + ?Sized> MessageBus for Arc<B> {
 
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>> {
         (**self).consume_outbound(channel).await
+    }
+
+    fn keep_alive_interval(&self) -> Duration {
+        (**self).keep_alive_interval()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use tokio::time::{Instant, interval_at, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Message;
@@ -28,8 +28,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const CLOSING: Duration = Duration::from_secs(15);
 /// The time after which a message that could not be processed is delivered again.
 const RETRY: Duration = Duration::from_secs(1);
-/// The interval of the reports to the bus about work in progress.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// The shortest interval of the reports to the bus about work in progress.
+const MIN_KEEP_ALIVE: Duration = Duration::from_millis(100);
 
 type Work<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 
@@ -230,7 +230,8 @@ impl Core {
             // Without the permit: a channel that takes no messages holds up no other.
             self.deliver(outcome, &options, is_steered).await
         };
-        match keep_alive(&delivery, work).await {
+        let interval = self.shared.bus.keep_alive_interval();
+        match keep_alive(&delivery, interval, work).await {
             Settlement::Done => settle(delivery).await,
             Settlement::Retry(delay) => {
                 // Given back together, so that the bus keeps their order.
@@ -284,9 +285,15 @@ fn after_refusal(input_id: &str, error: &Error) -> Settlement {
 }
 
 /// Does the work on a message, and reports to the bus that it is in progress.
-async fn keep_alive<T>(delivery: &Delivery<InboundMessage>, work: impl Future<Output = T>) -> T {
+async fn keep_alive<T>(
+    delivery: &Delivery<InboundMessage>,
+    interval: Duration,
+    work: impl Future<Output = T>,
+) -> T {
     let reports = async {
-        let mut interval = interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        let interval = interval.max(MIN_KEEP_ALIVE);
+        let mut interval = interval_at(Instant::now() + interval, interval);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
             if let Err(error) = delivery.keep_alive().await {

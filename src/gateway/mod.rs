@@ -11,6 +11,7 @@
 //! | [`ProcessOptions`] | one turn without a bus |
 //! | [`MessageBus`], [`Delivery`] | a bus; each message is delivered until it is acknowledged |
 //! | [`InProcessBus`] | the bus inside one process |
+//! | `NatsBus` (feature `nats`) | a bus that gateways on several machines share |
 //! | [`message()`], [`spawn`], [`subagent`] | the tools that agents of a gateway have |
 //! | [`StateManager`], [`Heartbeat`] | the last chat, and tasks that are checked at regular intervals |
 //! | [`Summaries`] | summaries of long conversations, in the background |
@@ -132,6 +133,8 @@ mod in_process;
 mod lane;
 mod late_answers;
 mod message;
+#[cfg(feature = "nats")]
+mod nats;
 mod newest_ids;
 mod options;
 mod process;
@@ -155,6 +158,8 @@ pub use gateway::Gateway;
 pub use heartbeat::{Heartbeat, HeartbeatReply};
 pub use in_process::InProcessBus;
 pub use message::{InboundMessage, OutboundMessage};
+#[cfg(feature = "nats")]
+pub use nats::{NatsBus, NatsOptions};
 pub use options::{DEFAULT_RESPONSE, DeliveryPolicy, ProcessOptions, StartupInfo, WhenBusy};
 pub use sessions::{ImportedSessions, SessionManager};
 pub use state::StateManager;

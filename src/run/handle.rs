@@ -96,7 +96,7 @@ impl RunHandle {
         })
     }
 
-    /// Adds an id to the inputs that the session knows, with the next records that are stored.
+    /// Adds an id to the known inputs of the session, with the next records that are stored.
     /// Returns `false` when the run has ended.
     #[cfg(feature = "gateway")]
     pub(crate) fn note_input(&self, id: Arc<str>) -> bool {

@@ -11,6 +11,7 @@ use super::tree::root;
 
 /// Every direct dependency of the library and what it is for.
 const USED: &[(&str, &str)] = &[
+    ("async-nats", "the client of NATS (feature `nats`)"),
     (
         "async-trait",
         "traits that are both async and usable as `dyn`",

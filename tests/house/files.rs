@@ -234,6 +234,8 @@ const CONDITIONAL_TESTS: &[(&str, &str)] = &[
     ("tests/engine/main.rs", "hooks_otel"),
     ("tests/engine/main.rs", "soak"),
     ("tests/engine/main.rs", "subagent_files"),
+    ("tests/sessions/main.rs", "killed_gateways"),
+    ("tests/sessions/main.rs", "nats_bus"),
 ];
 
 /// The modules of a file below a `cfg`.

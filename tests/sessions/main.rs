@@ -4,6 +4,10 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
+#[cfg(all(feature = "nats", feature = "postgres", feature = "redis", unix))]
+mod killed_gateways;
+#[cfg(feature = "nats")]
+mod nats_bus;
 mod session_stores;
 mod sessions;
 mod store_default;

@@ -122,8 +122,8 @@ async fn run_task(task: SpawnedTask, run: Run) -> TaskOutcome {
         && output.end == ExitReason::AwaitingApproval
         && let Some(call) = output.state.pending.first()
     {
-        let waiting = &shared.waiting_tasks;
-        let oldest = waiting.add(task, call.clone(), shared.max_tasks.max(1));
+        let waiting_tasks = &shared.waiting_tasks;
+        let oldest = waiting_tasks.add(task, call.clone(), shared.max_tasks.max(1));
         if let Some(oldest) = oldest {
             let text = "its question was not answered, and too many other tasks wait for answers";
             report(&oldest, &TaskOutcome::Failed(text.to_owned())).await;

@@ -13,7 +13,7 @@ mod broken_logs;
     ),
     unix
 ))]
-mod crash;
+pub mod crash;
 #[cfg(all(
     any(
         feature = "jsonl",

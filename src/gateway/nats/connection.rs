@@ -1,0 +1,207 @@
+//! The connection to the server, and the streams on it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{
+    Config, DirectGetErrorKind, DiscardPolicy, RetentionPolicy, StorageType,
+};
+use async_nats::jetstream::{self, Context};
+use async_nats::{ConnectOptions, ServerAddr};
+use bytes::Bytes;
+use tokio::time::{Instant, sleep};
+
+use crate::error::Result;
+
+use super::failure::{closed, failed, invalid, refused};
+use super::options::NatsOptions;
+
+/// The time for which the server keeps the ids of messages.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(10 * 60);
+/// The time for connecting, and for an answer of the server.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The time between attempts to publish.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// The connection to the server. Clones share it.
+#[derive(Clone)]
+pub(super) struct Connection(Arc<Inner>);
+
+struct Inner {
+    jetstream: Context,
+    options: NatsOptions,
+    is_closed: AtomicBool,
+}
+
+/// The direction of a stream.
+#[derive(Clone, Copy)]
+pub(super) enum Direction {
+    In,
+    Out,
+}
+
+impl Direction {
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::In => ("IN", "in"),
+            Self::Out => ("OUT", "out"),
+        }
+    }
+}
+
+impl Connection {
+    /// Connects, and creates the streams that are missing.
+    pub(super) async fn open(url: &str, options: NatsOptions) -> Result<Self> {
+        options.check()?;
+        let address: ServerAddr = url.parse().map_err(|_| {
+            // The text may have a password.
+            invalid("the URL of a NATS server has the form nats://HOST:PORT".to_owned())
+        })?;
+        let connect_options = match &options.credentials {
+            Some(credentials) => ConnectOptions::with_credentials(credentials.expose())
+                .map_err(|_| invalid("these are no NATS credentials".to_owned()))?,
+            None => ConnectOptions::new(),
+        };
+        let connecting = connect_options
+            .name(env!("CARGO_PKG_NAME"))
+            .connection_timeout(TIMEOUT)
+            .request_timeout(Some(TIMEOUT))
+            .event_callback(|event| async move { tracing::debug!("NATS: {event}") })
+            .connect(address.clone());
+        let client = connecting.await.map_err(|error| {
+            let server = format!("connecting to {}:{}", address.host(), address.port());
+            failed(&server, error)
+        })?;
+
+        let connection = Self(Arc::new(Inner {
+            jetstream: jetstream::new(client),
+            options,
+            is_closed: AtomicBool::new(false),
+        }));
+        connection.add_stream(Direction::In).await?;
+        connection.add_stream(Direction::Out).await?;
+        Ok(connection)
+    }
+
+    async fn add_stream(&self, direction: Direction) -> Result<()> {
+        let options = &self.0.options;
+        let name = self.stream(direction);
+        let config = Config {
+            name: name.clone(),
+            subjects: vec![self.subject(direction, "*")],
+            // A message that is acknowledged leaves the stream.
+            retention: RetentionPolicy::WorkQueue,
+            storage: StorageType::File,
+            discard: DiscardPolicy::New,
+            max_bytes: i64::try_from(options.max_bytes).unwrap_or(i64::MAX),
+            max_messages: -1,
+            max_messages_per_subject: -1,
+            max_consumers: -1,
+            num_replicas: options.replicas,
+            duplicate_window: DUPLICATE_WINDOW,
+            allow_direct: true,
+            ..Config::default()
+        };
+        let stream = self.0.jetstream.get_or_create_stream(config).await;
+        stream.map_err(|error| failed(&format!("creating stream {name}"), error))?;
+        Ok(())
+    }
+
+    /// The name of the stream of a direction.
+    pub(super) fn stream(&self, direction: Direction) -> String {
+        format!("{}_{}", self.0.options.prefix, direction.names().0)
+    }
+
+    /// The subject of a direction with this last token.
+    pub(super) fn subject(&self, direction: Direction, token: &str) -> String {
+        format!("{}.{}.{token}", self.0.options.prefix, direction.names().1)
+    }
+
+    pub(super) fn jetstream(&self) -> &Context {
+        &self.0.jetstream
+    }
+
+    pub(super) fn max_retry_time(&self) -> Duration {
+        self.0.options.max_retry_time
+    }
+
+    pub(super) fn options(&self) -> &NatsOptions {
+        &self.0.options
+    }
+
+    /// Refuses further messages.
+    pub(super) fn close(&self) {
+        self.0.is_closed.store(true, Ordering::Release);
+    }
+
+    /// The number of the first message of a subject from a number on.
+    pub(super) async fn first(
+        &self,
+        stream: &str,
+        subject: &str,
+        start: u64,
+    ) -> Result<Option<u64>> {
+        let action = "looking up a message";
+        let stream = self.0.jetstream.get_stream_no_info(stream).await;
+        let stream = stream.map_err(|error| failed(action, error))?;
+        let request = stream.direct_get_builder().sequence(start);
+        match request.next_by_subject(subject).send().await {
+            Ok(message) => Ok(Some(message.sequence)),
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(action, error)),
+        }
+    }
+
+    /// Publishes a message. Waits while the stream is full, and repeats a request that is not
+    /// answered: the server drops a message that it has.
+    pub(super) async fn publish(&self, subject: &str, id: &str, payload: Vec<u8>) -> Result<()> {
+        let payload = Bytes::from(payload);
+        let start = Instant::now();
+        loop {
+            if self.0.is_closed.load(Ordering::Acquire) {
+                return Err(closed());
+            }
+            let message = PublishMessage::build().payload(payload.clone());
+            let message = message.message_id(id);
+            let error = match self.try_publish(subject, message).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if error.kind() == PublishErrorKind::MaxPayloadExceeded {
+                let text = format!(
+                    "a message of {} bytes as JSON is longer than the server takes; send a link, or \
+                     raise its max_payload",
+                    payload.len()
+                );
+                return Err(refused(text));
+            }
+            if !is_full(&error) && start.elapsed() >= self.max_retry_time() {
+                return Err(failed("publishing a message", error));
+            }
+            sleep(RETRY).await;
+        }
+    }
+
+    async fn try_publish(
+        &self,
+        subject: &str,
+        message: PublishMessage,
+    ) -> std::result::Result<(), PublishError> {
+        let subject = subject.to_owned();
+        self.0
+            .jetstream
+            .send_publish(subject, message)
+            .await?
+            .await?;
+        Ok(())
+    }
+}
+
+/// Returns `true` if the stream has no space for a message.
+fn is_full(error: &PublishError) -> bool {
+    let text = error.to_string();
+    text.contains("maximum bytes exceeded") || text.contains("maximum messages exceeded")
+}

@@ -1,0 +1,320 @@
+//! The messages of one consumer, in the order of their subjects.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::message::Acker;
+use async_nats::jetstream::{AckKind, Message};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use crate::error::{Error, Result};
+use crate::util::sync::lock;
+
+use super::super::bus::Delivery;
+use super::connection::Connection;
+use super::failure::failed;
+use super::order::{Condition, Order};
+use super::receipt::{NatsReceipt, Place};
+
+/// The time after which a message that came out of order is delivered again, and that after many
+/// attempts.
+const OUT_OF_ORDER: Duration = Duration::from_millis(250);
+const LONG_OUT_OF_ORDER: Duration = Duration::from_secs(1);
+/// The number of attempts after which the time is longer.
+const MANY_ATTEMPTS: i64 = 8;
+/// The most messages that are delivered and not acknowledged, of all processes.
+const MAX_ACK_PENDING: i64 = 10_000;
+/// The messages that are requested at once.
+const BATCH: usize = 16;
+/// The time for which a request for messages waits at the server, and the time after which the
+/// server reports that it does.
+const EXPIRES: Duration = Duration::from_secs(30);
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// The time between attempts to reach the server.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The state of a source that its deliveries share.
+#[derive(Default)]
+pub(super) struct SourceState {
+    order: Mutex<Order>,
+    /// The deliveries that were dropped.
+    dropped: Mutex<Vec<Acker>>,
+    /// Notified when a delivery was dropped or the source was closed.
+    change: Notify,
+    is_closed: AtomicBool,
+}
+
+impl SourceState {
+    pub(super) fn begin(&self, place: &Place) {
+        lock(&self.order).begin(&place.subject, place.number);
+    }
+
+    pub(super) fn end(&self, place: &Place) {
+        lock(&self.order).end(&place.subject, place.number);
+    }
+
+    pub(super) fn give_back(&self, place: &Place) {
+        lock(&self.order).give_back(&place.subject, place.number);
+    }
+
+    /// Leaves a delivery that was dropped to the next consumer, which gives it back.
+    pub(super) fn give_back_later(&self, acker: Acker) {
+        lock(&self.dropped).push(acker);
+        self.change.notify_one();
+    }
+}
+
+/// The messages of one durable consumer of a stream.
+pub(super) struct Source {
+    connection: Connection,
+    stream: String,
+    config: pull::Config,
+    /// Held by the consumer that waits for the next message.
+    pull: tokio::sync::Mutex<Pull>,
+    state: Arc<SourceState>,
+}
+
+/// The messages that arrive.
+#[derive(Default)]
+struct Pull {
+    messages: Option<pull::Stream>,
+    /// The message that is looked at, so that a consumer that is dropped meanwhile takes none along.
+    current: Option<Message>,
+}
+
+/// The use of a message that has arrived.
+enum Step {
+    Deliver,
+    /// It is delivered again later.
+    Hold,
+    /// It is in progress here, or was acknowledged elsewhere.
+    Skip,
+}
+
+impl Source {
+    /// Creates the source of the messages of a stream with this subject, of a consumer of this
+    /// name.
+    pub(super) fn new(
+        connection: Connection,
+        stream: String,
+        subject: String,
+        name: String,
+        ack_wait: Duration,
+    ) -> Self {
+        let config = pull::Config {
+            durable_name: Some(name),
+            filter_subject: subject,
+            ack_policy: AckPolicy::Explicit,
+            ack_wait,
+            max_ack_pending: MAX_ACK_PENDING,
+            ..pull::Config::default()
+        };
+        Self {
+            connection,
+            stream,
+            config,
+            pull: tokio::sync::Mutex::default(),
+            state: Arc::default(),
+        }
+    }
+
+    /// Ends all waits for messages.
+    pub(super) fn close(&self) {
+        self.state.is_closed.store(true, Ordering::Release);
+        self.state.change.notify_one();
+    }
+
+    /// Waits for the next message; `None` once the source is closed.
+    pub(super) async fn next<M: DeserializeOwned>(&self) -> Result<Option<Delivery<M>>> {
+        let mut pull = self.pull.lock().await;
+        loop {
+            if self.state.is_closed.load(Ordering::Acquire) {
+                // For those that wait for the lock.
+                self.state.change.notify_one();
+                return Ok(None);
+            }
+            self.give_back_dropped().await;
+            if pull.current.is_none() && !self.receive(&mut pull).await? {
+                continue;
+            }
+
+            let Some(message) = &pull.current else {
+                continue;
+            };
+            let place = place_of(message)?;
+            let step = self.step(&place).await?;
+            let Some(message) = pull.current.take() else {
+                continue;
+            };
+            match step {
+                Step::Skip => {}
+                Step::Hold => self.hold(&message).await,
+                Step::Deliver => {
+                    if let Some(delivery) = self.delivery(message, place).await {
+                        return Ok(Some(delivery));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for a message. Returns `false` if there is something else to do first.
+    async fn receive(&self, pull: &mut Pull) -> Result<bool> {
+        let Pull { messages, current } = pull;
+        let stream = match messages {
+            Some(stream) => stream,
+            None => messages.insert(self.open().await?),
+        };
+        let message = tokio::select! {
+            biased;
+            () = self.state.change.notified() => return Ok(false),
+            message = stream.next() => message,
+        };
+        match message {
+            Some(Ok(message)) => {
+                *current = Some(message);
+                Ok(true)
+            }
+            Some(Err(error)) => {
+                tracing::warn!("NATS: messages are requested again: {error}");
+                *messages = None;
+                Ok(false)
+            }
+            None => {
+                *messages = None;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Creates the consumer if it is missing, and begins to request messages.
+    async fn open(&self) -> Result<pull::Stream> {
+        let start = Instant::now();
+        loop {
+            let error = match self.try_open().await {
+                Ok(messages) => return Ok(messages),
+                Err(error) => error,
+            };
+            self.wait_before_retry(start, error).await?;
+        }
+    }
+
+    async fn try_open(&self) -> Result<pull::Stream> {
+        let error = |error: &dyn std::fmt::Display| failed("the request for messages", error);
+        let jetstream = self.connection.jetstream();
+        let consumer = jetstream.create_consumer_on_stream(self.config.clone(), &*self.stream);
+        let consumer = consumer.await.map_err(|cause| error(&cause))?;
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(BATCH)
+            .expires(EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages();
+        messages.await.map_err(|cause| error(&cause))
+    }
+
+    /// Gives the deliveries back that were dropped.
+    async fn give_back_dropped(&self) {
+        loop {
+            let acker = lock(&self.state.dropped).pop();
+            let Some(acker) = acker else { return };
+            if let Err(error) = acker.ack_with(AckKind::Nak(None)).await {
+                tracing::warn!("NATS: a message is delivered again later: {error}");
+            }
+        }
+    }
+
+    /// Determines the use of a message that has arrived.
+    async fn step(&self, place: &Place) -> Result<Step> {
+        let (subject, number) = (&place.subject, place.number);
+        loop {
+            let condition = lock(&self.state.order).condition(subject, number);
+            match condition {
+                Condition::Never => return Ok(Step::Skip),
+                Condition::Gone(earlier) => match self.first(subject, earlier).await? {
+                    Some(first) if first == earlier => return Ok(Step::Hold),
+                    _ => lock(&self.state.order).forget(subject, earlier),
+                },
+                Condition::FirstFrom(start) => {
+                    return Ok(match self.first(subject, start).await? {
+                        Some(first) if first == number => Step::Deliver,
+                        Some(first) if first < number => Step::Hold,
+                        // It is no longer in the stream.
+                        _ => Step::Skip,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The number of the first message of a subject from a number on.
+    async fn first(&self, subject: &str, start: u64) -> Result<Option<u64>> {
+        let begin = Instant::now();
+        loop {
+            let error = match self.connection.first(&self.stream, subject, start).await {
+                Ok(number) => return Ok(number),
+                Err(error) => error,
+            };
+            self.wait_before_retry(begin, error).await?;
+        }
+    }
+
+    /// Waits before a request is repeated. Returns its error if it was repeated for too long.
+    async fn wait_before_retry(&self, start: Instant, error: Error) -> Result<()> {
+        if start.elapsed() >= self.connection.max_retry_time() {
+            return Err(error);
+        }
+        sleep(RETRY).await;
+        Ok(())
+    }
+
+    /// Gives a message back that came out of order.
+    async fn hold(&self, message: &Message) {
+        let attempts = message.info().map_or(0, |info| info.delivered);
+        let delay = if attempts < MANY_ATTEMPTS {
+            OUT_OF_ORDER
+        } else {
+            LONG_OUT_OF_ORDER
+        };
+        if let Err(error) = message.ack_with(AckKind::Nak(Some(delay))).await {
+            tracing::warn!("NATS: a message is delivered again later: {error}");
+        }
+    }
+
+    /// The delivery of a message. `None` for one that cannot be read, which is not delivered again.
+    async fn delivery<M: DeserializeOwned>(
+        &self,
+        message: Message,
+        place: Place,
+    ) -> Option<Delivery<M>> {
+        match serde_json::from_slice(&message.payload) {
+            Ok(content) => {
+                let (_, acker) = message.split();
+                let receipt = NatsReceipt::begin(&self.state, place, acker);
+                Some(Delivery::new(content, receipt))
+            }
+            Err(error) => {
+                let (stream, number) = (&self.stream, place.number);
+                tracing::error!("message {number} of stream {stream} is no message: {error}");
+                if let Err(error) = message.ack_with(AckKind::Term).await {
+                    tracing::warn!("NATS: it could not be removed: {error}");
+                }
+                None
+            }
+        }
+    }
+}
+
+fn place_of(message: &Message) -> Result<Place> {
+    let info = message.info();
+    let info = info.map_err(|error| failed("reading the place of a message", error))?;
+    Ok(Place {
+        subject: message.subject.as_str().into(),
+        number: info.stream_sequence,
+    })
+}
