@@ -60,8 +60,8 @@ fn port() -> agentcore::Result<u16> {
     }
 }
 
-/// The model: it repeats the message and counts those of the conversation. To a heartbeat it reports
-/// the number of tasks.
+/// The model: it repeats the message and counts those of the conversation. To a heartbeat it
+/// reports the number of tasks.
 fn answer(request: &ModelRequest) -> String {
     let text = request.messages.last_content();
     if text.starts_with("# Heartbeat") {

@@ -122,7 +122,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Adds the tool [`web_search`](crate::tools::web::web_search) over a provider. Defaults to none.
+    /// Adds the tool [`web_search`](crate::tools::web::web_search) over a provider. Defaults to
+    /// none.
     #[cfg(feature = "web")]
     pub fn search(mut self, provider: impl SearchProvider) -> Self {
         self.search = Some(Arc::new(web_search(provider)));
@@ -207,8 +208,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets how many tasks of the tool `spawn` may be in progress at the same time, of all sessions.
-    /// Defaults to 64. Beyond that, `spawn` fails.
+    /// Sets how many tasks of the tool `spawn` may be in progress at the same time, of all
+    /// sessions. Defaults to 64. Beyond that, `spawn` fails.
     pub fn max_tasks(mut self, count: usize) -> Self {
         self.max_tasks = count;
         self

@@ -57,8 +57,8 @@ pub trait MessageBus: Send + Sync + 'static {
     /// If the bus cannot be reached.
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>>;
 
-    /// Returns the interval in which a receiver calls [`Delivery::keep_alive`]. Ten seconds unless a
-    /// bus implements it.
+    /// Returns the interval in which a receiver calls [`Delivery::keep_alive`]. Ten seconds unless
+    /// a bus implements it.
     fn keep_alive_interval(&self) -> Duration {
         Duration::from_secs(10)
     }

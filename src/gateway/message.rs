@@ -82,8 +82,8 @@ impl InboundMessage {
         }
     }
 
-    /// Sets the id, of at most 1,024 bytes. Use one of the channel's own, so that a message that the
-    /// channel delivers twice is answered once.
+    /// Sets the id, of at most 1,024 bytes. Use one of the channel's own, so that a message that
+    /// the channel delivers twice is answered once.
     #[must_use]
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();

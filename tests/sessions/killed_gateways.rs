@@ -1,8 +1,8 @@
-//! Gateways on one NATS server that are killed in the middle of turns: every message is answered, in
-//! the order of its session, and none twice.
+//! Gateways on one NATS server that are killed in the middle of turns: every message is answered,
+//! in the order of its session, and none twice.
 //!
-//! The gateways are this very test, told by variables where to work. They need `AGENTCORE_TEST_NATS`
-//! and `AGENTCORE_TEST_POSTGRES` or `AGENTCORE_TEST_REDIS`.
+//! The gateways are this very test, which variables tell where to work. They need
+//! `AGENTCORE_TEST_NATS` and `AGENTCORE_TEST_POSTGRES` or `AGENTCORE_TEST_REDIS`.
 
 use std::collections::HashMap;
 use std::process::{Child, Command, Stdio};

@@ -24,9 +24,9 @@ const GATEWAY: &str = "gateway";
 /// nats-server 2.9 or later.
 ///
 /// A killed gateway loses no message: what it had not acknowledged is delivered to another one
-/// after the [`ack_wait`](NatsOptions::ack_wait), and its sessions, which have to be in a store that
-/// all gateways share, such as `PostgresStore` or `RedisStore`, continue from what was stored. A
-/// task of [`spawn`](super::super::spawn) ends with its process.
+/// after the [`ack_wait`](NatsOptions::ack_wait), and its sessions, which have to be in a store
+/// that all gateways share, such as `PostgresStore` or `RedisStore`, continue from what was stored.
+/// A task of [`spawn`](super::super::spawn) ends with its process.
 ///
 /// ```no_run
 /// use agentcore::AgentBuilder;

@@ -47,7 +47,7 @@ impl NatsReceipt {
 impl Receipt for NatsReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
         if let Some(acker) = &self.acker {
-            // With the server's confirmation: the next message of the session may be delivered then.
+            // Confirmed by the server: the next message of the session may be delivered then.
             let ack = acker.double_ack().await;
             ack.map_err(|error| failed("the acknowledgement of a message", error))?;
         }

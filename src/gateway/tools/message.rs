@@ -19,8 +19,8 @@ pub(in crate::gateway) const NAME: &str = "message";
 /// so that a call that is repeated after an interruption sends it once; from another session than
 /// the conversation's, such as a subagent's, `INPUT:SESSION:CALL`. It writes to channels that the
 /// gateway serves: those in which a person wrote, and
-/// [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A gateway adds this tool to
-/// its agents. Outside the runs of a gateway, each call fails.
+/// [`GatewayBuilder::channels`](super::super::GatewayBuilder::channels). A gateway adds this tool
+/// to its agents. Outside the runs of a gateway, each call fails.
 pub fn message() -> FuncTool {
     let description = "Sends a message to the user in a chat. Use it to report in the middle of \
         longer work, or to write to another chat; otherwise answer without it.";

@@ -2,8 +2,8 @@
 //!
 //! * [`WebFetch`], the tool `web_fetch`, with [`AddressPolicy`], which keeps it (and anything else
 //!   that fetches URLs named by others) out of private networks.
-//! * [`internet_search`], or under another name [`web_search`], over a [`SearchProvider`] such as [`Tavily`], [`Brave`] or, without a
-//!   key, [`DuckDuckGo`].
+//! * [`internet_search`], or under another name [`web_search`], over a [`SearchProvider`] such as
+//!   [`Tavily`], [`Brave`] or, without a key, [`DuckDuckGo`].
 
 mod brave;
 mod document;

@@ -123,8 +123,8 @@ pub fn internet_search(provider: impl SearchProvider) -> FuncTool {
     search_tool("internet_search", "max_results", provider)
 }
 
-/// `web_search`: [`internet_search`] under the names of the agent `picoclaw`, whose argument for the
-/// number of sources is `count`.
+/// `web_search`: [`internet_search`] under the names of the agent `picoclaw`, whose argument for
+/// the number of sources is `count`.
 pub fn web_search(provider: impl SearchProvider) -> FuncTool {
     search_tool("web_search", "count", provider)
 }

@@ -332,3 +332,30 @@ async fn task_that_fails_is_reported_as_failed() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn message_to_a_channel_that_the_program_names_is_sent() {
+    let call = json!({"content": "News", "channel": "irc", "chat_id": "#all"});
+    let (builder, bus) = gateway_of(ScriptedModel::new().call("message", call).say("Sent."));
+    let gateway = builder.channels(["irc"]).build().unwrap();
+    run_with(&gateway, async {
+        use agentcore::gateway::MessageBus;
+        write(&bus, "m1", "Tell them").await;
+        let delivery = bus.consume_outbound("irc").await.unwrap().unwrap();
+        let message = &delivery.message;
+        assert_eq!((&*message.chat_id, &*message.content), ("#all", "News"));
+        delivery.ack().await.unwrap();
+    })
+    .await;
+}
+
+#[cfg(feature = "web")]
+#[tokio::test]
+async fn search_provider_adds_the_tool_web_search() {
+    use agentcore::tools::web::DuckDuckGo;
+
+    let (builder, _bus) = gateway_of(ScriptedModel::new());
+    let gateway = builder.search(DuckDuckGo::new()).build().unwrap();
+    let tools = gateway.startup_info().await.tools;
+    assert!(tools.contains(&"web_search".to_owned()), "{tools:?}");
+}
