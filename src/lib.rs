@@ -113,6 +113,8 @@
 
 pub mod agent;
 pub mod backend;
+#[cfg(feature = "config")]
+pub mod config;
 mod engine;
 mod error;
 #[cfg(feature = "gateway")]
@@ -128,6 +130,8 @@ pub mod permission;
 pub mod prompt;
 #[cfg(feature = "http")]
 pub mod providers;
+#[cfg(feature = "config")]
+pub mod registry;
 pub mod run;
 pub mod sdk;
 pub mod session;

@@ -15,6 +15,8 @@ mod environment;
 mod info;
 mod of_run;
 mod session;
+#[cfg(feature = "config")]
+mod template;
 
 pub use crate::engine::{Decision, Decisions, OnUnanswered, UnfinishedTasks};
 pub use crate::model::retry::RetryPolicy;
