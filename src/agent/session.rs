@@ -14,8 +14,9 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
 use crate::run::{Run, RunOutput, RunningCall};
-use crate::session::{AgentState, PendingCall, Record, SessionInfo, not_found};
+use crate::session::{AgentState, PendingCall, Record, SessionInfo, is_of_another, not_found};
 use crate::tool::{TaskContext, TaskSpec, ToolContext};
+use crate::trace::{Redacting, TraceRecorder};
 use crate::util::Values;
 
 use super::agent::Agent;
@@ -54,6 +55,7 @@ pub struct Session {
     is_kept: bool,
     must_exist: bool,
     parent: Option<Arc<RunningCall>>,
+    trace: Option<Arc<dyn TraceRecorder>>,
 }
 
 impl Session {
@@ -68,6 +70,7 @@ impl Session {
             is_kept: true,
             must_exist: false,
             parent: None,
+            trace: None,
         }
     }
 
@@ -115,9 +118,21 @@ impl Session {
         self
     }
 
-    /// Sets the id of the session's user.
+    /// Sets the id of the session's user. The session of another user does not exist for this
+    /// handle: its runs and changes fail with
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and
+    /// [`state`](Self::state) is `None`. A session without a user becomes one of this user with the
+    /// next run.
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
+        self
+    }
+
+    /// Sets the recorder of the next run's spans, in place of
+    /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Runs of subagents
+    /// that are made of this run record there as well.
+    pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
+        self.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
@@ -335,7 +350,16 @@ impl Session {
     /// The store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
         let stored_session = self.agent.store().load(&self.id).await?;
-        Ok(stored_session.map(|session| session.state))
+        let state = stored_session.map(|session| session.state);
+        Ok(state.filter(|state| !is_of_another(state, self.user_id.as_ref())))
+    }
+
+    /// Checks that the session is not one of another user.
+    async fn check_owner(&self) -> Result<()> {
+        if self.user_id.is_some() && self.state().await?.is_none() {
+            return Err(not_found(&self.id));
+        }
+        Ok(())
     }
 
     /// The calls that wait for approval in this session, oldest first.
@@ -367,6 +391,9 @@ impl Session {
         let lease = store.lease(&self.id).await?;
         let stored = store.load(&self.id).await?;
         let mut state = stored.ok_or_else(|| not_found(&self.id))?.state;
+        if is_of_another(&state, self.user_id.as_ref()) {
+            return Err(not_found(&self.id));
+        }
         state.title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
         store.append(&lease, vec![Record::about(&state)]).await
     }
@@ -411,6 +438,7 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub async fn compact(&self) -> Result<Option<Compaction>> {
+        self.check_owner().await?;
         compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
     }
 
@@ -433,8 +461,9 @@ impl Session {
     /// [`Conflict`](crate::ErrorKind::Conflict) when the new id is taken.
     pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
         let id = new_id.into();
+        self.check_owner().await?;
         self.agent.store().fork(&self.id, &id).await?;
-        Ok(Self::new(self.agent.clone(), id))
+        Ok(self.renamed(id))
     }
 
     /// Copies the conversation's first `messages` messages to the new id, to continue from there
@@ -447,8 +476,9 @@ impl Session {
     /// there are fewer messages.
     pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
         let id = new_id.into();
+        self.check_owner().await?;
         self.agent.store().fork_at(&self.id, &id, messages).await?;
-        Ok(Self::new(self.agent.clone(), id))
+        Ok(self.renamed(id))
     }
 
     /// Removes the conversation, and the sessions of its subagents, for which it lists the store.
@@ -463,6 +493,9 @@ impl Session {
     /// a second call removes what is left.
     pub async fn delete(&self) -> Result<bool> {
         let store = self.agent.store();
+        if self.user_id.is_some() && self.state().await?.is_none() {
+            return Ok(false);
+        }
         let has_existed = store.delete(&self.id).await?;
 
         let list = store.list().await?;
@@ -473,6 +506,13 @@ impl Session {
             }
         }
         first_error.map(|()| has_existed)
+    }
+
+    /// A handle of the session `id` of the same user.
+    fn renamed(&self, id: Arc<str>) -> Self {
+        let mut session = Self::new(self.agent.clone(), id);
+        session.user_id.clone_from(&self.user_id);
+        session
     }
 
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
@@ -488,6 +528,7 @@ impl Session {
             is_kept: self.is_kept,
             must_exist: self.must_exist,
             parent: self.parent,
+            trace: self.trace,
         })
     }
 }

@@ -13,6 +13,7 @@ use crate::run::{
     check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name};
+use crate::trace::TraceRecorder;
 use crate::util::sync::lock;
 use crate::util::{Values, panic};
 
@@ -43,6 +44,8 @@ pub(crate) struct RunRequest {
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
     pub(crate) parent: Option<Arc<RunningCall>>,
+    /// The recorder of this run, in place of the agent's.
+    pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
 }
 
 /// Makes the run of a request. Nothing happens until it is polled.
@@ -69,7 +72,10 @@ pub(crate) fn start(request: RunRequest) -> Run {
 
 /// Drives a run to its end. Exactly one result message is sent in every case.
 async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutput> {
-    let settings = request.config.settings.clone();
+    let mut settings = request.config.settings.clone();
+    if let Some(trace) = &request.trace {
+        Arc::make_mut(&mut settings).trace = Some(trace.clone());
+    }
     let parts = request.config.clone();
     let cx = RunContext::new(settings, parts, shared, request.parent.clone());
     if let Some(parent) = &request.parent {

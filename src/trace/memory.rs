@@ -177,15 +177,14 @@ impl SpanHandle for Open {
         Some(self.id)
     }
 
-    fn set(&mut self, key: &str, value: Value) {
-        let mut trace = lock(&self.recorder.0);
-        let Some(span) = trace.span(self.id) else {
-            return;
-        };
-        match span.attributes.iter_mut().find(|(name, _)| name == key) {
-            Some((_, old)) => *old = value,
-            None => span.attributes.push((key.to_owned(), value)),
+    fn set(&mut self, key: &str, value: Value) -> &mut dyn SpanHandle {
+        if let Some(span) = lock(&self.recorder.0).span(self.id) {
+            match span.attributes.iter_mut().find(|(name, _)| name == key) {
+                Some((_, old)) => *old = value,
+                None => span.attributes.push((key.to_owned(), value)),
+            }
         }
+        self
     }
 
     fn end(self: Box<Self>) {}

@@ -174,6 +174,7 @@ fn note_result(pair: &mut Pair, result: &ToolResult, content: bool) {
 fn note_run(pair: &mut Pair, cx: &RunContext) {
     pair.set("agent", cx.agent());
     pair.set("session_id", &**cx.session_id());
+    pair.set("run_id", cx.run_id());
 }
 
 #[async_trait]
