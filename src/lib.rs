@@ -98,6 +98,8 @@
 //! * `otel`: `trace::OtelRecorder`, spans for OpenTelemetry.
 //! * `gateway`: the module `gateway`, which connects chat channels with sessions; it turns on
 //!   `tools`, `yaml` and `time`.
+//! * `config`: the module `config`, agents from YAML and JSON files, and the module `registry`, one
+//!   agent of each for every user; it turns on `tools`, `yaml`, `schema` and `http`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
 //!   server with faults. For `[dev-dependencies]`.

@@ -15,6 +15,7 @@ mod environment;
 mod info;
 mod of_run;
 mod session;
+mod session_changes;
 #[cfg(feature = "config")]
 mod template;
 

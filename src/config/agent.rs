@@ -47,7 +47,9 @@ pub struct AgentConfig {
     /// is not known.
     pub context_window: Option<u64>,
     /// The names of its tools: those of this crate (`calculate`, `current_datetime`,
-    /// `internet_search`, `web_fetch`), and those that the program has registered.
+    /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
+    /// `request_user_approval`), and those that the program has registered. Tools of hooks, such as
+    /// `read_file`, may be named, too.
     pub tools: Vec<String>,
     /// The keys of tools of this crate.
     pub builtin_config: BuiltinConfig,

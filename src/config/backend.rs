@@ -1,6 +1,6 @@
 //! The configuration of a backend.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +85,9 @@ pub struct BackendCfg {
     pub docker_host: Option<String>,
     /// The network of a new container. Defaults to `none`.
     pub network: Option<String>,
+    /// The program that takes the place of `docker`. A file cannot set it.
+    #[serde(skip)]
+    pub docker_program: Option<PathBuf>,
 }
 
 impl BackendCfg {
@@ -111,6 +114,28 @@ impl BackendCfg {
             image: Some(image.into()),
             ..Self::default()
         }
+    }
+
+    /// Sets the name of the container.
+    #[must_use]
+    pub fn with_container_name(mut self, name: impl Into<String>) -> Self {
+        self.container_name = Some(name.into());
+        self
+    }
+
+    /// Sets the program that takes the place of `docker`, with the same arguments, such as
+    /// `podman`.
+    #[must_use]
+    pub fn with_docker_program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.docker_program = Some(program.into());
+        self
+    }
+
+    /// Sets the folder of the files: in a container, an absolute path in it.
+    #[must_use]
+    pub fn with_workdir(mut self, path: impl Into<String>) -> Self {
+        self.workdir = Some(path.into());
+        self
     }
 
     /// Sets the time limit of a command in seconds.
@@ -182,7 +207,7 @@ impl StartedBackend {
     }
 }
 
-/// The owner of a backend, whose files nobody else has.
+/// The owner of a backend, which has its files alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner<'a> {
     /// The id of the agent.
@@ -312,6 +337,9 @@ impl BackendCfg {
             .max_output(self.output_limit());
         if let Some(workdir) = &self.workdir {
             builder = builder.workdir(workdir);
+        }
+        if let Some(program) = &self.docker_program {
+            builder = builder.program(program);
         }
         if let Some(host) = &self.docker_host {
             builder = builder.host(host);

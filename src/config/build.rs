@@ -78,12 +78,9 @@ impl AgentConfig {
         let backend = match (&parts.backend, &self.backend) {
             (Some(backend), _) => Some(backend.clone()),
             (None, Some(config)) => {
-                let started = config.start(self.folder(), None).await;
-                Some(
-                    started
-                        .map_err(|error| self.error_from("backend", error))?
-                        .backend,
-                )
+                let outcome = config.start(self.folder(), None).await;
+                let started_backend = outcome.map_err(|error| self.error_from("backend", error))?;
+                Some(started_backend.backend)
             }
             (None, None) => None,
         };

@@ -1,9 +1,11 @@
 //! The tools of this crate that a configuration may name, and their keys.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::error::Result;
-use crate::tool::FuncTool;
+use crate::tool::Tool;
 use crate::tools;
 use crate::util::Secret;
 use crate::util::text::quoted;
@@ -29,7 +31,7 @@ struct Builtin {
     name: &'static str,
     feature: &'static str,
     is_on: bool,
-    make: fn(&BuiltinConfig) -> Option<FuncTool>,
+    make: fn(&BuiltinConfig) -> Option<Arc<dyn Tool>>,
 }
 
 const BUILTINS: &[Builtin] = &[
@@ -39,7 +41,7 @@ const BUILTINS: &[Builtin] = &[
         is_on: cfg!(feature = "calc"),
         make: |_| {
             #[cfg(feature = "calc")]
-            return Some(tools::calculate());
+            return Some(Arc::new(tools::calculate()));
             #[cfg(not(feature = "calc"))]
             None
         },
@@ -50,7 +52,7 @@ const BUILTINS: &[Builtin] = &[
         is_on: cfg!(feature = "time"),
         make: |_| {
             #[cfg(feature = "time")]
-            return Some(tools::current_datetime());
+            return Some(Arc::new(tools::current_datetime()));
             #[cfg(not(feature = "time"))]
             None
         },
@@ -67,16 +69,33 @@ const BUILTINS: &[Builtin] = &[
         },
     },
     Builtin {
+        name: "web_fetch",
+        feature: "web",
+        is_on: cfg!(feature = "web"),
+        make: |_| {
+            #[cfg(feature = "web")]
+            return Some(Arc::new(tools::web::WebFetch::new()));
+            #[cfg(not(feature = "web"))]
+            None
+        },
+    },
+    Builtin {
+        name: "AskUserQuestion",
+        feature: "config",
+        is_on: true,
+        make: |_| Some(Arc::new(tools::ask::ask_user_question_in_stream())),
+    },
+    Builtin {
         name: "request_user_input",
         feature: "config",
         is_on: true,
-        make: |_| Some(tools::request_user_input()),
+        make: |_| Some(Arc::new(tools::request_user_input())),
     },
     Builtin {
         name: "request_user_approval",
         feature: "config",
         is_on: true,
-        make: |_| Some(tools::request_user_approval()),
+        make: |_| Some(Arc::new(tools::request_user_approval())),
     },
 ];
 
@@ -103,10 +122,10 @@ const HOOK_TOOLS: [&str; 15] = [
 const SEARCH: &str = "internet_search";
 
 #[cfg(feature = "web")]
-fn search(keys: &BuiltinConfig) -> Option<FuncTool> {
+fn search(keys: &BuiltinConfig) -> Option<Arc<dyn Tool>> {
     use tools::web::{Tavily, internet_search};
     let key = keys.tavily_api_key.clone()?;
-    Some(internet_search(Tavily::new(key)))
+    Some(Arc::new(internet_search(Tavily::new(key))))
 }
 
 /// The names of the tools of this crate that a configuration may name.
@@ -156,7 +175,7 @@ impl AgentConfig {
     }
 
     /// Makes the tools of this crate that the configuration names.
-    pub(super) fn builtin_tools(&self) -> Vec<FuncTool> {
+    pub(super) fn builtin_tools(&self) -> Vec<Arc<dyn Tool>> {
         let chosen = BUILTINS
             .iter()
             .filter(|builtin| self.tools.iter().any(|name| name == builtin.name));

@@ -189,7 +189,7 @@ impl AgentConfig {
         Ok(())
     }
 
-    fn check_numbers(&self) -> Result<()> {
+    pub(super) fn check_numbers(&self) -> Result<()> {
         let limits = &self.limits;
         let is_amount = |number: Option<f64>| number.is_none_or(|n| n.is_finite() && n >= 0.0);
         let more = "must be more than 0";
@@ -220,7 +220,7 @@ impl AgentConfig {
         Ok(())
     }
 
-    fn check_rules(&self) -> Result<()> {
+    pub(super) fn check_rules(&self) -> Result<()> {
         let Some(permissions) = &self.permissions else {
             return Ok(());
         };

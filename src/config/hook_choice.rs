@@ -8,8 +8,8 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::source::unknown;
 
-/// The hooks of a configured agent, outermost first, that can be switched off.
-pub(crate) const CONFIGURABLE: [&str; 6] = [
+/// The names of [`HookChoice::CONFIGURABLE`].
+const CONFIGURABLE: [&str; 6] = [
     "tracing",
     "todolist",
     "filesystem",
@@ -33,6 +33,9 @@ pub enum HookChoice {
 }
 
 impl HookChoice {
+    /// The hooks of a configured agent, outermost first, that can be switched off.
+    pub const CONFIGURABLE: [&'static str; 6] = CONFIGURABLE;
+
     /// All hooks but these.
     pub fn without<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter();

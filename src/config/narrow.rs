@@ -13,7 +13,7 @@ use super::source::unknown;
 /// The keys that a configuration that is not trusted may have.
 const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "tools"];
 
-/// A configuration that is not trusted, such as that of a project that someone else wrote: it can
+/// A configuration that is not trusted, such as that of a project of others: it can
 /// [narrow](Config::narrow) another one and do nothing else.
 ///
 /// It may have rules to deny and to ask, the modes `plan` and `dontAsk`, a part of the tools, lower
@@ -80,6 +80,8 @@ impl Config {
 
 impl AgentConfig {
     fn narrow(&mut self, untrusted: &Self) -> Result<()> {
+        untrusted.check_numbers()?;
+        untrusted.check_rules()?;
         self.narrow_tools(untrusted)?;
         self.narrow_limits(untrusted)?;
         self.narrow_permissions(untrusted)?;

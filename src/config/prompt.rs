@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SkillsCfg {
-    /// The folders. A relative path is one beside the configuration file; all users share it, and
+    /// The folders. A relative path begins at the folder of the configuration file; all users share it, and
     /// the agent can only read it.
     pub paths: Vec<String>,
 }

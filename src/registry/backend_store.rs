@@ -24,6 +24,7 @@ pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
 #[derive(Clone)]
 struct Stored {
     started: StartedBackend,
+    config: BackendCfg,
     /// The engine that was set in place of the configuration's.
     sandbox_url: Option<String>,
 }
@@ -85,14 +86,29 @@ impl BackendStore {
             agent,
             user: &user_folder,
         };
-        let started = config.start(folder, Some(owner)).await?;
-        let backend = started.backend.clone();
+        let started_backend = config.start(folder, Some(owner)).await?;
+        let backend = started_backend.backend.clone();
         let stored = Stored {
-            started,
+            started: started_backend,
+            config: config.clone(),
             sandbox_url: config.docker_host.clone(),
         };
         lock(&self.0).insert((agent.into(), user.into()), stored);
         Ok(backend)
+    }
+
+    /// The backend of a user, which is started if there is none of this configuration.
+    pub(super) async fn get_or_create(
+        &self,
+        agent: &str,
+        user: &str,
+        config: &BackendCfg,
+        folder: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>> {
+        match self.stored(agent, user) {
+            Some(stored) if stored.config == *config => Ok(stored.started.backend),
+            _ => self.create(agent, user, config, folder).await,
+        }
     }
 
     /// The backend of a user.

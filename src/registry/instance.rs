@@ -306,7 +306,8 @@ pub(super) async fn start_equipment(
 ) -> Result<Equipment> {
     let backend = match &config.backend {
         Some(backend) => {
-            let created = backends.create(id, user, backend, config.folder()).await;
+            let folder = config.folder();
+            let created = backends.get_or_create(id, user, backend, folder).await;
             Some(created.map_err(|error| config.error_from("backend", error))?)
         }
         None => None,

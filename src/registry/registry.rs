@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::OnceCell;
 
-use crate::config::{AgentConfig, Config, Parts, StoreKey, check_agent_id};
+use crate::config::{AgentConfig, Config, Equipment, Parts, StoreKey, check_agent_id};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::session::{SessionStore, ThreadStore};
@@ -89,8 +89,8 @@ impl Registry {
     }
 
     /// The events for clients that watch the registry: `agents_changed`, `tools_changed`,
-    /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by
-    /// whoever changes the [`tools`](Self::tools).
+    /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by the
+    /// program that changes the [`tools`](Self::tools).
     pub fn events(&self) -> &EventBus {
         &self.0.events
     }
@@ -188,24 +188,15 @@ impl Registry {
     /// If the future is dropped while it makes the agent, the next call begins again.
     pub async fn get_or_clone(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
         folder_of(user)?;
-        let template = self.get(agent).ok_or_else(|| self.unknown(agent))?;
+        // Agents that do not exist get no entry.
+        self.template(agent)?;
         let key: Key = (agent.into(), user.into());
         let cell = lock(&self.0.instances)
             .entry(key.clone())
             .or_default()
             .clone();
-        let outcome = cell.get_or_try_init(|| self.make(&key, template)).await;
-        match outcome {
-            Ok(instance) => Ok(instance.clone()),
-            Err(error) => {
-                let mut instances = lock(&self.0.instances);
-                let is_empty = instances.get(&key).is_some_and(|cell| !cell.initialized());
-                if is_empty {
-                    instances.remove(&key);
-                }
-                Err(error)
-            }
-        }
+        let instance = cell.get_or_try_init(|| self.make(&key)).await?;
+        Ok(instance.clone())
     }
 
     /// Forgets the instances of an agent, of one user or of all, so that they are made again. Runs
@@ -217,30 +208,37 @@ impl Registry {
         });
     }
 
-    async fn make(&self, key: &Key, template: Template) -> Result<Arc<Instance>> {
+    fn template(&self, id: &str) -> Result<Template> {
+        self.get(id).ok_or_else(|| self.unknown(id))
+    }
+
+    async fn make(&self, key: &Key) -> Result<Arc<Instance>> {
         let (id, user) = key;
+        // Read only now that there is an entry: a template that is replaced from here on takes the
+        // entry out, so that no instance of the old one is found again.
+        let template = self.template(id)?;
         let parts = read(&self.0.parts).clone();
-        let (builder, equipment, store, config) = match &template {
+        let (builder, store, equipment) = match &template {
             Template::Config(config) => {
                 let store = self.store_of(config).await?;
                 let equipment = start_equipment(config, &self.0.backends, id, user).await?;
                 let registered = self.0.tools.names(user);
                 let is_on = |name: &str| config.hooks.has(name);
                 let builder = config.assemble(&parts, &equipment, &registered, &is_on)?;
-                (
-                    builder,
-                    equipment,
-                    store,
-                    Some(Arc::new((**config).clone())),
-                )
+                (builder, store, equipment)
             }
             Template::Builder(builder) => {
                 let store = builder.own_store();
                 let store = store.unwrap_or_else(|| read(&self.0.default_store).clone());
-                ((**builder).clone(), Default::default(), store, None)
+                ((**builder).clone(), store, Equipment::default())
             }
         };
-        let agent = finish(builder, &store, &self.0.tools, user)?;
+        let current = Current {
+            agent: finish(builder, &store, &self.0.tools, user)?,
+            equipment,
+            overrides: HookOverrides::default(),
+            config: template.config().cloned().map(Arc::new),
+        };
         Ok(Arc::new(Instance {
             id: id.clone(),
             user: user.clone(),
@@ -250,12 +248,7 @@ impl Registry {
             tools: self.0.tools.clone(),
             backends: self.0.backends.clone(),
             events: self.0.events.clone(),
-            current: RwLock::new(Current {
-                agent,
-                equipment,
-                overrides: HookOverrides::default(),
-                config,
-            }),
+            current: RwLock::new(current),
             changes: tokio::sync::Mutex::new(()),
         }))
     }

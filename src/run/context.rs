@@ -215,7 +215,7 @@ impl RunContext {
     }
 
     /// Describes the run in its `system/init` message, which is emitted after the `before_agent`
-    /// hooks: the names of skills, of MCP servers and of whatever else the loop does not have. Its
+    /// hooks: the names of skills, of MCP servers and of other parts that the loop does not have. Its
     /// own fields, such as the model and the tools, are set by the loop. After that message it
     /// changes nothing.
     ///

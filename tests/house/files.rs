@@ -38,6 +38,7 @@ fn files_start_with_a_module_comment() {
             "tests/kit",
             "tests/providers",
             "tests/sessions",
+            "tests/server",
             "tests/workspace",
             "examples",
             "benches",

@@ -4,6 +4,8 @@
 #[path = "../kit/mod.rs"]
 mod kit;
 
+mod session_owners;
+mod session_pages;
 mod session_stores;
 mod sessions;
 mod store_default;

@@ -140,6 +140,8 @@ pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
 fn plain_options() -> Options {
     options! {
         with_snippet: false,
+        // `off` and `no` are texts, as in YAML 1.2: a model or a user may be named so.
+        strict_booleans: true,
         budget: serde_saphyr::budget! {
             max_events: MAX_EVENTS, max_nodes: MAX_EVENTS, max_depth: MAX_DEPTH
         },

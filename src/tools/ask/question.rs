@@ -125,7 +125,7 @@ pub fn ask_user_question_in_stream() -> FuncTool {
             Reply::Allow | Reply::AllowForSession => Ok(Chosen::text("yes")),
             Reply::Edit(value) => Ok(Chosen::text(value.to_string())),
             Reply::Deny(reason) => Err(ToolError::new(reason).into()),
-            Reply::Unanswered => Err(unanswered(&choice, "there is nobody to answer").into()),
+            Reply::Unanswered => Err(unanswered(&choice, "the question has no answer").into()),
         }
     })
 }
