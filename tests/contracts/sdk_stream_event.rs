@@ -5,7 +5,7 @@ use agentcore::sdk::{
     ResultMessage, ResultSubtype, Status, StreamEvents, SystemEvent, SystemKind, TaskNotification,
     TaskStarted, ToolProgress, UserEvent,
 };
-use agentcore::{Message, PermissionRequest, SdkMessage, StreamEvent, Todo, TodoStatus, ToolCall};
+use agentcore::{Message, PermissionRequest, SdkMessage, StreamEvent, Todo, ToolCall};
 use serde_json::{Value, json};
 
 fn envelope() -> Envelope {
