@@ -92,12 +92,12 @@ impl Config {
         let to_error = |fault: Fault| located(name, &fault);
         let root = parse(text, form).map_err(to_error)?;
         let mut agents = BTreeMap::new();
-        let (nodes, defaults) = agent_nodes(root).map_err(to_error)?;
-        if let Some(defaults) = &defaults {
+        let nodes = agent_nodes(root).map_err(to_error)?;
+        if let Some(defaults) = &nodes.defaults {
             check_keys(defaults, keys).map_err(to_error)?;
             read::<AgentConfig>(defaults).map_err(to_error)?;
         }
-        for (id, node) in nodes {
+        for (id, node) in nodes.agents {
             check_keys(&node, keys).map_err(to_error)?;
             let mut agent: AgentConfig = read(&node).map_err(to_error)?;
             agent.origin = Some(Arc::new(Origin {
@@ -230,17 +230,28 @@ fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The values of each agent of a file, with the defaults of the file, and the defaults.
-fn agent_nodes(root: Node) -> Result<(Vec<(String, Node)>, Option<Node>), Fault> {
+/// The values of a file.
+#[derive(Default)]
+struct Nodes {
+    /// The values of each agent by its id, with the defaults of the file.
+    agents: Vec<(String, Node)>,
+    defaults: Option<Node>,
+}
+
+/// Divides a file into its agents.
+fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
     let has_agents = root.entry("agents").is_some() || root.entry("defaults").is_some();
     if !has_agents {
-        return Ok((vec![(DEFAULT_AGENT.to_owned(), root)], None));
+        return Ok(Nodes {
+            agents: vec![(DEFAULT_AGENT.to_owned(), root)],
+            defaults: None,
+        });
     }
 
     let mut defaults = None;
     let mut agents = None;
     let Tree::Map(entries) = root.tree else {
-        return Ok((Vec::new(), None));
+        return Ok(Nodes::default());
     };
     for entry in entries {
         match entry.key.as_str() {
@@ -267,7 +278,10 @@ fn agent_nodes(root: Node) -> Result<(Vec<(String, Node)>, Option<Node>), Fault>
         check_agent_id(&key).map_err(|text| Fault::new(text).at(place))?;
         nodes.push((key, with_defaults(value, defaults.as_ref())));
     }
-    Ok((nodes, defaults))
+    Ok(Nodes {
+        agents: nodes,
+        defaults,
+    })
 }
 
 /// Adds the keys of `defaults` that an agent lacks.

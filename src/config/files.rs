@@ -28,7 +28,7 @@ pub(super) struct SharedFiles(Vec<Shared>);
 impl SharedFiles {
     /// The backend together with these files.
     pub(super) fn over(self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        SharedFolders::new(backend, self.0)
+        SharedFolders::over(backend, self.0)
     }
 
     /// Adds a folder, and returns its path. A folder that does not exist is left out, as one of a

@@ -56,8 +56,8 @@ impl Config {
     ///
     /// let project = "agents:\n  default:\n    backend: { type: local, workdir: / }";
     /// let error = Untrusted::from_yaml(project).unwrap_err();
-    /// let text = "config:3:5: a configuration that is not trusted must not have the key \"backend\"";
-    /// assert!(error.to_string().starts_with(text));
+    /// let text = error.to_string();
+    /// assert!(text.starts_with("config:3:5: a configuration that is not trusted must not have"));
     /// # Ok::<(), agentcore::Error>(())
     /// ```
     ///

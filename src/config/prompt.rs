@@ -7,8 +7,8 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SkillsCfg {
-    /// The folders. A relative path begins at the folder of the configuration file; all users share it, and
-    /// the agent can only read it.
+    /// The folders. A relative path begins at the folder of the configuration file; all users share
+    /// it, and the agent can only read it.
     pub paths: Vec<String>,
 }
 

@@ -43,7 +43,8 @@ impl Shared {
 }
 
 impl SharedFolders {
-    pub(crate) fn new(inner: Arc<dyn Backend>, shared: Vec<Shared>) -> Arc<dyn Backend> {
+    /// The workspace `inner` with `shared`.
+    pub(crate) fn over(inner: Arc<dyn Backend>, shared: Vec<Shared>) -> Arc<dyn Backend> {
         if shared.is_empty() {
             return inner;
         }

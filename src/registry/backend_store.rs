@@ -48,8 +48,8 @@ pub struct BackendInfo {
     pub sandbox_url: Option<String>,
     /// The type: `local`, `state` or `docker`.
     pub backend_type: &'static str,
-    /// The status of the container, if it is one: `running`, `missing`, or the engine's word such as
-    /// `exited`.
+    /// The status of the container, if it is one: `running`, `missing`, or the engine's word such
+    /// as `exited`.
     pub container_status: Option<String>,
 }
 

@@ -215,8 +215,8 @@ impl RunContext {
     }
 
     /// Describes the run in its `system/init` message, which is emitted after the `before_agent`
-    /// hooks: the names of skills, of MCP servers and of other parts that the loop does not have. Its
-    /// own fields, such as the model and the tools, are set by the loop. After that message it
+    /// hooks: the names of skills, of MCP servers and of other parts that the loop does not have.
+    /// Its own fields, such as the model and the tools, are set by the loop. After that message it
     /// changes nothing.
     ///
     /// ```

@@ -55,8 +55,8 @@ pub struct EventRecord {
 /// it.
 ///
 /// [`Display`](fmt::Display) prints the spans as a tree, with the time each began and how long it
-/// took in seconds, without the ids of runs. The clock is tokio's: where that is paused, the tree is
-/// the same every time.
+/// took in seconds, without the ids of runs. The clock is tokio's: where that is paused, the tree
+/// is the same every time.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

@@ -325,7 +325,7 @@ async fn limits_of_commands_replace_those_of_the_backend() {
             json!({"command": "head -c 20000 /dev/zero | tr '\\0' x"}),
         )
         .say("done");
-    let agent = AgentBuilder::new(model).hook(hook).build().unwrap();
+    let agent = agent(model).hook(hook).build().unwrap();
     let output = agent.run("Go").await.unwrap();
     let results = output
         .messages

@@ -80,7 +80,8 @@ pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
 
 /// `AskUserQuestion` of [`ask_user_question`], whose questions are those of the run: the
 /// [`Confirmer`](crate::tool::Confirmer) answers them, or else a [`Responder`](crate::Responder),
-/// with an [`Answer::Reply`](crate::Answer::Reply) that has the positions of the picked answers or another text.
+/// with an [`Answer::Reply`](crate::Answer::Reply) that has the positions of the picked answers or
+/// another text.
 ///
 /// The `permission_request` in the stream has [`choices`](crate::PermissionRequest::choices).
 /// [`Answer::Allow`](crate::Answer::Allow) is the text `yes`, [`Answer::Edit`](crate::Answer::Edit)
