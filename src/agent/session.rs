@@ -50,6 +50,8 @@ pub struct Session {
     values: Values,
     input_id: Option<Arc<str>>,
     pub(super) user_id: Option<Arc<str>>,
+    /// The user whose sessions alone this handle is for.
+    pub(super) owner: Option<Arc<str>>,
     rewind_to: Option<usize>,
     is_kept: bool,
     must_exist: bool,
@@ -65,6 +67,7 @@ impl Session {
             values: Values::default(),
             input_id: None,
             user_id: None,
+            owner: None,
             rewind_to: None,
             is_kept: true,
             must_exist: false,
@@ -117,11 +120,9 @@ impl Session {
         self
     }
 
-    /// Sets the id of the session's user. The session of another user does not exist for this
-    /// handle: its runs and changes fail with
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and
-    /// [`state`](Self::state) is `None`. A session without a user becomes one of this user with the
-    /// next run.
+    /// Sets the id of the session's user, in place of the one it had. In a session of several users,
+    /// such as a group chat, it is the user of the next run; see [`owned_by`](Self::owned_by) for a
+    /// session of one.
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
@@ -133,6 +134,16 @@ impl Session {
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.trace = Some(Arc::new(Redacting(recorder)));
         self
+    }
+
+    /// Sets the id of the session's user, its only one. The session of another user does not exist
+    /// for this handle: its runs and changes fail with
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and [`state`](Self::state) is `None`.
+    /// A session without a user becomes one of this user with the next run.
+    pub fn owned_by(mut self, user_id: impl Into<Arc<str>>) -> Self {
+        let user_id = user_id.into();
+        self.owner = Some(user_id.clone());
+        self.user_id(user_id)
     }
 
     /// Makes the next run continue from the first `messages` messages of the history, as if the
@@ -350,7 +361,7 @@ impl Session {
     pub async fn state(&self) -> Result<Option<AgentState>> {
         let stored_session = self.agent.store().load(&self.id).await?;
         let state = stored_session.map(|session| session.state);
-        Ok(state.filter(|state| !is_of_another(state, self.user_id.as_ref())))
+        Ok(state.filter(|state| !is_of_another(state, self.owner.as_ref())))
     }
 
     /// The calls that wait for approval in this session, oldest first.
@@ -431,6 +442,7 @@ impl Session {
             input,
             input_id: self.input_id,
             user_id: self.user_id,
+            owner: self.owner,
             values: self.values,
             decisions,
             rewind_to: self.rewind_to,

@@ -22,7 +22,7 @@ impl Session {
         let lease = store.lease(&self.id).await?;
         let stored = store.load(&self.id).await?;
         let mut state = stored.ok_or_else(|| not_found(&self.id))?.state;
-        if is_of_another(&state, self.user_id.as_ref()) {
+        if is_of_another(&state, self.owner.as_ref()) {
             return Err(not_found(&self.id));
         }
         state.title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
@@ -69,7 +69,7 @@ impl Session {
     /// a second call removes what is left.
     pub async fn delete(&self) -> Result<bool> {
         let store = self.agent.store();
-        if self.user_id.is_some() && self.state().await?.is_none() {
+        if self.owner.is_some() && self.state().await?.is_none() {
             return Ok(false);
         }
         let has_existed = store.delete(&self.id).await?;
@@ -86,7 +86,7 @@ impl Session {
 
     /// Checks that the session is not one of another user.
     pub(super) async fn check_owner(&self) -> Result<()> {
-        if self.user_id.is_some() && self.state().await?.is_none() {
+        if self.owner.is_some() && self.state().await?.is_none() {
             return Err(not_found(&self.id));
         }
         Ok(())
@@ -96,6 +96,7 @@ impl Session {
     fn renamed(&self, id: Arc<str>) -> Self {
         let mut session = Self::new(self.agent.clone(), id);
         session.user_id.clone_from(&self.user_id);
+        session.owner.clone_from(&self.owner);
         session
     }
 }

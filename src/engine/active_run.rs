@@ -35,6 +35,8 @@ pub(crate) struct RunRequest {
     pub(crate) input: Messages,
     pub(crate) input_id: Option<Arc<str>>,
     pub(crate) user_id: Option<Arc<str>>,
+    /// The user to whom the session must belong, if it exists.
+    pub(crate) owner: Option<Arc<str>>,
     pub(crate) values: Values,
     pub(crate) decisions: Option<Decisions>,
     /// The number of messages of the history that the run continues from.

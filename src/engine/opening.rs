@@ -143,7 +143,7 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
         None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
         stored_session => stored_session.unwrap_or_default(),
     };
-    if is_of_another(&stored_session.state, request.user_id.as_ref()) {
+    if is_of_another(&stored_session.state, request.owner.as_ref()) {
         return Err(not_found(id));
     }
 

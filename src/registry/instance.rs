@@ -83,7 +83,7 @@ impl Instance {
     /// A session of another user does not exist for it: its runs fail with
     /// [`SessionNotFound`](ErrorKind::SessionNotFound).
     pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
-        self.agent().session(id).user_id(self.user.clone())
+        self.agent().session(id).owned_by(self.user.clone())
     }
 
     /// The backend, if it has one, with the shared files of the configuration.
