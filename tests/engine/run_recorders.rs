@@ -125,7 +125,7 @@ async fn attributes_of_a_span_are_set_in_a_chain() {
         .unwrap();
 
     let spans = recorder.spans();
-    let attributes: Vec<_> = spans[0].attributes.iter().cloned().collect();
+    let attributes = spans[0].attributes.to_vec();
     let expected = [("first", 1), ("second", 2)];
     let expected = expected.map(|(key, value)| (key.to_owned(), json!(value)));
     assert_eq!(attributes, expected);
