@@ -99,6 +99,7 @@
 //! * `gateway`: the module `gateway`, which connects chat channels with sessions; it turns on
 //!   `tools`, `yaml` and `time`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
+//! * `server`: the module `server`, agents over HTTP; it turns on `tools`, `yaml`, `schema` and `web`.
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
 //!   server with faults. For `[dev-dependencies]`.
 //!
@@ -130,6 +131,8 @@ pub mod prompt;
 pub mod providers;
 pub mod run;
 pub mod sdk;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod session;
 pub mod subagent;
 pub mod testing;

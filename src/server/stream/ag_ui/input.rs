@@ -1,0 +1,1 @@
+//! The body of an AG-UI request.
