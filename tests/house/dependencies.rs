@@ -15,6 +15,7 @@ const USED: &[(&str, &str)] = &[
         "async-trait",
         "traits that are both async and usable as `dyn`",
     ),
+    ("axum", "the routes of the server (feature `server`)"),
     ("base64", "images and documents on the wire"),
     ("bpe-openai", "exact token counts (feature `tokens`)"),
     ("bytes", "bodies that are shared, not copied"),

@@ -14,3 +14,6 @@ pub(crate) use position::Position;
 pub(crate) use reader::{Reader, ReaderRefusal};
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
 pub(crate) use task::{RunEnd, ServerRun};
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,9 @@ mod history;
 mod ids;
 mod json_end;
 mod lane;
+mod media;
 mod out;
+mod run_input;
 mod sdk;
 mod sse;
 mod state;
@@ -28,4 +30,5 @@ mod timestamp;
 
 pub use encoder::{Encoder, EncoderOptions};
 pub use format::StreamFormat;
+pub(crate) use run_input::RunInput;
 pub use sse::SseEvent;

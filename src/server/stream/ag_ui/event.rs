@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::sdk::SdkMessage;
+
 /// The version of the protocol.
 pub(super) const PROTOCOL_VERSION: &str = "1.0";
 
@@ -118,7 +120,7 @@ pub(super) enum Event<'a> {
     },
     Custom {
         name: String,
-        value: Value,
+        value: &'a SdkMessage,
     },
     SubagentStarted {
         name: &'a str,

@@ -104,9 +104,8 @@ impl AgUi {
             }
             StepKind::SubagentStarted(subagent) => tagged(subagent_started(subagent)),
             StepKind::SubagentFinished(end) => tagged(subagent_finished(end)),
-            StepKind::Other(name, message) => {
+            StepKind::Other(name, value) => {
                 let name = format!("agentcore.{name}");
-                let value = json!(message);
                 tagged(Event::Custom { name, value });
             }
             StepKind::Finished(result) => self.finish(result, state, out),

@@ -6,3 +6,4 @@ mod input;
 mod messages;
 
 pub(super) use formatter::{AgUi, error_text};
+pub(crate) use input::AgUiInput;

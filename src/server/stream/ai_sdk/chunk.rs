@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::sdk::SdkMessage;
+
 /// A chunk of a UI message stream.
 #[derive(Debug, Serialize)]
 #[serde(
@@ -87,7 +89,7 @@ pub(super) enum Chunk<'a> {
     },
     /// A message of the run that has no chunk of its own.
     DataAgentcore {
-        data: Value,
+        data: &'a SdkMessage,
         transient: bool,
     },
     Finish {

@@ -78,8 +78,8 @@ impl AiSdk {
             }
             StepKind::CallResult(result) => send_result(result, out),
             StepKind::StateChanged { .. } => send_state(state, out),
-            StepKind::Other(_, message) => out.json(&Chunk::DataAgentcore {
-                data: json!(message),
+            StepKind::Other(_, data) => out.json(&Chunk::DataAgentcore {
+                data,
                 transient: true,
             }),
             StepKind::Finished(result) => finish(result, state, out),

@@ -5,3 +5,4 @@ mod formatter;
 mod input;
 
 pub(super) use formatter::AiSdk;
+pub(crate) use input::{AiSdkInput, Trigger};
