@@ -81,6 +81,10 @@ impl Lane {
         match &event.event {
             ApiStreamEvent::MessageStart { message } => self.begin(message, unique, ids, out),
             ApiStreamEvent::ContentBlockStart { index, block } => {
+                // A model that starts over by itself need not begin the message again.
+                if self.is_answering && self.answer.is_none() {
+                    self.answer = Some(Blocks::new(ids.answer(&Arc::default(), unique)));
+                }
                 if let Some(answer) = &mut self.answer {
                     let (lane_id, calls) = (&self.id, &mut self.calls);
                     let register = |id: &Arc<str>, name: &Arc<str>| {

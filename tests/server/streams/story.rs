@@ -242,9 +242,9 @@ impl Fixed {
     fn text(&mut self, text: &str) -> String {
         let mut fixed = String::new();
         let mut rest = text;
-        while let Some(at) = (0..rest.len()).find(|at| is_uuid(rest, *at)) {
+        while let Some((at, len)) = (0..rest.len()).find_map(|at| Some((at, uuid_len(rest, at)?))) {
             let (head, tail) = rest.split_at(at);
-            let (uuid, tail) = tail.split_at(36);
+            let (uuid, tail) = tail.split_at(len);
             let number = self.0.len() + 1;
             let name = self.0.entry(uuid.to_owned());
             let name = name.or_insert_with(|| format!("00000000-0000-4000-8000-{number:012}"));
@@ -257,15 +257,17 @@ impl Fixed {
     }
 }
 
-fn is_uuid(text: &str, at: usize) -> bool {
-    text.get(at..at + 36).is_some_and(|part| uuid_like(part))
-}
-
-fn uuid_like(part: &str) -> bool {
-    part.bytes().enumerate().all(|(at, byte)| match at {
-        8 | 13 | 18 | 23 => byte == b'-',
-        _ => byte.is_ascii_hexdigit(),
-    })
+/// The length of the UUID at this place, with its hyphens or without.
+fn uuid_len(text: &str, at: usize) -> Option<usize> {
+    let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hyphenated = |part: &str| {
+        let lengths: Vec<usize> = part.split('-').map(str::len).collect();
+        lengths == [8, 4, 4, 4, 12] && part.split('-').all(is_hex)
+    };
+    if text.get(at..at + 36).is_some_and(is_hyphenated) {
+        return Some(36);
+    }
+    text.get(at..at + 32).is_some_and(is_hex).then_some(32)
 }
 
 #[tokio::test(start_paused = true)]
