@@ -115,22 +115,34 @@ impl Log {
         }
     }
 
-    /// Appends a message, and wakes the readers.
+    /// Appends a message, unless the log has ended, and wakes the readers.
     pub(super) fn append(&self, message: SdkMessage) {
         let bytes = json_len(&message);
-        lock(&self.inner).append(Arc::new(message), bytes);
+        {
+            let mut inner = lock(&self.inner);
+            if inner.is_closed {
+                return;
+            }
+            inner.append(Arc::new(message), bytes);
+        }
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Ends the log: readers that have read all of it end.
-    pub(super) fn close(&self) {
-        lock(&self.inner).is_closed = true;
+    /// Appends the last message, which `last` makes for its number, and ends the log: readers that
+    /// have read all of it end. Returns `false` if it has ended before.
+    pub(super) fn finish(&self, last: impl FnOnce(u64) -> SdkMessage) -> bool {
+        {
+            let mut inner = lock(&self.inner);
+            if inner.is_closed {
+                return false;
+            }
+            let message = last(inner.next_seq);
+            let bytes = json_len(&message);
+            inner.append(Arc::new(message), bytes);
+            inner.is_closed = true;
+        }
         self.changes.send_modify(|changes| *changes += 1);
-    }
-
-    /// The number that the next message has.
-    pub(super) fn next_seq(&self) -> u64 {
-        lock(&self.inner).next_seq
+        true
     }
 
     /// The beginning of a reader, after `position` if the log still has it.

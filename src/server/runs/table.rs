@@ -154,7 +154,7 @@ impl RunTable {
     }
 
     /// Answers a question of one of the user's runs. The first answer counts.
-    pub(crate) fn answer(&self, user: &str, id: &str, answer: Answer) -> AnswerOutcome {
+    pub(crate) fn answer(&self, user: &str, id: &str, answer: &Answer) -> AnswerOutcome {
         let runs: Vec<_> = {
             let inner = lock(&self.0.inner);
             let runs = inner.runs.values();

@@ -183,28 +183,28 @@ impl ServerRun {
         }
         let text = "the server was shut down before the run had ended; continue the session later";
         let error = Error::new(ErrorKind::Cancelled, text);
-        self.log.append(self.failure(&error));
+        self.log.finish(|seq| self.failure(&error, seq));
         self.close();
     }
 
     /// Polls the run to its end.
     pub(super) async fn drive(self: Arc<Self>, run: Run, on_disconnect: OnDisconnect) {
-        let last = {
-            let mut last = None;
-            let end = catch_async(self.follow(run, on_disconnect, &mut last)).await;
-            let end = end.unwrap_or_else(|panic| {
-                let text = format!("the run panicked: {panic}");
-                Err(Error::new(ErrorKind::Other, text))
-            });
-            let last = last.unwrap_or_else(|| match &end {
-                Ok(_) => self.failure(&Error::new(ErrorKind::Other, "the run had no result")),
-                Err(error) => self.failure(error),
-            });
-            // Nothing else sets it.
-            let _is_first = self.end.set(Arc::new(end));
-            last
-        };
-        self.log.append(last);
+        let mut last = None;
+        let end = catch_async(self.follow(run, on_disconnect, &mut last)).await;
+        let end = Arc::new(end.unwrap_or_else(|panic| {
+            let text = format!("the run panicked: {panic}");
+            Err(Error::new(ErrorKind::Other, text))
+        }));
+        // Before the result, which readers encode with the state after the run.
+        self.end.get_or_init(|| end.clone());
+        self.log.finish(|seq| match (last, &*end) {
+            (Some(last), _) => last,
+            (None, Err(error)) => self.failure(error, seq),
+            (None, Ok(_)) => {
+                let error = Error::new(ErrorKind::Other, "the run ended without a result");
+                self.failure(&error, seq)
+            }
+        });
         self.close();
     }
 
@@ -255,8 +255,8 @@ impl ServerRun {
     }
 
     /// The result of a run that has none of its own.
-    fn failure(&self, error: &Error) -> SdkMessage {
-        let envelope = Envelope::new(self.key.session.clone(), self.log.next_seq());
+    fn failure(&self, error: &Error, seq: u64) -> SdkMessage {
+        let envelope = Envelope::new(self.key.session.clone(), seq);
         let mut result = ResultMessage::new(envelope, ResultSubtype::ErrorDuringExecution);
         result.errors.push(error.to_string());
         result.terminal_reason = Some("api_error".into());
@@ -265,7 +265,6 @@ impl ServerRun {
 
     fn close(&self) {
         self.questions.close();
-        self.log.close();
         self.ended_at.get_or_init(Instant::now);
         self.is_over.send_replace(true);
     }

@@ -14,7 +14,7 @@ pub(super) struct Events(StreamEvents);
 impl Events {
     pub(super) fn push(&mut self, message: &SdkMessage, out: &mut Out<'_>) {
         for event in self.0.push(message) {
-            emit(event, out);
+            emit(&event, out);
         }
     }
 
@@ -23,22 +23,21 @@ impl Events {
     }
 
     pub(super) fn snapshot(state: &StreamState, out: &mut Out<'_>) {
-        emit(StreamEvent::new("state").with_data(state.snapshot()), out);
+        let event = StreamEvent::new("state").with_data(state.snapshot());
+        emit(&event, out);
     }
 
     pub(super) fn lagged(text: &str, out: &mut Out<'_>) {
-        emit(
-            StreamEvent::new("lagged").with_data(json!({ "error": text })),
-            out,
-        );
+        let event = StreamEvent::new("lagged").with_data(json!({ "error": text }));
+        emit(&event, out);
     }
 
     pub(super) fn fail(text: &str, out: &mut Out<'_>) {
-        let event = StreamEvent::new(StreamEvent::ERROR);
-        emit(event.with_data(json!({ "error": text })), out);
+        let event = StreamEvent::new(StreamEvent::ERROR).with_data(json!({ "error": text }));
+        emit(&event, out);
     }
 }
 
-fn emit(event: StreamEvent, out: &mut Out<'_>) {
-    out.named(event.event.clone(), &event);
+fn emit(event: &StreamEvent, out: &mut Out<'_>) {
+    out.named(event.event.clone(), event);
 }

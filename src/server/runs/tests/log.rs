@@ -101,10 +101,14 @@ fn readers_share_the_messages_of_the_log() {
 
 #[test]
 fn closed_log_ends_its_readers() {
-    let log = log(&limits(100), &two_answers()[..1]);
+    let messages = two_answers();
+    let log = log(&limits(100), &messages[..1]);
     let mut cursor = log.start(StreamFormat::Sdk, None, None, false).cursor;
     assert!(matches!(log.next(&mut cursor), Next::Message(_)));
     assert!(matches!(log.next(&mut cursor), Next::Wait));
-    log.close();
+    assert!(log.finish(|seq| messages[usize::try_from(seq).unwrap()].clone()));
+    assert!(!log.finish(|_| messages[0].clone()));
+    log.append(messages[2].clone());
+    assert!(matches!(log.next(&mut cursor), Next::Message(message) if message.seq() == 1));
     assert!(matches!(log.next(&mut cursor), Next::End));
 }

@@ -95,10 +95,10 @@ impl AgUi {
             StepKind::StateChanged { todos, files } => {
                 let mut delta = Vec::new();
                 if *todos {
-                    delta.push(replace("/todos", json!(state.history().todos())));
+                    delta.push(replace("/todos", &json!(state.history().todos())));
                 }
                 if *files {
-                    delta.push(replace("/files", json!(state.history().files())));
+                    delta.push(replace("/files", &json!(state.history().files())));
                 }
                 tagged(Event::StateDelta { delta });
             }
@@ -260,7 +260,7 @@ fn subagent_finished(end: &SubagentEnd) -> Event<'_> {
     }
 }
 
-fn replace(path: &str, value: Value) -> Value {
+fn replace(path: &str, value: &Value) -> Value {
     json!({"op": "replace", "path": path, "value": value})
 }
 
