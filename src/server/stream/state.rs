@@ -106,12 +106,12 @@ impl StreamState {
     /// The steps of a reader that begins at this position, without the open blocks.
     pub(super) fn reopen(&mut self) -> Vec<Step<'static>> {
         let mut steps = Vec::new();
-        let mut started = Vec::new();
+        let mut starts = Vec::new();
         for lane in &self.subagents {
-            started.push(self.subagent(lane, None));
+            starts.push(self.subagent(lane, None));
         }
         reopen(&mut self.main, &mut steps);
-        for (lane, start) in self.subagents.iter_mut().zip(started) {
+        for (lane, start) in self.subagents.iter_mut().zip(starts) {
             steps.push(Step {
                 subagent: lane.id.clone(),
                 kind: StepKind::SubagentStarted(start),

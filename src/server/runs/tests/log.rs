@@ -1,4 +1,4 @@
-//! What a log keeps.
+//! The messages that a log keeps.
 
 use std::sync::Arc;
 

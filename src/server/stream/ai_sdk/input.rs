@@ -217,26 +217,26 @@ mod tests {
     fn approvals_become_decisions_about_the_reviewed_arguments() {
         let call = ToolCall::new("call_1", "act", json!({}));
         let pending = PendingCall::new("ask_1".into(), "t".into(), call, "sure?".to_owned());
-        let answered = |approval: Value| {
+        let decide = |approval: Value| {
             let part = json!({"type": "dynamic-tool", "state": "approval-responded",
                 "toolName": "act", "toolCallId": "call_1", "input": {}, "approval": approval});
             let messages = json!([{"id": "1", "role": "assistant", "parts": [part]}]);
             body(&messages).decisions(std::slice::from_ref(&pending))
         };
 
-        let allowed = answered(json!({"id": "ask_1", "approved": true,
+        let allowed = decide(json!({"id": "ask_1", "approved": true,
             "signature": pending.args_hash}));
         assert_eq!(allowed.unwrap(), Some(vec![Decision::allow(&pending)]));
-        let denied = answered(json!({"id": "ask_1", "approved": false, "reason": "no"}));
+        let denied = decide(json!({"id": "ask_1", "approved": false, "reason": "no"}));
         assert_eq!(
             denied.unwrap().unwrap()[0].answer,
             Answer::Deny("no".to_owned())
         );
         assert_eq!(
-            answered(json!({"id": "old", "approved": true})).unwrap(),
+            decide(json!({"id": "old", "approved": true})).unwrap(),
             None
         );
-        let stale = answered(json!({"id": "ask_1", "approved": true, "signature": "x"}));
+        let stale = decide(json!({"id": "ask_1", "approved": true, "signature": "x"}));
         assert_eq!(stale.unwrap_err().kind(), ErrorKind::Conflict);
     }
 }
