@@ -1,6 +1,7 @@
 // The routes of the server. The page may be nested at any path, so all addresses start at its own.
 
 const ROOT = location.pathname.replace(/\/+$/, "") + "/agents";
+const enc = encodeURIComponent;
 const TOKEN_KEY = "agentcore.token";
 
 /** A reply with an error status, or none at all: then `status` is 0. */
@@ -53,22 +54,22 @@ const api = {
     return (Array.isArray(list) ? list : list.agents ?? []).map((agent) => ({ ...agent, id: agent.id ?? agent.agent_id ?? agent.name }));
   },
 
-  agent: (id) => api.json("GET", `/${encodeURIComponent(id)}`),
-  threads: (agent, after) => api.json("GET", `${threadPath(agent)}?limit=50${after ? `&after=${encodeURIComponent(after)}` : ""}`),
+  agent: (id) => api.json("GET", `/${enc(id)}`),
+  threads: (agent, after) => api.json("GET", `${threadPath(agent)}?limit=50${after ? `&after=${enc(after)}` : ""}`),
   thread: (agent, id) => api.json("GET", threadPath(agent, id)),
-  remove: (agent, id) => api.json("DELETE", threadPath(agent, id)),
-  fork: (agent, id, at) => api.json("POST", threadPath(agent, id, "fork"), at === undefined ? {} : { at }),
-  rename: (agent, id, title) => api.json("POST", threadPath(agent, id, "title"), { title }),
+  remove: ({ agent, id }) => api.json("DELETE", threadPath(agent, id)),
   /** Sends `interrupt`, `steer`, `mode` or `model` to the run of a session. */
-  control: (agent, id, verb, body = {}) => api.json("POST", threadPath(agent, id, verb), body),
-  answer: (question, body) => api.json("POST", `/hitl/${encodeURIComponent(question)}`, body),
-  trace: (id) => api.json("GET", `/traces/${encodeURIComponent(id)}`),
-  file: (agent, path) => api.json("GET", `/${encodeURIComponent(agent)}/files/read?path=${encodeURIComponent(path)}`),
+  control: ({ agent, id }, verb, body = {}) => api.json("POST", threadPath(agent, id, verb), body),
+  fork: (thread, at) => api.control(thread, "fork", { at }),
+  rename: (thread, title) => api.control(thread, "title", { title }),
+  answer: (question, body) => api.json("POST", `/hitl/${enc(question)}`, body),
+  trace: (id) => api.json("GET", `/traces/${enc(id)}`),
+  file: (agent, path) => api.json("GET", `/${enc(agent)}/files/read?path=${enc(path)}`),
 
   /** Starts a run, and opens its stream. */
-  stream: (agent, body, signal) => api.fetch("POST", `/${encodeURIComponent(agent)}/stream?format=sdk`, sse(body, signal)),
+  stream: (agent, body, signal) => api.fetch("POST", `/${enc(agent)}/stream?format=sdk`, sse(body, signal)),
   /** Continues a run whose calls waited for decisions, and opens its stream. */
-  resume: (agent, body, signal) => api.fetch("POST", `/${encodeURIComponent(agent)}/resume?format=sdk`, sse(body, signal)),
+  resume: (agent, body, signal) => api.fetch("POST", `/${enc(agent)}/resume?format=sdk`, sse(body, signal)),
   /** Opens the stream of the current run, behind the event `last`. Without a run the status is 204. */
   events: (agent, id, last, signal) =>
     api.fetch("GET", `${threadPath(agent, id, "events")}?format=sdk`, sse(undefined, signal, last ? { "Last-Event-ID": last } : {})),
@@ -78,7 +79,7 @@ const sse = (body, signal, headers = {}) => ({ body, signal, headers: { Accept: 
 
 function threadPath(agent, id, verb) {
   const parts = [agent, "threads", id, verb].filter((part) => part !== undefined);
-  return "/" + parts.map(encodeURIComponent).join("/");
+  return "/" + parts.map(enc).join("/");
 }
 
 async function errorText(response) {

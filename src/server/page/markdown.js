@@ -60,13 +60,17 @@ function endWhile(text, offset, isInside) {
   return offset;
 }
 
+function isFenceEnd(line, mark) {
+  const text = line.trim();
+  return text.length >= mark.length && text === mark[0].repeat(text.length);
+}
+
 function fenceEnd(text, line, offset) {
   const mark = FENCE.exec(line)[1];
   while (offset < text.length) {
     const [row, next] = lineAt(text, offset);
     offset = next;
-    const close = row.trim();
-    if (close.length >= mark.length && close === mark[0].repeat(close.length)) break;
+    if (isFenceEnd(row, mark)) break;
   }
   return offset;
 }
@@ -95,7 +99,7 @@ class MarkdownView {
   }
 
   #reset() {
-    this.node.replaceChildren();
+    fill(this.node);
     this.#start = 0;
     this.#last = null;
     this.#isPlain = false;
@@ -127,7 +131,7 @@ class MarkdownView {
 function renderBlocks(text, depth, budget, parent) {
   for (let offset = 0; offset < text.length; ) {
     const [kind, end] = blockAt(text, offset);
-    if (budget.elements <= 0 || depth > MAX_NESTING) return parent.append(el("p", {}, text.slice(offset)));
+    if (budget.elements <= 0 || depth > MAX_NESTING) return parent.append(el("p", text.slice(offset)));
     const node = renderBlock(kind, text.slice(offset, end), depth, budget);
     if (node) parent.append(node);
     offset = end;
@@ -136,7 +140,7 @@ function renderBlocks(text, depth, budget, parent) {
 
 function renderBlock(kind, source, depth, budget) {
   budget.elements--;
-  if (budget.elements < 0) return el("p", {}, source);
+  if (budget.elements < 0) return el("p", source);
   switch (kind) {
     case "blank":
       return null;
@@ -165,7 +169,7 @@ function renderBlock(kind, source, depth, budget) {
 function renderCode(source) {
   const [, , language] = FENCE.exec(lineAt(source, 0)[0]);
   const code = el("code");
-  const box = el(".code", {}, el(".bar", {}, el("span", {}, language.trim() || "text"), copyButton(() => code.textContent)),
+  const box = el(".code", el(".bar", el("span", language.trim() || "text"), copyButton(() => code.textContent)),
     el("pre", { tabindex: 0 }, code));
   fillCode(box, source);
   return box;
@@ -174,8 +178,7 @@ function renderCode(source) {
 function fillCode(box, source) {
   const lines = source.replace(/\n$/, "").split("\n");
   const mark = FENCE.exec(lines[0])[1];
-  const last = lines[lines.length - 1].trim();
-  const isClosed = lines.length > 1 && last.length >= mark.length && last === mark[0].repeat(last.length);
+  const isClosed = lines.length > 1 && isFenceEnd(lines.at(-1), mark);
   box.querySelector("code").textContent = lines.slice(1, isClosed ? -1 : undefined).join("\n");
 }
 
@@ -224,7 +227,7 @@ function renderTable(source, budget) {
   const body = el("tbody");
   for (const cells of rows) if (budget.elements > 0) body.append(renderRow("td", cells));
   return el(".scroll", { tabindex: 0, role: "region", "aria-label": "Table" },
-    el("table", {}, el("thead", {}, renderRow("th", head)), body));
+    el("table", el("thead", renderRow("th", head)), body));
 }
 
 function splitRow(line) {
@@ -232,7 +235,7 @@ function splitRow(line) {
   return cells.map((cell) => cell.trim().replaceAll("\\|", "|"));
 }
 
-const PLAIN = /[^`*_~[\]!\\\nh]+/y;
+const PLAIN = /[^`*_~[\]!\\h]+/y;
 const TARGET = /\]\(\s*<?((?:[^\s()<>]|\([^\s()<>]*\))+)>?(?:\s+"[^"\n]*")?\s*\)/y;
 const ADDRESS = /https?:\/\/[^\s<>"'`|)\]]+/y;
 const MARKS = { "**": "strong", __: "strong", "*": "em", _: "em", "~~": "del" };
@@ -244,141 +247,113 @@ function renderInline(text, parent, budget) {
     parent.append(text);
     return parent;
   }
-  return new InlineParser(text, parent, budget).run();
+  /** The open marks, each with what it contains so far. */
+  const stack = [{ mark: "", node: parent }];
+  const ticks = tickRuns(text);
+  let at = 0;
+  let plain = "";
+
+  const match = (pattern) => {
+    pattern.lastIndex = at;
+    return pattern.exec(text);
+  };
+  const write = (piece, length = piece.length) => {
+    plain += piece;
+    at += length;
+  };
+  const append = (...nodes) => {
+    const { node } = stack.at(-1);
+    if (plain) node.append(plain);
+    plain = "";
+    node.append(...nodes);
+  };
+  const isOpen = (mark) => stack.some((frame) => frame.mark === mark);
+  const open = (mark) => {
+    if (stack.length > 2 * MAX_NESTING || budget.elements <= 0) return write(mark);
+    append();
+    stack.push({ mark, node: document.createDocumentFragment() });
+    at += mark.length;
+  };
+  /** Makes the innermost open mark, which has no end, a text again. */
+  const unwrap = () => {
+    append();
+    const { mark, node } = stack.pop();
+    append(mark, node);
+  };
+  const close = (mark, element, length) => {
+    while (stack.at(-1).mark !== mark) unwrap();
+    append();
+    element.append(stack.pop().node);
+    budget.elements--;
+    append(element);
+    at += length;
+  };
+  const code = () => {
+    const [{ length }] = match(/`+/y);
+    const positions = ticks.get(length);
+    while (positions.at(-1) <= at) positions.pop();
+    const end = positions.at(-1);
+    if (end === undefined || budget.elements-- <= 0) return write("`".repeat(length));
+    const content = text.slice(at + length, end).replaceAll("\n", " ");
+    append(el("code", content.startsWith(" ") && content.endsWith(" ") && content.trim() ? content.slice(1, -1) : content));
+    at = end + length;
+  };
+  const emphasis = (mark) => {
+    const before = text[at - 1] ?? " ";
+    const after = text[at + mark.length] ?? " ";
+    const isUnderscore = mark[0] === "_";
+    if (/\S/.test(before) && !(isUnderscore && isWord(after)) && isOpen(mark)) close(mark, el(MARKS[mark]), mark.length);
+    else if (/\S/.test(after) && !(isUnderscore && isWord(before))) open(mark);
+    else write(mark);
+  };
+  const linkEnd = () => {
+    if (!isOpen("[")) return write("]");
+    const target = match(TARGET);
+    const link = target && safeLink(target[1]);
+    if (link) return close("[", link, target[0].length);
+    while (stack.at(-1).mark !== "[") unwrap();
+    unwrap();
+    write("]");
+  };
+  const address = () => {
+    const found = isWord(text[at - 1] ?? " ") || isOpen("[") ? "" : match(ADDRESS)?.[0].replace(/[.,:;!?*_~]+$/, "");
+    const link = found && safeLink(found);
+    if (!link) return write(text[at]);
+    budget.elements--;
+    link.append(found);
+    append(link);
+    at += found.length;
+  };
+
+  while (at < text.length) {
+    const char = text[at];
+    const double = text.slice(at, at + 2);
+    const run = match(PLAIN);
+    if (run) write(run[0]);
+    else if (char === "`") code();
+    else if (char === "\\" && /^\\[!-/:-@[-`{-~]/.test(double)) write(double[1], 2);
+    else if (double === "![") at++;
+    else if (char === "[") open("[");
+    else if (char === "]") linkEnd();
+    else if (char === "h") address();
+    else if (MARKS[double]) emphasis(double);
+    else if (MARKS[char]) emphasis(char);
+    else write(char);
+  }
+  while (stack.length > 1) unwrap();
+  append();
+  return parent;
 }
 
-class InlineParser {
-  #at = 0;
-  #plain = "";
-  /** The open marks, each with what it contains so far. */
-  #stack;
-
-  constructor(text, parent, budget) {
-    Object.assign(this, { text, parent, budget });
-    this.#stack = [{ mark: "", node: parent }];
-    /** The positions of all runs of backticks, by their length. */
-    this.ticks = new Map();
-    for (const { 0: run, index } of text.matchAll(/`+/g)) {
-      if (!this.ticks.has(run.length)) this.ticks.set(run.length, []);
-      this.ticks.get(run.length).push(index);
-    }
-    for (const list of this.ticks.values()) list.reverse();
+/** The positions of all runs of backticks, by their length, last ones first. */
+function tickRuns(text) {
+  const runs = new Map();
+  for (const { 0: run, index } of text.matchAll(/`+/g)) {
+    if (!runs.has(run.length)) runs.set(run.length, []);
+    runs.get(run.length).push(index);
   }
-
-  run() {
-    while (this.#at < this.text.length) this.#step();
-    while (this.#stack.length > 1) this.#unwrap();
-    this.#flush();
-    return this.parent;
-  }
-
-  #step() {
-    const { text } = this;
-    const char = text[this.#at];
-    const plain = this.#match(PLAIN);
-    if (plain) return this.#write(plain[0]);
-    if (char === "`") return this.#code();
-    if (char === "\\" && /[!-/:-@[-`{-~]/.test(text[this.#at + 1] ?? "")) return this.#write(text[this.#at + 1], 2);
-    if (char === "!" && text[this.#at + 1] === "[") return void this.#at++;
-    if (char === "[") return this.#open("[", 1);
-    if (char === "]") return this.#link();
-    if (char === "h" && !isWord(text[this.#at - 1])) {
-      const address = this.#match(ADDRESS)?.[0].replace(/[.,:;!?*_~]+$/, "");
-      if (address) return this.#address(address);
-    }
-    const double = text.slice(this.#at, this.#at + 2);
-    if (MARKS[double]) return this.#mark(double);
-    return MARKS[char] ? this.#mark(char) : this.#write(char);
-  }
-
-  #match(pattern) {
-    pattern.lastIndex = this.#at;
-    return pattern.exec(this.text);
-  }
-
-  #write(text, length = text.length) {
-    this.#plain += text;
-    this.#at += length;
-  }
-
-  #flush() {
-    if (this.#plain) this.#stack[this.#stack.length - 1].node.append(this.#plain);
-    this.#plain = "";
-  }
-
-  #append(node) {
-    this.#flush();
-    this.budget.elements--;
-    this.#stack[this.#stack.length - 1].node.append(node);
-  }
-
-  #code() {
-    let length = 1;
-    while (this.text[this.#at + length] === "`") length++;
-    const positions = this.ticks.get(length);
-    while (positions.length && positions[positions.length - 1] <= this.#at) positions.pop();
-    const end = positions[positions.length - 1];
-    if (end === undefined || this.budget.elements <= 0) return this.#write("`".repeat(length));
-    const code = this.text.slice(this.#at + length, end).replaceAll("\n", " ");
-    this.#append(el("code", {}, code.startsWith(" ") && code.endsWith(" ") && code.trim() ? code.slice(1, -1) : code));
-    this.#at = end + length;
-  }
-
-  #mark(mark) {
-    const before = this.text[this.#at - 1] ?? " ";
-    const after = this.text[this.#at + mark.length] ?? " ";
-    const isUnderscore = mark[0] === "_";
-    const canClose = /\S/.test(before) && !(isUnderscore && isWord(after));
-    const canOpen = /\S/.test(after) && !(isUnderscore && isWord(before));
-    if (canClose && this.#stack.some((frame) => frame.mark === mark)) {
-      this.#close(mark, el(MARKS[mark]));
-      this.#at += mark.length;
-    } else if (canOpen) this.#open(mark, mark.length);
-    else this.#write(mark);
-  }
-
-  #open(mark, length) {
-    if (this.#stack.length > 2 * MAX_NESTING || this.budget.elements <= 0) return this.#write(mark);
-    this.#flush();
-    this.#stack.push({ mark, node: document.createDocumentFragment() });
-    this.#at += length;
-  }
-
-  /** Makes the innermost open mark, which has no end, a text again. */
-  #unwrap() {
-    this.#flush();
-    const { mark, node } = this.#stack.pop();
-    this.#stack[this.#stack.length - 1].node.append(mark, node);
-  }
-
-  #close(mark, element) {
-    while (this.#stack[this.#stack.length - 1].mark !== mark) this.#unwrap();
-    this.#flush();
-    element.append(this.#stack.pop().node);
-    this.#append(element);
-  }
-
-  #link() {
-    if (!this.#stack.some((frame) => frame.mark === "[")) return this.#write("]");
-    const target = this.#match(TARGET);
-    const link = target && safeLink(target[1]);
-    if (link) {
-      this.#close("[", link);
-      this.#at += target[0].length;
-      return;
-    }
-    while (this.#stack[this.#stack.length - 1].mark !== "[") this.#unwrap();
-    this.#unwrap();
-    this.#write("]");
-  }
-
-  #address(address) {
-    const link = safeLink(address);
-    if (!link || this.#stack.some((frame) => frame.mark === "[")) return this.#write(address);
-    link.append(address);
-    this.#append(link);
-    this.#at += address.length;
-  }
+  for (const positions of runs.values()) positions.reverse();
+  return runs;
 }
 
 /** A link that opens in a new tab, or `null` for an address whose scheme may do harm. */

@@ -2,7 +2,7 @@
 // page; a view sets `view` on the parts that it shows, and is updated once per frame.
 
 /**
- * @typedef {{kind: "user", text: string, images: object[], isQueued?: boolean}} UserItem
+ * @typedef {{kind: "user", text: string, isQueued?: boolean}} UserItem
  * @typedef {{kind: "answer", uuid: string, blocks: object[], isDone: boolean}} AnswerItem
  * @typedef {{kind: "note", tone: string, text: string}} NoteItem
  * @typedef {{kind: "end", tone: string, title: string, text?: string, runId?: string, retry?: boolean}} EndItem
@@ -39,8 +39,6 @@ class Thread {
   /** The input that a retry sends again. */
   lastInput = null;
   activity = null;
-  /** The number of messages in the store. */
-  count = 0;
 
   #answers = new Map();
   /** The answers that are being written, by the call in which they are. */
@@ -61,15 +59,20 @@ class Thread {
     this.#open.clear();
     this.questions.clear();
     this.tokens = { in: 0, out: 0 };
-    const infos = state.infos ?? {};
-    (state.messages ?? []).forEach((message, index) => this.#loadMessage(message, infos[index]));
+    const messages = state.messages ?? [];
+    messages.forEach((message, index) => {
+      this.#loadMessage(message, state.infos?.[index]);
+      const answer = this.root.items.at(-1);
+      const isLast = !state.running && index === messages.length - 1;
+      if (message.role === "assistant" && !answer.isAborted && (isLast || messages[index + 1]?.role === "user")) this.addEnd({ tone: "ok", title: "", answer });
+    });
     for (const call of this.calls.values()) if (!isOver(call)) call.state = state.running ? "running" : "stopped";
-    const input = (state.inputs ?? []).at(-1);
-    const answer = this.root.items.at(-1);
+    const { items } = this.root;
+    const input = state.inputs?.at(-1);
     const isOpen = input && input.answer === undefined && !state.pending?.length;
-    this.lastInput = input ? { id: input.id, text: this.root.items.findLast((item) => item.kind === "user")?.text ?? "" } : null;
-    if (!state.running && answer && (state.interrupted || isOpen || answer.isAborted)) {
-      this.root.items.push({ kind: "end", tone: "warn", title: "The run was interrupted.", retry: Boolean(input) });
+    this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
+    if (!state.running && items.length && (state.interrupted || isOpen || items.at(-1).isAborted)) {
+      this.addEnd({ tone: "warn", title: "The run was interrupted.", retry: Boolean(input) });
     }
     this.refresh(state);
     this.#touch(this.root);
@@ -78,27 +81,25 @@ class Thread {
   /** Takes over what may have changed beside the messages. */
   refresh(state) {
     this.title = state.title ?? this.title;
-    this.count = state.messages?.length ?? 0;
-    this.#setTodos(state.todos ?? []);
+    this.todos = state.todos ?? [];
     this.files = new Map(Object.entries(state.files ?? {}));
-    for (const pending of state.pending ?? []) this.#ask(parkedQuestion(pending));
+    for (const pending of state.pending ?? []) this.#ask(questionOf(pending, pending.call));
     this.onChange("panel");
     this.onChange("questions");
     this.onChange("usage");
   }
 
   #loadMessage(message, info) {
-    const parts = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content ?? [];
-    const text = () => parts.filter((part) => part.type === "text").map((part) => part.text).join("\n");
-    if (message.role === "user") return this.root.items.push({ kind: "user", text: text(), images: parts.filter((part) => part.type === "image") });
-    if (message.role === "tool") return this.#finish(message.tool_call_id, message.name, text(), message.is_error, message.details);
-    if (message.role !== "assistant") return;
+    const { role, content } = message;
+    const parts = partsOf(content);
+    if (role === "user") return this.#add(null, { kind: "user", text: textOf(content) });
+    if (role === "tool") return this.#finish(message.tool_call_id, message.name, textOf(content), message.is_error, message.details);
+    if (role !== "assistant") return;
     const blocks = parts.map((part) => this.#block(part, "running")).filter(Boolean);
     for (const call of message.tool_calls ?? []) blocks.push({ type: "tool", call: this.#call(call.id, call.name, call.args, "running") });
     const item = { kind: "answer", uuid: info?.uuid ?? "", blocks, isDone: true, isAborted: info?.aborted };
     if (item.uuid) this.#answers.set(item.uuid, [this.root, item]);
     if (info?.usage) this.#count(info.usage);
-    this.model = info?.model || this.model;
     this.root.items.push(item);
   }
 
@@ -109,8 +110,6 @@ class Thread {
         return { type: "text", text: block.text ?? "" };
       case "thinking":
         return { type: "thinking", text: block.thinking ?? block.block?.thinking ?? "" };
-      case "image":
-        return { type: "image", image: block };
       case "tool_use":
       case "tool_call":
         return { type: "tool", call: this.#call(block.id, block.name, block.input ?? block.args, state) };
@@ -137,33 +136,23 @@ class Thread {
     if (call.state !== "denied") call.state = isError ? "failed" : "ok";
     call.result = text;
     call.details = details ?? call.details;
-    call.since = undefined;
     this.#closeQuestions(id);
     this.#touch(call);
   }
 
   /** Adds an input that was sent and is not in the stream; one for a running run waits first. */
   addInput(text, isQueued = false) {
-    this.root.items = this.root.items.filter((item) => !(item.kind === "end" && item.retry));
-    this.root.items.push({ kind: "user", text, images: [], isQueued });
-    this.#touch(this.root);
+    this.removeItems((item) => item.retry);
+    this.#add(null, { kind: "user", text, isQueued });
   }
 
   addEnd(end) {
-    this.root.items.push({ kind: "end", ...end });
-    this.#touch(this.root);
+    this.#add(null, { kind: "end", ...end });
   }
 
-  /** Removes the last input and returns its text: it was not accepted. */
-  takeInput() {
-    const item = this.root.items.pop();
-    this.#touch(this.root);
-    return item?.text ?? "";
-  }
-
-  removeEnds() {
-    this.root.items = this.root.items.filter((item) => item.kind !== "end");
-    this.#touch(this.root);
+  removeItems(isUnwanted, list = this.root) {
+    list.items = list.items.filter((item) => !isUnwanted(item));
+    this.#touch(list);
   }
 
   /** Changes the session by one message of the stream. Returns true at the end of the run. */
@@ -186,7 +175,7 @@ class Thread {
         this.#progress(message);
         break;
       case "permission_request":
-        this.#ask(liveQuestion(message));
+        this.#ask(questionOf(message, { id: message.tool_use_id, name: message.tool_name, args: message.input }));
         break;
       case "result":
         if (!parent) this.#end(message);
@@ -209,7 +198,6 @@ class Thread {
   #system(message, parent) {
     switch (message.subtype) {
       case "init":
-        if (parent) break;
         Object.assign(this, { model: message.model, mode: message.permissionMode });
         this.#setActivity("Thinking");
         this.onChange("init");
@@ -221,11 +209,11 @@ class Thread {
         break;
       case "stream_restart":
         this.#open.delete(parent);
-        for (const item of this.#list(parent).items.filter((item) => item.kind === "answer" && !item.isDone)) this.#remove(parent, item);
+        this.removeItems((item) => item.kind === "answer" && !item.isDone, this.#list(parent));
         this.#supersede(message.supersedes);
         break;
       case "api_retry":
-        this.#setActivity(`${message.error.replaceAll("_", " ")}: attempt ${message.attempt} of ${message.max_retries} in ${formatSeconds(message.retry_delay_ms / 1000)}`);
+        this.#setActivity(`Trying again (${message.attempt} of ${message.max_retries}): ${message.error.replaceAll("_", " ")}`);
         break;
       case "compact_boundary": {
         const { pre_tokens: before, post_tokens: after } = message.compact_metadata;
@@ -233,19 +221,15 @@ class Thread {
         break;
       }
       case "informational":
-        if (message.level === "warning") this.#add(parent, { kind: "note", tone: "warn", text: message.content });
-        break;
       case "notification":
-        this.#add(parent, { kind: "note", tone: "info", text: message.text });
+        this.#add(parent, { kind: "note", tone: message.level === "warning" ? "warn" : "info", text: message.content ?? message.text });
         break;
-      case "permission_denied": {
-        const call = this.#call(message.tool_use_id, message.tool_name);
-        Object.assign(call, { state: "denied", reason: message.decision_reason ?? message.message });
-        this.#closeQuestions(call.id);
+      case "permission_denied":
+        Object.assign(this.#call(message.tool_use_id, message.tool_name), { state: "denied", reason: message.decision_reason ?? message.message });
+        this.#closeQuestions(message.tool_use_id);
         break;
-      }
       case "state_changed":
-        if (message.todos) this.#setTodos(message.todos);
+        this.todos = message.todos ?? this.todos;
         for (const path of message.files ?? []) this.files.set(path, null);
         this.onChange("panel");
         break;
@@ -288,10 +272,9 @@ class Thread {
     const item = this.#open.get(parent);
     this.#open.delete(parent);
     this.#supersede(message.supersedes);
-    const known = this.#answers.get(message.uuid);
-    if (known) {
+    if (this.#answers.has(message.uuid)) {
       // It was loaded from the store, and the log of the run has it again.
-      if (item) this.#remove(parent, item);
+      if (item) this.removeItems((other) => other === item, this.#list(parent));
       return;
     }
     const blocks = content.map((block) => this.#block(block, "running")).filter(Boolean);
@@ -302,57 +285,44 @@ class Thread {
     if (!item && !parent) for (const block of blocks) if (block.type === "text") this.onChange("delta", block.text + "\n");
     Object.assign(answer, { uuid: message.uuid, blocks, isDone: true, isAborted: message.aborted });
     if (message.uuid) this.#answers.set(message.uuid, [this.#list(parent), answer]);
-    if (!parent && model) this.model = model;
+    this.model ||= model;
     if (usage) this.#count(usage);
     if (!parent) this.#setActivity("Thinking");
     this.#touch(answer);
   }
 
-  #remove(parent, item) {
-    const list = this.#list(parent);
-    list.items = list.items.filter((other) => other !== item);
-    this.#touch(list);
-  }
-
   #supersede(uuids = []) {
     for (const uuid of uuids) {
       const [list, item] = this.#answers.get(uuid) ?? [];
-      if (!list) continue;
-      list.items = list.items.filter((other) => other !== item);
-      this.#answers.delete(uuid);
-      this.#touch(list);
+      if (list) this.removeItems((other) => other === item, list);
     }
   }
 
   #user(message, parent) {
-    const { content } = message.message;
-    const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+    const blocks = partsOf(message.message.content);
     const data = [message.tool_use_result ?? []].flat();
-    for (const block of blocks.filter((block) => block.type === "tool_result")) {
-      const details = data.find((one) => one?.tool_use_id === block.tool_use_id)?.details;
-      this.#finish(block.tool_use_id, "", resultText(block.content), block.is_error, details);
+    const results = blocks.filter((block) => block.type === "tool_result");
+    for (const { tool_use_id: id, content, is_error: isError } of results) {
+      this.#finish(id, "", textOf(content), isError, data.find((one) => one?.tool_use_id === id)?.details);
     }
-    const text = blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n");
-    if (!text) return;
-    const list = this.#list(parent);
-    const queued = list.items.find((item) => item.isQueued && item.text === text);
-    if (queued) queued.isQueued = false;
-    // A message that was loaded from the store is in the log of the run again.
-    else if (!list.items.slice(-50).some((item) => item.kind === "user" && item.text === text)) list.items.push({ kind: "user", text, images: [] });
-    if (queued) this.#touch(queued);
-    this.#touch(list);
+    if (results.length) return;
+    const text = textOf(blocks);
+    // It was sent here, or was loaded from the store and is in the log of the run again.
+    const known = this.#list(parent).items.findLast((item) => item.kind === "user" && item.text === text);
+    if (known) {
+      known.isQueued = false;
+      this.#touch(known);
+    } else this.#add(parent, { kind: "user", text });
   }
 
   #progress(message) {
     const { tool_use_id: id, tool_name: name, elapsed_time_seconds: seconds, data } = message;
-    const call = this.#call(id, name);
-    if (!call.name) call.name = name;
-    call.elapsed = seconds;
+    const call = Object.assign(this.#call(id, name), { name, elapsed: seconds });
     const isStart = data?.state === "started" && "args" in data;
     const isEnd = data?.state === "done" && "output" in data;
-    if (isStart) Object.assign(call, { state: "running", args: data.args, since: Date.now() });
+    if (isStart) Object.assign(call, { state: "running", args: data.args });
     else if (isEnd) {
-      this.#finish(id, name, typeof data.output === "string" ? data.output : resultText(data.output), data.is_error);
+      this.#finish(id, name, textOf(data.output), data.is_error);
     } else if (data !== undefined && data !== null) call.progress = (call.progress ? `${call.progress.slice(-20_000)}\n` : "") + progressText(data);
     if (isStart) this.#closeQuestions(id);
     if (!message.parent_tool_use_id) this.#setActivity(isEnd ? "Thinking" : `Running ${call.name}`);
@@ -393,9 +363,8 @@ class Thread {
         this.#touch(call);
       }
     }
-    const spent = `${formatSeconds(result.duration_ms / 1000)}, ${result.num_turns} ${result.num_turns === 1 ? "turn" : "turns"}`;
-    const end = { tone: "ok", title: spent, runId: this.lastRunId };
-    if (this.cost !== null && this.cost > 0) end.title += `, ${formatCost(this.cost)}`;
+    const spent = [formatSeconds(result.duration_ms / 1000), plural(result.num_turns, "turn"), this.cost > 0 && formatCost(this.cost)];
+    const end = { tone: "ok", title: spent.filter(Boolean).join(", "), runId: this.lastRunId, answer: this.root.items.findLast((item) => item.kind === "answer") };
     if (reason.startsWith("aborted")) Object.assign(end, { tone: "warn", title: "Stopped." });
     else if (ENDS[reason]) Object.assign(end, { tone: "warn", title: ENDS[reason] });
     else if (result.subtype !== "success") Object.assign(end, { tone: "bad", title: "The run failed.", text: (result.errors ?? []).join("\n") || reason, retry: true });
@@ -418,16 +387,12 @@ class Thread {
       this.#touch(item);
       this.#open.delete(parent);
     }
-    for (const item of this.root.items) if (item.isQueued) Object.assign(item, { isQueued: false, isLate: true }), this.#touch(item);
+    for (const item of this.root.items.filter((item) => item.isQueued)) this.#touch(Object.assign(item, { isQueued: false, isLate: true }));
     this.run = null;
     this.activity = null;
     this.onChange("run");
     this.onChange("questions");
     this.onChange("usage");
-  }
-
-  #setTodos(todos) {
-    this.todos = todos;
   }
 
   #count(usage) {
@@ -458,28 +423,26 @@ class Thread {
   }
 }
 
-function liveQuestion(message) {
-  return { id: message.id, callId: message.tool_use_id, tool: message.tool_name, args: message.input, text: message.question,
-    expectsText: message.expects_text, ...choicesOf(message, message.input) };
+/**
+ * A question as the page has it: of a `permission_request`, or of a call that waits in the store.
+ * The answers to pick from are those of the request, else those of the only question that the
+ * arguments have.
+ */
+function questionOf(request, call) {
+  const { id, question: text, expects_text: expectsText, args_hash: hash, expires_at_ms: expires } = request;
+  const { questions } = call.args ?? {};
+  const { options = [], multiSelect, header } = (expectsText && questions?.length === 1 && questions[0]) || {};
+  const choices = (request.choices ?? options).map((option) => (typeof option === "string" ? { label: option } : option));
+  return { id, callId: call.id, tool: call.name, args: call.args, text, expectsText, hash, expires, isParked: Boolean(hash), choices, header,
+    isMultiple: request.multiple ?? multiSelect };
 }
 
-function parkedQuestion({ id, call, question, expects_text: expectsText, args_hash: hash, choices, expires_at_ms: expires }) {
-  return { id, callId: call.id, tool: call.name, args: call.args, text: question, expectsText, hash, expires, isParked: true,
-    ...choicesOf({ choices, expects_text: expectsText }, call.args) };
-}
+/** The content of a message as a list, and as a text. */
+const partsOf = (content) => (typeof content === "string" ? [{ type: "text", text: content }] : content ?? []);
 
-/** The answers to pick from: those of the request, else those of the only question in the arguments. */
-function choicesOf(request, args) {
-  const only = args?.questions?.length === 1 ? args.questions[0] : null;
-  const isAsking = request.choices || (request.expects_text && only);
-  const { options = [], multiple, header } = isAsking ? { ...only, ...(Array.isArray(request.choices) ? { options: request.choices } : request.choices) } : {};
-  const choices = options.map((option) => (typeof option === "string" ? { label: option } : option));
-  return { choices, isMultiple: Boolean(multiple ?? only?.multiSelect), header: header ?? only?.header };
-}
-
-function resultText(content) {
+function textOf(content) {
   if (!Array.isArray(content)) return formatValue(content ?? "");
-  return content.map((block) => (block.type === "text" ? block.text : `[${block.type}]`)).join("\n");
+  return content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n");
 }
 
 function progressText(data) {

@@ -3,6 +3,19 @@
 /** The waits before the next attempts to connect, in seconds; the last one is repeated. */
 const WAITS = [1, 2, 4, 8, 15];
 
+/** Ends the wait for the next attempt. */
+let retryNow = () => {};
+
+/** Waits after so many failures in a row, and calls `tell` each second with the seconds left. */
+async function countDown(failures, tell) {
+  let left = WAITS[Math.min(failures, WAITS.length - 1)];
+  retryNow = () => (left = 0);
+  for (; left > 0; left--) {
+    tell(left);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+}
+
 /** Splits a text that arrives in pieces into events `{id, event, data}`. */
 class EventParser {
   #pieces = [];
@@ -50,7 +63,6 @@ class RunReader {
   #abort = new AbortController();
   #lastId = "";
   #failures = 0;
-  #wake = () => {};
 
   constructor(agent, thread, sink, open) {
     Object.assign(this, { agent, thread, sink, open });
@@ -59,12 +71,6 @@ class RunReader {
   /** Ends the reading; the run goes on. */
   close() {
     this.#abort.abort();
-    this.#wake();
-  }
-
-  /** Ends the wait for the next attempt. */
-  retryNow() {
-    this.#wake();
   }
 
   async read() {
@@ -80,7 +86,7 @@ class RunReader {
         if (error instanceof ApiError && error.status !== 0 && error.status !== 502 && error.status !== 503) throw error;
       }
       if (signal.aborted) return;
-      await this.#wait();
+      await countDown(this.#failures++, this.sink.connection);
     }
   }
 
@@ -113,23 +119,6 @@ class RunReader {
           return true;
         }
       }
-    }
-  }
-
-  async #wait() {
-    const seconds = WAITS[Math.min(this.#failures++, WAITS.length - 1)];
-    let woken = false;
-    this.#wake = () => (woken = true);
-    for (let left = seconds; left > 0 && !woken; left--) {
-      this.sink.connection(left);
-      await new Promise((resolve) => {
-        const timer = setTimeout(resolve, 1000);
-        this.#wake = () => {
-          woken = true;
-          clearTimeout(timer);
-          resolve();
-        };
-      });
     }
   }
 }

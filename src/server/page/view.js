@@ -10,11 +10,10 @@ const ICONS = {
   stop: "M7 7h10v10H7z",
   chevron: "M9 6l6 6-6 6",
   check: "M5 12l5 5 9-10",
-  dot: "M12 11.5v1",
+  circle: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8",
   alert: "M12 4L2.5 20h19zM12 10v4M12 17v.5",
   ask: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 17.5v.5",
-  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
-  light: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8M12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6L19 19M5 19l1.4-1.4M17.6 6.4L19 5",
+  light: "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18",
   pencil: "M4 20l1-4L16 5l3 3L8 19z",
   fork: "M6 3v12M18 9a9 9 0 0 1-9 9M6 15a3 3 0 1 0 0 6 3 3 0 0 0 0-6M18 3a3 3 0 1 0 0 6 3 3 0 0 0 0-6",
   trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13",
@@ -23,13 +22,15 @@ const ICONS = {
 
 /**
  * Creates an element: `el("button.quiet", {title: "Copy", onclick}, "Copy")`. Handlers are set as
- * properties, all else as attributes; absent children and attributes are left out.
+ * properties, all else as attributes; both and absent children may be left out.
  */
-function el(spec, props = {}, ...children) {
+function el(spec, props, ...children) {
   const [tag, ...classes] = spec.split(".");
   const node = document.createElement(tag || "div");
   if (classes.length) node.className = classes.join(" ");
-  for (const [key, value] of Object.entries(props)) {
+  const hasProps = props?.constructor === Object;
+  if (!hasProps) children.unshift(props);
+  for (const [key, value] of Object.entries(hasProps ? props : {})) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on") || key === "value") node[key] = value;
     else node.setAttribute(key, value === true ? "" : value);
@@ -53,16 +54,22 @@ function button(text, onclick, kind = "", ...icons) {
   return el(kind ? `button.${kind}` : "button", { type: "button", onclick }, ...icons, text);
 }
 
-/** A square button whose name is read out and shown as a tip. */
-function iconButton(name, label, onclick) {
-  return el("button.icon", { type: "button", "aria-label": label, title: label, onclick }, icon(name));
+/** Sets the name of a control without a text, which is read out and shown as a tip. */
+function nameControl(node, label) {
+  node.title = label;
+  node.setAttribute("aria-label", label);
 }
 
-/** The element with this id, which index.html has. */
-const byId = (id) => document.getElementById(id);
+/** Replaces what an element contains. */
+const fill = (node, ...children) => node.replaceChildren(...children);
+
+/** The elements of index.html, by their ids: `ui.composer`. */
+const ui = new Proxy({}, { get: (_, id) => document.getElementById(id) });
 
 /** Shows or hides an element. */
-const show = (node, isShown) => void (node.hidden = !isShown);
+const show = (node, isShown) => {
+  node.hidden = !isShown;
+};
 
 function formatCount(count) {
   if (count < 1000) return String(count);
@@ -75,11 +82,13 @@ function formatSeconds(seconds) {
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
 const formatCost = (usd) => `$${usd.toFixed(usd < 0.1 ? 4 : 2)}`;
 
-/** "just now", "5 min", "3 h", or a date. `time` is in milliseconds, seconds, or ISO form. */
+/** "just now", "5 min", "3 h", or a date. `time` is in milliseconds or in ISO form. */
 function formatAge(time) {
-  const date = new Date(typeof time === "number" && time < 1e11 ? time * 1000 : time);
+  const date = new Date(time);
   const minutes = (Date.now() - date) / 60_000;
   if (!(minutes >= 0)) return "";
   if (minutes < 1) return "just now";
@@ -94,15 +103,8 @@ function formatValue(value) {
 
 async function copyText(text, control) {
   try {
-    if (navigator.clipboard) await navigator.clipboard.writeText(text);
-    else {
-      // Pages without https have no clipboard of their own.
-      const area = el("textarea.offscreen", { value: text });
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
+    // Pages without https have no clipboard.
+    await navigator.clipboard.writeText(text);
     control.textContent = "Copied";
   } catch {
     control.textContent = "Not allowed";
@@ -119,11 +121,11 @@ const copyButton = (text) => {
  * Opens a dialog and returns the text that was entered, `true` where none is asked for, or `null`
  * when it was dismissed. The browser moves the focus into it and back.
  */
-function openDialog({ title, text, value, action, kind = "primary" }) {
+function openDialog({ title, text, value, type = "text", action, kind = "primary" }) {
   return new Promise((resolve) => {
-    const input = value === undefined ? null : el("input", { type: "text", value, "aria-label": title });
-    const form = el("form", { method: "dialog" }, el("h2", { id: "dialog-title" }, title), text && el("p", {}, text), input,
-      el(".row.end", {}, button("Cancel", () => dialog.close(), "quiet"), el(`button.${kind}`, { value: "ok" }, action)));
+    const input = value === undefined ? null : el("input", { type, value, "aria-label": title });
+    const form = el("form", { method: "dialog" }, el("h2", { id: "dialog-title" }, title), text && el("p", text), input,
+      el(".row", button("Cancel", () => dialog.close(), "quiet"), el(`button.${kind}`, { value: "ok" }, action)));
     const dialog = el("dialog", { "aria-labelledby": "dialog-title" }, form);
     dialog.onclose = () => {
       dialog.remove();
@@ -138,6 +140,6 @@ function openDialog({ title, text, value, action, kind = "primary" }) {
 /** Shows a short text at the bottom of the page for some seconds. */
 function toast(text, isError = false) {
   const node = el(isError ? "p.toast.bad" : "p.toast", {}, isError && icon("alert"), text);
-  byId(isError ? "alerts" : "notices").append(node);
+  ui[isError ? "alerts" : "notices"].append(node);
   setTimeout(() => node.remove(), isError ? 10_000 : 4000);
 }

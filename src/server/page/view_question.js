@@ -12,10 +12,10 @@ class QuestionsView {
   update(questions) {
     for (const [question, card] of this.#cards) {
       if (questions.get(question.id) === question) continue;
-      const hadFocus = card.contains(document.activeElement);
       card.remove();
       this.#cards.delete(question);
-      if (hadFocus) (this.node.querySelector(".card") ?? byId("composer")).focus();
+      // The focus was in the card.
+      if (document.activeElement === document.body) (this.node.querySelector(".card") ?? ui.composer).focus();
     }
     for (const question of questions.values()) if (!this.#cards.has(question)) this.#add(question);
   }
@@ -37,26 +37,23 @@ class QuestionsView {
 
 function heading(question, title) {
   const waits = question.isParked && question.expires ? `Waits until ${new Date(question.expires).toLocaleString()}` : "";
-  return el(".head", { role: "alert" }, el("h2", {}, icon("ask"), title), waits && el("p.muted", {}, waits));
+  return el(".head", { role: "alert" }, el("h2", icon("ask"), title), waits && el("p.muted", waits));
 }
 
 function permissionParts(question, send) {
   const extra = el(".extra");
-  const buttons = el(".row", {},
+  /** Shows a form in place of the buttons; without one, the buttons again. */
+  const open = (...form) => {
+    fill(extra, ...form);
+    show(buttons, !form.length);
+    (extra.querySelector("textarea") ?? buttons.firstChild).focus();
+  };
+  const buttons = el(".row",
     button("Allow once", () => send({ answer: "allow" }), "primary"),
     button("Allow for this session", () => send({ answer: "allow_for_session" })),
-    button("Edit…", () => extra.replaceChildren(editForm(question, send, close))),
-    button("Deny…", () => extra.replaceChildren(denyForm(send, close)), "danger"));
-  const close = () => {
-    extra.replaceChildren();
-    buttons.firstChild.focus();
-  };
-  // The forms take the focus as soon as they are shown.
-  new MutationObserver(() => {
-    show(buttons, !extra.firstChild);
-    extra.querySelector("textarea")?.focus();
-  }).observe(extra, { childList: true });
-  const text = question.text && question.text !== `Allow ${question.tool}?` ? el("p", {}, question.text) : "";
+    button("Edit…", () => open(editForm(question, send, open))),
+    button("Deny…", () => open(denyForm(send, open)), "danger"));
+  const text = question.text && question.text !== `Allow ${question.tool}?` ? el("p", question.text) : "";
   return [heading(question, `Allow ${question.tool}?`), text, textNode(formatArgs(question.args)), buttons, extra];
 }
 
@@ -71,18 +68,23 @@ function editForm(question, send, close) {
       area.focus();
     }
   };
-  return el("div", {}, area, problem, el(".row", {}, button("Allow with these arguments", submit, "primary"), button("Back", close, "quiet")));
+  return el("div", area, problem, el(".row", button("Allow with these arguments", submit, "primary"), button("Back", () => close(), "quiet")));
 }
 
 function denyForm(send, close) {
   const area = el("textarea", { rows: 2, "aria-label": "Reason, which the agent reads", placeholder: "Reason, which the agent reads (may be empty)" });
   const deny = () => send({ answer: "deny", message: area.value.trim() || "The user refused the call." });
+  onEnter(area, deny);
+  return el("div", area, el(".row", button("Deny", deny, "danger"), button("Back", () => close(), "quiet")));
+}
+
+/** Runs `action` for Enter; Shift+Enter breaks the line. */
+function onEnter(area, action) {
   area.onkeydown = (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    deny();
+    action();
   };
-  return el("div", {}, area, el(".row", {}, button("Deny", deny, "danger"), button("Back", close, "quiet")));
 }
 
 /** Answers to pick from, and a text of one's own. */
@@ -90,18 +92,13 @@ function replyParts(question, send) {
   const type = question.isMultiple ? "checkbox" : "radio";
   const options = question.choices.map(({ label, description }, index) => {
     const input = el("input", { type, name: question.id, value: index, onchange: () => !question.isMultiple && (text.value = "") });
-    return el("label.choice", {}, input, el("span", {}, label, description && el("small.muted", {}, description)));
+    return el("label.choice", input, el("span", label, description && el("small", description)));
   });
   const text = el("textarea", { rows: 1, "aria-label": "Answer in your own words", placeholder: options.length ? "Another answer" : "Answer" });
   text.oninput = () => {
     if (!question.isMultiple && text.value) for (const input of form.querySelectorAll("input")) input.checked = false;
   };
-  text.onkeydown = (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-  };
+  onEnter(text, () => form.requestSubmit());
   const submit = (event) => {
     event.preventDefault();
     const picked = [...form.querySelectorAll("input:checked")].map((input) => Number(input.value));
@@ -109,8 +106,7 @@ function replyParts(question, send) {
     if (!picked.length && !own) return options.length ? form.querySelector("input").focus() : text.focus();
     send({ picked, text: own });
   };
-  const questionText = el("span", {}, question.text);
-  const form = el("form", { onsubmit: submit }, el("fieldset", {}, el("legend", {}, questionText), options, text),
-    el(".row", {}, el("button.primary", {}, "Answer"), button("Decline", () => send({ answer: "deny", message: "The user did not answer." }), "quiet")));
+  const form = el("form", { onsubmit: submit }, el("fieldset", el("legend", question.text), options, text),
+    el(".row", el("button.primary", "Answer"), button("Decline", () => send({ answer: "deny", message: "The user did not answer." }), "quiet")));
   return [heading(question, question.header ?? "Question"), form];
 }

@@ -4,21 +4,19 @@ class SessionsView {
   sessions = [];
   #next = null;
   #filter = "";
-  #rows = new Map();
 
   constructor(app) {
     this.app = app;
-    byId("search").oninput = () => this.#search(byId("search").value);
-    byId("more-sessions").onclick = () => this.#loadMore();
+    ui.search.oninput = () => this.#search(ui.search.value);
+    ui.moreSessions.onclick = () => this.#loadMore();
   }
 
-  /** Loads the newest sessions of the agent again. */
-  async load() {
-    const agent = this.app.agent?.id;
-    if (!agent) return this.update();
+  /** Loads the newest sessions of the agent again; `removed` is one that no longer exists. */
+  async load(removed) {
+    const agent = this.app.agent.id;
     const { threads, next } = await api.threads(agent);
-    if (agent !== this.app.agent?.id) return;
-    const fresh = new Set(threads.map((thread) => thread.id));
+    if (agent !== this.app.agent.id) return;
+    const fresh = new Set([removed, ...threads.map((thread) => thread.id)]);
     const isSame = this.agent === agent;
     // Older ones that were loaded stay, unless the list is now shorter than a page.
     this.sessions = isSame && next ? [...threads, ...this.sessions.filter((thread) => !fresh.has(thread.id))] : threads;
@@ -59,28 +57,21 @@ class SessionsView {
 
   update() {
     const shown = this.#shown();
-    const rows = shown.map((thread) => this.#row(thread));
-    const list = byId("session-list");
-    const focused = list.contains(document.activeElement) ? document.activeElement : null;
-    list.replaceChildren(...rows);
-    focused?.focus();
-    const hint = byId("session-hint");
+    const list = ui.sessionList;
+    const focused = list.contains(document.activeElement) && document.activeElement.name;
+    fill(list, ...shown.map((thread) => this.#row(thread)));
+    if (focused) list.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();
+    const hint = ui.sessionHint;
     hint.textContent = this.#filter ? `No session has “${this.#filter}” in its title.` : "No session yet.";
     show(hint, !shown.length);
-    show(byId("more-sessions"), this.#next);
+    show(ui.moreSessions, this.#next);
   }
 
   #row(thread) {
     const isOpen = thread.id === this.app.thread?.id;
     const title = titleOf(thread);
-    const key = JSON.stringify([thread, isOpen, formatAge(thread.updated_at)]);
-    const old = this.#rows.get(thread.id);
-    if (old?.key === key) return old.node;
-    const node = el("li", {}, el("button.session", { type: "button", "aria-current": isOpen && "true", title, onclick: () => this.app.open(thread.id) },
-      el("span.name", {}, title),
-      el("span.muted", {}, thread.running ? el("b.running", {}, "Running") : formatAge(thread.updated_at))));
-    this.#rows.set(thread.id, { key, node });
-    return node;
+    return el("li", el("button.session", { name: thread.id, "aria-current": isOpen && "true", title, onclick: () => this.app.open(thread.id) },
+      el("span.name", title), el("span.muted", thread.running ? el("b", "Running") : formatAge(thread.updated_at))));
   }
 }
 

@@ -15,7 +15,9 @@ class ListView {
 
   update() {
     const { items } = this.list;
-    const hidden = Math.max(0, items.length - this.#limit);
+    // The rows below answers are not counted.
+    let hidden = items.length;
+    for (let left = this.#limit; hidden > 0 && left > 0; hidden--) if (items[hidden - 1].kind !== "end") left--;
     const nodes = items.slice(hidden).map((item) => (item.view ??= viewOf(item, this.actions)).node);
     if (hidden) nodes.unshift(this.#more(hidden));
     const isWanted = new Set(nodes);
@@ -26,13 +28,12 @@ class ListView {
   }
 
   #more(hidden) {
-    const count = Math.min(hidden, PAGE_LENGTH);
-    return el("p.more", {}, button(`Show ${count} earlier ${count === 1 ? "message" : "messages"}`, () => {
+    return el("p.row", button(`Show ${plural(Math.min(hidden, PAGE_LENGTH), "earlier message")}`, () => {
+      const distance = ui.scroller.scrollHeight - ui.scroller.scrollTop;
       this.#limit += PAGE_LENGTH;
-      const bottom = this.actions.distanceToEnd();
       this.update();
-      this.actions.scrollToDistance(bottom);
-    }), el("span.muted", {}, `${hidden} not shown`));
+      ui.scroller.scrollTop = ui.scroller.scrollHeight - distance;
+    }), el("span.muted", `${hidden} not shown`));
   }
 }
 
@@ -46,7 +47,7 @@ class UserView {
   constructor(item) {
     this.item = item;
     this.badge = el("span.badge");
-    this.node = el("article.user", { "aria-label": "You" }, el(".text", {}, item.text), item.images.map(imageNode), this.badge);
+    this.node = el("article.user", { "aria-label": "You" }, el(".text", item.text), this.badge);
     this.update();
   }
 
@@ -78,7 +79,6 @@ class AnswerView {
     const { blocks } = this.item;
     for (let index = 0; index < blocks.length; index++) this.#updateSlot(index, blocks[index]);
     for (const slot of this.#slots.splice(blocks.length)) slot?.node.remove();
-    if (this.item.isDone) this.#addActions();
     this.#due = now + 4 * (performance.now() - now);
   }
 
@@ -93,16 +93,6 @@ class AnswerView {
     }
     slot.set(block, this.item.isDone || index < this.item.blocks.length - 1);
   }
-
-  #addActions() {
-    const text = () => this.item.blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n\n");
-    if (this.bar) this.node.append(this.bar);
-    else if (text()) {
-      const fork = button("Fork from here", () => this.actions.fork(this.item.uuid), "quiet");
-      this.bar = el(".bar", {}, copyButton(text), this.item.uuid && this.actions.fork && fork);
-      this.node.append(this.bar);
-    }
-  }
 }
 
 /** The element of one block and the function that brings it up to date. */
@@ -114,42 +104,36 @@ function blockSlot(block, actions) {
   }
   if (type === "thinking") {
     const text = el(".thoughts");
-    const node = el("details.reasoning", {}, el("summary", {}, icon("chevron"), "Reasoning"), text);
-    const fill = () => node.open && (text.textContent = text.source);
-    node.ontoggle = fill;
-    return { type, node, set: (block) => ((text.source = block.text), show(node, block.text), fill()) };
+    const node = el("details.reasoning", el("summary", icon("chevron"), "Reasoning"), text);
+    let source = "";
+    const render = () => node.open && (text.textContent = source);
+    node.ontoggle = render;
+    return { type, node, set: (block) => ((source = block.text), show(node, source), render()) };
   }
   if (type === "tool") {
     call.view ??= new ToolView(call, actions);
     return { type, call, node: call.view.node, set() {} };
   }
-  return { type, node: type === "image" ? imageNode(block.image) ?? el("span") : el("span", { hidden: true }), set() {} };
-}
-
-/** An image that is in the message itself; of others the address is shown, and not requested. */
-function imageNode({ data, media_type: type, url, source }) {
-  const bytes = data ?? source?.data;
-  const mime = type ?? source?.media_type ?? "";
-  if (bytes && /^image\/(png|jpeg|gif|webp)$/.test(mime)) return el("img", { src: `data:${mime};base64,${bytes}`, alt: "Image" });
-  const link = safeLink(url ?? source?.url ?? "");
-  link?.append("Image");
-  return link;
+  return { type, node: el("span", { hidden: true }), set() {} };
 }
 
 function noteNode({ tone, text }) {
-  return el(`p.note.${tone}`, {}, icon(tone === "warn" ? "alert" : "dot"), text);
+  return el(`p.note.${tone}`, icon(tone === "warn" ? "alert" : "circle"), text);
 }
 
-function endNode({ tone, title, text, runId, retry }, actions) {
-  if (tone === "ok") return el("p.end.muted", {}, title, actions.openTrace && runId && button("Trace", () => actions.openTrace(runId), "quiet"));
-  return el(`section.card.${tone}`, tone === "bad" ? { role: "alert" } : {}, el("h2", {}, icon("alert"), title),
-    text && el("p.cause", {}, text.slice(0, 5000)),
-    tone === "bad" && runId && el("p.muted", {}, "Trace ", el("code", {}, runId)),
-    el(".row", {}, retry && button(tone === "bad" ? "Try again" : "Continue", actions.retry, "primary"),
+function endNode({ tone, title, text, runId, retry, answer }, actions) {
+  if (tone === "ok" || (tone === "warn" && !retry)) {
+    const text = () => answer.blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n\n");
+    const { uuid } = answer ?? {};
+    return el("p.end.muted.bar", title && (tone === "warn" ? el("span.warn", icon("alert"), title) : el("span", title)), answer && copyButton(text), uuid && button("Fork from here", () => actions.fork(uuid), "quiet"),
+      runId && button("Trace", () => actions.openTrace(runId), "quiet"));
+  }
+  return el(`section.card.${tone}`, tone === "bad" ? { role: "alert" } : {}, el("h2", icon("alert"), title),
+    text && el("p.cause", text.slice(0, 5000)),
+    tone === "bad" && runId && el("p.muted", "Trace ", el("code", runId)),
+    el(".row", retry && button(tone === "bad" ? "Try again" : "Continue", actions.retry, "primary"),
       runId && button("Open the trace", () => actions.openTrace(runId), "quiet")));
 }
 
-/** What is shown in place of messages: one sentence and one action. */
-function emptyNode({ title, text, details, action }) {
-  return el("section.empty", {}, el("h2", {}, title), text && el("p", {}, text), details, action);
-}
+/** What is shown in place of messages: a title, one sentence, and one action. */
+const emptyNode = (title, text, ...actions) => el("section.empty", el("h2", title), el("p", text), ...actions);

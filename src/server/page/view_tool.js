@@ -6,9 +6,9 @@ const FIRST_PART = 8000;
 
 /** The icon and the word for each state of a call. */
 const CALL_STATES = {
-  writing: ["dot", "Preparing"],
+  writing: ["circle", "Preparing"],
   waiting: ["ask", "Needs an answer"],
-  running: ["dot", "Running"],
+  running: ["circle", "Running"],
   ok: ["check", ""],
   failed: ["close", "Failed"],
   denied: ["close", "Denied"],
@@ -26,7 +26,7 @@ class ToolView {
     this.gist = el("span.gist");
     this.aside = el("span.aside");
     this.body = el(".body");
-    this.node = el("details.tool", {}, el("summary", {}, this.state, this.name, this.gist, this.aside, icon("chevron")), this.body);
+    this.node = el("details.tool", el("summary", this.state, this.name, this.gist, this.aside, icon("chevron")), this.body);
     this.node.ontoggle = () => this.update();
     this.update();
   }
@@ -36,7 +36,7 @@ class ToolView {
     const [symbol, word] = CALL_STATES[call.state];
     if (this.node.dataset.state !== call.state) {
       this.node.dataset.state = call.state;
-      this.state.replaceChildren(icon(symbol));
+      fill(this.state, icon(symbol));
     }
     this.name.textContent = call.agent?.name ? `${call.name}: ${call.agent.name}` : call.name || "tool";
     this.gist.textContent = gistOf(call);
@@ -49,7 +49,7 @@ class ToolView {
     const { call } = this;
     this.#section("reason", "Reason", call.state === "denied" && call.reason, textNode);
     this.#section("args", "Arguments", call.args === undefined ? call.argsText : formatArgs(call.args), textNode);
-    this.#section("children", "Subagent", call.children.items.length && "", () => new ListView(call.children, { ...this.actions, fork: null, retry: null }).node);
+    this.#section("children", "Subagent", call.children.items.length && "", () => new ListView(call.children, this.actions).node);
     this.#section("progress", "Progress", call.progress, textNode);
     this.#section("diff", "Change", call.details?.diff, diffNode);
     this.#section("result", call.state === "failed" ? "Error" : "Result", call.result, textNode);
@@ -59,7 +59,7 @@ class ToolView {
   #section(key, title, text, build) {
     const parts = (this.parts ??= {});
     if (typeof text !== "string" || parts[key]?.text === text) return;
-    const node = el("section", { "data-part": key }, el(".bar", {}, el("h3", {}, title), text && copyButton(() => text)), build(text));
+    const node = el("section", { "data-part": key }, el(".bar", el("h3", title), text && copyButton(() => text)), build(text));
     if (parts[key]) parts[key].node.replaceWith(node);
     else this.body.append(node);
     parts[key] = { text, node };
@@ -96,7 +96,7 @@ function textNode(text) {
     all.remove();
     pre.focus();
   });
-  return el("div", {}, pre, all);
+  return el("div", pre, all);
 }
 
 function diffNode(diff) {
