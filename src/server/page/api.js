@@ -49,11 +49,7 @@ const api = {
     return text ? JSON.parse(text) : null;
   },
 
-  async agents() {
-    const list = await api.json("GET", "/");
-    return (Array.isArray(list) ? list : list.agents ?? []).map((agent) => ({ ...agent, id: agent.id ?? agent.agent_id ?? agent.name }));
-  },
-
+  agents: () => api.json("GET", "/"),
   agent: (id) => api.json("GET", `/${enc(id)}`),
   threads: (agent, after) => api.json("GET", `${threadPath(agent)}?limit=50${after ? `&after=${enc(after)}` : ""}`),
   thread: (agent, id) => api.json("GET", threadPath(agent, id)),

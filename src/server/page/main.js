@@ -172,20 +172,15 @@ class App {
     }
   }
 
-  #event(thread, { id, event, data }) {
+  #event(thread, { id, data }) {
     const message = JSON.parse(data);
     if (id && thread.run) thread.run.id = id.slice(0, id.lastIndexOf(":"));
-    if (event === "state") thread.load({ ...message, running: true });
-    else if (event === "error") {
-      thread.finishRun();
-      thread.addEnd({ tone: "bad", title: "The run failed.", text: message.error, retry: true });
-      return true;
-    } else if (thread.apply(message)) {
-      this.#speak("\n");
-      this.#refresh(thread, "refresh");
-      return true;
-    }
-    return false;
+    // The server no longer has all that this page missed.
+    if (message.subtype === "state") thread.load({ ...message, running: true });
+    if (!thread.apply(message)) return false;
+    this.#speak("\n");
+    this.#refresh(thread, "refresh");
+    return true;
   }
 
   #refresh(thread, how) {
@@ -366,17 +361,17 @@ class App {
     const { agent } = this;
     const { run, wanted, model: current, mode } = this.thread;
     const model = wanted?.model || current || agent.model || "";
-    const models = agent.models ?? [];
+    const { models = [] } = agent;
     ui.modelName.textContent = model;
-    show(ui.modelName, !models.length);
-    show(ui.model, models.length);
+    show(ui.modelName, models.length < 2);
+    show(ui.model, models.length > 1);
     fill(ui.model, ...[...new Set([model, ...models])].map((id) => el("option", { value: id }, id)));
     ui.model.value = model;
     ui.mode.value = wanted?.mode || mode || "default";
     show(ui.stop, run);
     ui.stop.disabled = Boolean(run?.isStopping);
     nameControl(ui.send, run ? "Send to the running agent" : "Send");
-    ui.composer.placeholder = run ? "Message to the running agent" : `Message to ${agent.name || agent.id}`;
+    ui.composer.placeholder = run ? "Add a message" : `Message to ${agent.name || agent.id}`;
   }
 
   #updateActivity() {

@@ -69,9 +69,8 @@ class Thread {
     for (const call of this.calls.values()) if (!isOver(call)) call.state = state.running ? "running" : "stopped";
     const { items } = this.root;
     const input = state.inputs?.at(-1);
-    const isOpen = input && input.answer === undefined && !state.pending?.length;
     this.lastInput = input && { id: input.id, text: items.findLast((item) => item.kind === "user")?.text ?? "" };
-    if (!state.running && items.length && (state.interrupted || isOpen || items.at(-1).isAborted)) {
+    if (!state.running && items.length && (state.interrupted || items.at(-1).isAborted)) {
       this.addEnd({ tone: "warn", title: "The run was interrupted.", retry: Boolean(input) });
     }
     this.refresh(state);
@@ -431,10 +430,10 @@ class Thread {
 function questionOf(request, call) {
   const { id, question: text, expects_text: expectsText, args_hash: hash, expires_at_ms: expires } = request;
   const { questions } = call.args ?? {};
-  const { options = [], multiSelect, header } = (expectsText && questions?.length === 1 && questions[0]) || {};
-  const choices = (request.choices ?? options).map((option) => (typeof option === "string" ? { label: option } : option));
+  const only = expectsText && questions?.length === 1 && questions[0];
+  const { options: choices = [], multiple, multiSelect, header } = request.choices ?? (only || {});
   return { id, callId: call.id, tool: call.name, args: call.args, text, expectsText, hash, expires, isParked: Boolean(hash), choices, header,
-    isMultiple: request.multiple ?? multiSelect };
+    isMultiple: multiple ?? multiSelect };
 }
 
 /** The content of a message as a list, and as a text. */

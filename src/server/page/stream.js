@@ -16,10 +16,10 @@ async function countDown(failures, tell) {
   }
 }
 
-/** Splits a text that arrives in pieces into events `{id, event, data}`. */
+/** Splits a text that arrives in pieces into events `{id, data}`; their names are not used. */
 class EventParser {
   #pieces = [];
-  #event = { id: "", event: "", data: [] };
+  #event = { id: "", data: [] };
 
   /** Returns the events that the piece completes. */
   push(piece) {
@@ -38,15 +38,15 @@ class EventParser {
 
   #line(line) {
     if (line === "") {
-      const { id, event, data } = this.#event;
-      this.#event = { id, event: "", data: [] };
-      return data.length ? { id, event, data: data.join("\n") } : null;
+      const { id, data } = this.#event;
+      this.#event = { id: "", data: [] };
+      return data.length ? { id, data: data.join("\n") } : null;
     }
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
     if (field === "data") this.#event.data.push(value);
-    else if (field === "id" || field === "event") this.#event[field] = value;
+    if (field === "id") this.#event.id = value;
     return null;
   }
 }
@@ -113,7 +113,6 @@ class RunReader {
       for (const event of parser.push(value)) {
         this.#failures = 0;
         if (event.id) this.#lastId = event.id;
-        if (event.event === "lagged") return false;
         if (this.sink.event(event)) {
           this.close();
           return true;

@@ -90,7 +90,7 @@ class PanelView {
     fill(body, el("p.muted", "Loading"));
     try {
       const trace = await api.trace(id);
-      this.traceBody = timelineNode(trace.spans ?? trace);
+      this.traceBody = timelineNode(trace.spans);
       this.traceId = id;
     } catch (error) {
       this.traceBody = el("div", el("p", error.status === 404 ? "The server has no trace of this run." : error.message),
@@ -102,15 +102,15 @@ class PanelView {
 
 const fileNode = (text) => el("div", el(".bar", el("span.muted", `${formatCount(text.length)} characters`), copyButton(() => text)), textNode(text));
 
-/** The spans of a run as bars below each other; `roots` are trees or a list with parents. */
+/** The spans of a run as bars below each other; `roots` are trees. */
 function timelineNode(roots) {
   const rows = [];
   const visit = (span, depth) => {
-    const start = span.start_ms ?? 0;
-    rows.push({ name: span.name ?? "span", depth, start, end: start + (span.duration_ms ?? 0), isBad: Boolean(span.error ?? span.attributes?.error) });
-    if (depth < 12 && rows.length < 1000) for (const child of span.children ?? []) visit(child, depth + 1);
+    const { name, start_ms: start, duration_ms: length, attributes, children } = span;
+    rows.push({ name, depth, start, end: start + (length ?? 0), isBad: Boolean(attributes.error) });
+    if (depth < 12 && rows.length < 1000) for (const child of children) visit(child, depth + 1);
   };
-  for (const span of roots ?? []) visit(span, 0);
+  for (const span of roots) visit(span, 0);
   if (!rows.length) return el("p.muted", "The trace has no spans.");
   const from = Math.min(...rows.map((row) => row.start));
   const length = Math.max(1, Math.max(...rows.map((row) => row.end)) - from);

@@ -80,7 +80,6 @@ function gistOf({ args, argsText, agent }) {
 function formatArgs(args) {
   const entries = args && typeof args === "object" && !Array.isArray(args) ? Object.entries(args) : null;
   if (!entries?.length) return formatValue(args);
-  if (entries.length === 1 && typeof entries[0][1] === "string") return entries[0][1];
   return entries.map(([key, value]) => {
     const text = formatValue(value);
     return text.includes("\n") ? `${key}:\n${text.replace(/^/gm, "  ")}` : `${key}: ${text}`;
