@@ -24,8 +24,6 @@ const api = {
     writeFragment({ token: null });
   },
 
-  setToken: (token) => sessionStorage.setItem(TOKEN_KEY, token),
-
   /** Sends a request and returns its response; throws an `ApiError` unless it is a success. */
   async fetch(method, path, { body, headers = {}, signal } = {}) {
     const token = sessionStorage.getItem(TOKEN_KEY);

@@ -173,11 +173,16 @@ class App {
   }
 
   #event(thread, { id, data }) {
-    const message = JSON.parse(data);
     if (id && thread.run) thread.run.id = id.slice(0, id.lastIndexOf(":"));
-    // The server no longer has all that this page missed.
-    if (message.subtype === "state") thread.load({ ...message, running: true });
-    if (!thread.apply(message)) return false;
+    try {
+      const message = JSON.parse(data);
+      // The server no longer has all that this page missed.
+      if (message.subtype === "state") thread.load({ ...message, running: true });
+      if (!thread.apply(message)) return false;
+    } catch (error) {
+      console.error(error);
+      return this.fail(error);
+    }
     this.#speak("\n");
     this.#refresh(thread, "refresh");
     return true;
@@ -268,8 +273,8 @@ class App {
   /** Sets the `mode` or the `model` of the run; without one, of the next. */
   #control(verb, value) {
     const { thread } = this;
-    thread.wanted = { ...thread.wanted, [verb]: value };
-    if (!thread.run) return;
+    if (thread) thread.wanted = { ...thread.wanted, [verb]: value };
+    if (!thread?.run) return;
     return api.control(thread, verb, { [verb]: value }).catch((error) => {
       thread.wanted = { ...thread.wanted, [verb]: "" };
       this.#updateControls();
@@ -343,9 +348,9 @@ class App {
     const title = sessionStorage.getItem(TOKEN_KEY) ? "The server rejected the token." : "The server needs a token.";
     const text = "Open the address that the server printed at its start, or enter the token from it.";
     this.#showEmpty(title, text, button("Enter the token", () => this.#showGate(), "primary"));
-    const token = await openDialog({ title, text, value: "", type: "password", action: "Connect" });
+    const token = await openDialog({ title, text, value: "", type: "password", label: "Token", action: "Connect" });
     if (!token) return;
-    api.setToken(token);
+    sessionStorage.setItem(TOKEN_KEY, token);
     location.reload();
   }
 
@@ -473,6 +478,8 @@ class App {
     document.onkeydown = (event) => this.#key(event);
     document.onvisibilitychange = () => document.hidden || this.#look();
     window.ononline = () => retryNow();
+    // An address with another token or session was entered.
+    window.onhashchange = () => location.reload();
     NARROW.onchange = () => this.setDrawer(null);
     setInterval(() => this.#updateActivity(), 1000);
     this.setPanel(innerWidth >= 1200);

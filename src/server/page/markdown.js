@@ -2,7 +2,7 @@
 // and bounded in depth and in the number of elements; what is over a bound is shown as plain text.
 
 const MAX_MARKDOWN = 256 * 1024;
-const MAX_ELEMENTS = 20_000;
+const MAX_ELEMENTS = 10_000;
 const MAX_NESTING = 8;
 const MAX_PARAGRAPH = 20_000;
 

@@ -27,7 +27,7 @@ pub(super) fn style(source: &str) -> String {
         // A space before a colon may be a part of a selector.
         let is_behind = out.ends_with(is_separator) || out.ends_with(':');
         if char != ' ' || !(is_before || is_behind) {
-            out.push(char);
+            push(char, &mut out);
         }
     }
     out
@@ -71,10 +71,18 @@ fn squeeze_line(line: &str, out: &mut String) {
             return;
         } else if char != ' ' || !(is_punctuation(previous) || is_punctuation(next)) {
             quote = Some(char).filter(|char| matches!(char, '"' | '`'));
-            out.push(char);
+            push(char, out);
         }
         previous = char;
     }
+}
+
+/// Appends a character of code. A semicolon before the end of a block is not needed.
+fn push(char: char, out: &mut String) {
+    if char == '}' && out.ends_with(';') {
+        out.pop();
+    }
+    out.push(char);
 }
 
 fn is_punctuation(char: char) -> bool {
@@ -89,7 +97,7 @@ mod tests {
     fn script_loses_comments_and_spaces_outside_of_strings() {
         let source = "// One.\n/**\n * Two.\n */\nconst a = (b, c) => b + c;\n\n  \
             /** Three. */\n  if (a) {\n    say(\"x, y = \\\" z\", `{ ${a + b} }`);\n  }\n";
-        let expected = "const a=(b,c)=>b+c;if(a){say(\"x, y = \\\" z\",`{ ${a + b} }`);}";
+        let expected = "const a=(b,c)=>b+c;if(a){say(\"x, y = \\\" z\",`{ ${a + b} }`)}";
         assert_eq!(script(source), expected);
     }
 
@@ -108,7 +116,7 @@ mod tests {
     #[test]
     fn style_keeps_the_spaces_of_selectors_and_sums() {
         let source = "/* One. */\n.a :is(b, c) > d {\n  width: calc(1px + 2px); color: red;\n}\n";
-        let expected = ".a :is(b,c) > d{width:calc(1px + 2px);color:red;}";
+        let expected = ".a :is(b,c) > d{width:calc(1px + 2px);color:red}";
         assert_eq!(style(source), expected);
     }
 

@@ -79,7 +79,7 @@ class Thread {
 
   /** Takes over what may have changed beside the messages. */
   refresh(state) {
-    this.title = state.title ?? this.title;
+    this.title = state.title || this.title || (this.root.items[0]?.text ?? "").slice(0, 80);
     this.todos = state.todos ?? [];
     this.files = new Map(Object.entries(state.files ?? {}));
     for (const pending of state.pending ?? []) this.#ask(questionOf(pending, pending.call));

@@ -121,9 +121,9 @@ const copyButton = (text) => {
  * Opens a dialog and returns the text that was entered, `true` where none is asked for, or `null`
  * when it was dismissed. The browser moves the focus into it and back.
  */
-function openDialog({ title, text, value, type = "text", action, kind = "primary" }) {
+function openDialog({ title, text, value, type, label = title, action, kind = "primary" }) {
   return new Promise((resolve) => {
-    const input = value === undefined ? null : el("input", { type, value, "aria-label": title });
+    const input = value === undefined ? null : el("input", { type, value, "aria-label": label });
     const form = el("form", { method: "dialog" }, el("h2", { id: "dialog-title" }, title), text && el("p", text), input,
       el(".row", button("Cancel", () => dialog.close(), "quiet"), el(`button.${kind}`, { value: "ok" }, action)));
     const dialog = el("dialog", { "aria-labelledby": "dialog-title" }, form);

@@ -72,7 +72,7 @@ function editForm(question, send, close) {
 }
 
 function denyForm(send, close) {
-  const area = el("textarea", { rows: 2, "aria-label": "Reason, which the agent reads", placeholder: "Reason, which the agent reads (may be empty)" });
+  const area = el("textarea", { rows: 2, "aria-label": "Reason, which the agent reads", placeholder: "Reason (optional)" });
   const deny = () => send({ answer: "deny", message: area.value.trim() || "The user refused the call." });
   onEnter(area, deny);
   return el("div", area, el(".row", button("Deny", deny, "danger"), button("Back", () => close(), "quiet")));

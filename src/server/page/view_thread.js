@@ -125,7 +125,7 @@ function endNode({ tone, title, text, runId, retry, answer }, actions) {
   if (tone === "ok" || (tone === "warn" && !retry)) {
     const text = () => answer.blocks.filter((block) => block.type === "text").map((block) => block.text).join("\n\n");
     const { uuid } = answer ?? {};
-    return el("p.end.muted.bar", title && (tone === "warn" ? el("span.warn", icon("alert"), title) : el("span", title)), answer && copyButton(text), uuid && button("Fork from here", () => actions.fork(uuid), "quiet"),
+    return el("p.end.muted.bar", title && (tone === "warn" ? el("span.warn", icon("alert"), title) : el("span", title)), answer && copyButton(text), uuid && button("Fork", () => actions.fork(uuid), "quiet"),
       runId && button("Trace", () => actions.openTrace(runId), "quiet"));
   }
   return el(`section.card.${tone}`, tone === "bad" ? { role: "alert" } : {}, el("h2", icon("alert"), title),
