@@ -437,7 +437,7 @@ function questionOf(request, call) {
 }
 
 /** The content of a message as a list, and as a text. */
-const partsOf = (content) => (typeof content === "string" ? [{ type: "text", text: content }] : content ?? []);
+const partsOf = (content) => (content && typeof content === "string" ? [{ type: "text", text: content }] : content || []);
 
 function textOf(content) {
   if (!Array.isArray(content)) return formatValue(content ?? "");
