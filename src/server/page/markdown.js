@@ -214,20 +214,19 @@ function renderList(source, depth, budget) {
 }
 
 function renderTable(source, budget) {
-  const [head, delimiters, ...rows] = source.trimEnd().split("\n").map(splitRow);
+  const lines = source.trimEnd().split("\n");
+  const [head, delimiters] = lines.splice(0, 2).map(splitRow);
   const align = delimiters.map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "center" : "right") : ""));
   const renderRow = (tag, cells) => {
     const row = el("tr");
-    budget.elements -= 1;
-    head.forEach((_, column) => {
-      if (budget.elements > 0) row.append(renderInline(cells[column] ?? "", el(tag, { class: align[column] }), budget));
-    });
+    budget.elements -= head.length + 1;
+    head.forEach((_, column) => row.append(renderInline(cells[column] ?? "", el(tag, { class: align[column] }), budget)));
     return row;
   };
   const body = el("tbody");
-  for (const cells of rows) if (budget.elements > 0) body.append(renderRow("td", cells));
-  return el(".scroll", { tabindex: 0, role: "region", "aria-label": "Table" },
-    el("table", el("thead", renderRow("th", head)), body));
+  const table = el("table", el("thead", renderRow("th", head)), body);
+  while (lines.length && budget.elements > 0) body.append(renderRow("td", splitRow(lines.shift())));
+  return el(".scroll", { tabindex: 0, role: "region", "aria-label": "Table" }, table, lines.join("\n"));
 }
 
 function splitRow(line) {

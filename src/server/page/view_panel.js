@@ -20,6 +20,7 @@ class PanelView {
       this.select(keys[(keys.indexOf(this.#tab) + step + keys.length) % keys.length]);
       this.tabs[this.#tab].focus();
     };
+    this.update();
   }
 
   select(key) {
