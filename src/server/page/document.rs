@@ -22,6 +22,7 @@ const SCRIPT: &str = concat!(
     include_str!("view_question.js"),
     include_str!("view_panel.js"),
     include_str!("view_sessions.js"),
+    include_str!("surroundings.js"),
     include_str!("main.js"),
 );
 

@@ -1,7 +1,5 @@
 // The page as a whole: which agent and session are open, the run that is followed, and the controls.
 
-const NARROW = matchMedia("(max-width: 899px)");
-
 class App {
   agents = [];
   agent = null;
@@ -12,8 +10,7 @@ class App {
   #decisions = [];
   #drafts = new Map();
   #isAtEnd = true;
-  #sentence = "";
-  #quietUntil = 0;
+  #speaker = new Speaker();
 
   constructor() {
     this.sessions = new SessionsView(this);
@@ -147,7 +144,7 @@ class App {
   /** Follows the run that `open` starts, by an input or by decisions; without it, the one in progress. */
   async #follow(open, input) {
     const { thread } = this;
-    if (!open) this.#quietUntil = Date.now() + 500;
+    if (!open) this.#speaker.pause();
     thread.startRun();
     const sink = {
       event: (event) => this.#event(thread, event),
@@ -183,7 +180,7 @@ class App {
       console.error(error);
       return this.fail(error);
     }
-    this.#speak("\n");
+    this.#speaker.say("\n");
     this.#refresh(thread, "refresh");
     return true;
   }
@@ -297,7 +294,7 @@ class App {
 
   #changed(part, value) {
     const { thread } = this;
-    if (part === "delta") return this.#speak(value);
+    if (part === "delta") return this.#speaker.say(value);
     if (part === "panel") return this.panel.update();
     if (part === "flushed") return this.#isAtEnd && this.#toEnd();
     if (part === "questions") this.questions.update(thread.questions);
@@ -398,18 +395,6 @@ class App {
       isOnline ? "" : button("Now", () => retryNow(), "quiet"));
   }
 
-  /** Reads out the answer sentence by sentence. */
-  #speak(text) {
-    if (Date.now() < this.#quietUntil) return;
-    this.#sentence += text;
-    const end = Math.max(...[". ", "! ", "? ", ": ", "\n"].map((mark) => this.#sentence.lastIndexOf(mark)));
-    if (end < 0) return;
-    const sentence = this.#sentence.slice(0, end + 1).replace(/[`*#>|_]+/g, "").trim();
-    this.#sentence = this.#sentence.slice(end + 1);
-    if (sentence) ui.speech.append(el("p", sentence.slice(0, 1000)));
-    if (ui.speech.children.length > 10) ui.speech.firstChild.remove();
-  }
-
   #toEnd() {
     ui.scroller.scrollTop = ui.scroller.scrollHeight;
   }
@@ -444,11 +429,6 @@ class App {
   }
 
   #bindButtons() {
-    const bind = (node, symbol, label, onclick) => {
-      node.prepend(icon(symbol));
-      if (label) nameControl(node, label);
-      node.onclick = onclick;
-    };
     bind(ui.openSessions, "menu", "Sessions", () => this.setDrawer("sessions"));
     bind(ui.closeSessions, "close", "Close the sessions", () => this.setDrawer(null));
     bind(ui.openPanel, "panel", "Tasks, files and trace", () => this.setPanel(NARROW.matches || !document.body.hasAttribute("data-panel")));
@@ -514,13 +494,5 @@ class App {
   }
 }
 
-function switchTheme() {
-  const { dataset } = document.documentElement;
-  const isDark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  localStorage.setItem("agentcore.theme", (dataset.theme = isDark ? "light" : "dark"));
-}
-
-const theme = localStorage.getItem("agentcore.theme");
-if (theme) document.documentElement.dataset.theme = theme;
 const app = new App();
 app.start().catch((error) => app.fail(error));

@@ -8,6 +8,7 @@
 //! | `state.js` | a session, and the changes that each message of a run makes |
 //! | `markdown.js` | texts as elements |
 //! | `view_*.js` | the conversation, tool calls, questions, the panel, the list of sessions |
+//! | `surroundings.js` | the width, the colours, the voice for screen readers |
 //! | `main.js` | the page as a whole |
 //!
 //! The scripts are joined to one module, so their names must differ. They have no build step;

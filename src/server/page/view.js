@@ -60,6 +60,13 @@ function nameControl(node, label) {
   node.setAttribute("aria-label", label);
 }
 
+/** Gives a control of index.html its icon, its name and its action. */
+function bind(node, symbol, label, onclick) {
+  node.prepend(icon(symbol));
+  if (label) nameControl(node, label);
+  node.onclick = onclick;
+}
+
 /** Replaces what an element contains. */
 const fill = (node, ...children) => node.replaceChildren(...children);
 
