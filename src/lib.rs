@@ -101,6 +101,7 @@
 //! * `config`: the module `config`, agents from YAML and JSON files, and the module `registry`, one
 //!   agent of each for every user; it turns on `tools`, `yaml`, `schema` and `http`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
+//! * `server`: the module `server`, agents over HTTP with a page; it turns on `config` and `web`.
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
 //!   server with faults. For `[dev-dependencies]`.
 //!
@@ -136,6 +137,8 @@ pub mod providers;
 pub mod registry;
 pub mod run;
 pub mod sdk;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod session;
 pub mod subagent;
 pub mod testing;

@@ -17,7 +17,7 @@ pub(crate) type MakeModel = Arc<dyn Fn(&str) -> Result<Arc<dyn Model>> + Send + 
 #[derive(Clone)]
 #[must_use]
 pub struct Parts {
-    pub(super) make_model: MakeModel,
+    pub(crate) make_model: MakeModel,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) backend: Option<Arc<dyn Backend>>,
     pub(super) store: Option<Arc<dyn SessionStore>>,

@@ -18,6 +18,7 @@ use crate::util::sync::{read, write};
 use super::backend_store::{BackendInfo, BackendStore, ContainerAction};
 use super::event_bus::EventBus;
 use super::overrides::HookOverrides;
+use super::registry::Complete;
 use super::template::Template;
 use super::tool_store::ToolStore;
 
@@ -33,6 +34,7 @@ pub struct Instance {
     pub(super) user: Arc<str>,
     pub(super) template: Template,
     pub(super) parts: Parts,
+    pub(super) complete: Complete,
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) tools: ToolStore,
     pub(super) backends: BackendStore,
@@ -279,6 +281,7 @@ impl Instance {
     }
 
     fn finish(&self, builder: AgentBuilder) -> Result<Agent> {
+        let builder = (self.complete)(builder);
         finish(builder, &self.store, &self.tools, &self.user)
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::OnceCell;
 
+use crate::agent::AgentBuilder;
 use crate::config::{AgentConfig, Config, Equipment, Parts, StoreKey, check_agent_id};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
@@ -22,6 +23,9 @@ use super::template::{Template, TemplateInfo};
 use super::tool_store::ToolStore;
 use super::user::folder_of;
 
+/// Completes the builder of every agent.
+pub(super) type Complete = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Send + Sync>;
+
 /// The agent and the user of an instance.
 type Key = (Arc<str>, Arc<str>);
 
@@ -33,6 +37,7 @@ struct Inner {
     templates: RwLock<BTreeMap<Arc<str>, Template>>,
     instances: Mutex<HashMap<Key, Arc<OnceCell<Arc<Instance>>>>>,
     parts: RwLock<Parts>,
+    complete: RwLock<Complete>,
     default_store: RwLock<Arc<dyn SessionStore>>,
     /// The stores of configurations, which agents share.
     stores: Mutex<HashMap<StoreKey, Arc<dyn SessionStore>>>,
@@ -48,6 +53,7 @@ impl Registry {
             templates: RwLock::default(),
             instances: Mutex::default(),
             parts: RwLock::new(Parts::new()),
+            complete: RwLock::new(Arc::new(|builder| builder)),
             default_store: RwLock::new(Arc::new(ThreadStore::new())),
             stores: Mutex::default(),
             tools: ToolStore::new(),
@@ -76,6 +82,34 @@ impl Registry {
             *parts = parts.clone().models(make);
         }
         self
+    }
+
+    /// Sets a function that completes the builder of every agent, of configurations and of
+    /// builders: limits and settings of the program. Instances that exist stay as they are.
+    ///
+    /// ```
+    /// use agentcore::registry::Registry;
+    ///
+    /// let registry = Registry::new().complete_with(|builder| builder.max_turns(10));
+    /// # drop(registry);
+    /// ```
+    #[must_use]
+    pub fn complete_with(
+        self,
+        complete: impl Fn(AgentBuilder) -> AgentBuilder + Send + Sync + 'static,
+    ) -> Self {
+        *write(&self.0.complete) = Arc::new(complete);
+        self
+    }
+
+    /// Makes a model from its name, as for a configuration.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function of [`models`](Self::models).
+    pub fn model(&self, name: &str) -> Result<Arc<dyn Model>> {
+        let parts = read(&self.0.parts).clone();
+        (parts.make_model)(name)
     }
 
     /// The tools that are registered while agents run.
@@ -233,8 +267,9 @@ impl Registry {
                 ((**builder).clone(), store, Equipment::default())
             }
         };
+        let complete = read(&self.0.complete).clone();
         let current = Current {
-            agent: finish(builder, &store, &self.0.tools, user)?,
+            agent: finish(complete(builder), &store, &self.0.tools, user)?,
             equipment,
             overrides: HookOverrides::default(),
             config: template.config().cloned().map(Arc::new),
@@ -244,6 +279,7 @@ impl Registry {
             user: user.clone(),
             template,
             parts,
+            complete,
             store,
             tools: self.0.tools.clone(),
             backends: self.0.backends.clone(),

@@ -37,6 +37,7 @@ fn files_start_with_a_module_comment() {
             "tests/house",
             "tests/kit",
             "tests/providers",
+            "tests/server",
             "tests/sessions",
             "tests/server",
             "tests/workspace",

@@ -1,4 +1,4 @@
-//! Configuration files and the registry of agents.
+//! Configuration files, the registry of agents, and the HTTP server.
 #![allow(clippy::unwrap_used, unreachable_pub)]
 
 #[path = "../kit/mod.rs"]
@@ -6,3 +6,5 @@ mod kit;
 
 mod config;
 mod registry;
+#[cfg(feature = "server")]
+mod streams;
