@@ -99,7 +99,10 @@
 //! * `gateway`: the module `gateway`, which connects chat channels with sessions; it turns on
 //!   `tools`, `yaml` and `time`.
 //! * `nats`: `gateway::NatsBus`, a bus that gateways on several machines share.
+//! * `config`: the module `config`, agents from YAML and JSON files, and the module `registry`, one
+//!   agent of each for every user; it turns on `tools`, `yaml`, `schema` and `http`.
 //! * `docker`: `backend::DockerBackend`, files and commands in a container (Unix).
+//! * `server`: the module `server`, agents over HTTP with a page; it turns on `config` and `web`.
 //! * `testing`: the rest of [`testing`]: recorded models, conformance suites and, with `http`, a
 //!   server with faults. For `[dev-dependencies]`.
 //!
@@ -114,6 +117,8 @@
 
 pub mod agent;
 pub mod backend;
+#[cfg(feature = "config")]
+pub mod config;
 mod engine;
 mod error;
 #[cfg(feature = "gateway")]
@@ -129,8 +134,12 @@ pub mod permission;
 pub mod prompt;
 #[cfg(feature = "http")]
 pub mod providers;
+#[cfg(feature = "config")]
+pub mod registry;
 pub mod run;
 pub mod sdk;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod session;
 pub mod subagent;
 pub mod testing;

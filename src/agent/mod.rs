@@ -16,7 +16,12 @@ mod environment;
 mod info;
 mod of_run;
 mod session;
+mod session_changes;
+#[cfg(feature = "config")]
+mod template;
 
+#[cfg(feature = "server")]
+pub(crate) use crate::engine::check_decisions;
 pub use crate::engine::{Decision, Decisions, OnUnanswered, UnfinishedTasks};
 pub use crate::model::retry::RetryPolicy;
 pub use agent::Agent;

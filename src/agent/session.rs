@@ -1,6 +1,5 @@
 //! One session of an agent.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,8 +13,9 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
 use crate::run::{Run, RunOutput, RunningCall};
-use crate::session::{AgentState, PendingCall, Record, SessionInfo, not_found};
+use crate::session::{AgentState, PendingCall, is_of_another};
 use crate::tool::{TaskContext, TaskSpec, ToolContext};
+use crate::trace::{Redacting, TraceRecorder};
 use crate::util::Values;
 
 use super::agent::Agent;
@@ -45,15 +45,18 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 #[must_use = "a session does nothing until it is run"]
 pub struct Session {
-    agent: Agent,
-    id: Arc<str>,
+    pub(super) agent: Agent,
+    pub(super) id: Arc<str>,
     values: Values,
     input_id: Option<Arc<str>>,
-    user_id: Option<Arc<str>>,
+    pub(super) user_id: Option<Arc<str>>,
+    /// The user whose sessions alone this handle is for.
+    pub(super) owner: Option<Arc<str>>,
     rewind_to: Option<usize>,
     is_kept: bool,
     must_exist: bool,
     parent: Option<Arc<RunningCall>>,
+    trace: Option<Arc<dyn TraceRecorder>>,
 }
 
 impl Session {
@@ -64,10 +67,12 @@ impl Session {
             values: Values::default(),
             input_id: None,
             user_id: None,
+            owner: None,
             rewind_to: None,
             is_kept: true,
             must_exist: false,
             parent: None,
+            trace: None,
         }
     }
 
@@ -115,10 +120,30 @@ impl Session {
         self
     }
 
-    /// Sets the id of the session's user.
+    /// Sets the id of the session's user, in place of the one it had. In a session of several users,
+    /// such as a group chat, it is the user of the next run; see [`owned_by`](Self::owned_by) for a
+    /// session of one.
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
+    }
+
+    /// Sets the recorder of the next run's spans, in place of
+    /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Runs of subagents
+    /// that are made of this run record there as well.
+    pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
+        self.trace = Some(Arc::new(Redacting(recorder)));
+        self
+    }
+
+    /// Sets the id of the session's user, its only one. The session of another user does not exist
+    /// for this handle: its runs and changes fail with
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and [`state`](Self::state) is `None`.
+    /// A session without a user becomes one of this user with the next run.
+    pub fn owned_by(mut self, user_id: impl Into<Arc<str>>) -> Self {
+        let user_id = user_id.into();
+        self.owner = Some(user_id.clone());
+        self.user_id(user_id)
     }
 
     /// Makes the next run continue from the first `messages` messages of the history, as if the
@@ -335,7 +360,8 @@ impl Session {
     /// The store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
         let stored_session = self.agent.store().load(&self.id).await?;
-        Ok(stored_session.map(|session| session.state))
+        let state = stored_session.map(|session| session.state);
+        Ok(state.filter(|state| !is_of_another(state, self.owner.as_ref())))
     }
 
     /// The calls that wait for approval in this session, oldest first.
@@ -352,23 +378,6 @@ impl Session {
             .map_or(Vec::new(), |state| state.pending);
         pending.retain(|call| call.session_id == self.id);
         Ok(pending)
-    }
-
-    /// Sets the session's title; with an empty one, lists show the user's first input instead.
-    ///
-    /// Dropping the future leaves the title as it was or gives the session the new one.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist,
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
-    pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
-        let store = self.agent.store();
-        let lease = store.lease(&self.id).await?;
-        let stored = store.load(&self.id).await?;
-        let mut state = stored.ok_or_else(|| not_found(&self.id))?.state;
-        state.title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
-        store.append(&lease, vec![Record::about(&state)]).await
     }
 
     /// Summarises the beginning of the history with the agent's compactor, outside any run. Returns
@@ -411,6 +420,7 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub async fn compact(&self) -> Result<Option<Compaction>> {
+        self.check_owner().await?;
         compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
     }
 
@@ -425,56 +435,6 @@ impl Session {
         &self.agent
     }
 
-    /// Copies the conversation to the new id; this one stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) when there is nothing to copy,
-    /// [`Conflict`](crate::ErrorKind::Conflict) when the new id is taken.
-    pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
-        let id = new_id.into();
-        self.agent.store().fork(&self.id, &id).await?;
-        Ok(Self::new(self.agent.clone(), id))
-    }
-
-    /// Copies the conversation's first `messages` messages to the new id, to continue from there
-    /// again. A cut between a call and its results moves to their end; see
-    /// [`SessionStore::fork_at`](crate::SessionStore::fork_at).
-    ///
-    /// # Errors
-    ///
-    /// As [`fork`](Session::fork), and [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when
-    /// there are fewer messages.
-    pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
-        let id = new_id.into();
-        self.agent.store().fork_at(&self.id, &id, messages).await?;
-        Ok(Self::new(self.agent.clone(), id))
-    }
-
-    /// Removes the conversation, and the sessions of its subagents, for which it lists the store.
-    /// Returns `false` if the conversation did not exist; subagents' sessions that it left are
-    /// removed nevertheless. Data stored outside the session is removed by its own functions, such
-    /// as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
-    ///
-    /// # Errors
-    ///
-    /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
-    /// If the session of a subagent cannot be removed, all others are before the error is returned;
-    /// a second call removes what is left.
-    pub async fn delete(&self) -> Result<bool> {
-        let store = self.agent.store();
-        let has_existed = store.delete(&self.id).await?;
-
-        let list = store.list().await?;
-        let mut first_error = Ok(());
-        for id in subagent_sessions(&self.id, &list) {
-            if let Err(error) = store.delete(&id).await {
-                first_error = first_error.and(Err(error));
-            }
-        }
-        first_error.map(|()| has_existed)
-    }
-
     fn start(self, input: Messages, decisions: Option<Decisions>) -> Run {
         start(RunRequest {
             config: self.agent.config().clone(),
@@ -482,35 +442,16 @@ impl Session {
             input,
             input_id: self.input_id,
             user_id: self.user_id,
+            owner: self.owner,
             values: self.values,
             decisions,
             rewind_to: self.rewind_to,
             is_kept: self.is_kept,
             must_exist: self.must_exist,
             parent: self.parent,
+            trace: self.trace,
         })
     }
-}
-
-/// The sessions of the subagents of a session, and of theirs.
-fn subagent_sessions(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
-    let mut children: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
-    for info in list {
-        if let Some(parent) = &info.parent {
-            children.entry(parent).or_default().push(&info.id);
-        }
-    }
-
-    let mut ids = Vec::new();
-    let mut parents = vec![id];
-    while let Some(parent) = parents.pop() {
-        // Each list is taken once, so that the loop ends even if sessions name each other.
-        for child in children.remove(&**parent).unwrap_or_default() {
-            ids.push(child.clone());
-            parents.push(child);
-        }
-    }
-    ids
 }
 
 impl fmt::Debug for Session {

@@ -29,6 +29,8 @@ pub struct Command {
     pub command: String,
     /// The time limit; `None` means the backend's own limit.
     pub timeout: Option<Duration>,
+    /// The number of bytes that are kept of each stream; `None` means the backend's own limit.
+    pub max_output: Option<usize>,
     /// The working directory, a path as in [`Backend`](super::Backend); `None` means the root.
     pub cwd: Option<String>,
     /// The variables of the environment, in addition to those the backend passes on.
@@ -48,6 +50,7 @@ impl Command {
         Self {
             command: command.into(),
             timeout: None,
+            max_output: None,
             cwd: None,
             env: BTreeMap::new(),
             merge_stderr: false,
@@ -60,6 +63,13 @@ impl Command {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the number of bytes that are kept of each stream.
+    #[must_use]
+    pub fn with_max_output(mut self, bytes: usize) -> Self {
+        self.max_output = Some(bytes);
         self
     }
 

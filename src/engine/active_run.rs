@@ -13,6 +13,7 @@ use crate::run::{
     check_wrapping_hooks,
 };
 use crate::tool::{BackgroundTasks, check_name};
+use crate::trace::TraceRecorder;
 use crate::util::sync::lock;
 use crate::util::{Values, panic};
 
@@ -34,6 +35,8 @@ pub(crate) struct RunRequest {
     pub(crate) input: Messages,
     pub(crate) input_id: Option<Arc<str>>,
     pub(crate) user_id: Option<Arc<str>>,
+    /// The user to whom the session must belong, if it exists.
+    pub(crate) owner: Option<Arc<str>>,
     pub(crate) values: Values,
     pub(crate) decisions: Option<Decisions>,
     /// The number of messages of the history that the run continues from.
@@ -43,6 +46,8 @@ pub(crate) struct RunRequest {
     /// True if a missing session is an error.
     pub(crate) must_exist: bool,
     pub(crate) parent: Option<Arc<RunningCall>>,
+    /// The recorder of this run, in place of the agent's.
+    pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
 }
 
 /// Makes the run of a request. Nothing happens until it is polled.
@@ -69,7 +74,10 @@ pub(crate) fn start(request: RunRequest) -> Run {
 
 /// Drives a run to its end. Exactly one result message is sent in every case.
 async fn drive(request: Box<RunRequest>, shared: Arc<Shared>) -> Result<RunOutput> {
-    let settings = request.config.settings.clone();
+    let mut settings = request.config.settings.clone();
+    if let Some(trace) = &request.trace {
+        Arc::make_mut(&mut settings).trace = Some(trace.clone());
+    }
     let parts = request.config.clone();
     let cx = RunContext::new(settings, parts, shared, request.parent.clone());
     if let Some(parent) = &request.parent {

@@ -276,6 +276,17 @@ impl Decisions {
     }
 }
 
+/// Checks that decisions can be made about the calls that are pending now.
+///
+/// # Errors
+///
+/// [`ErrorKind::Conflict`] for a call that is not pending, that was asked about with other
+/// arguments, whose question has expired, or that is decided twice.
+#[cfg(feature = "server")]
+pub(crate) fn check_decisions(decisions: &[Decision], pending: &[PendingCall]) -> Result<()> {
+    Decisions(decisions.to_vec()).check(pending, now_ms())
+}
+
 fn refuse(id: &str, why: &str) -> Error {
     let text = format!("{}; nothing was run", refusal(id, why));
     Error::new(ErrorKind::Conflict, text)

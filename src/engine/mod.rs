@@ -62,6 +62,8 @@ mod usage;
 pub(crate) use active_run::{RunRequest, start};
 pub(crate) use config::{Config, Hooks, Limits, RequestOptions, store_or_default};
 pub use config::{OnUnanswered, UnfinishedTasks};
+#[cfg(feature = "server")]
+pub(crate) use decision::check_decisions;
 pub use decision::{Decision, Decisions};
 pub(crate) use live_runs::LiveRuns;
 pub(crate) use model_call::{check_prices, model_core};

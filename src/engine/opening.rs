@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{Phases, guard};
 use crate::message::{Message, ToolResult};
 use crate::run::{OutputFormat, RunContext, Stop};
-use crate::session::{AgentState, StoredSession, cut, not_found};
+use crate::session::{AgentState, StoredSession, cut, is_of_another, not_found};
 
 use super::active_run::{ActiveRun, FirstStep, Opened, RunOutcome, RunRequest};
 use super::call_ids::CallIds;
@@ -143,6 +143,9 @@ async fn lease_and_load(cx: &RunContext, request: &RunRequest) -> Result<LeasedS
         None if request.must_exist || request.decisions.is_some() => return Err(not_found(id)),
         stored_session => stored_session.unwrap_or_default(),
     };
+    if is_of_another(&stored_session.state, request.owner.as_ref()) {
+        return Err(not_found(id));
+    }
 
     for damage in &stored_session.damage {
         cx.warn(format!("the stored session is damaged: {damage}"));

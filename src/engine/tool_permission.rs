@@ -23,7 +23,7 @@ use crate::message::{ToolCall, dismantle, is_too_deep};
 use crate::run::{ExitReason, RunContext};
 use crate::session::PendingCall;
 use crate::tool::{
-    Answer, AskOrigin, GateRequest, OpenQuestion, PermissionGate, PermissionMode, Tool,
+    Answer, AnswerForm, AskOrigin, GateRequest, OpenQuestion, PermissionGate, PermissionMode, Tool,
     ToolDecision, Verdict, parse_arguments,
 };
 use crate::util::panic;
@@ -256,7 +256,10 @@ impl PermissionCheck<'_> {
             return Err(self.denied(&call, "mode", &not_asked(&question)));
         }
 
-        let answer = self.cx.ask(&call, question.clone(), false).await;
+        let answer = self
+            .cx
+            .ask(&call, question.clone(), AnswerForm::Permission)
+            .await;
         match answer {
             Answer::Allow | Answer::AllowForSession => {
                 self.check_mode(&call)?;

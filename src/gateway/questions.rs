@@ -58,6 +58,7 @@ enum Target {
         responder: Responder,
         id: Arc<str>,
         expects_text: bool,
+        choice: Option<Choice>,
     },
     Choice {
         choice: Choice,
@@ -74,8 +75,11 @@ impl Target {
                 responder,
                 id,
                 expects_text,
+                choice,
             } => {
-                let answer = if expects_text {
+                let answer = if let Some(choice) = choice {
+                    chosen_of(&choice, text).into()
+                } else if expects_text {
                     Answer::reply(text)
                 } else {
                     permission_answer(text)
@@ -152,6 +156,7 @@ impl Asked<'_> {
             responder,
             id: request.id.clone(),
             expects_text: request.expects_text,
+            choice: Choice::of_request(request),
         };
         self.add(turn, target);
     }
@@ -184,7 +189,9 @@ impl Drop for Asked<'_> {
 /// The text of a question about a call.
 pub(super) fn permission_text(request: &PermissionRequest) -> String {
     let question = &request.question;
-    if request.expects_text {
+    if let Some(choice) = Choice::of_request(request) {
+        choice_text(&choice)
+    } else if request.expects_text {
         question.clone()
     } else {
         format!("{question}\n\nReply yes, always, no, or no with a reason.")

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout};
 
-use crate::backend::{Backend, MemoryBackend, workspace_path};
+use crate::backend::{Backend, CommandLimits, MemoryBackend, workspace_path};
 use crate::error::Result;
 use crate::hook::{Hook, Next, Phases};
 use crate::message::{ToolCall, ToolResult};
@@ -111,6 +111,8 @@ pub struct FilesystemHook {
     eviction: Option<Eviction>,
     /// The time for which moved results are kept.
     retention: Duration,
+    /// The limits of commands in place of the backend's.
+    command_limits: CommandLimits,
     /// The time of the last search for old results.
     last_sweep: Arc<Mutex<Option<Instant>>>,
 }
@@ -124,6 +126,7 @@ impl FilesystemHook {
             max_tracked: MAX_TRACKED,
             eviction: Some(Eviction::default()),
             retention: RETENTION,
+            command_limits: CommandLimits::default(),
             last_sweep: Arc::default(),
         }
     }
@@ -133,6 +136,22 @@ impl FilesystemHook {
     #[must_use]
     pub fn edit_policy(mut self, policy: EditPolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Sets the time limit of a command of `execute`. Defaults to that of the backend
+    /// ([`Backend::command_limits`]), and without one to 120 seconds.
+    #[must_use]
+    pub fn command_timeout(mut self, limit: Duration) -> Self {
+        self.command_limits.timeout = Some(limit);
+        self
+    }
+
+    /// Sets how many bytes of each stream of a command are kept, half from its start and half from
+    /// its end. Defaults to the limit of the backend ([`Backend::command_limits`]).
+    #[must_use]
+    pub fn max_command_output(mut self, bytes: usize) -> Self {
+        self.command_limits.max_output = Some(bytes);
         self
     }
 
@@ -408,11 +427,9 @@ impl Hook for FilesystemHook {
 
     async fn before_agent(&self, _cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let backend = self.backend.clone();
-        let execute = match self.eviction {
-            // A result that is moved into a file is not shortened first.
-            Some(_) => wick::execute_whole(backend),
-            None => wick::execute(backend),
-        };
+        // A result that is moved into a file is not shortened first.
+        let is_whole = self.eviction.is_some();
+        let execute = wick::execute_within(backend, is_whole, self.command_limits);
         for tool in preset::workspace(&self.backend, self.policy, execute) {
             state.register_tool(tool);
         }

@@ -123,6 +123,10 @@ impl Hook for SkillsHook {
         for warning in &search.warnings {
             cx.warn(format!("{}: {warning}", self.name));
         }
+        cx.describe(|init| {
+            let names = search.skills.iter().map(|skill| skill.name.as_str().into());
+            init.skills.extend(names);
+        });
         let (catalog, omitted_count) = skills::catalog(&search.skills);
         if omitted_count > 0 {
             cx.warn(format!(

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use crate::backend::Backend;
 use crate::message::TokenCounter;
 use crate::model::{Model, ModelProfile, ProviderCache, SystemPrompt};
-use crate::sdk::{Level, SystemKind};
+use crate::sdk::{Init, Level, SystemKind};
 use crate::session::AgentState;
 use crate::tool::{
     BackgroundTasks, Gates, PermissionGate, PermissionMode, StateView, Tool, TurnTools, view_once,
@@ -43,7 +42,6 @@ pub(super) struct Inner {
     pub(super) settings: Arc<RunSettings>,
     /// The parts of the agent, for the folder of agents.
     pub(super) agent_parts: Arc<dyn Any + Send + Sync>,
-    run_id: Arc<str>,
     budget: Budget,
     /// The call of the parent run that this run is a child of.
     pub(super) parent: Option<Arc<RunningCall>>,
@@ -69,6 +67,8 @@ pub(super) struct Inner {
     pub(super) system: Mutex<SystemPrompt>,
     /// The reason that a hook gave for stopping the run.
     pub(super) hook_stop: Mutex<Option<Box<str>>>,
+    /// The parts of `system/init` that hooks have described.
+    pub(super) description: Mutex<Box<Init>>,
 }
 
 impl RunContext {
@@ -83,7 +83,6 @@ impl RunContext {
         let calls = settings.parallel_model_calls;
         let parent_budget = parent.as_ref().map(|call| call.run().budget());
         Self(Arc::new(Inner {
-            run_id: Uuid::now_v7().to_string().into(),
             budget: Budget::new(limits, calls, parent_budget),
             parent_call: parent.as_ref().map(|call| Box::new(call.id())),
             parent,
@@ -100,6 +99,7 @@ impl RunContext {
             tools: Mutex::default(),
             system: Mutex::default(),
             hook_stop: Mutex::default(),
+            description: Mutex::default(),
             provider_cache: ProviderCache::default(),
             shared,
             settings,
@@ -114,7 +114,7 @@ impl RunContext {
 
     /// This run's id.
     pub fn run_id(&self) -> &str {
-        &self.0.run_id
+        self.0.shared.run_id()
     }
 
     /// The agent's name.
@@ -214,7 +214,51 @@ impl RunContext {
         view_once(f, |f| self.view_state(true, f))
     }
 
-    /// The trace recorder, if the agent has one.
+    /// Describes the run in its `system/init` message, which is emitted after the `before_agent`
+    /// hooks: the names of skills, of MCP servers and of other parts that the loop does not have.
+    /// Its own fields, such as the model and the tools, are set by the loop. After that message it
+    /// changes nothing.
+    ///
+    /// ```
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::{AgentBuilder, AgentState, Hook, Result, RunContext, async_trait};
+    /// use agentcore::hook::Phases;
+    ///
+    /// struct Commands;
+    ///
+    /// #[async_trait]
+    /// impl Hook for Commands {
+    ///     fn name(&self) -> &str {
+    ///         "commands"
+    ///     }
+    ///
+    ///     fn phases(&self) -> Phases {
+    ///         Phases::BEFORE_AGENT
+    ///     }
+    ///
+    ///     async fn before_agent(&self, cx: &RunContext, state: AgentState) -> Result<AgentState> {
+    ///         cx.describe(|init| init.slash_commands.push("compact".into()));
+    ///         Ok(state)
+    ///     }
+    /// }
+    ///
+    /// # async fn example() -> Result<()> {
+    /// let agent = AgentBuilder::new(ScriptedModel::new().say("Hi")).hook(Commands).build()?;
+    /// let init = agent.run("Hello").next().await.expect("a run begins with `init`");
+    /// assert_eq!(serde_json::to_value(init)?["slash_commands"][0], "compact");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When called inside `f` on the same thread, which would wait for itself.
+    pub fn describe(&self, f: impl FnOnce(&mut Init)) {
+        f(&mut lock(&self.0.description));
+    }
+
+    /// The recorder of the run, or else of the agent, if there is one.
     pub fn trace(&self) -> Option<&Arc<dyn TraceRecorder>> {
         self.0.settings.trace.as_ref()
     }

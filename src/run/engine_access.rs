@@ -143,7 +143,20 @@ impl RunContext {
             let model = self.model();
             let id = panic::catch(|| model.id().to_owned()).unwrap_or_default();
             let cwd = self.cwd().unwrap_or_default();
-            let mut init = Init::new(id, cwd, self.tools().names());
+            let tools = self.tools();
+            let loop_part = Init::new(id, cwd, tools.names());
+            let described = std::mem::take(&mut **lock(&self.0.description));
+            let mut init = Init {
+                mcp_servers: described.mcp_servers,
+                slash_commands: described.slash_commands,
+                skills: described.skills,
+                agents: described.agents,
+                plugins: described.plugins,
+                ..loop_part
+            };
+            init.agents.extend(tools.agents());
+            init.agents.sort_unstable();
+            init.agents.dedup();
             init.permission_mode = self.permission_mode().as_str().into();
             SdkMessage::System(SystemEvent::new(envelope, SystemKind::Init(Box::new(init))))
         });

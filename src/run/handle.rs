@@ -132,6 +132,11 @@ impl RunHandle {
         self.0.session_id()
     }
 
+    /// The run's id, which its spans have as well.
+    pub fn run_id(&self) -> &Arc<str> {
+        self.0.run_id()
+    }
+
     /// Waits until the run has ended or was dropped; `None` when it was dropped.
     pub async fn wait(&self) -> Option<ExitReason> {
         self.0.wait().await;

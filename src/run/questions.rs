@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::message::ToolCall;
 use crate::sdk::{PermissionRequest, SdkMessage};
-use crate::tool::{Answer, Asking, Confirmer};
+use crate::tool::{Answer, AnswerForm, Asking, Confirmer};
 use crate::util::panic;
 use crate::util::sync::lock;
 
@@ -16,12 +16,7 @@ use super::responder::QuestionGuard;
 
 impl RunContext {
     /// Asks a question: the confirmer first, then the holder of a responder.
-    pub(crate) async fn ask(
-        &self,
-        call: &ToolCall,
-        question: String,
-        expects_text: bool,
-    ) -> Answer {
+    pub(crate) async fn ask(&self, call: &ToolCall, question: String, form: AnswerForm) -> Answer {
         self.emit_init();
         let number = self.0.question_count.fetch_add(1, Ordering::Relaxed);
         let id: Arc<str> = format!("ask_{}_{number}", self.run_id()).into();
@@ -34,7 +29,10 @@ impl RunContext {
             args,
             question,
         );
-        request.expects_text = expects_text;
+        request.expects_text = form != AnswerForm::Permission;
+        if let AnswerForm::Choice(choices) = form {
+            request.choices = Some(Box::new(choices));
+        }
         self.answer(request, &self.asking(&call.id)).await
     }
 

@@ -91,6 +91,12 @@ impl Responder {
             .remove(id.as_ref())
             .is_some_and(|sender| sender.send(answer).is_ok())
     }
+
+    /// Returns `true` if a question waits for its answer.
+    #[cfg(feature = "server")]
+    pub(crate) fn has_questions(&self) -> bool {
+        !lock(&self.0.0).is_empty()
+    }
 }
 
 impl fmt::Debug for Responder {

@@ -15,8 +15,8 @@ use crate::message::{MAX_JSON_DEPTH, Message, ToolCall, dismantle, is_too_deep};
 use crate::model::Model;
 use crate::sdk::{PermissionRequest, SdkMessage, ToolProgress};
 use crate::tool::{
-    Answer, Asking, BackgroundTasks, LoadTurn, PermissionGate, PermissionMode, StateView, Tool,
-    ToolContext, ToolHost, TurnTools,
+    Answer, AnswerForm, Asking, BackgroundTasks, LoadTurn, PermissionGate, PermissionMode,
+    StateView, Tool, ToolContext, ToolHost, TurnTools,
 };
 use crate::util::sync::lock;
 use crate::util::{Values, secret};
@@ -232,16 +232,16 @@ impl ToolHost for RunningCall {
         self.run.shared().drained().boxed()
     }
 
-    fn ask(&self, mut question: String, expects_text: bool) -> BoxFuture<'_, Answer> {
+    fn ask(&self, mut question: String, form: AnswerForm) -> BoxFuture<'_, Answer> {
         async move {
             // Stored questions are redacted as well.
             secret::redact_text(&mut question);
-            if !expects_text && self.is_approved(&question) {
+            if form == AnswerForm::Permission && self.is_approved(&question) {
                 return Answer::Allow;
             }
 
             let _paused = PausedClock::begin(&self.clock);
-            self.run.ask(&self.call, question, expects_text).await
+            self.run.ask(&self.call, question, form).await
         }
         .boxed()
     }

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
+use uuid::Uuid;
 
 use crate::model::Model;
 use crate::sdk::{Envelope, SdkMessage, SystemEvent, SystemKind};
@@ -52,6 +53,7 @@ pub(crate) struct Control {
 /// The state of one run shared by the loop, its reader and its handles.
 pub(crate) struct Shared {
     session_id: Arc<str>,
+    run_id: Arc<str>,
     parent_tool_use_id: Option<Arc<str>>,
     pub(crate) tasks: BackgroundTasks,
     pub(crate) tree: TreeLimits,
@@ -81,6 +83,7 @@ impl Shared {
     ) -> Self {
         Self {
             session_id,
+            run_id: Uuid::now_v7().to_string().into(),
             parent_tool_use_id,
             tasks,
             tree,
@@ -107,6 +110,10 @@ impl Shared {
 
     pub(crate) fn session_id(&self) -> &Arc<str> {
         &self.session_id
+    }
+
+    pub(crate) fn run_id(&self) -> &Arc<str> {
+        &self.run_id
     }
 
     /// The envelope of a message of this run; its number is given when it is pushed.

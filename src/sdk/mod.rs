@@ -44,6 +44,7 @@ mod partial;
 mod progress;
 mod result;
 mod stream_event;
+mod subagent_events;
 mod system;
 mod task;
 mod user;
@@ -56,7 +57,7 @@ pub use notice::{
     Notification, PermissionDenied, PreservedMessages, Priority, Status,
 };
 pub use partial::{ApiStreamEvent, BlockDelta, BlockStart, PartialEvent};
-pub use progress::{PermissionRequest, ToolProgress};
+pub use progress::{ChoiceLabel, Choices, PermissionRequest, ToolProgress};
 pub use result::{ModelUsage, PermissionDenial, ResultMessage, ResultSubtype};
 pub use stream_event::{StreamEvent, StreamEvents};
 pub use system::{SessionState, SystemEvent, SystemKind};

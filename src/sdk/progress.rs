@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::envelope::Envelope;
@@ -132,6 +133,69 @@ pub struct PermissionRequest {
     pub question: String,
     /// True if the answer is expected to be a text: [`Answer::Reply`](crate::Answer::Reply).
     pub expects_text: bool,
+    /// The answers to pick from, if there are some: the answer is then a
+    /// [`Answer::Reply`](crate::Answer::Reply) with their positions, or with another text.
+    pub choices: Option<Box<Choices>>,
+}
+
+/// The answers to a question that may be picked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Choices {
+    /// One or two words above the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The answers.
+    pub options: Vec<ChoiceLabel>,
+    /// True if several may be picked.
+    pub multiple: bool,
+}
+
+impl Choices {
+    /// Answers of which one may be picked.
+    pub fn new(options: impl IntoIterator<Item = ChoiceLabel>) -> Self {
+        Self {
+            options: options.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the words above the question.
+    #[must_use]
+    pub fn with_header(mut self, header: impl Into<String>) -> Self {
+        self.header = Some(header.into());
+        self
+    }
+
+    /// Sets whether several answers may be picked.
+    #[must_use]
+    pub fn multiple(mut self, multiple: bool) -> Self {
+        self.multiple = multiple;
+        self
+    }
+}
+
+/// An answer that may be picked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ChoiceLabel {
+    /// The answer.
+    pub label: String,
+    /// The meaning; empty if the label is enough.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+}
+
+impl ChoiceLabel {
+    /// An answer and its meaning.
+    pub fn new(label: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            label: label.into(),
+            description: description.into(),
+        }
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -145,6 +209,8 @@ struct RequestWire {
     question: String,
     #[serde(default)]
     expects_text: Option<bool>,
+    #[serde(default)]
+    choices: Option<Box<Choices>>,
 }
 
 impl PermissionRequest {
@@ -165,6 +231,7 @@ impl PermissionRequest {
             input: input.into(),
             question: question.into(),
             expects_text: false,
+            choices: None,
         }
     }
 
@@ -178,6 +245,7 @@ impl PermissionRequest {
             input: wire.input,
             question: wire.question,
             expects_text: wire.expects_text.unwrap_or_default(),
+            choices: wire.choices,
         })
     }
 
@@ -189,6 +257,9 @@ impl PermissionRequest {
         to.put("input", &*self.input)?;
         to.put("question", &self.question)?;
         to.flag("expects_text", self.expects_text)?;
+        if let Some(choices) = &self.choices {
+            to.put("choices", choices)?;
+        }
         self.envelope.write(to, true)
     }
 }

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::message::Todo;
+
 use super::assistant::AssistantEvent;
 use super::message::SdkMessage;
 use super::notice::Activity;
-use super::progress::ToolProgress;
+use super::progress::{PermissionRequest, ToolProgress};
 use super::result::ResultMessage;
+use super::subagent_events::SubagentEvents;
 use super::system::SystemKind;
 
 /// One event for a client that displays an agent's work.
@@ -51,7 +54,22 @@ impl StreamEvent {
     pub const TOOL_START: &'static str = "on_tool_start";
     /// A tool ended: `{"output": ..}`, and `"is_error": true` when it failed.
     pub const TOOL_END: &'static str = "on_tool_end";
-    /// The run succeeded: `{"thread_id": .., "total_duration_ms": ..}`.
+    /// A subagent starts: `{"task_id": .., "description": ..}`, with its type as the name and the
+    /// id of the call that started it as `run_id`. As all events of subagents, only
+    /// [with subagents](StreamEvents::with_subagents).
+    pub const SUBAGENT_START: &'static str = "on_subagent_start";
+    /// A subagent wrote: `{"delta": text}`.
+    pub const SUBAGENT_STREAM: &'static str = "on_subagent_stream";
+    /// A subagent ended: `{"task_id": .., "status": .., "summary": ..}`.
+    pub const SUBAGENT_END: &'static str = "on_subagent_end";
+    /// The task list or files changed: `{"todos": [..], "files": [path]}`, each if it changed.
+    pub const STATE_CHANGED: &'static str = "on_state_changed";
+    /// A question waits for a person: `{"id": .., "question": .., "args": .., "expects_text": ..}`,
+    /// and `choices` if there are answers to pick from; with the tool as the name and the call's id
+    /// as `run_id`.
+    pub const PERMISSION_REQUEST: &'static str = "on_permission_request";
+    /// The run succeeded: `{"thread_id": .., "total_duration_ms": ..}`, and `trace_id` if it
+    /// [is known](StreamEvents::with_trace_id).
     pub const DONE: &'static str = "done";
     /// The run failed: `{"error": text}`.
     pub const ERROR: &'static str = "error";
@@ -95,8 +113,9 @@ impl StreamEvent {
 
 /// Turns the messages of one run into [`StreamEvent`]s.
 ///
-/// Every start has its end, also when the run is interrupted. Without partial messages each answer
-/// is one delta. Messages of subagents are left out: the call that runs one is an ordinary tool
+/// Every start has its end, also when the run is interrupted; both have the same name. Without
+/// partial messages each answer is one delta. Messages of subagents are left out, except their
+/// questions, unless [asked for](Self::with_subagents): the call that runs one is an ordinary tool
 /// call.
 ///
 /// ```
@@ -116,6 +135,8 @@ impl StreamEvent {
 #[derive(Clone, Debug, Default)]
 pub struct StreamEvents {
     model: Option<Arc<str>>,
+    trace_id: Option<Arc<str>>,
+    subagents: Option<SubagentEvents>,
     /// An answer is being written.
     is_open: bool,
     /// True once text of that answer was emitted.
@@ -130,9 +151,30 @@ impl StreamEvents {
         Self::default()
     }
 
+    /// Sets the id of the run's trace, for the `done` event.
+    #[must_use]
+    pub fn with_trace_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.trace_id = Some(id.into());
+        self
+    }
+
+    /// Adds the events of subagents.
+    #[must_use]
+    pub fn with_subagents(mut self) -> Self {
+        self.subagents = Some(SubagentEvents::default());
+        self
+    }
+
     /// The events of the next message of the run, often none.
     pub fn push(&mut self, message: &SdkMessage) -> Vec<StreamEvent> {
         let mut out = Vec::new();
+        if let SdkMessage::PermissionRequest(request) = message {
+            out.push(question(request));
+            return out;
+        }
+        if let Some(subagents) = &mut self.subagents {
+            subagents.push(message, &mut out);
+        }
         if message.parent_tool_use_id().is_some() {
             return out;
         }
@@ -159,6 +201,7 @@ impl StreamEvents {
             SystemKind::Init(init) if !init.model.is_empty() => {
                 self.model = Some(init.model.clone());
             }
+            SystemKind::StateChanged { todos, files } => out.push(state_changed(todos, files)),
             SystemKind::Status(status) if status.status == Some(Activity::Requesting) => {
                 self.open(out);
             }
@@ -174,15 +217,24 @@ impl StreamEvents {
     }
 
     fn answer(&mut self, event: &AssistantEvent, out: &mut Vec<StreamEvent>) {
-        if !event.message.model.is_empty() {
-            self.model = Some(event.message.model.clone());
-        }
         self.open(out);
         let text = event.text();
         if !self.has_text && !text.is_empty() {
             self.text(&text, out);
         }
         self.close(out);
+        self.rename_model(&event.message.model);
+    }
+
+    /// Takes the name of the model that has answered for the next answer, unless it is the short
+    /// form of the name so far.
+    fn rename_model(&mut self, answered_by: &Arc<str>) {
+        let name = self.model.as_deref().unwrap_or_default();
+        let short_name = name.split_once(':').map_or(name, |(_, name)| name);
+        let is_same = !short_name.is_empty() && answered_by.starts_with(short_name);
+        if !answered_by.is_empty() && !is_same {
+            self.model = Some(answered_by.clone());
+        }
     }
 
     fn tool(&mut self, progress: &ToolProgress, out: &mut Vec<StreamEvent>) {
@@ -240,7 +292,10 @@ impl StreamEvents {
         }
 
         let thread = &result.envelope.session_id;
-        let data = json!({"thread_id": &**thread, "total_duration_ms": result.duration_ms});
+        let mut data = json!({"thread_id": &**thread, "total_duration_ms": result.duration_ms});
+        if let Some(id) = &self.trace_id {
+            data["trace_id"] = json!(id);
+        }
         let done_event = StreamEvent::new(StreamEvent::DONE).with_data(data);
         out.push(done_event.with_thread_id(thread.clone()));
     }
@@ -271,4 +326,31 @@ impl StreamEvents {
             ..StreamEvent::new(event)
         }
     }
+}
+
+fn question(request: &PermissionRequest) -> StreamEvent {
+    let mut data = json!({
+        "id": request.id,
+        "question": request.question,
+        "args": request.input,
+        "expects_text": request.expects_text,
+    });
+    if let Some(choices) = &request.choices {
+        data["choices"] = json!(choices);
+    }
+    StreamEvent::new(StreamEvent::PERMISSION_REQUEST)
+        .with_name(request.tool_name.clone())
+        .with_run_id(request.tool_use_id.clone())
+        .with_data(data)
+}
+
+fn state_changed(todos: &Option<Vec<Todo>>, files: &Option<Vec<String>>) -> StreamEvent {
+    let mut data = json!({});
+    if let Some(todos) = todos {
+        data["todos"] = json!(todos);
+    }
+    if let Some(files) = files {
+        data["files"] = json!(files);
+    }
+    StreamEvent::new(StreamEvent::STATE_CHANGED).with_data(data)
 }

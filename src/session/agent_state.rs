@@ -297,6 +297,14 @@ fn no_files() -> Arc<Files> {
     EMPTY.clone()
 }
 
+/// Returns `true` if the session belongs to another user than `user_id`.
+pub(crate) fn is_of_another(state: &AgentState, user_id: Option<&Arc<str>>) -> bool {
+    match (&state.user_id, user_id) {
+        (Some(owner), Some(user)) => owner != user,
+        _ => false,
+    }
+}
+
 fn is_empty_list(todos: &Arc<Vec<Todo>>) -> bool {
     todos.is_empty()
 }

@@ -34,6 +34,15 @@ macro_rules! forward_session_store {
                 inner.list().await
             }
 
+            async fn list_page(
+                &self,
+                query: $crate::session::ListQuery,
+            ) -> $crate::error::Result<$crate::session::SessionPage> {
+                let $store = self;
+                let inner = &$inner;
+                inner.list_page(query).await
+            }
+
             async fn delete(&self, id: &str) -> $crate::error::Result<bool> {
                 let $store = self;
                 let inner = &$inner;

@@ -151,6 +151,13 @@ impl Inputs {
         self.0.len()
     }
 
+    /// The ids of the inputs, and the positions of their first messages.
+    #[cfg(feature = "server")]
+    pub(crate) fn starts(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        let inputs = self.0.iter();
+        inputs.filter_map(|input| Some((&input.id, input.from?)))
+    }
+
     pub(crate) fn contains(&self, id: &str) -> bool {
         self.0.iter().any(|input| *input.id == *id)
     }

@@ -23,6 +23,7 @@ mod log;
 mod memory;
 mod message_info;
 mod open_calls;
+mod page;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod record;
@@ -39,6 +40,7 @@ mod text_cost;
 
 #[cfg(feature = "redis")]
 pub use self::redis::RedisStore;
+pub(crate) use agent_state::is_of_another;
 pub use agent_state::{AgentState, PendingCall};
 pub(crate) use agent_state::{Files, changed_files};
 pub use damage::{Damage, DamageKind};
@@ -57,6 +59,7 @@ pub use log::{Log, LogStore, LogTail, Repair, Snapshots};
 pub use memory::ThreadStore;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
+pub use page::{ListQuery, SessionPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use record::Record;

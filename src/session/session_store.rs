@@ -11,6 +11,7 @@ use super::errors::{already_exists, not_found};
 use super::info::SessionInfo;
 use super::json::{MAX_IMPORT, cut, read_import, write_snapshot};
 use super::lease::Lease;
+use super::page::{ListQuery, SessionPage};
 use super::record::Record;
 use super::stored::StoredSession;
 
@@ -248,6 +249,42 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn fork_at(&self, from: &str, to: &str, messages: usize) -> Result<()> {
         let session = self.load(from).await?.ok_or_else(|| not_found(from))?;
         self.create(to, cut(from, session, messages)?).await
+    }
+
+    /// Returns a page of the list of sessions, the most recently written first. Those of subagents
+    /// are left out.
+    ///
+    /// The provided method lists all sessions. A store with an index of them should implement it.
+    ///
+    /// ```
+    /// use agentcore::session::ListQuery;
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::{Agent, SessionStore, ThreadStore};
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// let store = ThreadStore::new();
+    /// let model = ScriptedModel::new().say("1").say("2").say("3");
+    /// let agent = Agent::builder(model).store(store.clone()).build()?;
+    /// for (id, user) in [("th_1", "ann"), ("th_2", "bob"), ("th_3", "ann")] {
+    ///     agent.session(id).user_id(user).run("Hi").await?;
+    /// }
+    /// let query = ListQuery::new().with_user_id("ann").with_limit(1);
+    /// let page = store.list_page(query.clone()).await?;
+    /// assert_eq!(page.sessions.len(), 1);
+    /// let next = page.next.expect("Ann has two sessions");
+    /// let page = store.list_page(query.after(next)).await?;
+    /// assert_eq!((page.sessions.len(), page.next), (1, None));
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](SessionStore::list), and [`ErrorKind::InvalidRequest`] for a position that no
+    /// page has returned.
+    async fn list_page(&self, query: ListQuery) -> Result<SessionPage> {
+        query.page(self.list().await?)
     }
 
     /// Returns the most recently written session of this working directory. Sessions that cannot be

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::backend::{Backend, DeniedPath, PathFilter};
 use crate::message::ToolCall;
 use crate::model::Model;
-use crate::sdk::SdkMessage;
+use crate::sdk::{Choices, SdkMessage};
 use crate::util::{Cancellation, Values};
 
 use super::asking::Asking;
@@ -21,6 +21,17 @@ use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
 use super::turn_tools::TurnTools;
 use super::view::{StateView, view_once};
+
+/// The form of the answer to a question.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AnswerForm {
+    /// Yes or no.
+    Permission,
+    /// A text.
+    Text,
+    /// One of these, or a text.
+    Choice(Choices),
+}
 
 /// The run as seen from one tool call. Runs implement it, and the context outside of any run.
 ///
@@ -33,7 +44,7 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn forward(&self, message: SdkMessage);
     /// Ready when the reader has taken everything emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
-    fn ask(&self, question: String, expects_text: bool) -> BoxFuture<'_, Answer>;
+    fn ask(&self, question: String, form: AnswerForm) -> BoxFuture<'_, Answer>;
     /// Calls `f` on the state, or on a copy of it that is thrown away when not `live`.
     fn with_state(&self, live: bool, f: &mut dyn FnMut(StateView<'_>));
     fn values(&self) -> Values;
@@ -165,20 +176,27 @@ impl ToolContext {
     /// Asks the confirmer or a responder a question. The call's timeout does not run meanwhile;
     /// [`AgentBuilder::ask_timeout`](crate::AgentBuilder::ask_timeout) limits the wait.
     pub async fn ask(&self, question: impl Into<String>) -> Answer {
-        self.ask_for(question.into(), false).await
+        self.ask_for(question.into(), AnswerForm::Permission).await
     }
 
     /// Asks a question whose answer is a text, [`Answer::Reply`]; otherwise like
     /// [`ask`](Self::ask).
     pub async fn ask_for_text(&self, question: impl Into<String>) -> Answer {
-        self.ask_for(question.into(), true).await
+        self.ask_for(question.into(), AnswerForm::Text).await
     }
 
-    async fn ask_for(&self, question: String, expects_text: bool) -> Answer {
+    /// Asks a question with answers to pick from, whose answer is an [`Answer::Reply`] with the
+    /// positions of those that were picked, or another text; otherwise like [`ask`](Self::ask).
+    pub async fn ask_for_choice(&self, question: impl Into<String>, choices: Choices) -> Answer {
+        self.ask_for(question.into(), AnswerForm::Choice(choices))
+            .await
+    }
+
+    async fn ask_for(&self, question: String, form: AnswerForm) -> Answer {
         if !self.is_live() {
             return Answer::Unanswered;
         }
-        self.host.ask(question, expects_text).await
+        self.host.ask(question, form).await
     }
 
     /// The origin of the call's questions, for an interactor.

@@ -14,7 +14,7 @@ use crate::sdk::SdkMessage;
 use crate::util::{Guarded, Values};
 
 use super::asking::Asking;
-use super::context::ToolHost;
+use super::context::{AnswerForm, ToolHost};
 use super::gate::{Answer, PermissionMode};
 use super::load::LoadTurn;
 use super::tasks::BackgroundTasks;
@@ -52,7 +52,7 @@ impl ToolHost for Detached {
         ready(()).boxed()
     }
 
-    fn ask(&self, _question: String, _expects_text: bool) -> BoxFuture<'_, Answer> {
+    fn ask(&self, _question: String, _form: AnswerForm) -> BoxFuture<'_, Answer> {
         ready(Answer::Unanswered).boxed()
     }
 

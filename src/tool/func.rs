@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -82,6 +83,7 @@ pub struct FuncTool {
     timeout: Option<Duration>,
     idempotent: bool,
     starts_agents: bool,
+    agents: Vec<Arc<str>>,
     accesses: Option<Accesses>,
     shell: Shell,
 }
@@ -117,6 +119,7 @@ impl FuncTool {
             timeout: None,
             idempotent: false,
             starts_agents: false,
+            agents: Vec::new(),
             accesses: None,
             shell: Shell::default(),
         }
@@ -162,6 +165,12 @@ impl FuncTool {
     #[must_use]
     pub fn starting_agents(mut self) -> Self {
         self.starts_agents = true;
+        self
+    }
+
+    /// Sets the names of the agents that its calls can start.
+    pub(crate) fn agents_named(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.agents = names.into_iter().collect();
         self
     }
 
@@ -336,6 +345,10 @@ impl Tool for FuncTool {
 
     fn starts_agents(&self) -> bool {
         self.starts_agents
+    }
+
+    fn agents(&self) -> Vec<Arc<str>> {
+        self.agents.clone()
     }
 
     fn is_idempotent(&self) -> bool {

@@ -74,7 +74,7 @@ mod view;
 pub use access::{Access, Concurrency, SideEffect};
 pub use asking::Asking;
 pub use context::ToolContext;
-pub(crate) use context::ToolHost;
+pub(crate) use context::{AnswerForm, ToolHost};
 pub use decision::{AskOrigin, ToolDecision, Verdict};
 pub use func::FuncTool;
 pub use gate::{AllowAll, Answer, Confirmer, GateRequest, PermissionGate, PermissionMode};

@@ -106,6 +106,12 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
+    /// The names of the agents that its calls can start, for the `system/init` message of a run.
+    /// Defaults to none.
+    fn agents(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
     /// The accesses of a call with these arguments, for permission rules.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
@@ -163,6 +169,10 @@ macro_rules! forward {
 
             fn starts_agents(&self) -> bool {
                 (**self).starts_agents()
+            }
+
+            fn agents(&self) -> Vec<Arc<str>> {
+                (**self).agents()
             }
 
             fn accesses(&self, args: &Value) -> Vec<Access> {

@@ -117,6 +117,11 @@ impl TurnTools {
         self.enabled().map(|tool| tool.name()).collect()
     }
 
+    /// The names of the agents that calls can start, those of each tool.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = Arc<str>> {
+        self.enabled().flat_map(|tool| tool.agents())
+    }
+
     /// The tool definitions for the model, sorted by name. Made once for all clones.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         let collect_definitions = || self.enabled().map(definition).collect();

@@ -103,7 +103,7 @@ pub fn bash_output(backend: impl Backend) -> FuncTool {
 
 async fn call_output(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.poll(args.text(&["id"])?).await?;
-    Ok(run::background(&output, STYLE.on(&*backend)))
+    Ok(run::background(&output, STYLE.on(&*backend, None)))
 }
 
 /// `KillBash`: ends a background command of [`bash`]. Not part of a preset.
@@ -119,7 +119,7 @@ pub fn kill_bash(backend: impl Backend) -> FuncTool {
 
 async fn call_kill(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, BoxError> {
     let output = backend.stop(args.text(&["id"])?).await?;
-    Ok(run::background(&output, STYLE.on(&*backend)))
+    Ok(run::background(&output, STYLE.on(&*backend, None)))
 }
 
 fn id_parameters() -> Value {

@@ -35,10 +35,10 @@ pub(super) fn time_limit(backend: &dyn Backend, default: Duration) -> Duration {
 }
 
 impl Style {
-    /// Returns the style without its limit if the backend has one of its own, which has cut the
-    /// output already.
-    pub(super) fn on(mut self, backend: &dyn Backend) -> Self {
-        if backend.command_limits().max_output.is_some() {
+    /// Returns the style without its limit if the backend or the command has one of its own, which
+    /// has cut the output already.
+    pub(super) fn on(mut self, backend: &dyn Backend, max_output: Option<usize>) -> Self {
+        if max_output.is_some() || backend.command_limits().max_output.is_some() {
             self.max_chars = usize::MAX;
         }
         self
@@ -67,7 +67,7 @@ pub(super) async fn run(
     let mut command = command.with_timeout(limit);
     command.merge_stderr = style.stderr == Stderr::Merged;
     command.shell = Some(backend.shell());
-    let style = style.on(backend);
+    let style = style.on(backend, command.max_output);
     let output = backend.execute(command).await?;
     let text = format_output(&output, style);
     let details = details(&output);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::backend::{Backend, GlobQuery, GrepQuery};
+use crate::backend::{Backend, CommandLimits, GlobQuery, GrepQuery};
 use crate::error::BoxError;
 use crate::tool::{FuncTool, ToolOutput};
 
@@ -147,16 +147,25 @@ async fn call_grep(backend: Arc<dyn Backend>, args: Args) -> Result<ToolOutput, 
 /// A command may run 120 seconds, and of each stream 100,000 characters are shown, unless other
 /// limits were set on the backend ([`Backend::command_limits`]).
 pub fn execute(backend: impl Backend) -> FuncTool {
-    execute_as(backend, STYLE)
+    execute_as(backend, STYLE, CommandLimits::default())
 }
 
-/// [`execute`] without a limit on what is shown, for a caller that cuts long results itself.
-pub(crate) fn execute_whole(backend: impl Backend) -> FuncTool {
-    let max_chars = usize::MAX;
-    execute_as(backend, Style { max_chars, ..STYLE })
+/// [`execute`] with limits in place of the backend's. If `is_whole`, there is no limit on what is
+/// shown, for a caller that cuts long results itself.
+pub(crate) fn execute_within(
+    backend: impl Backend,
+    is_whole: bool,
+    limits: CommandLimits,
+) -> FuncTool {
+    let max_chars = if is_whole {
+        usize::MAX
+    } else {
+        STYLE.max_chars
+    };
+    execute_as(backend, Style { max_chars, ..STYLE }, limits)
 }
 
-fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
+fn execute_as(backend: impl Backend, style: Style, limits: CommandLimits) -> FuncTool {
     let description = "Runs a shell command in the workspace and returns what it writes, lines of \
         standard error marked [stderr], and its exit code when that is not 0.";
     let parameters = json!({
@@ -168,9 +177,9 @@ fn execute_as(backend: impl Backend, style: Style) -> FuncTool {
     });
 
     let shell = backend.shell();
-    let limit = run::time_limit(&backend, TIMEOUT);
+    let limit = time_limit(&backend, limits);
     let body = over(backend, move |backend, args| {
-        call_execute(backend, args, style)
+        call_execute(backend, args, style, limits)
     });
 
     FuncTool::new("execute", description, parameters, body)
@@ -184,8 +193,15 @@ async fn call_execute(
     backend: Arc<dyn Backend>,
     args: Args,
     style: Style,
+    limits: CommandLimits,
 ) -> Result<ToolOutput, BoxError> {
-    let command = args.command()?;
-    let limit = run::time_limit(&*backend, TIMEOUT);
+    let mut command = args.command()?;
+    command.max_output = limits.max_output;
+    let limit = time_limit(&*backend, limits);
     run::run(&*backend, command, limit, style).await
+}
+
+fn time_limit(backend: &dyn Backend, limits: CommandLimits) -> Duration {
+    let limit = limits.timeout;
+    limit.unwrap_or_else(|| run::time_limit(backend, TIMEOUT))
 }

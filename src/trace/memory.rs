@@ -55,7 +55,8 @@ pub struct EventRecord {
 /// it.
 ///
 /// [`Display`](fmt::Display) prints the spans as a tree, with the time each began and how long it
-/// took in seconds. The clock is tokio's: where that is paused, the tree is the same every time.
+/// took in seconds, without the ids of runs. The clock is tokio's: where that is paused, the tree
+/// is the same every time.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -177,15 +178,14 @@ impl SpanHandle for Open {
         Some(self.id)
     }
 
-    fn set(&mut self, key: &str, value: Value) {
-        let mut trace = lock(&self.recorder.0);
-        let Some(span) = trace.span(self.id) else {
-            return;
-        };
-        match span.attributes.iter_mut().find(|(name, _)| name == key) {
-            Some((_, old)) => *old = value,
-            None => span.attributes.push((key.to_owned(), value)),
+    fn set(&mut self, key: &str, value: Value) -> &mut dyn SpanHandle {
+        if let Some(span) = lock(&self.recorder.0).span(self.id) {
+            match span.attributes.iter_mut().find(|(name, _)| name == key) {
+                Some((_, old)) => *old = value,
+                None => span.attributes.push((key.to_owned(), value)),
+            }
         }
+        self
     }
 
     fn end(self: Box<Self>) {}

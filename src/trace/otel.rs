@@ -177,7 +177,7 @@ impl SpanHandle for OtelSpan {
         Some(self.id)
     }
 
-    fn set(&mut self, key: &str, value: Value) {
+    fn set(&mut self, key: &str, value: Value) -> &mut dyn SpanHandle {
         let text = || match &value {
             Value::String(text) => text.clone(),
             value => value.to_string(),
@@ -220,6 +220,7 @@ impl SpanHandle for OtelSpan {
                 None => self.put(name(key), text()),
             },
         }
+        self
     }
 
     fn end(self: Box<Self>) {}

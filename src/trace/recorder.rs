@@ -57,8 +57,8 @@ pub trait SpanHandle: Send + Sync {
         None
     }
 
-    /// Records an attribute.
-    fn set(&mut self, key: &str, value: Value);
+    /// Records an attribute, and returns the handle for the next one.
+    fn set(&mut self, key: &str, value: Value) -> &mut dyn SpanHandle;
 
     /// Ends the span and records how long it took. Dropping the handle does the same.
     fn end(self: Box<Self>);

@@ -32,9 +32,10 @@ impl SpanHandle for RedactingSpan {
         self.0.id()
     }
 
-    fn set(&mut self, key: &str, mut value: Value) {
+    fn set(&mut self, key: &str, mut value: Value) -> &mut dyn SpanHandle {
         redact(&mut value);
         self.0.set(key, value);
+        self
     }
 
     fn end(self: Box<Self>) {

@@ -13,9 +13,12 @@ use super::recorder::SpanId;
 /// The length to which an attribute's value is cut, in characters.
 const MAX_VALUE: usize = 60;
 
+/// The attribute with the id of a run, which differs from run to run.
+const RUN_ID: &str = "run_id";
+
 /// Writes one line for each span: its start, its duration, its name, indented below that of its
-/// parent, and its attributes, without texts that are equal to those of its parent. A span without
-/// a parent in `spans` is not indented.
+/// parent, and its attributes, without texts that are equal to those of its parent and without the
+/// random ids of runs. A span without a parent in `spans` is not indented.
 pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::Result {
     let ids: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
     let mut child_spans: BTreeMap<Option<SpanId>, Vec<&SpanRecord>> = BTreeMap::new();
@@ -62,7 +65,7 @@ fn line(
     )?;
     for (key, value) in &span.attributes {
         let is_repeated = parent.and_then(|parent| parent.get(key)) == Some(value);
-        if !(is_repeated && value.is_string()) {
+        if key != RUN_ID && !(is_repeated && value.is_string()) {
             write!(out, " {key}={}", printed(value))?;
         }
     }

@@ -2,10 +2,10 @@
 
 use agentcore::sdk::{
     Activity, ApiMessage, ApiStreamEvent, AssistantEvent, BlockDelta, Envelope, Init, PartialEvent,
-    ResultMessage, ResultSubtype, Status, StreamEvents, SystemEvent, SystemKind, ToolProgress,
-    UserEvent,
+    ResultMessage, ResultSubtype, Status, StreamEvents, SystemEvent, SystemKind, TaskNotification,
+    TaskStarted, ToolProgress, UserEvent,
 };
-use agentcore::{Message, SdkMessage, StreamEvent, ToolCall};
+use agentcore::{Message, PermissionRequest, SdkMessage, StreamEvent, Todo, ToolCall};
 use serde_json::{Value, json};
 
 fn envelope() -> Envelope {
@@ -255,4 +255,114 @@ fn progress_that_looks_like_a_start_starts_a_tool_once() {
         .iter()
         .filter(|event| event.event == StreamEvent::TOOL_END);
     assert_eq!(ends.count(), 1);
+}
+
+#[test]
+fn model_with_a_provider_has_one_name_in_all_its_events() {
+    let tools: [&str; 0] = [];
+    let init = Init::new("anthropic:claude-sonnet-5", "/w", tools);
+    let answered_by = |model: &str| {
+        let message = ApiMessage::new("msg", model, Message::ai("Hi"));
+        AssistantEvent::new(envelope(), message).into()
+    };
+    let told = events([
+        system(SystemKind::Init(Box::new(init))),
+        requesting(),
+        answered_by("claude-sonnet-5-20260101"),
+        requesting(),
+        answered_by("gpt-4.1"),
+        requesting(),
+    ]);
+    let names: Vec<_> = told.as_array().expect("a list").iter().collect();
+    let names: Vec<_> = names
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    let first = "anthropic:claude-sonnet-5";
+    assert_eq!(names, [first, first, first, first, "gpt-4.1"]);
+}
+
+#[test]
+fn done_event_has_the_trace_id_that_was_set() {
+    let mut events = StreamEvents::new().with_trace_id("run_1");
+    let done = events.push(&end(ResultSubtype::Success).into());
+    let data = json!({"thread_id": "th_8f3a2b", "trace_id": "run_1", "total_duration_ms": 1200});
+    assert_eq!(done[0].data, Some(data));
+}
+
+#[test]
+fn state_changes_and_questions_become_events() {
+    let todos = vec![Todo::new("1", "Write")];
+    let changed = SystemKind::StateChanged {
+        todos: Some(todos),
+        files: None,
+    };
+    let question = PermissionRequest::new(
+        envelope(),
+        "ask_1",
+        "t1",
+        "execute",
+        json!({"command": "ls"}),
+        "Run ls?",
+    );
+    let mut inside = question.clone();
+    inside.envelope.parent_tool_use_id = Some("t0".into());
+    let told = events([
+        system(changed),
+        SdkMessage::PermissionRequest(Box::new(question)),
+        SdkMessage::PermissionRequest(Box::new(inside)),
+    ]);
+    let asked = json!({
+        "event": "on_permission_request", "name": "execute", "run_id": "t1",
+        "data": {"id": "ask_1", "question": "Run ls?", "args": {"command": "ls"},
+                 "expects_text": false}
+    });
+    assert_eq!(
+        told,
+        json!([
+            {"event": "on_state_changed",
+             "data": {"todos": [{"id": "1", "title": "Write", "status": "pending"}]}},
+            asked,
+            asked
+        ])
+    );
+}
+
+#[test]
+fn subagents_become_events_when_asked_for() {
+    let inside = |kind: SystemKind| {
+        let mut envelope = envelope();
+        envelope.parent_tool_use_id = Some("t1".into());
+        SystemEvent::new(envelope, kind).into()
+    };
+    let mut start = TaskStarted::new("child", "Look around");
+    (start.tool_use_id, start.subagent_type) = (Some("t1".into()), Some("scout".into()));
+    let end = json!({
+        "task_id": "child", "status": "completed", "summary": "All quiet.", "tool_use_id": "t1"
+    });
+    let end: TaskNotification = serde_json::from_value(end).expect("it reads");
+    let mut text = AssistantEvent::new(
+        envelope(),
+        ApiMessage::new("msg", "m", Message::ai("All quiet.")),
+    );
+    text.envelope.parent_tool_use_id = Some("t1".into());
+
+    let mut events = StreamEvents::new().with_subagents();
+    let messages = [
+        inside(SystemKind::TaskStarted(Box::new(start))),
+        text.into(),
+        inside(SystemKind::TaskNotification(Box::new(end))),
+    ];
+    let told: Vec<_> = messages.iter().flat_map(|one| events.push(one)).collect();
+    assert_eq!(
+        serde_json::to_value(told).expect("they write"),
+        json!([
+            {"event": "on_subagent_start", "name": "scout", "run_id": "t1",
+             "data": {"task_id": "child", "description": "Look around"}},
+            {"event": "on_subagent_stream", "name": "scout", "run_id": "t1",
+             "data": {"delta": "All quiet."}},
+            {"event": "on_subagent_end", "name": "scout", "run_id": "t1",
+             "data": {"task_id": "child", "status": "completed", "summary": "All quiet."}}
+        ])
+    );
 }

@@ -24,6 +24,8 @@ const DATED: &[(&str, &str)] = &[
         "src/session/memory/threads.rs",
         "lists of sessions have dates",
     ),
+    ("src/server/routes/clients.rs", "questions expire at a date"),
+    ("src/server/routes/launch.rs", "traces have dates"),
     ("src/tools/datetime.rs", "it tells the date"),
 ];
 

@@ -16,6 +16,7 @@ const USED: &[(&str, &str)] = &[
         "async-trait",
         "traits that are both async and usable as `dyn`",
     ),
+    ("axum", "the routes of the server (feature `server`)"),
     ("base64", "images and documents on the wire"),
     ("bpe-openai", "exact token counts (feature `tokens`)"),
     ("bytes", "bodies that are shared, not copied"),
@@ -37,6 +38,14 @@ const USED: &[(&str, &str)] = &[
     ("htmd", "HTML as Markdown (feature `web`)"),
     ("html5ever", "parsing pages piece by piece (feature `web`)"),
     ("httpdate", "`retry-after` as a date (feature `http`)"),
+    (
+        "hyper",
+        "connections with limits on their heads (feature `server`)",
+    ),
+    (
+        "hyper-util",
+        "hyper on tokio, and its graceful end (feature `server`)",
+    ),
     (
         "ignore",
         "ignore files and kinds of files (feature `search`)",

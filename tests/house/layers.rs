@@ -22,10 +22,8 @@ const LAYERS: &[(&str, &[&[&str]])] = &[
     ("engine", &[&["run"], &["hook"], &["engine"], &["agent"]]),
     ("rules", &[&["permission", "prompt", "subagent"]]),
     ("parts", &[&["tools"], &["hooks"]]),
-    (
-        "edges",
-        &[&["gateway"], &["testing", "config", "server", "mcp"]],
-    ),
+    ("edges", &[&["gateway"], &["testing", "mcp"]]),
+    ("server", &[&["config"], &["registry"], &["server"]]),
 ];
 
 /// How high a module stands, and the name of its layer.

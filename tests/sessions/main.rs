@@ -8,6 +8,8 @@ mod kit;
 mod killed_gateways;
 #[cfg(feature = "nats")]
 mod nats_bus;
+mod session_owners;
+mod session_pages;
 mod session_stores;
 mod sessions;
 mod store_default;

@@ -302,3 +302,43 @@ async fn files_beyond_what_the_state_may_hold_are_left_out_with_a_warning() {
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains("33554432 bytes"), "{warnings:?}");
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn limits_of_commands_replace_those_of_the_backend() {
+    use std::time::Duration;
+
+    use agentcore::backend::LocalBackend;
+
+    let folder = tempfile::tempdir().unwrap();
+    let backend = LocalBackend::new(folder.path()).unwrap();
+    let backend = backend
+        .with_timeout(Duration::from_secs(60))
+        .with_max_output(50_000);
+    let hook = FilesystemHook::new(backend)
+        .command_timeout(Duration::from_millis(300))
+        .max_command_output(1_000);
+    let model = ScriptedModel::new()
+        .call("execute", json!({"command": "sleep 30"}))
+        .call(
+            "execute",
+            json!({"command": "head -c 20000 /dev/zero | tr '\\0' x"}),
+        )
+        .say("done");
+    let agent = agent(model).hook(hook).build().unwrap();
+    let output = agent.run("Go").await.unwrap();
+    let results = output
+        .messages
+        .iter()
+        .filter_map(|message| message.as_tool_result());
+    let texts: Vec<_> = results
+        .map(|result| result.content.text().into_owned())
+        .collect();
+    assert!(
+        texts[0].contains("timed out after 0.3 seconds"),
+        "{}",
+        texts[0]
+    );
+    let length = texts[1].matches('x').count();
+    assert!((900..=1_100).contains(&length), "{length}");
+}

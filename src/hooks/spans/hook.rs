@@ -31,8 +31,8 @@ const MAX_ARGS: usize = 16 * 1024;
 ///
 /// | span | attributes |
 /// |---|---|
-/// | `llm.call` | `agent session_id model turn message_count`, then `content_length tool_calls_count content_preview tool_call_names stop_reason response_id response_model` and the tokens |
-/// | `tool.call` | `agent session_id tool_name tool_call_id tool_args`, then `output_length output_preview` |
+/// | `llm.call` | `agent session_id run_id model turn message_count`, then `content_length tool_calls_count content_preview tool_call_names stop_reason response_id response_model` and the tokens |
+/// | `tool.call` | `agent session_id run_id tool_name tool_call_id tool_args`, then `output_length output_preview` |
 /// | both | `error error_type` of what failed |
 ///
 /// Lengths are in characters. A preview is the first 500 of them, `tool_args` the first 16,384.
@@ -174,6 +174,7 @@ fn note_result(pair: &mut Pair, result: &ToolResult, content: bool) {
 fn note_run(pair: &mut Pair, cx: &RunContext) {
     pair.set("agent", cx.agent());
     pair.set("session_id", &**cx.session_id());
+    pair.set("run_id", cx.run_id());
 }
 
 #[async_trait]

@@ -64,6 +64,12 @@ impl InteractorConfirmer {
 #[async_trait]
 impl Confirmer for InteractorConfirmer {
     async fn confirm(&self, request: &PermissionRequest, asking: &Asking) -> Answer {
+        if let Some(choice) = Choice::of_request(request) {
+            return match self.0.choose(asking, &choice).await {
+                Ok(chosen) => chosen.into(),
+                Err(error) => unanswered(&error),
+            };
+        }
         if request.expects_text {
             return match self.0.ask(asking, &request.question).await {
                 Ok(text) => Answer::reply(text),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tool::Asking;
+use crate::sdk::{ChoiceLabel, Choices, PermissionRequest};
+use crate::tool::{Answer, Asking};
 
 /// A question with answers to pick from.
 ///
@@ -72,6 +73,31 @@ impl Choice {
         self
     }
 
+    /// The question of a run, if it has answers to pick from.
+    pub(crate) fn of_request(request: &PermissionRequest) -> Option<Self> {
+        let choices = request.choices.as_deref()?;
+        let mut choice = Self::new(request.question.as_str())
+            .multiple(choices.multiple)
+            .or_text("another answer");
+        choice.header.clone_from(&choices.header);
+        for option in &choices.options {
+            let option = ChoiceOption::new(option.label.as_str())
+                .with_description(option.description.as_str());
+            choice = choice.option(option);
+        }
+        Some(choice)
+    }
+
+    /// The answers as a question of a run has them.
+    pub(super) fn choices(&self) -> Choices {
+        let options = self.options.iter();
+        let options = options
+            .map(|option| ChoiceLabel::new(option.label.as_str(), option.description.as_str()));
+        let mut choices = Choices::new(options).multiple(self.multiple);
+        choices.header.clone_from(&self.header);
+        choices
+    }
+
     /// Checks that `chosen` is an answer to this question.
     ///
     /// # Errors
@@ -133,6 +159,15 @@ pub struct Chosen {
     pub picked: Vec<usize>,
     /// The text that was typed instead or, where several answers are allowed, in addition.
     pub text: Option<String>,
+}
+
+impl From<Chosen> for Answer {
+    fn from(chosen: Chosen) -> Self {
+        Self::Reply {
+            text: chosen.text.unwrap_or_default(),
+            picked: chosen.picked,
+        }
+    }
 }
 
 impl Chosen {

@@ -3,6 +3,7 @@
 //! | | |
 //! |---|---|
 //! | [`ask_user_question`] | the tool `AskUserQuestion`, with which the model asks |
+//! | [`ask_user_question_in_stream`] | the same, through the stream of the run |
 //! | [`InteractorConfirmer`] | answers the permission questions of a run |
 //! | [`TerminalInteractor`] | asks at the terminal (Unix) |
 //!
@@ -16,6 +17,6 @@ mod terminal;
 
 pub use confirmer::InteractorConfirmer;
 pub use interactor::{Choice, ChoiceOption, Chosen, Interactor};
-pub use question::ask_user_question;
+pub use question::{ask_user_question, ask_user_question_in_stream};
 #[cfg(unix)]
 pub use terminal::TerminalInteractor;

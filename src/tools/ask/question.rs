@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::BoxError;
-use crate::tool::{Asking, FuncTool, SideEffect, ToolError, ToolOutput};
+use crate::tool::{
+    Answer as Reply, Asking, FuncTool, SideEffect, ToolContext, ToolError, ToolOutput,
+};
 
 use super::interactor::{Choice, ChoiceOption, Chosen, Interactor};
 
@@ -66,19 +68,101 @@ struct Answer {
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 /// ```
 pub fn ask_user_question(interactor: impl Interactor) -> FuncTool {
+    let interactor: Arc<dyn Interactor> = Arc::new(interactor);
+    tool(move |_cx, asking, choice| {
+        let interactor = interactor.clone();
+        async move {
+            let chosen = interactor.choose(&asking, &choice).await;
+            chosen.map_err(|error| unanswered(&choice, &error.to_string()).into())
+        }
+    })
+}
+
+/// `AskUserQuestion` of [`ask_user_question`], whose questions are those of the run: the
+/// [`Confirmer`](crate::tool::Confirmer) answers them, or else a [`Responder`](crate::Responder),
+/// with an [`Answer::Reply`](crate::Answer::Reply) that has the positions of the picked answers or
+/// another text.
+///
+/// The `permission_request` in the stream has [`choices`](crate::PermissionRequest::choices).
+/// [`Answer::Allow`](crate::Answer::Allow) is the text `yes`, [`Answer::Edit`](crate::Answer::Edit)
+/// its value as JSON, and [`Answer::Deny`](crate::Answer::Deny) is an error with its reason.
+///
+/// ```
+/// use agentcore::testing::ScriptedModel;
+/// use agentcore::tools::ask::ask_user_question_in_stream;
+/// use agentcore::{Agent, Answer, SdkMessage};
+/// use serde_json::json;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let question = json!({
+///     "question": "Which format?",
+///     "header": "Format",
+///     "options": [{"label": "JSON"}, {"label": "YAML"}],
+/// });
+/// let model = ScriptedModel::new()
+///     .call("AskUserQuestion", json!({"questions": [question]}))
+///     .expect(|request| assert_eq!(request.messages.last_content(), "Which format?\n> YAML"))
+///     .say("YAML it is.");
+/// let agent = Agent::builder(model).tool(ask_user_question_in_stream()).build()?;
+/// let mut run = agent.run("Convert it");
+/// let responder = run.responder();
+/// while let Some(message) = run.next().await {
+///     if let SdkMessage::PermissionRequest(request) = message {
+///         let choices = request.choices.as_ref().expect("it has answers to pick from");
+///         assert_eq!(choices.options[1].label, "YAML");
+///         responder.respond(&request, Answer::Reply { text: String::new(), picked: vec![1] });
+///     }
+/// }
+/// assert_eq!(run.into_output()?.text, "YAML it is.");
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+pub fn ask_user_question_in_stream() -> FuncTool {
+    tool(|cx: ToolContext, _asking, choice| async move {
+        let question = choice.question.as_str();
+        match cx.ask_for_choice(question, choice.choices()).await {
+            Reply::Reply { text, picked } => Ok(chosen(&choice, text, picked)),
+            Reply::Allow | Reply::AllowForSession => Ok(Chosen::text("yes")),
+            Reply::Edit(value) => Ok(Chosen::text(value.to_string())),
+            Reply::Deny(reason) => Err(ToolError::new(reason).into()),
+            Reply::Unanswered => Err(unanswered(&choice, "the question has no answer").into()),
+        }
+    })
+}
+
+/// A reply as a selection. Some peers send the labels of the picked answers as the text.
+fn chosen(choice: &Choice, text: String, picked: Vec<usize>) -> Chosen {
+    let mut chosen = Chosen::picked(picked);
+    let picked_labels = labels(choice, &chosen).collect::<Vec<_>>().join(", ");
+    if !text.is_empty() && text != picked_labels {
+        chosen.text = Some(text);
+    }
+    chosen
+}
+
+fn unanswered(choice: &Choice, reason: &str) -> ToolError {
+    let text = format!(
+        "the user could not be asked: {reason}; decide yourself, or report what you need to know"
+    );
+    ToolError::new(text).with_text_question(choice.question.clone())
+}
+
+/// The tool, whose questions `choose` asks.
+fn tool<F, T>(choose: F) -> FuncTool
+where
+    F: Fn(ToolContext, Asking, Arc<Choice>) -> T + Send + Sync + 'static,
+    T: Future<Output = Result<Chosen, BoxError>> + Send + 'static,
+{
     let description = "Asks the user one to four questions with two to four answers each, and \
         waits. The user picks an answer or writes another one, so do not offer one named other. \
         Ask when a decision is the user's and the task does not settle it.";
-    let interactor: Arc<dyn Interactor> = Arc::new(interactor);
-    FuncTool::new(
-        "AskUserQuestion",
-        description,
-        parameters(),
-        move |cx, args| ask(interactor.clone(), cx.asking(), args),
-    )
-    .side_effect(SideEffect::ReadOnly)
-    .exclusive()
-    .timeout(PATIENCE)
+    let choose = Arc::new(choose);
+    let run = move |cx: ToolContext, args: Value| ask(choose.clone(), cx, args);
+    FuncTool::new("AskUserQuestion", description, parameters(), run)
+        .side_effect(SideEffect::ReadOnly)
+        .exclusive()
+        .timeout(PATIENCE)
 }
 
 fn parameters() -> Value {
@@ -111,23 +195,17 @@ fn parameters() -> Value {
     })
 }
 
-async fn ask(
-    interactor: Arc<dyn Interactor>,
-    asking: Asking,
-    args: Value,
-) -> Result<ToolOutput, BoxError> {
+async fn ask<F, T>(choose: Arc<F>, cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError>
+where
+    F: Fn(ToolContext, Asking, Arc<Choice>) -> T + Send + Sync + 'static,
+    T: Future<Output = Result<Chosen, BoxError>> + Send + 'static,
+{
     let arguments: Arguments = serde_json::from_value(args)?;
     let mut lines = Vec::new();
     let mut answers = Vec::new();
     for question in arguments.questions {
-        let choice = choice(question);
-        let selection = interactor.choose(&asking, &choice).await.map_err(|error| {
-            let text = format!(
-                "the user could not be asked: {error}; decide yourself, or report what you need \
-                 to know"
-            );
-            ToolError::new(text).with_text_question(choice.question.clone())
-        })?;
+        let choice = Arc::new(choice(question));
+        let selection = choose(cx.clone(), cx.asking(), choice.clone()).await?;
 
         choice.check(&selection)?;
         let picked_labels: Vec<&str> = labels(&choice, &selection).collect();

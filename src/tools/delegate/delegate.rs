@@ -128,6 +128,7 @@ fn delegate_to_agent(children: Arc<Children>) -> FuncTool {
         "Delegates a task to a subagent, which works with a context of its own and returns one \
          final text. It sees nothing of this conversation, so the task needs everything. Agents:",
     );
+    let agents = children.names();
     let run = move |cx: ToolContext, args: Value| {
         let children = children.clone();
         async move {
@@ -135,7 +136,7 @@ fn delegate_to_agent(children: Arc<Children>) -> FuncTool {
             delegation.run(&cx).await
         }
     };
-    agent_tool("delegate_to_agent", &description, run)
+    agent_tool("delegate_to_agent", &description, agents, run)
 }
 
 fn start_async_task(children: Arc<Children>) -> FuncTool {
@@ -143,15 +144,16 @@ fn start_async_task(children: Arc<Children>) -> FuncTool {
         "Starts a subagent on a task in the background and returns the task's ID at once. Its end \
          is reported. Agents:",
     );
+    let agents = children.names();
     let run = move |cx: ToolContext, args: Value| {
         let delegation = Delegation::of_call(&children, &cx, args);
         async move { Ok::<_, BoxError>(delegation?.begin(cx)) }
     };
-    agent_tool("start_async_task", &description, run)
+    agent_tool("start_async_task", &description, agents, run)
 }
 
 /// A tool that starts the agent `agent` on the task `task`.
-fn agent_tool<F, T, R>(name: &str, description: &str, run: F) -> FuncTool
+fn agent_tool<F, T, R>(name: &str, description: &str, agents: Vec<Arc<str>>, run: F) -> FuncTool
 where
     F: Fn(ToolContext, Value) -> T + Send + Sync + 'static,
     T: Future<Output = R> + Send + 'static,
@@ -167,5 +169,6 @@ where
     });
     FuncTool::new(name, description, parameters, run)
         .side_effect(SideEffect::ReadOnly)
+        .agents_named(agents)
         .starting_agent_of("agent")
 }

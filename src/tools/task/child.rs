@@ -70,6 +70,11 @@ impl Children {
         })
     }
 
+    /// The names of the types, sorted.
+    pub(in crate::tools) fn names(&self) -> Vec<Arc<str>> {
+        self.types.keys().cloned().collect()
+    }
+
     /// A text with the list of the types.
     pub(in crate::tools) fn description(&self, introduction: &str) -> String {
         let mut text = introduction.to_owned();

@@ -39,6 +39,7 @@ struct Start {
 }
 
 pub(super) fn task_tool(children: Arc<Children>) -> FuncTool {
+    let names = children.names();
     let description = children.description(
         "Starts a subagent, which works on the prompt with a context of its own and returns one \
          final text. It sees nothing of this conversation, so the prompt needs everything. Start \
@@ -49,6 +50,7 @@ pub(super) fn task_tool(children: Arc<Children>) -> FuncTool {
         async move { run_task(&children, cx, args).await }
     };
     FuncTool::new("Task", description, parameters(), run)
+        .agents_named(names)
         .side_effect(SideEffect::ReadOnly)
         .starting_agent_of("subagent_type")
 }

@@ -1,0 +1,41 @@
+//! A builder as the template of several agents.
+
+use std::sync::Arc;
+
+use crate::session::SessionStore;
+
+use super::builder::AgentBuilder;
+
+impl AgentBuilder {
+    pub(crate) fn agent_name(&self) -> &str {
+        &self.settings.agent
+    }
+
+    pub(crate) fn model_id(&self) -> &str {
+        self.settings.model.id()
+    }
+
+    /// The names of the tools, sorted.
+    pub(crate) fn tool_names(&self) -> Vec<String> {
+        let tools = self.tools.iter();
+        let mut names: Vec<String> = tools.map(|tool| tool.name().to_owned()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(crate) fn hook_names(&self) -> Vec<String> {
+        let hooks = self.hooks.iter();
+        hooks.map(|hook| hook.name().to_owned()).collect()
+    }
+
+    /// Removes the hooks whose names are not accepted.
+    pub(crate) fn retain_hooks(mut self, is_on: impl Fn(&str) -> bool) -> Self {
+        self.hooks.retain(|hook| is_on(hook.name()));
+        self
+    }
+
+    /// The store that was set.
+    pub(crate) fn own_store(&self) -> Option<Arc<dyn SessionStore>> {
+        self.store.clone()
+    }
+}

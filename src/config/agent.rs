@@ -1,0 +1,191 @@
+//! The configuration of one agent.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::error::Result;
+use crate::permission::PermissionConfig;
+
+use super::backend::BackendCfg;
+use super::builtin::BuiltinConfig;
+use super::hook_choice::HookChoice;
+use super::limits::LimitsCfg;
+use super::place::Origin;
+use super::prompt::{MemoryCfg, SkillsCfg};
+use super::sessions::SessionsCfg;
+use super::source::{self, model_name};
+use super::subagent::SubAgentCfg;
+
+/// The configuration of one agent: the keys of an agent in a [`Config`](super::Config).
+///
+/// ```
+/// use agentcore::config::{AgentConfig, BackendCfg};
+///
+/// let config = AgentConfig::new("ollama:llama3.1:8b")
+///     .with_name("Ollama Local")
+///     .with_tools(["calculate"])
+///     .with_backend(BackendCfg::local("./workspace"));
+/// assert_eq!(config.limits.max_turns, 25);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AgentConfig {
+    /// The agent's name, for messages and traces. Defaults to its id.
+    pub name: Option<String>,
+    /// The description of the agent, for lists.
+    pub description: Option<String>,
+    /// The model: `provider:name`, a bare name such as `claude-sonnet-5`, or
+    /// `{provider: .., model: ..}`. Required.
+    #[serde(deserialize_with = "model_name")]
+    #[schemars(schema_with = "source::model_schema")]
+    pub model: String,
+    /// The system prompt. Defaults to none.
+    pub system_prompt: String,
+    /// The context window of the model in tokens. Defaults to that of the model, or 128,000 if it
+    /// is not known.
+    pub context_window: Option<u64>,
+    /// The names of its tools: those of this crate (`calculate`, `current_datetime`,
+    /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
+    /// `request_user_approval`), and those that the program has registered. Tools of hooks, such as
+    /// `read_file`, may be named, too.
+    pub tools: Vec<String>,
+    /// The keys of tools of this crate.
+    pub builtin_config: BuiltinConfig,
+    /// The place of its files and commands. Defaults to none: the agent has no tools for files.
+    pub backend: Option<BackendCfg>,
+    /// The folders with its skills.
+    pub skills: SkillsCfg,
+    /// The files with its memory.
+    pub memory: MemoryCfg,
+    /// Its hooks. Defaults to all that apply. `middleware` is another name of this key.
+    #[serde(alias = "middleware")]
+    pub hooks: HookChoice,
+    /// The rules for its calls. Defaults to allowing every call.
+    #[schemars(schema_with = "source::permissions_schema")]
+    pub permissions: Option<PermissionConfig>,
+    /// The limits of its runs.
+    pub limits: LimitsCfg,
+    /// The store of its sessions. Defaults to that of the program.
+    pub sessions: Option<SessionsCfg>,
+    /// Its subagents.
+    pub subagents: Vec<SubAgentCfg>,
+    /// Records the texts of the conversation in spans, and one span for each run. Defaults to
+    /// `false`.
+    pub debug: bool,
+    /// The file it was read from.
+    #[serde(skip)]
+    pub(super) origin: Option<Arc<Origin>>,
+}
+
+impl AgentConfig {
+    /// A configuration with this model, and the defaults for all other keys.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads the configuration from JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with line and column, as for a file.
+    ///
+    /// ```
+    /// use agentcore::config::AgentConfig;
+    ///
+    /// let error = AgentConfig::from_json(r#"{"model": "gpt-4.1", "tool": []}"#).unwrap_err();
+    /// let text = r#"agent:1:22: unknown key "tool"; did you mean "tools"?"#;
+    /// assert_eq!(error.to_string(), text);
+    /// ```
+    pub fn from_json(json: &str) -> Result<Self> {
+        super::file::read_agent(json)
+    }
+
+    /// Sets the name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the description.
+    #[must_use]
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets the system prompt.
+    #[must_use]
+    pub fn with_system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.system_prompt = prompt.into();
+        self
+    }
+
+    /// Sets the names of the tools.
+    #[must_use]
+    pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.tools = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the backend.
+    #[must_use]
+    pub fn with_backend(mut self, backend: BackendCfg) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// Sets the folders with skills.
+    #[must_use]
+    pub fn with_skills<P: Into<String>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
+        self.skills.paths = paths.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the files with its memory.
+    #[must_use]
+    pub fn with_memory(mut self, memory: MemoryCfg) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// Sets the choice of hooks.
+    #[must_use]
+    pub fn with_hooks(mut self, hooks: HookChoice) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Sets the permission rules.
+    #[must_use]
+    pub fn with_permissions(mut self, permissions: PermissionConfig) -> Self {
+        self.permissions = Some(permissions);
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LimitsCfg) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the store of sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: SessionsCfg) -> Self {
+        self.sessions = Some(sessions);
+        self
+    }
+
+    /// Adds a subagent.
+    #[must_use]
+    pub fn with_subagent(mut self, subagent: SubAgentCfg) -> Self {
+        self.subagents.push(subagent);
+        self
+    }
+}

@@ -1,0 +1,349 @@
+//! The configuration of a backend.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, LocalBackend, MemoryBackend};
+#[cfg(all(feature = "docker", unix))]
+use crate::backend::{DockerBackend, DockerBuilder};
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::blocking::blocking;
+
+/// The time limit of a command in seconds, unless the configuration sets another.
+const TIMEOUT: u64 = 120;
+
+/// The number of bytes that are kept of the output of a command, unless the configuration sets
+/// another.
+const MAX_OUTPUT: usize = 100_000;
+
+/// The kind of a backend.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum BackendType {
+    /// A folder of this machine.
+    #[default]
+    Local,
+    /// Files in memory, without commands.
+    State,
+    /// A container (feature `docker`).
+    Docker,
+}
+
+impl BackendType {
+    /// The name in a configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::State => "state",
+            Self::Docker => "docker",
+        }
+    }
+}
+
+/// The limits that the kernel sets on commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SandboxCfg {
+    /// None.
+    #[default]
+    Off,
+    /// Those of `Sandbox::workspace` (feature `sandbox`).
+    Workspace,
+}
+
+/// The place of an agent's files and commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BackendCfg {
+    /// The kind of backend. Defaults to `local`.
+    #[serde(rename = "type")]
+    pub kind: BackendType,
+    /// The folder of the files. Defaults to the folder of the configuration file, or, in a
+    /// container, to `/workspace`.
+    pub workdir: Option<String>,
+    /// The time limit of a command in seconds. Defaults to 120.
+    pub timeout: Option<u64>,
+    /// The number of bytes that are kept of the output of a command. Defaults to 100,000.
+    pub max_output_bytes: Option<usize>,
+    /// The sandbox of the commands of a `local` backend. Defaults to `off`: a command may read and
+    /// write all that the process may, the folders of other users included.
+    pub sandbox: SandboxCfg,
+    /// The image of a new container.
+    pub image: Option<String>,
+    /// The name of the container: of a new one with `image`, else of one that runs already.
+    pub container_name: Option<String>,
+    /// The address of the Docker engine, such as `ssh://build@example.org`. Defaults to that of the
+    /// `docker` program.
+    pub docker_host: Option<String>,
+    /// The network of a new container. Defaults to `none`.
+    pub network: Option<String>,
+    /// The program that takes the place of `docker`. A file cannot set it.
+    #[serde(skip)]
+    pub docker_program: Option<PathBuf>,
+}
+
+impl BackendCfg {
+    /// A folder of this machine.
+    pub fn local(workdir: impl Into<String>) -> Self {
+        Self {
+            workdir: Some(workdir.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Files in memory.
+    pub fn state() -> Self {
+        Self {
+            kind: BackendType::State,
+            ..Self::default()
+        }
+    }
+
+    /// A new container of an image.
+    pub fn docker(image: impl Into<String>) -> Self {
+        Self {
+            kind: BackendType::Docker,
+            image: Some(image.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the name of the container.
+    #[must_use]
+    pub fn with_container_name(mut self, name: impl Into<String>) -> Self {
+        self.container_name = Some(name.into());
+        self
+    }
+
+    /// Sets the program that takes the place of `docker`, with the same arguments, such as
+    /// `podman`.
+    #[must_use]
+    pub fn with_docker_program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.docker_program = Some(program.into());
+        self
+    }
+
+    /// Sets the folder of the files: in a container, an absolute path in it.
+    #[must_use]
+    pub fn with_workdir(mut self, path: impl Into<String>) -> Self {
+        self.workdir = Some(path.into());
+        self
+    }
+
+    /// Sets the time limit of a command in seconds.
+    #[must_use]
+    pub fn with_timeout(mut self, seconds: u64) -> Self {
+        self.timeout = Some(seconds);
+        self
+    }
+
+    /// Sets the number of bytes that are kept of the output of a command.
+    #[must_use]
+    pub fn with_max_output_bytes(mut self, bytes: usize) -> Self {
+        self.max_output_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the sandbox of commands.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: SandboxCfg) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+}
+
+/// A backend that was started from its configuration.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StartedBackend {
+    /// The backend.
+    pub backend: Arc<dyn Backend>,
+    /// Its kind.
+    pub kind: BackendType,
+    /// The container, if it is one.
+    #[cfg(all(feature = "docker", unix))]
+    pub container: Option<Arc<DockerBackend>>,
+}
+
+impl StartedBackend {
+    /// The status of the container, if it is one: `running`, `missing`, or the engine's word.
+    pub(crate) async fn container_status(&self) -> Result<Option<String>> {
+        #[cfg(all(feature = "docker", unix))]
+        if let Some(container) = &self.container {
+            use crate::backend::ContainerStatus;
+            return Ok(Some(match container.container_status().await? {
+                ContainerStatus::Running => "running".to_owned(),
+                ContainerStatus::Stopped(word) => word,
+                ContainerStatus::Missing => "missing".to_owned(),
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Stops the container, if it is one.
+    pub(crate) async fn stop_container(&self) -> Result<()> {
+        #[cfg(all(feature = "docker", unix))]
+        if let Some(container) = &self.container {
+            container.stop_container().await?;
+        }
+        Ok(())
+    }
+
+    /// Restarts the container, if it is one.
+    pub(crate) async fn restart_container(&self) -> Result<()> {
+        #[cfg(all(feature = "docker", unix))]
+        if let Some(container) = &self.container {
+            container.restart_container().await?;
+        }
+        Ok(())
+    }
+}
+
+/// The owner of a backend, which has its files alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    /// The id of the agent.
+    #[cfg_attr(
+        not(feature = "docker"),
+        expect(dead_code, reason = "containers are named after it")
+    )]
+    pub(crate) agent: &'a str,
+    /// The name of the user's folder.
+    pub(crate) user: &'a str,
+}
+
+impl BackendCfg {
+    /// Starts the backend: for a user, with a folder or a container of the user's own. Relative
+    /// paths begin at `folder`.
+    pub(crate) async fn start(
+        &self,
+        folder: Option<&Path>,
+        owner: Option<Owner<'_>>,
+    ) -> Result<StartedBackend> {
+        match self.kind {
+            BackendType::Local => self.start_local(folder, owner).await,
+            BackendType::State => Ok(self.started(Arc::new(MemoryBackend::new()))),
+            BackendType::Docker => self.start_docker(owner).await,
+        }
+    }
+
+    fn started(&self, backend: Arc<dyn Backend>) -> StartedBackend {
+        StartedBackend {
+            backend,
+            kind: self.kind,
+            #[cfg(all(feature = "docker", unix))]
+            container: None,
+        }
+    }
+
+    async fn start_local(
+        &self,
+        folder: Option<&Path>,
+        owner: Option<Owner<'_>>,
+    ) -> Result<StartedBackend> {
+        let workdir = Path::new(self.workdir.as_deref().unwrap_or("."));
+        let mut root = folder.map_or_else(|| workdir.to_owned(), |folder| folder.join(workdir));
+        if let Some(owner) = owner {
+            root.push("users");
+            root.push(owner.user);
+        }
+        let config = self.clone();
+        let backend = blocking(move || {
+            std::fs::create_dir_all(&root).map_err(|error| {
+                let text = format!("cannot make the folder {}: {error}", root.display());
+                Error::new(ErrorKind::Io, text)
+            })?;
+            config.open_local(&root)
+        });
+        Ok(self.started(Arc::new(backend.await?)))
+    }
+
+    fn open_local(&self, root: &Path) -> Result<LocalBackend> {
+        let backend = LocalBackend::new(root)?
+            .with_timeout(self.time_limit())
+            .with_max_output(self.output_limit());
+        #[cfg(feature = "sandbox")]
+        if self.sandbox == SandboxCfg::Workspace {
+            return Ok(backend.with_sandbox(crate::backend::Sandbox::workspace(root)));
+        }
+        Ok(backend)
+    }
+
+    fn time_limit(&self) -> Duration {
+        Duration::from_secs(self.timeout.unwrap_or(TIMEOUT))
+    }
+
+    fn output_limit(&self) -> usize {
+        self.max_output_bytes.unwrap_or(MAX_OUTPUT)
+    }
+
+    #[cfg(not(all(feature = "docker", unix)))]
+    async fn start_docker(&self, _owner: Option<Owner<'_>>) -> Result<StartedBackend> {
+        let text = super::check::needs_feature("a backend of the type \"docker\"", "docker");
+        Err(Error::new(ErrorKind::Config, text))
+    }
+
+    /// Starts the container, or uses the one of the same name that an earlier process has left.
+    #[cfg(all(feature = "docker", unix))]
+    async fn start_docker(&self, owner: Option<Owner<'_>>) -> Result<StartedBackend> {
+        let name = match (owner, &self.container_name) {
+            (Some(Owner { agent, user }), None) => Some(format!("agentcore-{agent}-{user}")),
+            (Some(Owner { user, .. }), Some(name)) => Some(format!("{name}-{user}")),
+            (None, name) => name.clone(),
+        };
+        let attached = || {
+            let name = name.clone().unwrap_or_default();
+            self.docker_settings(DockerBackend::attach(name))
+        };
+        let container = match &self.image {
+            None => attached().start().await?,
+            Some(image) => {
+                let mut builder = self.docker_settings(DockerBackend::run(image));
+                if let Some(network) = &self.network {
+                    builder = builder.network(network);
+                }
+                if let Some(name) = &name {
+                    // The files in a container with a name are there again after a restart.
+                    builder = builder.name(name).keep(true);
+                }
+                match builder.start().await {
+                    Err(error) if error.kind() == ErrorKind::Conflict && name.is_some() => {
+                        attached().start().await?
+                    }
+                    started => started?,
+                }
+            }
+        };
+        let container = Arc::new(container);
+        Ok(StartedBackend {
+            backend: container.clone(),
+            kind: self.kind,
+            container: Some(container),
+        })
+    }
+
+    #[cfg(all(feature = "docker", unix))]
+    fn docker_settings(&self, mut builder: DockerBuilder) -> DockerBuilder {
+        builder = builder
+            .timeout(self.time_limit())
+            .max_output(self.output_limit());
+        if let Some(workdir) = &self.workdir {
+            builder = builder.workdir(workdir);
+        }
+        if let Some(program) = &self.docker_program {
+            builder = builder.program(program);
+        }
+        if let Some(host) = &self.docker_host {
+            builder = builder.host(host);
+        }
+        builder
+    }
+}

@@ -1,0 +1,250 @@
+//! An agent's builder from its configuration.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::agent::AgentBuilder;
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::hook::Hook;
+use crate::hooks::{
+    BackgroundTasksHook, FilesystemHook, MemoryHook, PermissionHook, SkillsHook, SummarizationHook,
+    TodoListHook, TracingHook,
+};
+use crate::prompt::Skill;
+use crate::prompt::skills::find;
+use crate::session::SessionStore;
+use crate::tool::Tool;
+use crate::util::blocking::blocking;
+
+use super::agent::AgentConfig;
+use super::builtin::builtin_names;
+use super::files::PromptFiles;
+use super::parts::Parts;
+use super::source::unknown;
+
+/// The parts of an agent that take time to get, and that a second agent of the same configuration
+/// shares.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Equipment {
+    /// The backend of hooks and tools, with the shared files of the configuration.
+    pub(crate) backend: Option<Arc<dyn Backend>>,
+    files: PromptFiles,
+}
+
+impl Equipment {
+    /// The skills that the agent finds now.
+    pub(crate) async fn skills(&self) -> Vec<Skill> {
+        match &self.backend {
+            Some(backend) => find(backend, &self.files.skills).await.skills,
+            None => Vec::new(),
+        }
+    }
+}
+
+impl AgentConfig {
+    /// Starts the backend, opens the store, makes the model, and returns a builder of the agent.
+    ///
+    /// The hooks are, outermost first: `tracing` and `todolist`; with a backend, `filesystem` and,
+    /// if paths are given, `skills` and `memory`; `summarization`; with subagents in the
+    /// background, the state of their tasks; with rules, `permissions`.
+    ///
+    /// ```
+    /// use agentcore::config::{AgentConfig, BackendCfg, Parts};
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let config = AgentConfig::new("any-model").with_backend(BackendCfg::state());
+    /// let parts = Parts::new().models(|_name| Ok(ScriptedModel::new().say("Hello!")));
+    /// let agent = config.builder(&parts).await?.build()?;
+    /// let hooks: Vec<_> = agent.info().hooks.into_iter().map(|hook| hook.name).collect();
+    /// assert_eq!(hooks, ["tracing", "todolist", "filesystem", "summarization"]);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check); [`ErrorKind::Config`](crate::ErrorKind::Config) for the
+    /// name of a tool that is neither one of this crate nor of `parts`; and the errors of the
+    /// model's provider, the backend and the store. All have the place in the file.
+    ///
+    /// # Cancel safety
+    ///
+    /// A container that was being started is removed again.
+    pub async fn builder(&self, parts: &Parts) -> Result<AgentBuilder> {
+        self.check()?;
+        let backend = match (&parts.backend, &self.backend) {
+            (Some(backend), _) => Some(backend.clone()),
+            (None, Some(config)) => {
+                let outcome = config.start(self.folder(), None).await;
+                let started_backend = outcome.map_err(|error| self.error_from("backend", error))?;
+                Some(started_backend.backend)
+            }
+            (None, None) => None,
+        };
+        let store = match &self.sessions {
+            Some(_) => Some(self.open_store().await?),
+            None => parts.store.clone(),
+        };
+        let equipment = self.equip(backend).await?;
+        let builder = self.assemble(parts, &equipment, &[], &|hook| self.hooks.has(hook))?;
+        Ok(match store {
+            Some(store) => builder.store(store),
+            None => builder,
+        })
+    }
+
+    /// Opens the store of the configuration.
+    pub(crate) async fn open_store(&self) -> Result<Arc<dyn SessionStore>> {
+        let config = self.sessions.clone().unwrap_or_default();
+        let folder = self.folder().map(std::path::Path::to_owned);
+        let opened = blocking(move || config.open(folder.as_deref())).await;
+        opened.map_err(|error| self.error_from("sessions", error))
+    }
+
+    /// Adds the shared files of the configuration to a backend.
+    pub(crate) async fn equip(&self, backend: Option<Arc<dyn Backend>>) -> Result<Equipment> {
+        let Some(backend) = backend else {
+            return Ok(Equipment {
+                backend: None,
+                files: PromptFiles::default(),
+            });
+        };
+        let config = self.clone();
+        let (files, shared) = blocking(move || config.prompt_files()).await?;
+        Ok(Equipment {
+            backend: Some(shared.over(backend)),
+            files,
+        })
+    }
+
+    /// Builds the agent's builder from its parts. `registered` are the names of tools that a source
+    /// provides.
+    pub(crate) fn assemble(
+        &self,
+        parts: &Parts,
+        equipment: &Equipment,
+        registered: &[String],
+        is_on: &dyn Fn(&str) -> bool,
+    ) -> Result<AgentBuilder> {
+        let model = (parts.make_model)(&self.model);
+        let model = model.map_err(|error| self.error_from("model", error))?;
+        let hooks = self.configured_hooks(equipment, is_on)?;
+        self.check_names(parts, &hooks, registered)?;
+
+        let mut builder = AgentBuilder::new(model)
+            .name(self.name.as_deref().unwrap_or("agent"))
+            .tools(self.builtin_tools())
+            .tools(parts.tools.iter().cloned())
+            .tools(self.subagent_tools(parts)?)
+            .hooks(hooks);
+        if !self.system_prompt.is_empty() {
+            builder = builder.system_prompt(self.system_prompt.as_str());
+        }
+        if let Some(backend) = &equipment.backend {
+            builder = builder.cwd(backend.root()).backend(backend.clone());
+        }
+        Ok(self.limited(builder))
+    }
+
+    /// The hooks in their order.
+    fn configured_hooks(
+        &self,
+        equipment: &Equipment,
+        is_on: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Arc<dyn Hook>>> {
+        let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
+        if is_on("tracing") {
+            let hook = TracingHook::new();
+            hooks.push(Arc::new(
+                hook.with_content(self.debug).with_run_span(self.debug),
+            ));
+        }
+        if is_on("todolist") {
+            hooks.push(Arc::new(TodoListHook::new()));
+        }
+        if let Some(backend) = &equipment.backend {
+            let files = &equipment.files;
+            if is_on("filesystem") {
+                hooks.push(Arc::new(FilesystemHook::new(backend.clone())));
+            }
+            if is_on("skills") && !files.skills.is_empty() {
+                let hook = SkillsHook::new(backend.clone()).paths(files.skills.iter().cloned());
+                hooks.push(Arc::new(hook));
+            }
+            if is_on("memory") && !files.memory.is_empty() {
+                let mut hook = MemoryHook::new(backend.clone()).paths(files.memory.iter().cloned());
+                if let Some(content) = &self.memory.initial_content {
+                    hook = hook.initial_content(content.as_str());
+                }
+                hooks.push(Arc::new(hook));
+            }
+        }
+        if is_on("summarization") {
+            let mut hook = SummarizationHook::new();
+            if let Some(tokens) = self.context_window {
+                hook = hook.with_context_window(tokens);
+            }
+            hooks.push(Arc::new(hook));
+        }
+        if self.subagents.iter().any(|subagent| subagent.background) {
+            hooks.push(Arc::new(BackgroundTasksHook::new()));
+        }
+        if let Some(permissions) = &self.permissions {
+            let hook = PermissionHook::new(permissions.clone());
+            let hook = hook.map_err(|error| self.error_from("permissions", error))?;
+            hooks.push(Arc::new(hook));
+        }
+        Ok(hooks)
+    }
+
+    /// Checks that each tool that the configuration names exists.
+    fn check_names(
+        &self,
+        parts: &Parts,
+        hooks: &[Arc<dyn Hook>],
+        registered: &[String],
+    ) -> Result<()> {
+        let hook_tools: Vec<String> = hooks.iter().flat_map(|hook| hook.tools()).collect();
+        let mut names = builtin_names();
+        names.extend(parts.tools.iter().map(|tool| tool.name()));
+        names.extend(registered.iter().map(String::as_str));
+        names.extend(hook_tools.iter().map(String::as_str));
+        for (index, name) in self.tools.iter().enumerate() {
+            if !names.contains(&name.as_str()) {
+                let text = unknown("tool", name, &names);
+                return Err(self.error_at(&format!("tools.{index}"), text));
+            }
+        }
+        Ok(())
+    }
+
+    fn limited(&self, mut builder: AgentBuilder) -> AgentBuilder {
+        let limits = &self.limits;
+        builder = builder.max_turns(limits.max_turns);
+        if let Some(tokens) = limits.max_tokens {
+            builder = builder.max_output_tokens(tokens);
+        }
+        if let Some(temperature) = limits.temperature {
+            builder = builder.temperature(temperature);
+        }
+        if let Some(usd) = limits.max_budget_usd {
+            builder = builder.max_budget_usd(usd);
+        }
+        if let Some(tokens) = limits.max_total_tokens {
+            builder = builder.max_total_tokens(tokens);
+        }
+        if let Some(seconds) = limits.max_duration {
+            builder = builder.max_duration(Duration::from_secs(seconds));
+        }
+        if let Some(seconds) = limits.tool_timeout {
+            builder = builder.tool_timeout(Duration::from_secs(seconds));
+        }
+        if let Some(calls) = limits.parallel_tools {
+            builder = builder.parallel_tools(calls);
+        }
+        builder
+    }
+}

@@ -1,0 +1,306 @@
+//! A configuration file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::quoted;
+
+use super::agent::AgentConfig;
+use super::check::check_agent_id;
+use super::place::{Origin, located};
+use super::source::{Entry, Fault, MAX_BYTES, Node, Tree, parse_json, parse_yaml, read, unknown};
+
+/// The id of the agent of a file with the keys of one agent.
+pub(crate) const DEFAULT_AGENT: &str = "default";
+
+/// The agents of a configuration file.
+///
+/// ```
+/// use agentcore::config::Config;
+///
+/// let config = Config::from_yaml("
+/// defaults: { debug: true }
+/// agents:
+///   default: { model: 'ollama:llama3.1:8b', system_prompt: Be brief. }
+///   strict: { model: gpt-4.1, debug: false }
+/// ")?;
+/// let agent = config.agent("default").expect("it is in the file");
+/// assert!(agent.debug);
+/// assert_eq!(agent.model, "ollama:llama3.1:8b");
+/// assert_eq!(config.agents().count(), 2);
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    pub(super) agents: BTreeMap<String, AgentConfig>,
+}
+
+/// The form of a text.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    Yaml,
+    Json,
+}
+
+impl Config {
+    /// Reads a file: JSON if its name ends in `.json`, else YAML. Relative paths in it begin at its
+    /// folder. Reads at most 1 MiB, on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if the file cannot be read, and [`ErrorKind::Config`] with the place of
+    /// the first fault in it: a key that does not exist or occurs twice, a value of the wrong type,
+    /// a combination that cannot work, a key that is written out, a variable that is not set, a
+    /// feature that is not part of the program.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        read_file(path.as_ref(), None)
+    }
+
+    /// Reads YAML. Relative paths in it begin at the working directory of the process.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`], as [`load`](Self::load); the name of the file is `config`.
+    pub fn from_yaml(yaml: &str) -> Result<Self> {
+        Self::read(yaml, Form::Yaml, "config", None, None)
+    }
+
+    /// Reads JSON with the same keys. Relative paths in it begin at the working directory of the
+    /// process.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_yaml`](Self::from_yaml).
+    pub fn from_json(json: &str) -> Result<Self> {
+        Self::read(json, Form::Json, "config", None, None)
+    }
+
+    /// Reads a text. If `keys` are given, each agent may have these alone, and no model.
+    pub(super) fn read(
+        text: &str,
+        form: Form,
+        name: &str,
+        folder: Option<&Path>,
+        keys: Option<&[&str]>,
+    ) -> Result<Self> {
+        let to_error = |fault: Fault| located(name, &fault);
+        let root = parse(text, form).map_err(to_error)?;
+        let mut agents = BTreeMap::new();
+        let nodes = agent_nodes(root).map_err(to_error)?;
+        if let Some(defaults) = &nodes.defaults {
+            check_keys(defaults, keys).map_err(to_error)?;
+            read::<AgentConfig>(defaults).map_err(to_error)?;
+        }
+        for (id, node) in nodes.agents {
+            check_keys(&node, keys).map_err(to_error)?;
+            let mut agent: AgentConfig = read(&node).map_err(to_error)?;
+            agent.origin = Some(Arc::new(Origin {
+                name: name.into(),
+                folder: folder.map(Path::to_owned),
+                node,
+            }));
+            agent.name.get_or_insert_with(|| id.clone());
+            if keys.is_none() {
+                agent.check()?;
+            }
+            agents.insert(id, agent);
+        }
+        Ok(Self { agents })
+    }
+
+    /// The agents, sorted by id.
+    pub fn agents(&self) -> impl Iterator<Item = (&str, &AgentConfig)> {
+        self.agents.iter().map(|(id, agent)| (id.as_str(), agent))
+    }
+
+    /// The agent with this id.
+    pub fn agent(&self, id: &str) -> Option<&AgentConfig> {
+        self.agents.get(id)
+    }
+
+    /// The JSON Schema of a file.
+    ///
+    /// ```
+    /// let schema = agentcore::config::Config::schema();
+    /// assert_eq!(schema["$defs"]["AgentConfig"]["properties"]["debug"]["type"], "boolean");
+    /// ```
+    pub fn schema() -> Value {
+        let mut generator = schemars::SchemaGenerator::default();
+        let agent = generator.subschema_for::<AgentConfig>();
+        let definitions = generator.take_definitions(true);
+        serde_json::json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "agents.yaml",
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {
+                        "defaults": agent,
+                        "agents": {"type": "object", "additionalProperties": agent}
+                    },
+                    "required": ["agents"],
+                    "additionalProperties": false
+                },
+                agent
+            ],
+            "$defs": definitions
+        })
+    }
+}
+
+/// Reads a file; for `keys` see [`Config::read`].
+pub(super) fn read_file(path: &Path, keys: Option<&[&str]>) -> Result<Config> {
+    let text = read_text(path)?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let has_json_name = path.extension().is_some_and(|end| end == "json");
+    let form = if has_json_name {
+        Form::Json
+    } else {
+        Form::Yaml
+    };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = std::path::absolute(folder).map_err(|error| {
+        let text = format!("cannot find {}: {error}", folder.display());
+        Error::new(ErrorKind::Io, text)
+    })?;
+    Config::read(&text, form, &name.to_string_lossy(), Some(&folder), keys)
+}
+
+/// Checks the keys of a configuration that is not trusted.
+fn check_keys(node: &Node, keys: Option<&[&str]>) -> Result<(), Fault> {
+    let Some(keys) = keys else { return Ok(()) };
+    for entry in node.entries() {
+        if !keys.contains(&entry.key.as_str()) {
+            let text = format!(
+                "a configuration that is not trusted must not have the key {}; it may have: {}",
+                quoted(&entry.key),
+                keys.join(", ")
+            );
+            return Err(Fault::new(text).at(entry.place));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the configuration of one agent.
+pub(super) fn read_agent(json: &str) -> Result<AgentConfig> {
+    const NAME: &str = "agent";
+    let node = parse_json(json).map_err(|fault| located(NAME, &fault))?;
+    let mut agent: AgentConfig = read(&node).map_err(|fault| located(NAME, &fault))?;
+    agent.origin = Some(Arc::new(Origin {
+        name: NAME.into(),
+        folder: None,
+        node,
+    }));
+    agent.check()?;
+    Ok(agent)
+}
+
+fn parse(text: &str, form: Form) -> Result<Node, Fault> {
+    match form {
+        Form::Yaml => parse_yaml(text),
+        Form::Json => parse_json(text),
+    }
+}
+
+/// The text of a file of at most [`MAX_BYTES`].
+fn read_text(path: &Path) -> Result<String> {
+    let fail = |problem: String| {
+        let text = format!("cannot read {}: {problem}", path.display());
+        Error::new(ErrorKind::Io, text)
+    };
+    let file = File::open(path).map_err(|error| fail(error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| fail(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(fail("it is not a file".to_owned()));
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES as u64 + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| fail(error.to_string()))?;
+    Ok(text)
+}
+
+/// The values of a file.
+#[derive(Default)]
+struct Nodes {
+    /// The values of each agent by its id, with the defaults of the file.
+    agents: Vec<(String, Node)>,
+    defaults: Option<Node>,
+}
+
+/// Divides a file into its agents.
+fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
+    let has_agents = root.entry("agents").is_some() || root.entry("defaults").is_some();
+    if !has_agents {
+        return Ok(Nodes {
+            agents: vec![(DEFAULT_AGENT.to_owned(), root)],
+            defaults: None,
+        });
+    }
+
+    let mut defaults = None;
+    let mut agents = None;
+    let Tree::Map(entries) = root.tree else {
+        return Ok(Nodes::default());
+    };
+    for entry in entries {
+        match entry.key.as_str() {
+            "defaults" => defaults = Some(entry.value),
+            "agents" => agents = Some(entry),
+            key => {
+                let text = unknown("key", key, &["agents", "defaults"]);
+                return Err(Fault::new(text).at(entry.place));
+            }
+        }
+    }
+
+    let Some(agents) = agents else {
+        return Err(Fault::new("the key \"agents\" is missing").at(root.place));
+    };
+    let agents_place = agents.value.place;
+    let Tree::Map(agents) = agents.value.tree else {
+        let text = "\"agents\": expected a map of agents by their ids";
+        return Err(Fault::new(text).at(agents_place));
+    };
+
+    let mut nodes = Vec::new();
+    for Entry { key, place, value } in agents {
+        check_agent_id(&key).map_err(|text| Fault::new(text).at(place))?;
+        nodes.push((key, with_defaults(value, defaults.as_ref())));
+    }
+    Ok(Nodes {
+        agents: nodes,
+        defaults,
+    })
+}
+
+/// Adds the keys of `defaults` that an agent lacks.
+fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
+    if let (Tree::Map(entries), Some(defaults)) = (&mut node.tree, defaults) {
+        for entry in defaults.entries() {
+            let names = same_key(&entry.key);
+            if !entries.iter().any(|own| names.contains(&&*own.key)) {
+                entries.push(entry.clone());
+            }
+        }
+    }
+    node
+}
+
+/// The names of a key: `middleware` is another one of `hooks`.
+fn same_key(key: &str) -> [&str; 2] {
+    match key {
+        "middleware" | "hooks" => ["hooks", "middleware"],
+        _ => [key, key],
+    }
+}

@@ -1,0 +1,136 @@
+//! The places of an agent's skills and memory.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::backend::{Backend, LocalBackend};
+use crate::error::Result;
+use crate::util::path::lexical;
+
+use super::agent::AgentConfig;
+use super::backend::BackendType;
+use super::shared_folders::{Shared, SharedFolders};
+
+/// The root of a workspace in memory.
+const STATE_ROOT: &str = "/workspace";
+
+/// The paths of an agent's skills and memory, as its backend has them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PromptFiles {
+    pub(super) skills: Vec<String>,
+    pub(super) memory: Vec<String>,
+}
+
+/// Files of this machine that agents can read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedFiles(Vec<Shared>);
+
+impl SharedFiles {
+    /// The backend together with these files.
+    pub(super) fn over(self, backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
+        SharedFolders::over(backend, self.0)
+    }
+
+    /// Adds a folder, and returns its path. A folder that does not exist is left out, as one of a
+    /// workspace is.
+    fn add_folder(&mut self, path: &Path) -> Result<Option<String>> {
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let backend = LocalBackend::new(path)?;
+        let root = backend.root().to_owned();
+        self.0.push(Shared::new(root.clone(), Arc::new(backend)));
+        Ok(Some(root))
+    }
+
+    /// Adds a file, and returns its path. A file that does not exist is left out.
+    fn add_file(&mut self, path: &Path) -> Result<Option<String>> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(None);
+        };
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let backend = LocalBackend::new(folder)?;
+        let path = format!("{}/{}", backend.root(), name.to_string_lossy());
+        self.0.push(Shared::new(path.clone(), Arc::new(backend)));
+        Ok(Some(path))
+    }
+}
+
+/// The place of a path of a configuration.
+enum FilePlace {
+    /// In the workspace of each user.
+    Workspace(String),
+    /// On this machine.
+    Machine(PathBuf),
+}
+
+impl AgentConfig {
+    /// Finds the skills and the memory of the agent.
+    pub(super) fn prompt_files(&self) -> Result<(PromptFiles, SharedFiles)> {
+        let mut files = PromptFiles::default();
+        let mut shared = SharedFiles::default();
+        for path in &self.skills.paths {
+            match self.place(path) {
+                FilePlace::Workspace(path) => files.skills.push(path),
+                FilePlace::Machine(path) => files.skills.extend(shared.add_folder(&path)?),
+            }
+        }
+
+        let mut shared_memory = Vec::new();
+        for path in &self.memory.paths {
+            let own = match self.place(path) {
+                FilePlace::Workspace(path) => path,
+                FilePlace::Machine(path) => {
+                    shared_memory.extend(shared.add_file(&path)?);
+                    let name = path
+                        .file_name()
+                        .map(|name| name.to_string_lossy().into_owned());
+                    name.unwrap_or_else(|| "AGENTS.md".to_owned())
+                }
+            };
+            if !files.memory.contains(&own) {
+                files.memory.push(own);
+            }
+        }
+        files.memory.extend(shared_memory);
+        Ok((files, shared))
+    }
+
+    fn place(&self, path: &str) -> FilePlace {
+        let Some(backend) = &self.backend else {
+            return FilePlace::Workspace(path.to_owned());
+        };
+        let is_absolute = path.starts_with('/');
+        match backend.kind {
+            BackendType::Docker if is_absolute => FilePlace::Workspace(path.to_owned()),
+            BackendType::State if is_absolute && is_in(STATE_ROOT, &lexical(path)) => {
+                FilePlace::Workspace(path.to_owned())
+            }
+            BackendType::Docker | BackendType::State => FilePlace::Machine(self.on_machine(path)),
+            BackendType::Local => {
+                let workdir = self.on_machine(backend.workdir.as_deref().unwrap_or("."));
+                let full_path = self.on_machine(path);
+                match full_path.strip_prefix(&workdir) {
+                    Ok(relative) => FilePlace::Workspace(relative.to_string_lossy().into_owned()),
+                    Err(_) => FilePlace::Machine(full_path),
+                }
+            }
+        }
+    }
+
+    /// The path on this machine, from the folder of the configuration.
+    fn on_machine(&self, path: &str) -> PathBuf {
+        let path = match self.folder() {
+            Some(folder) => folder.join(path),
+            None => std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)),
+        };
+        PathBuf::from(lexical(&path.to_string_lossy()))
+    }
+}
+
+fn is_in(root: &str, path: &str) -> bool {
+    let rest = path.strip_prefix(root);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

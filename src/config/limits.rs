@@ -1,0 +1,54 @@
+//! The limits of an agent's runs.
+
+use serde::Deserialize;
+
+/// The number of turns, unless the configuration sets another.
+const MAX_TURNS: u32 = 25;
+
+/// The limits of an agent's runs, with the meaning of the setters of
+/// [`AgentBuilder`](crate::AgentBuilder).
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct LimitsCfg {
+    /// The maximum number of turns; 0 is no limit. Defaults to 25.
+    pub max_turns: u32,
+    /// The maximum number of tokens of one answer. Defaults to the model's limit.
+    pub max_tokens: Option<u32>,
+    /// The sampling temperature. Defaults to the provider's.
+    pub temperature: Option<f64>,
+    /// The maximum cost in USD. Defaults to no limit.
+    pub max_budget_usd: Option<f64>,
+    /// The maximum number of tokens of a run. Defaults to no limit.
+    pub max_total_tokens: Option<u64>,
+    /// The maximum duration in seconds. Defaults to no limit.
+    pub max_duration: Option<u64>,
+    /// The time a tool call may run without progress, in seconds. Defaults to 120.
+    pub tool_timeout: Option<u64>,
+    /// The number of calls of a turn that may run at the same time. Defaults to 8.
+    pub parallel_tools: Option<usize>,
+}
+
+impl Default for LimitsCfg {
+    fn default() -> Self {
+        Self {
+            max_turns: MAX_TURNS,
+            max_tokens: None,
+            temperature: None,
+            max_budget_usd: None,
+            max_total_tokens: None,
+            max_duration: None,
+            tool_timeout: None,
+            parallel_tools: None,
+        }
+    }
+}
+
+impl LimitsCfg {
+    /// Sets the maximum number of turns.
+    #[must_use]
+    pub fn with_max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = turns;
+        self
+    }
+}

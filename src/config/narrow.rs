@@ -1,0 +1,226 @@
+//! Configurations that may only narrow others.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::permission::PermissionConfig;
+use crate::tool::PermissionMode;
+
+use super::agent::AgentConfig;
+use super::file::{Config, Form, read_file};
+use super::source::unknown;
+
+/// The keys that a configuration that is not trusted may have.
+const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "tools"];
+
+/// A configuration that is not trusted, such as that of a project of others: it can
+/// [narrow](Config::narrow) another one and do nothing else.
+///
+/// It may have rules to deny and to ask, the modes `plan` and `dontAsk`, a part of the tools, lower
+/// limits, and hooks that are off. It may set no model, no prompt, no backend, no key and no
+/// address.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Untrusted(Config);
+
+impl Untrusted {
+    /// Reads a file, as [`Config::load`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a key that such
+    /// a configuration must not have.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        read_file(path.as_ref(), Some(&NARROWING)).map(Self)
+    }
+
+    /// Reads YAML, as [`Config::from_yaml`].
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn from_yaml(yaml: &str) -> Result<Self> {
+        Config::read(yaml, Form::Yaml, "config", None, Some(&NARROWING)).map(Self)
+    }
+}
+
+impl Config {
+    /// Returns these agents, narrowed by a configuration that is not trusted.
+    ///
+    /// ```
+    /// use agentcore::config::{Config, Untrusted};
+    ///
+    /// let own = Config::from_yaml("model: gpt-4.1\nlimits: { max_turns: 20 }")?;
+    /// let project = "agents: { default: { limits: { max_turns: 5 } } }";
+    /// let narrowed = own.narrow(&Untrusted::from_yaml(project)?)?;
+    /// assert_eq!(narrowed.agent("default").map(|agent| agent.limits.max_turns), Some(5));
+    ///
+    /// let project = "agents:\n  default:\n    backend: { type: local, workdir: / }";
+    /// let error = Untrusted::from_yaml(project).unwrap_err();
+    /// let text = error.to_string();
+    /// assert!(text.starts_with("config:3:5: a configuration that is not trusted must not have"));
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) with the place in the untrusted file, if it
+    /// allows more than this configuration or names an agent that this does not have.
+    pub fn narrow(&self, untrusted: &Untrusted) -> Result<Self> {
+        let mut narrowed = self.clone();
+        for (id, agent) in &untrusted.0.agents {
+            let Some(base) = narrowed.agents.get_mut(id) else {
+                let ids: Vec<&str> = self.agents.keys().map(String::as_str).collect();
+                return Err(agent.error_at("", unknown("agent", id, &ids)));
+            };
+            base.narrow(agent)?;
+        }
+        Ok(narrowed)
+    }
+}
+
+impl AgentConfig {
+    fn narrow(&mut self, untrusted: &Self) -> Result<()> {
+        untrusted.check_numbers()?;
+        untrusted.check_rules()?;
+        self.narrow_tools(untrusted)?;
+        self.narrow_limits(untrusted)?;
+        self.narrow_permissions(untrusted)?;
+        self.narrow_hooks(untrusted);
+        Ok(())
+    }
+
+    fn has_key(&self, key: &str) -> bool {
+        let origin = self.origin.as_ref();
+        origin.is_some_and(|origin| origin.node.entry(key).is_some())
+    }
+
+    fn narrow_tools(&mut self, untrusted: &Self) -> Result<()> {
+        if !untrusted.has_key("tools") {
+            return Ok(());
+        }
+        for (index, name) in untrusted.tools.iter().enumerate() {
+            if !self.tools.contains(name) {
+                let text = format!(
+                    "the tool {name:?} is none of the agent's: a configuration that is not \
+                     trusted can only leave out tools"
+                );
+                return Err(untrusted.error_at(&format!("tools.{index}"), text));
+            }
+        }
+        self.tools.clone_from(&untrusted.tools);
+        Ok(())
+    }
+
+    fn narrow_limits(&mut self, untrusted: &Self) -> Result<()> {
+        if !untrusted.has_key("limits") {
+            return Ok(());
+        }
+        let (base, other) = (&mut self.limits, &untrusted.limits);
+        let refuse = |key: &str| {
+            let text = format!(
+                "{key:?} is more than the agent may have: a configuration that is not trusted can \
+                 only lower limits"
+            );
+            Err(untrusted.error_at(&format!("limits.{key}"), text))
+        };
+        let origin = untrusted.origin.as_ref();
+        let has = |key: &str| {
+            let limits = origin.and_then(|origin| origin.node.entry("limits"));
+            limits.is_some_and(|limits| limits.value.entry(key).is_some())
+        };
+        if has("temperature") {
+            let text = "\"temperature\" is not a limit; remove it from the configuration that is \
+                        not trusted";
+            return Err(untrusted.error_at("limits.temperature", text));
+        }
+
+        // 0 is no limit.
+        let turns = |turns: u32| if turns == 0 { u32::MAX } else { turns };
+        if has("max_turns") {
+            if turns(other.max_turns) > turns(base.max_turns) {
+                return refuse("max_turns");
+            }
+            base.max_turns = other.max_turns;
+        }
+        if !lower(&mut base.max_tokens, other.max_tokens) {
+            return refuse("max_tokens");
+        }
+        if !lower(&mut base.max_budget_usd, other.max_budget_usd) {
+            return refuse("max_budget_usd");
+        }
+        if !lower(&mut base.max_total_tokens, other.max_total_tokens) {
+            return refuse("max_total_tokens");
+        }
+        if !lower(&mut base.max_duration, other.max_duration) {
+            return refuse("max_duration");
+        }
+        let mut tool_timeout = Some(base.tool_timeout.unwrap_or(TOOL_TIMEOUT));
+        if !lower(&mut tool_timeout, other.tool_timeout) {
+            return refuse("tool_timeout");
+        }
+        let mut parallel_tools = Some(base.parallel_tools.unwrap_or(PARALLEL_TOOLS));
+        if !lower(&mut parallel_tools, other.parallel_tools) {
+            return refuse("parallel_tools");
+        }
+        (base.tool_timeout, base.parallel_tools) = (tool_timeout, parallel_tools);
+        Ok(())
+    }
+
+    fn narrow_permissions(&mut self, untrusted: &Self) -> Result<()> {
+        let Some(other) = &untrusted.permissions else {
+            return Ok(());
+        };
+        if !other.allow.is_empty() {
+            let text = "a configuration that is not trusted must not allow calls";
+            return Err(untrusted.error_at("permissions.allow", text));
+        }
+        // Without rules every call is allowed; with some, the others would become questions.
+        let base = self.permissions.get_or_insert_with(|| {
+            let mut permissions = PermissionConfig::default();
+            permissions.allow.push("*".to_owned());
+            permissions
+        });
+        if let Some(mode) = other.mode {
+            if !is_narrower(mode, base.mode.unwrap_or_default()) {
+                let text = "a configuration that is not trusted can only set the modes \"plan\" \
+                            and \"dontAsk\"";
+                return Err(untrusted.error_at("permissions.mode", text));
+            }
+            base.mode = Some(mode);
+        }
+        base.ask.extend(other.ask.iter().cloned());
+        base.deny.extend(other.deny.iter().cloned());
+        Ok(())
+    }
+
+    fn narrow_hooks(&mut self, untrusted: &Self) {
+        self.hooks = self.hooks.and(&untrusted.hooks);
+    }
+}
+
+/// The builder's default time limit of a call, in seconds.
+const TOOL_TIMEOUT: u64 = 120;
+
+/// The builder's default number of calls at the same time.
+const PARALLEL_TOOLS: usize = 8;
+
+/// Sets the limit to `other`. Returns `false` if that is more.
+fn lower<T: PartialOrd + Copy>(limit: &mut Option<T>, other: Option<T>) -> bool {
+    let Some(other) = other else { return true };
+    if limit.is_some_and(|limit| other > limit) {
+        return false;
+    }
+    *limit = Some(other);
+    true
+}
+
+/// Returns `true` if the mode allows no more than `base` does.
+fn is_narrower(mode: PermissionMode, base: PermissionMode) -> bool {
+    use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+    match mode {
+        _ if mode == base => true,
+        DontAsk => base != Plan,
+        Plan => matches!(base, Default | AcceptEdits | BypassPermissions),
+        _ => false,
+    }
+}

@@ -1,0 +1,94 @@
+//! The parts of an agent that the program provides.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::model::{self, Model};
+use crate::providers;
+use crate::session::SessionStore;
+use crate::tool::Tool;
+
+/// Makes a model from its name.
+pub(crate) type MakeModel = Arc<dyn Fn(&str) -> Result<Arc<dyn Model>> + Send + Sync>;
+
+/// The parts of an agent that the program provides and a configuration file cannot: the function
+/// that makes models, tools, a backend and a store.
+#[derive(Clone)]
+#[must_use]
+pub struct Parts {
+    pub(crate) make_model: MakeModel,
+    pub(super) tools: Vec<Arc<dyn Tool>>,
+    pub(super) backend: Option<Arc<dyn Backend>>,
+    pub(super) store: Option<Arc<dyn SessionStore>>,
+}
+
+impl Parts {
+    /// No tools, models of [`providers::resolve`], and the backend and the store of the
+    /// configuration.
+    pub fn new() -> Self {
+        Self {
+            make_model: Arc::new(providers::resolve),
+            tools: Vec::new(),
+            backend: None,
+            store: None,
+        }
+    }
+
+    /// Sets the function that makes a model from its name. Defaults to [`providers::resolve`].
+    ///
+    /// ```
+    /// use agentcore::config::{AgentConfig, Parts};
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let parts = Parts::new().models(|_name| Ok(ScriptedModel::new().say("Hello!")));
+    /// let agent = AgentConfig::new("any-model").builder(&parts).await?.build()?;
+    /// assert_eq!(agent.run("Hi").await?.text, "Hello!");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub fn models<M: Model>(
+        mut self,
+        make: impl Fn(&str) -> Result<M> + Send + Sync + 'static,
+    ) -> Self {
+        self.make_model = Arc::new(move |name| make(name).map(model::erase));
+        self
+    }
+
+    /// Adds a tool, which the agent has whether or not its configuration names it.
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Sets the backend, in place of the one that the configuration describes.
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// Sets the store of the sessions of an agent whose configuration names none.
+    pub fn store(mut self, store: impl SessionStore) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
+        f.debug_struct("Parts")
+            .field("tools", &tools)
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}

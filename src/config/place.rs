@@ -1,0 +1,54 @@
+//! The file that a configuration was read from.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind};
+
+use super::agent::AgentConfig;
+use super::source::{Fault, Node};
+
+/// The file that a configuration was read from.
+#[derive(Debug, PartialEq)]
+pub(super) struct Origin {
+    /// The name of the file in errors.
+    pub(super) name: Arc<str>,
+    /// The folder of the file, where relative paths begin.
+    pub(super) folder: Option<PathBuf>,
+    /// The values of the agent, with the defaults of the file.
+    pub(super) node: Node,
+}
+
+/// The error for a fault in the file `name`.
+pub(super) fn located(name: &str, fault: &Fault) -> Error {
+    let text = match fault.place {
+        Some(place) => format!("{name}:{place}: {}", fault.text),
+        None => format!("{name}: {}", fault.text),
+    };
+    Error::new(ErrorKind::Config, text)
+}
+
+impl AgentConfig {
+    /// The error for what `path` names: its place in the file, or the path itself if there is no
+    /// file.
+    pub(super) fn error_at(&self, path: &str, text: impl std::fmt::Display) -> Error {
+        let text = match &self.origin {
+            Some(origin) => format!("{}:{}: {text}", origin.name, origin.node.locate(path)),
+            None => format!("{path}: {text}"),
+        };
+        Error::new(ErrorKind::Config, text)
+    }
+
+    /// Adds the place of what `path` names to an error.
+    pub(crate) fn error_from(&self, path: &str, error: Error) -> Error {
+        match &self.origin {
+            Some(origin) => error.context(format!("{}:{}", origin.name, origin.node.locate(path))),
+            None => error.context(path),
+        }
+    }
+
+    /// The folder where relative paths begin.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.origin.as_ref()?.folder.as_deref()
+    }
+}

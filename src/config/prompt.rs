@@ -1,0 +1,43 @@
+//! The files that become part of an agent's system prompt.
+
+use serde::Deserialize;
+
+/// The folders with an agent's skills.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SkillsCfg {
+    /// The folders. A relative path begins at the folder of the configuration file; all users share
+    /// it, and the agent can only read it.
+    pub paths: Vec<String>,
+}
+
+/// The files with an agent's memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MemoryCfg {
+    /// The files. One in the backend's `workdir` is a file of each user. One outside is shared: the
+    /// agent can only read it, and writes its own notes to the file of the same name in the user's
+    /// folder.
+    pub paths: Vec<String>,
+    /// The content of the first file if none exists.
+    pub initial_content: Option<String>,
+}
+
+impl MemoryCfg {
+    /// Files with an agent's memory.
+    pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            paths: paths.into_iter().map(Into::into).collect(),
+            initial_content: None,
+        }
+    }
+
+    /// Sets the content of the first file if none exists.
+    #[must_use]
+    pub fn with_initial_content(mut self, content: impl Into<String>) -> Self {
+        self.initial_content = Some(content.into());
+        self
+    }
+}

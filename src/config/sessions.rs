@@ -1,0 +1,124 @@
+//! The configuration of a store of sessions.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::{SessionStore, ThreadStore};
+use crate::util::Secret;
+use crate::util::path::lexical;
+
+use super::agent::AgentConfig;
+use super::source;
+
+/// The kind of a store of sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SessionsType {
+    /// In memory, for an hour after the last use.
+    #[default]
+    Memory,
+    /// Files in a folder (feature `jsonl`).
+    Jsonl,
+    /// One database file (feature `sqlite`).
+    Sqlite,
+    /// A PostgreSQL server (feature `postgres`).
+    Postgres,
+    /// A Redis server (feature `redis`).
+    Redis,
+}
+
+/// The store of an agent's sessions. Agents with the same store share its sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SessionsCfg {
+    /// The kind of store. Defaults to `memory`.
+    #[serde(rename = "type")]
+    pub kind: SessionsType,
+    /// The folder of `jsonl` or the file of `sqlite`. A relative path begins at the folder of the
+    /// configuration file.
+    pub path: Option<String>,
+    /// The address of `postgres` or `redis`. In a file, a reference such as `"${DATABASE_URL}"`, or
+    /// an address without a password.
+    #[serde(deserialize_with = "source::address")]
+    #[schemars(schema_with = "source::secret_schema")]
+    pub url: Option<Secret>,
+}
+
+impl SessionsCfg {
+    /// Files in a folder.
+    pub fn jsonl(path: impl Into<String>) -> Self {
+        Self {
+            kind: SessionsType::Jsonl,
+            path: Some(path.into()),
+            url: None,
+        }
+    }
+}
+
+impl SessionsCfg {
+    /// Opens the store. Relative paths begin at `folder`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for a type whose feature is off or whose path or address is missing,
+    /// and the errors of the store.
+    pub(crate) fn open(&self, folder: Option<&Path>) -> Result<Arc<dyn SessionStore>> {
+        let place = || self.place(folder);
+        let address = || self.url.as_ref().ok_or_else(|| missing("url"));
+        let store: Arc<dyn SessionStore> = match self.kind {
+            SessionsType::Memory => Arc::new(ThreadStore::new()),
+            #[cfg(all(feature = "jsonl", unix))]
+            SessionsType::Jsonl => Arc::new(crate::session::JsonlStore::open(place()?)?),
+            #[cfg(all(feature = "sqlite", unix))]
+            SessionsType::Sqlite => Arc::new(crate::session::SqliteStore::open(place()?)?),
+            #[cfg(feature = "postgres")]
+            SessionsType::Postgres => {
+                Arc::new(crate::session::PostgresStore::open(address()?.expose())?)
+            }
+            #[cfg(feature = "redis")]
+            SessionsType::Redis => Arc::new(crate::session::RedisStore::open(address()?.expose())?),
+            // Those whose feature is off. With all features there are none.
+            #[allow(unreachable_patterns)]
+            _ => {
+                place().map(drop).or_else(|_| address().map(drop))?;
+                let text = "the cargo feature of this store of sessions is off in this program";
+                return Err(Error::new(ErrorKind::Config, text));
+            }
+        };
+        Ok(store)
+    }
+
+    /// The folder or file of the store.
+    pub(crate) fn place(&self, folder: Option<&Path>) -> Result<PathBuf> {
+        let path = self.path.as_deref().ok_or_else(|| missing("path"))?;
+        Ok(folder.map_or_else(|| PathBuf::from(path), |folder| folder.join(path)))
+    }
+}
+
+fn missing(key: &str) -> Error {
+    let text = format!("the store of sessions needs the key {key:?}");
+    Error::new(ErrorKind::Config, text)
+}
+
+/// The identity of a store: agents with the same share it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct StoreKey(SessionsType, String);
+
+impl AgentConfig {
+    /// The identity of the store, if the configuration names one. All stores in memory are the
+    /// same.
+    pub(crate) fn store_key(&self) -> Option<StoreKey> {
+        let sessions = self.sessions.as_ref()?;
+        let place = match (&sessions.url, sessions.place(self.folder())) {
+            (Some(url), _) => url.expose().to_owned(),
+            (None, Ok(path)) => lexical(&path.to_string_lossy()),
+            (None, Err(_)) => String::new(),
+        };
+        Some(StoreKey(sessions.kind, place))
+    }
+}

@@ -1,0 +1,145 @@
+//! An error in a configuration, with its place.
+
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+use crate::tool::near_names;
+use crate::util::text::quoted;
+
+use super::tree::Place;
+
+/// The number of names that an error lists.
+const MAX_NAMES: usize = 16;
+
+/// An error in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) struct Fault {
+    pub(in crate::config) text: String,
+    pub(in crate::config) place: Option<Place>,
+    /// True if the text is about a value, so that the key before it has to be named.
+    is_of_value: bool,
+}
+
+impl Fault {
+    pub(in crate::config) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            place: None,
+            is_of_value: false,
+        }
+    }
+
+    /// Sets the place, unless an inner one is known.
+    pub(in crate::config) fn at(mut self, place: Place) -> Self {
+        self.place.get_or_insert(place);
+        self
+    }
+
+    /// Sets the place of the value of `key`, unless an inner one is known.
+    pub(super) fn of(mut self, key: &str, place: Place) -> Self {
+        if std::mem::take(&mut self.is_of_value) {
+            self.text = format!("{}: {}", quoted(key), self.text);
+        }
+        self.at(place)
+    }
+
+    fn of_value(text: String) -> Self {
+        Self {
+            is_of_value: true,
+            ..Self::new(text)
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(text: T) -> Self {
+        Self::new(text.to_string())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let kind = kind(&unexpected);
+        Self::of_value(format!("expected {}, not {kind}", plain(expected)))
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let value = match unexpected {
+            Unexpected::Signed(number) => number.to_string(),
+            Unexpected::Unsigned(number) => number.to_string(),
+            other => kind(&other).to_owned(),
+        };
+        Self::of_value(format!("expected {}, not {value}", plain(expected)))
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        let text = format!("expected {}, not {length} values", plain(expected));
+        Self::of_value(text)
+    }
+
+    fn unknown_variant(name: &str, expected: &'static [&'static str]) -> Self {
+        Self::of_value(unknown("value", name, expected))
+    }
+
+    fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(unknown("key", name, expected))
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self::new(format!("the key {name:?} is missing"))
+    }
+
+    fn duplicate_field(name: &'static str) -> Self {
+        Self::new(format!("the key {name:?} occurs twice"))
+    }
+}
+
+/// The text for a name that is none of `names`.
+pub(in crate::config) fn unknown(what: &str, name: &str, names: &[&str]) -> String {
+    let mut text = format!("unknown {what} {}", quoted(name));
+    match near_names(name, names).first() {
+        Some(near) => text.push_str(&format!("; did you mean {near:?}?")),
+        None if names.is_empty() => {}
+        None => {
+            let more = if names.len() > MAX_NAMES { ", .." } else { "" };
+            let names: Vec<&str> = names.iter().copied().take(MAX_NAMES).collect();
+            text.push_str(&format!("; use one of: {}{more}", names.join(", ")));
+        }
+    }
+    text
+}
+
+/// The kind of a value, which may be a secret itself.
+fn kind(unexpected: &Unexpected<'_>) -> &'static str {
+    match unexpected {
+        Unexpected::Bool(_) => "a boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a number",
+        Unexpected::Float(_) => "a number with a fraction",
+        Unexpected::Str(_) | Unexpected::Char(_) | Unexpected::Bytes(_) => "a text",
+        Unexpected::Unit | Unexpected::Option => "nothing",
+        Unexpected::Seq => "a list",
+        Unexpected::Map => "a map",
+        _ => "another value",
+    }
+}
+
+/// The expectation in the words of a configuration instead of those of Rust.
+fn plain(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, at least 0".to_owned(),
+        "i8" | "i16" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a string" => "a text".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        _ if text.starts_with("struct ") => "a map".to_owned(),
+        _ => text,
+    }
+}

@@ -1,0 +1,137 @@
+//! Fields with forms of their own.
+
+use std::fmt;
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+
+use crate::providers::env;
+use crate::util::Secret;
+
+/// Reads the name of a model: a text, or `{provider, model}`.
+pub(in crate::config) fn model_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<String, D::Error> {
+    struct NameVisitor;
+
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Parts {
+        provider: String,
+        model: String,
+    }
+
+    impl<'de> Visitor<'de> for NameVisitor {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text such as \"ollama:llama3.1:8b\", or a map with provider and model")
+        }
+
+        fn visit_str<E: de::Error>(self, name: &str) -> Result<String, E> {
+            Ok(name.to_owned())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<String, A::Error> {
+            let parts = Parts::deserialize(de::value::MapAccessDeserializer::new(map))?;
+            Ok(format!("{}:{}", parts.provider, parts.model))
+        }
+    }
+
+    deserializer.deserialize_any(NameVisitor)
+}
+
+/// Reads a key, which must be a reference to the environment.
+pub(in crate::config) fn secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    match reference(&text) {
+        Some(name) => variable(name).map(Some),
+        None => Err(de::Error::custom(
+            "a key must not be written into a configuration; set an environment variable, and \
+             write its name as \"${NAME}\"",
+        )),
+    }
+}
+
+/// Reads the address of a server: a reference to the environment, or an address without a password.
+pub(in crate::config) fn address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    match reference(&text) {
+        Some(name) => variable(name).map(Some),
+        None if has_password(&text) => Err(de::Error::custom(
+            "a password must not be written into a configuration; set an environment \
+             variable to the whole address, and write its name as \"${NAME}\"",
+        )),
+        None => Ok(Some(Secret::new(text))),
+    }
+}
+
+/// The name in `${NAME}`.
+fn reference(text: &str) -> Option<&str> {
+    let name = text.trim().strip_prefix("${")?.strip_suffix('}')?;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (!name.is_empty() && name.bytes().all(is_allowed)).then_some(name)
+}
+
+fn variable<E: de::Error>(name: &str) -> Result<Secret, E> {
+    let value = env::var(name).map(Secret::new);
+    value.ok_or_else(|| {
+        let text = format!("the environment variable {name} is not set; set it first");
+        E::custom(text)
+    })
+}
+
+/// Returns `true` if an address may hold a password: before its host, or in a parameter.
+fn has_password(address: &str) -> bool {
+    let after_scheme = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let (authority, parameters) = after_scheme
+        .split_once(['?', '#'])
+        .unwrap_or((after_scheme, ""));
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    user.contains(':') || parameters.to_ascii_lowercase().contains("password")
+}
+
+pub(in crate::config) fn model_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "provider:name, a bare name such as claude-sonnet-5, or a map.",
+        "anyOf": [
+            {"type": "string"},
+            {
+                "type": "object",
+                "properties": {"provider": {"type": "string"}, "model": {"type": "string"}},
+                "required": ["provider", "model"],
+                "additionalProperties": false
+            }
+        ]
+    })
+}
+
+pub(in crate::config) fn secret_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "A reference to an environment variable, such as ${NAME}.",
+        "type": ["string", "null"]
+    })
+}
+
+pub(in crate::config) fn permissions_schema(_: &mut SchemaGenerator) -> Schema {
+    let rules = serde_json::json!({"type": "array", "items": {"type": "string"}});
+    json_schema!({
+        "description": "Permission rules such as Bash(git push:*), and the mode.",
+        "type": ["object", "null"],
+        "properties": {
+            "allow": rules,
+            "ask": rules,
+            "deny": rules,
+            "mode": {"enum": ["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"]}
+        },
+        "additionalProperties": false
+    })
+}

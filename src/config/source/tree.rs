@@ -1,0 +1,241 @@
+//! The values of a configuration, with their places.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Options, Spanned, from_str_with_options, options};
+
+use super::fault::Fault;
+
+/// The longest text that is read, in bytes.
+pub(in crate::config) const MAX_BYTES: usize = 1024 * 1024;
+
+/// The most scalars, lists and other parts of a text, aliases counted where they stand.
+const MAX_EVENTS: usize = 50_000;
+
+/// The levels of lists and maps; a configuration has eight at most.
+const MAX_DEPTH: usize = 32;
+
+/// A line and a column, both from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::config) struct Place {
+    pub(in crate::config) line: u64,
+    pub(in crate::config) column: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::config) struct Node {
+    pub(in crate::config) place: Place,
+    pub(in crate::config) tree: Tree,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::config) enum Tree {
+    Null,
+    Bool(bool),
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<Entry>),
+}
+
+/// A key of a map and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::config) struct Entry {
+    pub(in crate::config) key: String,
+    /// The place of the key.
+    pub(in crate::config) place: Place,
+    pub(in crate::config) value: Node,
+}
+
+impl Node {
+    /// The entries of a map.
+    pub(in crate::config) fn entries(&self) -> &[Entry] {
+        match &self.tree {
+            Tree::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The entry of a key.
+    pub(in crate::config) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries().iter().find(|entry| entry.key == key)
+    }
+
+    /// The place of what `path` names: keys, and positions in lists, separated by dots. Of a value
+    /// with a key, the place of the key. If there is no such value, the place of the last one that
+    /// there is.
+    pub(in crate::config) fn locate(&self, path: &str) -> Place {
+        let mut place = self.place;
+        let mut node = self;
+        for step in path.split('.') {
+            let next = match &node.tree {
+                Tree::Map(_) => node.entry(step).map(|entry| (entry.place, &entry.value)),
+                Tree::List(items) => {
+                    let index = step.parse().ok();
+                    let item = index.and_then(|index: usize| items.get(index));
+                    item.map(|item| (item.place, item))
+                }
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            (place, node) = next;
+        }
+        place
+    }
+}
+
+/// Reads YAML.
+pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
+    if text.len() > MAX_BYTES {
+        let size = text.len();
+        let text = format!("the text has {size} bytes, more than {MAX_BYTES} bytes");
+        return Err(Fault::new(text));
+    }
+
+    let node: Option<Spanned<Tree>> =
+        from_str_with_options(text, plain_options()).map_err(|error| {
+            let place = error.location().map(|location| Place {
+                line: location.line(),
+                column: location.column(),
+            });
+            let fault = Fault::new(without_place(&error.to_string()));
+            place.map_or(fault.clone(), |place| fault.at(place))
+        })?;
+    Ok(node.map_or(
+        Node {
+            place: Place { line: 1, column: 1 },
+            tree: Tree::Null,
+        },
+        Node::from,
+    ))
+}
+
+/// Reads JSON, which is YAML once the tabs between its values are gone.
+pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        let place = Place {
+            line: error.line() as u64,
+            column: error.column() as u64,
+        };
+        let text = error.to_string();
+        let text = text.split(" at line ").next().unwrap_or_default();
+        return Err(Fault::new(format!("this is no JSON: {text}")).at(place));
+    }
+    parse_yaml(&text.replace('\t', " "))
+}
+
+/// Errors without the lines around them, which may hold what is not for logs.
+fn plain_options() -> Options {
+    options! {
+        with_snippet: false,
+        // `off` and `no` are texts, as in YAML 1.2: a model or a user may be named so.
+        strict_booleans: true,
+        budget: serde_saphyr::budget! {
+            max_events: MAX_EVENTS, max_nodes: MAX_EVENTS, max_depth: MAX_DEPTH
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
+    }
+}
+
+/// The first line of an error of the parser, which may end in the place.
+fn without_place(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let end = line.find(" at line ").unwrap_or(line.len());
+    line[..end].to_owned()
+}
+
+fn place_of<T>(spanned: &Spanned<T>) -> Place {
+    Place {
+        line: spanned.referenced.line(),
+        column: spanned.referenced.column(),
+    }
+}
+
+impl From<Spanned<Tree>> for Node {
+    fn from(spanned: Spanned<Tree>) -> Self {
+        Self {
+            place: place_of(&spanned),
+            tree: spanned.value,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Bool(value))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Tree, E> {
+        Ok(Tree::Unsigned(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Tree, E> {
+        Ok(u64::try_from(value).map_or(Tree::Signed(value), Tree::Unsigned))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
+        Ok(Tree::Float(value))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element::<Spanned<Tree>>()? {
+            items.push(item.into());
+        }
+        Ok(Tree::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<Spanned<String>>()? {
+            entries.push(Entry {
+                place: place_of(&key),
+                key: key.value,
+                value: map.next_value::<Spanned<Tree>>()?.into(),
+            });
+        }
+        Ok(Tree::Map(entries))
+    }
+}

@@ -1,0 +1,118 @@
+//! The configuration of a subagent.
+
+use serde::Deserialize;
+
+use crate::error::Result;
+use crate::subagent::{SubagentDefinition, SubagentRegistry};
+use crate::tool::{FuncTool, Tool};
+use crate::tools;
+
+use super::agent::AgentConfig;
+use super::parts::Parts;
+
+/// A subagent. The model of the agent starts it with `delegate_to_agent`, or in the background
+/// with `start_async_task`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SubAgentCfg {
+    /// Its name: 1 to 64 letters, digits, `_` and `-`.
+    pub name: String,
+    /// The description for the model that starts it.
+    #[serde(default)]
+    pub description: String,
+    /// Its system prompt.
+    #[serde(default)]
+    pub system_prompt: String,
+    /// The names of its tools. Defaults to those of the agent, without the ones that start
+    /// subagents.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Its model. Defaults to that of the agent.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// True if it can be started by a call that waits for it. Defaults to `true`.
+    #[serde(default = "yes")]
+    pub sync: bool,
+    /// True if it can be started in the background. Defaults to `false`.
+    #[serde(default, rename = "async")]
+    pub background: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SubAgentCfg {
+    /// A subagent with the model and the tools of the agent.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        system_prompt: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            system_prompt: system_prompt.into(),
+            tools: Vec::new(),
+            model: None,
+            sync: true,
+            background: false,
+        }
+    }
+}
+
+impl AgentConfig {
+    /// Checks the subagents.
+    pub(super) fn check_subagents(&self) -> Result<()> {
+        for (index, subagent) in self.subagents.iter().enumerate() {
+            let path = format!("subagents.{index}");
+            if !subagent.sync && !subagent.background {
+                let text = "\"sync\" and \"async\" are both false; set one of them to true";
+                return Err(self.error_at(&path, text));
+            }
+        }
+        self.subagent_registry().map(drop)
+    }
+
+    /// The definitions of the subagents.
+    fn subagent_registry(&self) -> Result<SubagentRegistry> {
+        let mut registry = SubagentRegistry::new();
+        for (index, subagent) in self.subagents.iter().enumerate() {
+            let description = subagent.description.as_str();
+            let mut definition = SubagentDefinition::new(description, &subagent.system_prompt)
+                .with_tools(subagent.tools.iter().cloned());
+            definition.model.clone_from(&subagent.model);
+            registry
+                .register(subagent.name.as_str(), definition)
+                .map_err(|error| self.error_from(&format!("subagents.{index}.name"), error))?;
+        }
+        Ok(registry)
+    }
+
+    /// The tools that start the subagents: those that wait for one only if there is one to wait
+    /// for, and those for the background only if there is one for it.
+    pub(super) fn subagent_tools(&self, parts: &Parts) -> Result<Vec<FuncTool>> {
+        if self.subagents.is_empty() {
+            return Ok(Vec::new());
+        }
+
+        let mut builder = tools::delegate(self.subagent_registry()?);
+        for (index, subagent) in self.subagents.iter().enumerate() {
+            if let Some(name) = &subagent.model {
+                let model = (parts.make_model)(name)
+                    .map_err(|error| self.error_from(&format!("subagents.{index}.model"), error))?;
+                builder = builder.model_alias(name.as_str(), model);
+            }
+        }
+
+        let has_sync = self.subagents.iter().any(|subagent| subagent.sync);
+        let has_background = self.subagents.iter().any(|subagent| subagent.background);
+        let mut tools = builder.build()?;
+        tools.retain(|tool| match tool.name() {
+            "delegate_to_agent" => has_sync,
+            _ => has_background,
+        });
+        Ok(tools)
+    }
+}

@@ -1,0 +1,194 @@
+//! The backends of users.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::Backend;
+use crate::config::{BackendCfg, Owner, StartedBackend};
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::sync::lock;
+
+use super::user::folder_of;
+
+/// The agent and the user of a backend.
+type Key = (Arc<str>, Arc<str>);
+
+/// The backends of users: one for each agent and user. Clones are the same store.
+#[derive(Clone, Default)]
+pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
+
+#[derive(Clone)]
+struct Stored {
+    started: StartedBackend,
+    config: BackendCfg,
+    /// The engine that was set in place of the configuration's.
+    sandbox_url: Option<String>,
+}
+
+/// The action on a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ContainerAction {
+    /// Stops it. Its files stay.
+    Stop,
+    /// Stops it, if it runs, and starts it again.
+    Restart,
+}
+
+/// The description of a user's backend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BackendInfo {
+    /// The address of the engine that was set in place of the configuration's.
+    pub sandbox_url: Option<String>,
+    /// The type: `local`, `state` or `docker`.
+    pub backend_type: &'static str,
+    /// The status of the container, if it is one: `running`, `missing`, or the engine's word such
+    /// as `exited`.
+    pub container_status: Option<String>,
+}
+
+impl BackendStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a backend for a user, in place of the one that the user of the agent had. Relative
+    /// paths begin at `folder`, or at the working directory of the process.
+    ///
+    /// The files of a `local` backend are in `workdir/users/USER`, those of a container in
+    /// `NAME-USER`, where `NAME` is the name in the configuration or `agentcore-AGENT`. Such a
+    /// container stays when the process ends, and is used again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 64 bytes, and the
+    /// errors of the backend.
+    ///
+    /// # Cancel safety
+    ///
+    /// A container that was being started is removed again.
+    pub async fn create(
+        &self,
+        agent: &str,
+        user: &str,
+        config: &BackendCfg,
+        folder: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>> {
+        let user_folder = folder_of(user)?;
+        let owner = Owner {
+            agent,
+            user: &user_folder,
+        };
+        let started_backend = config.start(folder, Some(owner)).await?;
+        let backend = started_backend.backend.clone();
+        let stored = Stored {
+            started: started_backend,
+            config: config.clone(),
+            sandbox_url: config.docker_host.clone(),
+        };
+        lock(&self.0).insert((agent.into(), user.into()), stored);
+        Ok(backend)
+    }
+
+    /// The backend of a user, which is started if there is none of this configuration.
+    pub(super) async fn get_or_create(
+        &self,
+        agent: &str,
+        user: &str,
+        config: &BackendCfg,
+        folder: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>> {
+        match self.stored(agent, user) {
+            Some(stored) if stored.config == *config => Ok(stored.started.backend),
+            _ => self.create(agent, user, config, folder).await,
+        }
+    }
+
+    /// The backend of a user.
+    pub fn get(&self, agent: &str, user: &str) -> Option<Arc<dyn Backend>> {
+        self.stored(agent, user)
+            .map(|stored| stored.started.backend)
+    }
+
+    /// Removes a backend from the store. Returns `false` if there was none. Its folder and its
+    /// container stay.
+    pub fn remove(&self, agent: &str, user: &str) -> bool {
+        lock(&self.0).remove(&(agent.into(), user.into())).is_some()
+    }
+
+    /// The description of a user's backend. Returns `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the engine of its container does not answer.
+    pub async fn info(&self, agent: &str, user: &str) -> Result<Option<BackendInfo>> {
+        let Some(stored) = self.stored(agent, user) else {
+            return Ok(None);
+        };
+        Ok(Some(BackendInfo {
+            sandbox_url: stored.sandbox_url,
+            backend_type: stored.started.kind.as_str(),
+            container_status: stored.started.container_status().await?,
+        }))
+    }
+
+    /// Stops the container of a user and returns its status.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the engine.
+    pub async fn stop(&self, agent: &str, user: &str) -> Result<String> {
+        self.act(agent, user, ContainerAction::Stop).await
+    }
+
+    /// Restarts the container of a user and returns its status.
+    ///
+    /// # Errors
+    ///
+    /// As [`stop`](Self::stop).
+    pub async fn restart(&self, agent: &str, user: &str) -> Result<String> {
+        self.act(agent, user, ContainerAction::Restart).await
+    }
+
+    pub(super) async fn act(
+        &self,
+        agent: &str,
+        user: &str,
+        action: ContainerAction,
+    ) -> Result<String> {
+        let refuse = || {
+            let text = format!("the agent {agent:?} has no container");
+            Error::new(ErrorKind::InvalidRequest, text)
+        };
+        let stored = self.stored(agent, user).ok_or_else(refuse)?;
+        match action {
+            ContainerAction::Stop => stored.started.stop_container().await?,
+            ContainerAction::Restart => stored.started.restart_container().await?,
+        }
+        let status = stored.started.container_status().await?;
+        status.ok_or_else(refuse)
+    }
+
+    fn stored(&self, agent: &str, user: &str) -> Option<Stored> {
+        lock(&self.0).get(&(agent.into(), user.into())).cloned()
+    }
+
+    pub(super) fn remove_agent(&self, agent: &str) {
+        lock(&self.0).retain(|(owner, _), _| &**owner != agent);
+    }
+}
+
+impl fmt::Debug for BackendStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackendStore")
+            .field("backends", &lock(&self.0).len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,348 @@
+//! The agent of one user.
+
+use std::fmt;
+use std::sync::{Arc, RwLock};
+
+use serde::Serialize;
+
+use crate::agent::{Agent, AgentBuilder, Session};
+use crate::backend::Backend;
+use crate::config::{
+    AgentConfig, BackendType, Equipment, Parts, available_builtin_names, check_hook,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::prompt::Skill;
+use crate::session::SessionStore;
+use crate::util::sync::{read, write};
+
+use super::backend_store::{BackendInfo, BackendStore, ContainerAction};
+use super::event_bus::EventBus;
+use super::overrides::HookOverrides;
+use super::registry::Complete;
+use super::template::Template;
+use super::tool_store::ToolStore;
+
+/// The hook that cannot be switched off.
+const PERMISSIONS: &str = "permissions";
+
+/// The agent of one user, made from a template.
+///
+/// Its [`agent`](Self::agent) is built again when its hooks or its backend change; runs in progress
+/// keep the agent that they began with.
+pub struct Instance {
+    pub(super) id: Arc<str>,
+    pub(super) user: Arc<str>,
+    pub(super) template: Template,
+    pub(super) parts: Parts,
+    pub(super) complete: Complete,
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) tools: ToolStore,
+    pub(super) backends: BackendStore,
+    pub(super) events: EventBus,
+    pub(super) current: RwLock<Current>,
+    /// Held while the instance changes, so that changes come one after the other.
+    pub(super) changes: tokio::sync::Mutex<()>,
+}
+
+/// The changing part of an instance.
+pub(super) struct Current {
+    pub(super) agent: Agent,
+    pub(super) equipment: Equipment,
+    pub(super) overrides: HookOverrides,
+    /// The configuration with the backend of this user.
+    pub(super) config: Option<Arc<AgentConfig>>,
+}
+
+/// A tool of an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ToolInfo {
+    /// Its name.
+    pub name: String,
+    /// Its source: `builtin`, the name of the hook that brings it, or `external` if it was
+    /// registered.
+    pub source: String,
+}
+
+impl Instance {
+    /// The id of the template.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The id of the user.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The agent as it is now. Its runs have `stream_event` messages.
+    pub fn agent(&self) -> Agent {
+        read(&self.current).agent.clone()
+    }
+
+    /// A session of the user. Without an id it gets a random one.
+    ///
+    /// A session of another user does not exist for it: its runs fail with
+    /// [`SessionNotFound`](ErrorKind::SessionNotFound).
+    pub fn session(&self, id: impl Into<Arc<str>>) -> Session {
+        self.agent().session(id).owned_by(self.user.clone())
+    }
+
+    /// The backend, if it has one, with the shared files of the configuration.
+    pub fn backend(&self) -> Option<Arc<dyn Backend>> {
+        read(&self.current).equipment.backend.clone()
+    }
+
+    /// The configuration, if the template is one, with the backend that was set for the user.
+    pub fn config(&self) -> Option<Arc<AgentConfig>> {
+        read(&self.current).config.clone()
+    }
+
+    /// The hooks that were switched on or off.
+    pub fn overrides(&self) -> HookOverrides {
+        read(&self.current).overrides.clone()
+    }
+
+    /// Switches hooks on and off, for runs that begin from now on. Hooks that are named neither
+    /// here nor in an earlier call are as in the template.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that cannot be
+    /// switched, such as `permissions`, and for one that is to be on and off; nothing has changed
+    /// then. The errors of [`AgentBuilder::build`].
+    pub async fn set_hooks(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        let _change = self.changes.lock().await;
+        for name in enable.iter().chain(disable) {
+            self.check_hook(name)?;
+        }
+        if let Some(name) = enable.iter().find(|name| disable.contains(name)) {
+            return Err(invalid(format!(
+                "the hook {name:?} cannot be both on and off"
+            )));
+        }
+
+        let mut overrides = self.overrides();
+        overrides.switch(enable, disable);
+        let equipment = read(&self.current).equipment.clone();
+        self.rebuild(equipment, overrides, self.config())?;
+        let event = format!("hooks_changed:{}", self.id);
+        self.events.publish_to(&self.user, event);
+        Ok(())
+    }
+
+    fn check_hook(&self, name: &str) -> Result<()> {
+        match &self.template {
+            Template::Config(_) => check_hook(name).map_err(invalid),
+            Template::Builder(builder) => {
+                let names = builder.hook_names();
+                if name == PERMISSIONS {
+                    return Err(invalid(format!(
+                        "the hook {name:?} cannot be switched on or off"
+                    )));
+                }
+                if names.iter().any(|known| known == name) {
+                    return Ok(());
+                }
+                let text = format!("unknown hook {name:?}; use one of: {}", names.join(", "));
+                Err(invalid(text))
+            }
+        }
+    }
+
+    /// Sets the engine of the user's container: `remote` is the one at `url`, `local` that of the
+    /// template. A container is started there for the user; the earlier one stays.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`] for another mode, without a `url` for `remote`, and if the
+    /// template has no backend of the type `docker`; and the errors of the backend.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the backend as it was or sets the new one.
+    pub async fn set_backend(&self, mode: &str, url: Option<&str>) -> Result<BackendInfo> {
+        let host = match (mode, url) {
+            ("local", _) => None,
+            ("remote", Some(url)) => Some(checked_url(url)?),
+            ("remote", None) => {
+                return Err(invalid("sandbox_url is required for the mode 'remote'"));
+            }
+            _ => return Err(invalid("mode must be 'local' or 'remote'")),
+        };
+        let config = self.template.config();
+        let backend = config.and_then(|config| config.backend.clone());
+        let (Some(config), Some(mut backend)) = (config, backend) else {
+            return Err(invalid(format!(
+                "the agent {:?} has no backend; add one to its configuration",
+                self.id
+            )));
+        };
+        if host.is_some() {
+            if backend.kind != BackendType::Docker {
+                let text = "the mode 'remote' needs a backend of the type docker";
+                return Err(invalid(text));
+            }
+            backend.docker_host = host;
+        }
+
+        let _change = self.changes.lock().await;
+        let config = Arc::new(config.clone().with_backend(backend));
+        let equipment = self.equip(&config).await?;
+        self.rebuild(equipment, self.overrides(), Some(config))?;
+        let event = format!("container_status:{}", self.user);
+        self.events.publish_to(&self.user, event);
+        let info = self.backend_info().await?;
+        info.ok_or_else(|| invalid("the backend was removed"))
+    }
+
+    /// Starts the user's backend.
+    async fn equip(&self, config: &AgentConfig) -> Result<Equipment> {
+        start_equipment(config, &self.backends, &self.id, &self.user).await
+    }
+
+    /// The description of the backend. Returns `None` if there is none, and for a builder.
+    ///
+    /// # Errors
+    ///
+    /// When the engine of its container does not answer.
+    pub async fn backend_info(&self) -> Result<Option<BackendInfo>> {
+        self.backends.info(&self.id, &self.user).await
+    }
+
+    /// Stops or restarts the user's container, and returns its status.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`] if the user has no container, and the errors of the engine.
+    pub async fn container(&self, action: ContainerAction) -> Result<String> {
+        let status = self.backends.act(&self.id, &self.user, action).await?;
+        let event = format!("container_status:{}", self.user);
+        self.events.publish_to(&self.user, event);
+        Ok(status)
+    }
+
+    /// The skills that the agent finds now. Empty for a builder.
+    pub async fn skills(&self) -> Vec<Skill> {
+        let equipment = read(&self.current).equipment.clone();
+        equipment.skills().await
+    }
+
+    /// The tools that a run has, sorted by name.
+    pub fn tools(&self) -> Vec<ToolInfo> {
+        let info = self.agent().info();
+        let builtin_names = available_builtin_names();
+        let own = info.tools.into_iter().map(|name| {
+            let is_builtin = builtin_names.contains(&&*name) || self.template.config().is_some();
+            let source = if is_builtin { "builtin" } else { "external" };
+            (name, source.to_owned())
+        });
+        let hooks = info.hooks.into_iter().flat_map(|hook| {
+            let source = hook.name;
+            hook.tools
+                .into_iter()
+                .map(move |name| (name, source.clone()))
+        });
+        let registered = self.tools.names(&self.user).into_iter();
+        let registered = registered.map(|name| (name, "external".to_owned()));
+        let mut tools: Vec<ToolInfo> = Vec::new();
+        for (name, source) in own.chain(hooks).chain(registered) {
+            if tools.iter().all(|tool| tool.name != name) {
+                tools.push(ToolInfo { name, source });
+            }
+        }
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools
+    }
+
+    /// Builds the agent again.
+    fn rebuild(
+        &self,
+        equipment: Equipment,
+        overrides: HookOverrides,
+        config: Option<Arc<AgentConfig>>,
+    ) -> Result<()> {
+        let builder = match (&config, &self.template) {
+            (Some(config), _) => {
+                let registered = self.tools.names(&self.user);
+                let is_on = |name: &str| overrides.is_on(name, config.hooks.has(name));
+                config.assemble(&self.parts, &equipment, &registered, &is_on)?
+            }
+            (None, Template::Builder(builder)) => builder
+                .clone()
+                .retain_hooks(|name| overrides.is_on(name, true)),
+            (None, Template::Config(_)) => return Err(invalid("the configuration is missing")),
+        };
+        let agent = self.finish(builder)?;
+        *write(&self.current) = Current {
+            agent,
+            equipment,
+            overrides,
+            config,
+        };
+        Ok(())
+    }
+
+    fn finish(&self, builder: AgentBuilder) -> Result<Agent> {
+        let builder = (self.complete)(builder);
+        finish(builder, &self.store, &self.tools, &self.user)
+    }
+}
+
+/// Builds the agent of a user.
+pub(super) fn finish(
+    builder: AgentBuilder,
+    store: &Arc<dyn SessionStore>,
+    tools: &ToolStore,
+    user: &Arc<str>,
+) -> Result<Agent> {
+    builder
+        .store(store.clone())
+        .tool_source(tools.source(user.clone()))
+        .include_partial_messages(true)
+        .build()
+}
+
+/// Starts the backend of a user.
+pub(super) async fn start_equipment(
+    config: &AgentConfig,
+    backends: &BackendStore,
+    id: &str,
+    user: &str,
+) -> Result<Equipment> {
+    let backend = match &config.backend {
+        Some(backend) => {
+            let folder = config.folder();
+            let created = backends.get_or_create(id, user, backend, folder).await;
+            Some(created.map_err(|error| config.error_from("backend", error))?)
+        }
+        None => None,
+    };
+    config.equip(backend).await
+}
+
+/// Checks the address of an engine, which becomes an argument of a program.
+fn checked_url(url: &str) -> Result<String> {
+    let schemes = ["ssh://", "tcp://", "unix://", "http://", "https://"];
+    let is_printable = url.chars().all(|c| !c.is_control() && !c.is_whitespace());
+    if is_printable && schemes.iter().any(|scheme| url.starts_with(scheme)) {
+        return Ok(url.to_owned());
+    }
+    Err(invalid(format!(
+        "sandbox_url must begin with one of: {}",
+        schemes.join(", ")
+    )))
+}
+
+fn invalid(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidRequest, text)
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance")
+            .field("id", &self.id)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,340 @@
+//! The registry of agents.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, RwLock};
+
+use tokio::sync::OnceCell;
+
+use crate::agent::AgentBuilder;
+use crate::config::{AgentConfig, Config, Equipment, Parts, StoreKey, check_agent_id};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::Model;
+use crate::session::{SessionStore, ThreadStore};
+use crate::tool::near_names;
+use crate::util::sync::{lock, read, write};
+use crate::util::text::quoted;
+
+use super::backend_store::BackendStore;
+use super::event_bus::EventBus;
+use super::instance::{Current, Instance, finish, start_equipment};
+use super::overrides::HookOverrides;
+use super::template::{Template, TemplateInfo};
+use super::tool_store::ToolStore;
+use super::user::folder_of;
+
+/// Completes the builder of every agent.
+pub(super) type Complete = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Send + Sync>;
+
+/// The agent and the user of an instance.
+type Key = (Arc<str>, Arc<str>);
+
+/// Templates of agents, and one agent of each for every user. Clones are the same registry.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    templates: RwLock<BTreeMap<Arc<str>, Template>>,
+    instances: Mutex<HashMap<Key, Arc<OnceCell<Arc<Instance>>>>>,
+    parts: RwLock<Parts>,
+    complete: RwLock<Complete>,
+    default_store: RwLock<Arc<dyn SessionStore>>,
+    /// The stores of configurations, which agents share.
+    stores: Mutex<HashMap<StoreKey, Arc<dyn SessionStore>>>,
+    tools: ToolStore,
+    backends: BackendStore,
+    events: EventBus,
+}
+
+impl Registry {
+    /// A registry without templates.
+    pub fn new() -> Self {
+        Self(Arc::new(Inner {
+            templates: RwLock::default(),
+            instances: Mutex::default(),
+            parts: RwLock::new(Parts::new()),
+            complete: RwLock::new(Arc::new(|builder| builder)),
+            default_store: RwLock::new(Arc::new(ThreadStore::new())),
+            stores: Mutex::default(),
+            tools: ToolStore::new(),
+            backends: BackendStore::new(),
+            events: EventBus::new(),
+        }))
+    }
+
+    /// Sets the store of the agents whose configuration names none, and of those whose builder has
+    /// none. Defaults to a [`ThreadStore`]. Instances that exist keep theirs.
+    #[must_use]
+    pub fn store(self, store: impl SessionStore) -> Self {
+        *write(&self.0.default_store) = Arc::new(store);
+        self
+    }
+
+    /// Sets the function that makes a model from its name. Defaults to
+    /// [`providers::resolve`](crate::providers::resolve). Instances that exist keep their models.
+    #[must_use]
+    pub fn models<M: Model>(
+        self,
+        make: impl Fn(&str) -> Result<M> + Send + Sync + 'static,
+    ) -> Self {
+        {
+            let mut parts = write(&self.0.parts);
+            *parts = parts.clone().models(make);
+        }
+        self
+    }
+
+    /// Sets a function that completes the builder of every agent, of configurations and of
+    /// builders: limits and settings of the program. Instances that exist stay as they are.
+    ///
+    /// ```
+    /// use agentcore::registry::Registry;
+    ///
+    /// let registry = Registry::new().complete_with(|builder| builder.max_turns(10));
+    /// # drop(registry);
+    /// ```
+    #[must_use]
+    pub fn complete_with(
+        self,
+        complete: impl Fn(AgentBuilder) -> AgentBuilder + Send + Sync + 'static,
+    ) -> Self {
+        *write(&self.0.complete) = Arc::new(complete);
+        self
+    }
+
+    /// Makes a model from its name, as for a configuration.
+    ///
+    /// # Errors
+    ///
+    /// Those of the function of [`models`](Self::models).
+    pub fn model(&self, name: &str) -> Result<Arc<dyn Model>> {
+        let parts = read(&self.0.parts).clone();
+        (parts.make_model)(name)
+    }
+
+    /// The tools that are registered while agents run.
+    pub fn tools(&self) -> &ToolStore {
+        &self.0.tools
+    }
+
+    /// The backends of users.
+    pub fn backends(&self) -> &BackendStore {
+        &self.0.backends
+    }
+
+    /// The events for clients that watch the registry: `agents_changed`, `tools_changed`,
+    /// `hooks_changed:AGENT` and `container_status:USER`. Those about tools are published by the
+    /// program that changes the [`tools`](Self::tools).
+    pub fn events(&self) -> &EventBus {
+        &self.0.events
+    }
+
+    /// Adds a template.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`] if the id is not `[A-Za-z0-9_-]{1,64}`, or is a part of the
+    /// addresses of a server, such as `stream`; [`ErrorKind::Conflict`] if there is a template with
+    /// this id; and those of [`AgentConfig::check`].
+    pub fn register_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
+        let template = checked(id, template.into())?;
+        {
+            let mut templates = write(&self.0.templates);
+            if templates.contains_key(id) {
+                let text = format!("there is already an agent {id:?}; remove it first");
+                return Err(Error::new(ErrorKind::Conflict, text));
+            }
+            templates.insert(id.into(), template);
+        }
+        self.0.events.publish("agents_changed");
+        Ok(())
+    }
+
+    /// Adds a template, in place of the one with the same id if there is one. The instances of the
+    /// earlier template are dropped; the next [`get_or_clone`](Self::get_or_clone) makes new ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`register_template`](Self::register_template), but for the id being taken.
+    pub fn replace_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
+        let template = checked(id, template.into())?;
+        write(&self.0.templates).insert(id.into(), template);
+        self.invalidate(id, None);
+        self.0.events.publish("agents_changed");
+        Ok(())
+    }
+
+    /// Adds the agents of a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// As [`register_template`](Self::register_template), for the first agent that cannot be added.
+    pub fn register_config(&self, config: &Config) -> Result<()> {
+        for (id, agent) in config.agents() {
+            self.register_template(id, agent.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Removes a template and its instances. Returns `false` if there was none. Sessions, folders
+    /// and containers stay.
+    pub fn remove(&self, id: &str) -> bool {
+        let is_removed = write(&self.0.templates).remove(id).is_some();
+        self.invalidate(id, None);
+        self.0.backends.remove_agent(id);
+        if is_removed {
+            self.0.events.publish("agents_changed");
+        }
+        is_removed
+    }
+
+    /// The descriptions of all templates, sorted by id.
+    pub fn list(&self) -> Vec<TemplateInfo> {
+        let templates = read(&self.0.templates);
+        templates
+            .iter()
+            .map(|(id, template)| template.info(id))
+            .collect()
+    }
+
+    /// The template with this id.
+    pub fn get(&self, id: &str) -> Option<Template> {
+        read(&self.0.templates).get(id).cloned()
+    }
+
+    /// The description of a template.
+    pub fn info(&self, id: &str) -> Option<TemplateInfo> {
+        read(&self.0.templates)
+            .get(id)
+            .map(|template| template.info(id))
+    }
+
+    /// Returns the agent of a user, and makes it from its template if there is none yet. Calls at
+    /// the same time make one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`] if the
+    /// user's id is empty or longer than 64 bytes, and those of [`AgentConfig::builder`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while it makes the agent, the next call begins again.
+    pub async fn get_or_clone(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
+        folder_of(user)?;
+        // Agents that do not exist get no entry.
+        self.template(agent)?;
+        let key: Key = (agent.into(), user.into());
+        let cell = lock(&self.0.instances)
+            .entry(key.clone())
+            .or_default()
+            .clone();
+        let instance = cell.get_or_try_init(|| self.make(&key)).await?;
+        Ok(instance.clone())
+    }
+
+    /// Drops the instances of an agent, for one user or for all, so that the next
+    /// [`get_or_clone`](Self::get_or_clone) makes new ones. Runs in progress continue. Hooks that
+    /// users switched are reset to the template.
+    pub fn invalidate(&self, agent: &str, user: Option<&str>) {
+        lock(&self.0.instances).retain(|(id, owner), _| {
+            let is_meant = &**id == agent && user.is_none_or(|user| user == &**owner);
+            !is_meant
+        });
+    }
+
+    fn template(&self, id: &str) -> Result<Template> {
+        self.get(id).ok_or_else(|| self.unknown(id))
+    }
+
+    async fn make(&self, key: &Key) -> Result<Arc<Instance>> {
+        let (id, user) = key;
+        // Read only now that there is an entry: a template that is replaced from here on takes the
+        // entry out, so that no instance of the old one is found again.
+        let template = self.template(id)?;
+        let parts = read(&self.0.parts).clone();
+        let (builder, store, equipment) = match &template {
+            Template::Config(config) => {
+                let store = self.store_of(config).await?;
+                let equipment = start_equipment(config, &self.0.backends, id, user).await?;
+                let registered = self.0.tools.names(user);
+                let is_on = |name: &str| config.hooks.has(name);
+                let builder = config.assemble(&parts, &equipment, &registered, &is_on)?;
+                (builder, store, equipment)
+            }
+            Template::Builder(builder) => {
+                let store = builder.own_store();
+                let store = store.unwrap_or_else(|| read(&self.0.default_store).clone());
+                ((**builder).clone(), store, Equipment::default())
+            }
+        };
+        let complete = read(&self.0.complete).clone();
+        let current = Current {
+            agent: finish(complete(builder), &store, &self.0.tools, user)?,
+            equipment,
+            overrides: HookOverrides::default(),
+            config: template.config().cloned().map(Arc::new),
+        };
+        Ok(Arc::new(Instance {
+            id: id.clone(),
+            user: user.clone(),
+            template,
+            parts,
+            complete,
+            store,
+            tools: self.0.tools.clone(),
+            backends: self.0.backends.clone(),
+            events: self.0.events.clone(),
+            current: RwLock::new(current),
+            changes: tokio::sync::Mutex::new(()),
+        }))
+    }
+
+    /// The store of an agent's sessions. Agents whose configurations name the same one share it.
+    async fn store_of(&self, config: &AgentConfig) -> Result<Arc<dyn SessionStore>> {
+        let Some(key) = config.store_key() else {
+            return Ok(read(&self.0.default_store).clone());
+        };
+        let known_store = lock(&self.0.stores).get(&key).cloned();
+        if let Some(store) = known_store {
+            return Ok(store);
+        }
+        let store = config.open_store().await?;
+        Ok(lock(&self.0.stores).entry(key).or_insert(store).clone())
+    }
+
+    fn unknown(&self, agent: &str) -> Error {
+        let templates = read(&self.0.templates);
+        let ids: Vec<&str> = templates.keys().map(|id| &**id).collect();
+        let mut text = format!("there is no agent {}", quoted(agent));
+        if let Some(near) = near_names(agent, &ids).first() {
+            text.push_str(&format!("; did you mean {near:?}?"));
+        }
+        Error::new(ErrorKind::NotFound, text)
+    }
+}
+
+/// Checks a template, and gives an agent without a name that of its id.
+fn checked(id: &str, mut template: Template) -> Result<Template> {
+    check_agent_id(id).map_err(|text| Error::new(ErrorKind::InvalidRequest, text))?;
+    if let Template::Config(config) = &mut template {
+        config.check()?;
+        config.name.get_or_insert_with(|| id.to_owned());
+    }
+    Ok(template)
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("templates", &read(&self.0.templates).keys())
+            .field("instances", &lock(&self.0.instances).len())
+            .finish_non_exhaustive()
+    }
+}

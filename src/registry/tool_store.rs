@@ -1,0 +1,198 @@
+//! The tools that programs and users register.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::config::reserved_tool_names;
+use crate::error::{Error, ErrorKind, Result};
+use crate::tool::{Tool, ToolSource, check_tool};
+use crate::util::sync::lock;
+
+/// The number of tools that one user may register.
+const MAX_TOOLS: usize = 128;
+
+type Tools = BTreeMap<Arc<str>, Arc<dyn Tool>>;
+
+/// Tools that are registered while agents run: for all users, or for one. Clones are the same
+/// store.
+///
+/// The agents of a [`Registry`](super::Registry) have the tools for all and those of their user,
+/// whether or not their configuration names them. A tool that is registered or removed has effect
+/// in the next turn of every run.
+///
+/// ```
+/// use agentcore::registry::ToolStore;
+/// use agentcore::{FuncTool, HttpTool};
+/// use serde_json::json;
+///
+/// let store = ToolStore::new();
+/// let any = json!({"type": "object"});
+/// store.register(FuncTool::new("add", "Adds numbers", any.clone(), |_, _| async { "5" }))?;
+/// store.register_for("ann", HttpTool::new("mine", "Ann's", any, "http://127.0.0.1:9100")?)?;
+///
+/// assert_eq!(store.names("ann"), ["add", "mine"]);
+/// assert_eq!(store.names("bob"), ["add"]);
+/// assert!(!store.deregister_for("bob", "mine"));
+/// # Ok::<(), agentcore::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct ToolStore(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    tools: Mutex<Stored>,
+    version: AtomicU64,
+}
+
+#[derive(Default)]
+struct Stored {
+    /// The tools for all users.
+    common: Tools,
+    users: HashMap<Arc<str>, Tools>,
+}
+
+impl ToolStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers a tool for all users, in place of the one of the same name if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Tool`] if the name is not `[A-Za-z0-9_-]{1,64}` or the parameters are not an
+    /// object schema, and [`ErrorKind::Conflict`] if a tool of this crate has the name.
+    pub fn register(&self, tool: impl Tool) -> Result<()> {
+        check(&tool)?;
+        lock(&self.0.tools)
+            .common
+            .insert(tool.name().into(), Arc::new(tool));
+        self.changed();
+        Ok(())
+    }
+
+    /// Registers a tool for one user, in place of the user's tool of the same name if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`register`](Self::register); [`ErrorKind::Conflict`] also if a tool for all users has
+    /// the name, and [`ErrorKind::InvalidRequest`] if the user has 128 tools.
+    pub fn register_for(&self, user: &str, tool: impl Tool) -> Result<()> {
+        check(&tool)?;
+        let name = tool.name();
+        let mut stored = lock(&self.0.tools);
+        if stored.common.contains_key(name) {
+            return Err(taken(name));
+        }
+        let tools = stored.users.entry(user.into()).or_default();
+        if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
+            let text = format!("there are {MAX_TOOLS} tools already; remove one first");
+            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        }
+        tools.insert(name.into(), Arc::new(tool));
+        drop(stored);
+        self.changed();
+        Ok(())
+    }
+
+    /// Removes a tool for all users. Returns `false` if there was none.
+    pub fn deregister(&self, name: &str) -> bool {
+        let is_removed = lock(&self.0.tools).common.remove(name).is_some();
+        self.changed();
+        is_removed
+    }
+
+    /// Removes a tool of one user. Returns `false` if there was none.
+    pub fn deregister_for(&self, user: &str, name: &str) -> bool {
+        let mut stored = lock(&self.0.tools);
+        let Some(tools) = stored.users.get_mut(user) else {
+            return false;
+        };
+        let is_removed = tools.remove(name).is_some();
+        if tools.is_empty() {
+            stored.users.remove(user);
+        }
+        drop(stored);
+        self.changed();
+        is_removed
+    }
+
+    /// The tools of a user: those for all and the user's own, sorted by name.
+    pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
+        let stored = lock(&self.0.tools);
+        let mut tools = stored.common.clone();
+        for (name, tool) in stored.users.get(user).into_iter().flatten() {
+            tools.entry(name.clone()).or_insert_with(|| tool.clone());
+        }
+        tools.into_values().collect()
+    }
+
+    /// The names of the tools of a user, sorted.
+    pub fn names(&self, user: &str) -> Vec<String> {
+        let tools = self.tools(user);
+        tools.iter().map(|tool| tool.name().to_owned()).collect()
+    }
+
+    /// The tools of a user, for [`AgentBuilder::tool_source`](crate::AgentBuilder::tool_source).
+    pub fn source(&self, user: impl Into<Arc<str>>) -> UserTools {
+        UserTools {
+            store: self.clone(),
+            user: user.into(),
+        }
+    }
+
+    fn changed(&self) {
+        self.0.version.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Checks a tool, whose name must be free.
+fn check(tool: &dyn Tool) -> Result<()> {
+    check_tool(tool)?;
+    if reserved_tool_names().contains(&tool.name()) {
+        return Err(taken(tool.name()));
+    }
+    Ok(())
+}
+
+fn taken(name: &str) -> Error {
+    let text = format!("there is already a tool {name:?}; give this one another name");
+    Error::new(ErrorKind::Conflict, text)
+}
+
+impl fmt::Debug for ToolStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stored = lock(&self.0.tools);
+        f.debug_struct("ToolStore")
+            .field("common", &stored.common.keys())
+            .field("users", &stored.users.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The tools of one user of a [`ToolStore`], as a source of an agent's tools.
+#[derive(Clone, Debug)]
+pub struct UserTools {
+    store: ToolStore,
+    user: Arc<str>,
+}
+
+#[async_trait]
+impl ToolSource for UserTools {
+    fn name(&self) -> &str {
+        "registered tools"
+    }
+
+    async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
+        Ok(self.store.tools(&self.user))
+    }
+
+    fn version(&self) -> Option<u64> {
+        Some(self.store.0.version.load(Ordering::Acquire))
+    }
+}

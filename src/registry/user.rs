@@ -1,0 +1,81 @@
+//! The names of users as parts of paths.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::quoted;
+
+/// The longest id of a user, in bytes.
+const MAX_USER: usize = 64;
+
+/// The name of a user's folder and container: lower-case letters, digits, `-` and `.`, except at
+/// the beginning, stay; any other byte becomes `_` and two digits. So two users have different
+/// names, also where a file system does not distinguish upper and lower case.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidRequest`] if the id is empty or longer than 64 bytes.
+pub(super) fn folder_of(user: &str) -> Result<String> {
+    if !(1..=MAX_USER).contains(&user.len()) {
+        let text = format!(
+            "{} is not the id of a user; use 1 to {MAX_USER} bytes",
+            quoted(user)
+        );
+        return Err(Error::new(ErrorKind::InvalidRequest, text));
+    }
+    let mut name = String::with_capacity(user.len());
+    for (index, byte) in user.bytes().enumerate() {
+        let is_plain = byte.is_ascii_lowercase()
+            || byte.is_ascii_digit()
+            || (index > 0 && matches!(byte, b'-' | b'.'));
+        if is_plain {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("_{byte:02x}"));
+        }
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn folder_of_a_plain_name_is_the_name() {
+        for name in ["local", "ann-2", "b.c", "42"] {
+            assert_eq!(folder_of(name).ok().as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn folder_of_any_other_id_is_one_plain_part_of_a_path() {
+        for name in [
+            ".", "..", "-x", "../b", "a/b", "Ann", "a_b", "a@b.org", "\u{e9}", "\0",
+        ] {
+            let folder = folder_of(name).expect(name);
+            let is_plain =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._".contains(c);
+            assert!(folder.chars().all(is_plain), "{name:?} became {folder:?}");
+            assert!(
+                !folder.starts_with(['.', '-']),
+                "{name:?} became {folder:?}"
+            );
+        }
+        assert!(folder_of("").is_err());
+        assert!(folder_of(&"x".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn folders_of_all_ids_of_two_bytes_differ() {
+        let ids = (0..128u8).flat_map(|a| (0..128u8).map(move |b| vec![a, b]));
+        let mut folders = HashSet::new();
+        for id in ids.chain((0..128u8).map(|a| vec![a])) {
+            let id = String::from_utf8(id).expect("ASCII is UTF-8");
+            assert!(
+                folders.insert(folder_of(&id).expect("it is short")),
+                "{id:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The state that all routes share.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::error::ErrorKind;
+use crate::net::AddressPolicy;
+use crate::registry::{Instance, Registry};
+use crate::session::AgentState;
+
+use super::auth::Auth;
+use super::error::ApiError;
+use super::limits::ServerLimits;
+use super::origin::Origins;
+use super::runs::RunTable;
+use super::traces::TraceLog;
+use super::users::{Caller, LOCAL_USER};
+
+/// The state that all routes share. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct App(Arc<AppState>);
+
+/// The parts of an [`App`].
+pub(super) struct AppState {
+    pub(super) registry: Registry,
+    pub(super) runs: RunTable,
+    pub(super) limits: ServerLimits,
+    pub(super) auth: Auth,
+    pub(super) origins: Origins,
+    pub(super) callbacks: AddressPolicy,
+    /// The models that a thread may change to.
+    pub(super) models: BTreeSet<String>,
+    pub(super) traces: TraceLog,
+    pub(super) is_closing: watch::Receiver<bool>,
+    /// The description of the routes, as JSON.
+    pub(super) openapi: Arc<str>,
+    /// The interval of the comments that keep an idle stream open.
+    pub(super) keep_alive: Duration,
+}
+
+impl App {
+    pub(super) fn new(state: AppState) -> Self {
+        Self(Arc::new(state))
+    }
+
+    /// The instance of an agent that belongs to the user.
+    pub(super) async fn instance(
+        &self,
+        agent: &str,
+        caller: &Caller,
+    ) -> Result<Arc<Instance>, ApiError> {
+        if self.registry.get(agent).is_none() {
+            return Err(ApiError::not_found(format!("agent {agent:?} not found")));
+        }
+        let instance = self.registry.get_or_clone(agent, caller.id()).await;
+        instance.map_err(|error| match error.kind() {
+            // Such as a tool that is to be registered first.
+            ErrorKind::Config => ApiError::bad_request(error.to_string()),
+            _ => error.into(),
+        })
+    }
+
+    /// Returns `true` if a session is the user's.
+    pub(super) fn is_of(&self, state: &AgentState, caller: &Caller) -> bool {
+        match &state.user_id {
+            Some(user) => user == caller.id(),
+            // Written by a program without users, which a server without users continues.
+            None => matches!(self.auth, Auth::Token(_)) && **caller.id() == *LOCAL_USER,
+        }
+    }
+}
+
+impl Deref for App {
+    type Target = AppState;
+
+    fn deref(&self) -> &AppState {
+        &self.0
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("runs", &self.runs)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

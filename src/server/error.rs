@@ -1,0 +1,229 @@
+//! The errors of the routes.
+
+use std::fmt;
+use std::time::Duration;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::{Error, ErrorKind};
+use crate::util::secret::redacted;
+
+use super::runs::{ReaderRefusal, RunRefusal};
+
+/// The time after which a request that met a limit may be sent again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The body of every error.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct ErrorReply {
+    /// The reason, for people.
+    pub(super) error: String,
+}
+
+/// An error of a request: its status, and a text for people.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    text: String,
+    retry_after: Option<Duration>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            text: text.into(),
+            retry_after: None,
+            headers: Vec::new(),
+        }
+    }
+
+    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    pub(super) fn forbidden(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, text)
+    }
+
+    pub(super) fn not_found(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, text)
+    }
+
+    pub(super) fn conflict(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, text)
+    }
+
+    /// A request over a limit that others may free.
+    pub(super) fn too_many(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(RETRY_AFTER)
+    }
+
+    /// A thread that does not exist, or belongs to another user.
+    pub(super) fn no_thread(id: &str) -> Self {
+        Self::not_found(format!("thread {id:?} not found"))
+    }
+
+    /// An error inside the server, whose cause is in the log.
+    pub(super) fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the server failed; its log has the cause",
+        )
+    }
+
+    /// A request during the shutdown.
+    pub(super) fn closing() -> Self {
+        Self::from(RunRefusal::Closing)
+    }
+
+    /// An error of the file system of a workspace.
+    pub(super) fn of_files(error: Error) -> Self {
+        use std::error::Error as _;
+        use std::io;
+
+        let source = error.source().and_then(|source| source.downcast_ref());
+        let text = error.to_string();
+        match source.map(io::Error::kind) {
+            Some(io::ErrorKind::NotFound) => Self::not_found(text),
+            Some(io::ErrorKind::FileTooLarge) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
+            Some(
+                io::ErrorKind::IsADirectory
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::InvalidFilename,
+            ) => Self::bad_request(text),
+            _ if error.kind() == ErrorKind::Io => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// The error that ended a run whose output was asked for.
+    pub(super) fn of_run(error: &Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::SessionBusy => return Self::busy(error),
+            ErrorKind::InvalidMessages | ErrorKind::InvalidRequest if error.status().is_none() => {
+                StatusCode::BAD_REQUEST
+            }
+            ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            kind if is_of_provider(kind) => StatusCode::BAD_GATEWAY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+
+    fn busy(error: &Error) -> Self {
+        let text = error.to_string();
+        Self::conflict(text).with_retry_after(RETRY_AFTER)
+    }
+
+    fn with_retry_after(mut self, time: Duration) -> Self {
+        self.retry_after = Some(time);
+        self
+    }
+
+    /// Adds a header.
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+/// Returns `true` if the provider of the model, or the way to it, caused the error.
+fn is_of_provider(kind: ErrorKind) -> bool {
+    use ErrorKind::*;
+    matches!(
+        kind,
+        Connect
+            | Dns
+            | Tls
+            | Proxy
+            | Timeout
+            | Auth
+            | PermissionDenied
+            | NotFound
+            | InvalidRequest
+            | ContextTooLong
+            | RequestTooLarge
+            | ResponseTooLarge
+            | RateLimited
+            | QuotaExhausted
+            | Overloaded
+            | Server
+            | Protocol
+            | StreamTruncated
+            | Refused
+            | EmptyResponse
+    )
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::InvalidRequest | ErrorKind::InvalidMessages => StatusCode::BAD_REQUEST,
+            ErrorKind::NotFound | ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
+            ErrorKind::SessionBusy => return Self::busy(&error),
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+            ErrorKind::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        if status.is_server_error() {
+            tracing::error!(error = %error, "a request failed");
+        }
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<RunRefusal> for ApiError {
+    fn from(refusal: RunRefusal) -> Self {
+        let status = match refusal {
+            RunRefusal::Busy => StatusCode::CONFLICT,
+            RunRefusal::UserRuns(_) | RunRefusal::Runs(_) => StatusCode::TOO_MANY_REQUESTS,
+            RunRefusal::Closing => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(status, refusal.to_string()).with_retry_after(RETRY_AFTER)
+    }
+}
+
+impl From<ReaderRefusal> for ApiError {
+    fn from(refusal: ReaderRefusal) -> Self {
+        Self::too_many(refusal.to_string())
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = ErrorReply {
+            error: redacted(&self.text).into_owned(),
+        };
+        let mut response = (self.status, axum::Json(body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(time) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, time.as_secs().max(1).into());
+        }
+        headers.extend(
+            self.headers
+                .into_iter()
+                .map(|(name, value)| (Some(name), value)),
+        );
+        response
+    }
+}

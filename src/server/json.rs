@@ -1,0 +1,218 @@
+//! The bodies of requests.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::app::App;
+use super::error::ApiError;
+
+/// A body of JSON, within the limit of the size of bodies.
+#[derive(Debug)]
+pub(super) struct JsonBody<T>(pub(super) T);
+
+/// A body of JSON whose type depends on other parts of the request.
+#[derive(Debug)]
+pub(super) struct RawBody(Bytes);
+
+impl RawBody {
+    pub(super) fn parse<T: DeserializeOwned>(&self, app: &App) -> Result<T, ApiError> {
+        parse(&self.0, app.limits.json_depth)
+    }
+}
+
+/// A body of JSON, within the limit of the size of uploads.
+#[derive(Debug)]
+pub(super) struct UploadBody<T>(pub(super) T);
+
+/// A body of JSON that may be left out.
+#[derive(Debug)]
+pub(super) struct OptionalBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_type(request.headers())?;
+        let bytes = read_body(request, app.limits.body_bytes, app.limits.header_timeout).await?;
+        parse(&bytes, app.limits.json_depth).map(Self)
+    }
+}
+
+impl FromRequest<App> for RawBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_type(request.headers())?;
+        let limits = &app.limits;
+        let body = read_body(request, limits.body_bytes, limits.header_timeout).await;
+        body.map(Self)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for UploadBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_type(request.headers())?;
+        let bytes = read_body(request, app.limits.upload_bytes, app.limits.header_timeout).await?;
+        parse(&bytes, app.limits.json_depth).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let type_check = check_type(request.headers());
+        let bytes = read_body(request, app.limits.body_bytes, app.limits.header_timeout).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        type_check?;
+        parse(&bytes, app.limits.json_depth).map(Self)
+    }
+}
+
+/// Checks that the body is declared as JSON. A page of another site cannot send that without being
+/// allowed to.
+fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let value = headers.get(header::CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok());
+    let essence = value.and_then(|value| value.split(';').next());
+    let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
+    let is_json = essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if is_json {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        format!("the content type is {essence:?}; send application/json"),
+    ))
+}
+
+/// Reads a body of at most `limit` bytes, each piece within `time`.
+async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Bytes, ApiError> {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > limit as u64) {
+        return Err(too_large(limit));
+    }
+
+    let mut stream = Body::into_data_stream(request.into_body());
+    let mut body = Vec::new();
+    loop {
+        let next_piece = timeout(time, stream.next()).await.map_err(|_| {
+            let text = format!("no part of the body arrived within {} s", time.as_secs());
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, text)
+        })?;
+        let Some(piece) = next_piece else {
+            return Ok(body.into());
+        };
+        let piece = piece.map_err(|error| {
+            ApiError::bad_request(format!("the body could not be read: {error}"))
+        })?;
+        if body.len() + piece.len() > limit {
+            return Err(too_large(limit));
+        }
+        body.extend_from_slice(&piece);
+    }
+}
+
+fn too_large(limit: usize) -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("the body is larger than {limit} bytes, which is the limit"),
+    )
+}
+
+/// Reads JSON that is nested at most `max_depth` deep. Unknown keys are ignored.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let offset = error.valid_up_to();
+        ApiError::bad_request(format!("the body is not UTF-8 at byte {offset}"))
+    })?;
+    if is_deeper_than(text, max_depth) {
+        let text = format!("the body is nested deeper than {max_depth} levels, which is the limit");
+        return Err(ApiError::bad_request(text));
+    }
+
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = error.into_inner();
+        ApiError::bad_request(match path.as_str() {
+            "." => format!("the body is invalid: {cause}"),
+            _ => format!("the body is invalid at {path:?}: {cause}"),
+        })
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| ApiError::bad_request(format!("the body is invalid: {error}")))?;
+    Ok(value)
+}
+
+/// Returns `true` if JSON text is nested deeper than `limit`. Exact for valid text.
+fn is_deeper_than(text: &str, limit: usize) -> bool {
+    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        if is_string {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'"' => is_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => is_string = true,
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > limit {
+                    return true;
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn depth_is_that_of_brackets_outside_strings() {
+        assert!(!is_deeper_than("[[1]]", 2));
+        assert!(is_deeper_than("[[[1]]]", 2));
+        assert!(!is_deeper_than(r#"["[[[\"[[["]"#, 1));
+        assert!(!is_deeper_than("[1],[1],[1]", 1));
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Body {
+            #[allow(dead_code, reason = "only read from JSON")]
+            list: Vec<u8>,
+        }
+        let error = parse::<Body>(br#"{"list": [1, "x"]}"#, 8).unwrap_err();
+        assert!(error.to_string().contains(r#"at "list[1]""#), "{error}");
+        let error = parse::<Value>(b"{} {}", 8).unwrap_err();
+        assert!(error.to_string().contains("trailing"), "{error}");
+        let error = parse::<Value>(b"\"\xff\"", 8).unwrap_err();
+        assert_eq!(error.to_string(), "the body is not UTF-8 at byte 1");
+        parse::<Value>(br#"{"unknown": [[]]}"#, 8).unwrap();
+    }
+}

@@ -1,0 +1,33 @@
+// The width and the colours of the page, and its voice for screen readers.
+
+const NARROW = matchMedia("(max-width: 899px)");
+
+function switchTheme() {
+  const { dataset } = document.documentElement;
+  const isDark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  localStorage.setItem("agentcore.theme", (dataset.theme = isDark ? "light" : "dark"));
+}
+
+const theme = localStorage.getItem("agentcore.theme");
+if (theme) document.documentElement.dataset.theme = theme;
+/** Reads out an answer sentence by sentence. */
+class Speaker {
+  #sentence = "";
+  #quietUntil = 0;
+
+  /** Leaves out what arrives next: the log of a run, which was read out before. */
+  pause() {
+    this.#quietUntil = Date.now() + 500;
+  }
+
+  say(text) {
+    if (Date.now() < this.#quietUntil) return;
+    this.#sentence += text;
+    const end = Math.max(...[". ", "! ", "? ", ": ", "\n"].map((mark) => this.#sentence.lastIndexOf(mark)));
+    if (end < 0) return;
+    const sentence = this.#sentence.slice(0, end + 1).replace(/[`*#>|_]+/g, "").trim();
+    this.#sentence = this.#sentence.slice(end + 1);
+    if (sentence) ui.speech.append(el("p", sentence.slice(0, 1000)));
+    if (ui.speech.children.length > 10) ui.speech.firstChild.remove();
+  }
+}

@@ -1,0 +1,85 @@
+//! The router of all routes, and the checks before each.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+
+use crate::util::panic::catch_async;
+
+use super::app::App;
+use super::error::ApiError;
+use super::origin::{preflight, share};
+use super::users::Caller;
+
+/// The paths without data of users.
+const PUBLIC_PATHS: &[&str] = &["/", "", "/healthz"];
+
+/// Completes the router: fallbacks, the checks before each route, the state.
+pub(super) fn finish(router: Router<App>, app: App) -> Router {
+    router
+        .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+async fn no_route(uri: Uri) -> ApiError {
+    ApiError::not_found(format!("there is no route {:?}", uri.path()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let text = format!(
+        "{method} is not allowed for {:?}; the header `Allow` lists the methods",
+        uri.path()
+    );
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, text)
+}
+
+/// Checks a request, and contains the panics of its handler.
+async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let response = catch_async(check_and_run(&app, request, next)).await;
+    let mut response = response.unwrap_or_else(|panic| {
+        tracing::error!(panic, "a request panicked");
+        ApiError::internal().into_response()
+    });
+    let headers = response.headers_mut();
+    let no_sniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, no_sniff);
+    let no_store = HeaderValue::from_static("no-store");
+    headers.entry(header::CACHE_CONTROL).or_insert(no_store);
+    response
+}
+
+async fn check_and_run(app: &App, request: Request, next: Next) -> Response {
+    if *app.is_closing.borrow() {
+        return ApiError::closing().into_response();
+    }
+
+    let (mut parts, body) = request.into_parts();
+    let origin = match app.origins.check(&parts) {
+        Ok(origin) => origin,
+        Err(error) => return error.into_response(),
+    };
+
+    let is_foreign = origin.is_some();
+    let early_reply = preflight(&parts.method, &parts.headers).filter(|_| is_foreign);
+    let mut response = match early_reply {
+        Some(reply) => reply,
+        None if PUBLIC_PATHS.contains(&parts.uri.path()) => {
+            next.run(Request::from_parts(parts, body)).await
+        }
+        None => match app.auth.user(&parts) {
+            Ok(user) => {
+                parts.extensions.insert(Caller(user));
+                next.run(Request::from_parts(parts, body)).await
+            }
+            Err(error) => error.into_response(),
+        },
+    };
+    if let Some(origin) = origin {
+        share(&mut response, origin);
+    }
+    response
+}

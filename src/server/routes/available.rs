@@ -1,0 +1,170 @@
+//! The tools, skills and hooks that agents may have.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::registry::Instance;
+
+use super::super::api::{Api, Operation, Verb};
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::users::Caller;
+use super::flow::is_configurable;
+use super::query::QueryOf;
+
+pub(super) fn routes(api: Api) -> Api {
+    let operation = |path, summary| {
+        Operation::new(Verb::Get, path, "catalog", summary)
+            .query::<String>("agent_id", "One agent. All by default.")
+    };
+    let tools_operation = operation("/agents/tools/available", "Lists the tools of the agents.");
+    let skills_operation = operation(
+        "/agents/skills/available",
+        "Lists the skills of the agents.",
+    );
+    let hooks_operation = operation("/agents/hooks/available", "Lists the hooks of the agents.");
+    api.route(tools_operation.reply::<ToolList>(), tools)
+        .route(skills_operation.reply::<SkillList>(), skills)
+        .route(hooks_operation.reply::<HookList>(), hooks)
+}
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    agent_id: Option<String>,
+}
+
+/// The instances of the agents that a query is about.
+async fn instances(
+    app: &App,
+    caller: &Caller,
+    params: &Params,
+) -> Result<Vec<std::sync::Arc<Instance>>, ApiError> {
+    if let Some(id) = &params.agent_id {
+        return Ok(vec![app.instance(id, caller).await?]);
+    }
+    let mut instances = Vec::new();
+    for template in app.registry.list() {
+        match app.instance(&template.id, caller).await {
+            Ok(instance) => instances.push(instance),
+            // One that cannot be made, as without its container, hides no other.
+            Err(error) => tracing::warn!(agent = template.id, %error, "an agent cannot be made"),
+        }
+    }
+    Ok(instances)
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolList {
+    tools: Vec<ToolReply>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolReply {
+    name: String,
+    /// `builtin`, the hook that brings it, such as `filesystem` or `todolist`, or `external`.
+    source: String,
+}
+
+async fn tools(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(params): QueryOf<Params>,
+) -> Result<Json<ToolList>, ApiError> {
+    let mut sources = BTreeMap::new();
+    for instance in instances(&app, &caller, &params).await? {
+        for tool in instance.tools() {
+            sources.entry(tool.name).or_insert(tool.source);
+        }
+    }
+    // A server without agents has the registered ones.
+    for name in app.registry.tools().names(caller.id()) {
+        sources.entry(name).or_insert_with(|| "external".to_owned());
+    }
+    let tools = sources.into_iter();
+    let tools = tools.map(|(name, source)| ToolReply { name, source });
+    Ok(Json(ToolList {
+        tools: tools.collect(),
+    }))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SkillList {
+    skills: Vec<SkillReply>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SkillReply {
+    name: String,
+    description: String,
+    /// The path of its `SKILL.md` as the agent sees it.
+    path: String,
+    agent_id: String,
+}
+
+async fn skills(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(params): QueryOf<Params>,
+) -> Result<Json<SkillList>, ApiError> {
+    let mut skills = Vec::new();
+    for instance in instances(&app, &caller, &params).await? {
+        let of_agent = instance.skills().await.into_iter();
+        skills.extend(of_agent.map(|skill| SkillReply {
+            name: skill.name,
+            description: skill.description,
+            path: skill.path,
+            agent_id: instance.id().to_owned(),
+        }));
+    }
+    Ok(Json(SkillList { skills }))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct HookList {
+    hooks: Vec<HookReply>,
+}
+
+/// A hook, and the phases that it takes part in.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct HookReply {
+    name: String,
+    description: String,
+    phases: Vec<String>,
+    /// True if users may switch it on and off.
+    configurable: bool,
+    /// The tools that it brings.
+    tools: Vec<String>,
+}
+
+/// The hooks of an instance, outermost first.
+pub(super) fn hooks_of(instance: &Instance) -> Vec<HookReply> {
+    let hooks = instance.agent().info().hooks.into_iter();
+    let hooks = hooks.map(|hook| HookReply {
+        configurable: is_configurable(&hook.name),
+        name: hook.name,
+        description: hook.description,
+        phases: hook.phases.into_iter().map(str::to_owned).collect(),
+        tools: hook.tools,
+    });
+    hooks.collect()
+}
+
+async fn hooks(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(params): QueryOf<Params>,
+) -> Result<Json<HookList>, ApiError> {
+    let mut hooks: Vec<HookReply> = Vec::new();
+    for instance in instances(&app, &caller, &params).await? {
+        for hook in hooks_of(&instance) {
+            if hooks.iter().all(|other| other.name != hook.name) {
+                hooks.push(hook);
+            }
+        }
+    }
+    Ok(Json(HookList { hooks }))
+}

@@ -1,0 +1,133 @@
+//! The requests of AG-UI and of the AI SDK, which have bodies of their own.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::body::Bytes;
+use axum::response::Response;
+use futures::stream;
+
+use crate::error::{Error, ErrorKind};
+use crate::message::Role;
+use crate::session::AgentState;
+
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::json::RawBody;
+use super::super::stream::ag_ui::AgUiInput;
+use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
+use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat};
+use super::super::stream_reply;
+use super::super::users::Caller;
+use super::launch::{LaunchOptions, Opened, Work, launch, open};
+use super::path::Path;
+use super::query::StreamRequest;
+use super::stream::follow;
+use super::threads::milliseconds;
+
+/// Begins the run of an AG-UI client, or continues one.
+pub(super) async fn ag_ui(
+    app: &App,
+    caller: &Caller,
+    path: &Path,
+    request: &StreamRequest,
+    body: &RawBody,
+) -> Result<Response, ApiError> {
+    let body: AgUiInput = body.parse(app)?;
+    let opened = open(app, caller, &path.agent, Some(&body.thread_id)).await?;
+    let pending = opened.pending();
+    let decisions = body.decisions(&pending, milliseconds(SystemTime::now()));
+    let decisions = match decisions {
+        Ok(decisions) => decisions,
+        // The client expects the events of a run.
+        Err(error) if error.kind() == ErrorKind::Conflict => {
+            return Ok(failure(&opened, &body.run_id, request.format, &error));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let client_run_id = Some(body.run_id.clone());
+    let mut options = options(client_run_id.clone());
+    let work = match decisions {
+        Some(decisions) => Work::Decisions(decisions),
+        None => input_work(body.input()?, &mut options)?,
+    };
+    let run = launch(app, caller, opened, work, options)?;
+    follow(app, &run, request, client_run_id).await
+}
+
+/// Begins the run of an AI SDK client, or continues one.
+pub(super) async fn ai_sdk(
+    app: &App,
+    caller: &Caller,
+    path: &Path,
+    request: &StreamRequest,
+    body: &RawBody,
+) -> Result<Response, ApiError> {
+    let body: AiSdkInput = body.parse(app)?;
+    let opened = open(app, caller, &path.agent, Some(&body.id)).await?;
+    let pending = opened.pending();
+    let decisions = match body.trigger {
+        Trigger::SubmitMessage => body.decisions(&pending)?,
+        Trigger::RegenerateMessage => None,
+    };
+    let mut options = options(None);
+    let work = match (decisions, &opened.state) {
+        (Some(decisions), _) => Work::Decisions(decisions),
+        (None, Some(state)) if body.trigger == Trigger::RegenerateMessage => {
+            let position = user_position(state, body.user_messages())?;
+            match input_work(body.input()?, &mut options)? {
+                // With the id of the earlier input, the earlier answer would be returned.
+                Work::Input(messages, _) => Work::Again(messages, position),
+                work => work,
+            }
+        }
+        (None, _) => input_work(body.input()?, &mut options)?,
+    };
+    let run = launch(app, caller, opened, work, options)?;
+    follow(app, &run, request, None).await
+}
+
+fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {
+    LaunchOptions {
+        is_traced: true,
+        parks_questions: true,
+        client_run_id,
+        message_ids: Vec::new(),
+    }
+}
+
+fn input_work(input: RunInput, options: &mut LaunchOptions) -> Result<Work, ApiError> {
+    let messages = input.to_messages();
+    let check = messages.validate_user_input();
+    check.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    options.message_ids = input.messages.iter().map(|(id, _)| id.clone()).collect();
+    Ok(Work::Input(messages, input.input_id))
+}
+
+/// The position of the user's message with this number, counted from 1.
+fn user_position(state: &AgentState, number: usize) -> Result<usize, ApiError> {
+    let messages = state.messages.iter().enumerate();
+    let mut positions = messages.filter(|(_, message)| message.role() == Role::User);
+    let position = number.checked_sub(1).and_then(|index| positions.nth(index));
+    position.map(|(position, _)| position).ok_or_else(|| {
+        ApiError::conflict(format!(
+            "the thread has fewer than {number} messages of the user; load it again"
+        ))
+    })
+}
+
+/// The response to decisions that cannot be made: a run that has failed.
+fn failure(opened: &Opened, run_id: &Arc<str>, format: StreamFormat, error: &Error) -> Response {
+    let mut encoder_options = EncoderOptions::new(run_id.clone());
+    if let Some(state) = &opened.state {
+        encoder_options = encoder_options.with_state(state.clone());
+    }
+    let mut events = Vec::new();
+    let mut encoder = Encoder::new(format, encoder_options.with_client_run_id(run_id.clone()));
+    encoder.fail(error.text(), "conflict", &mut events);
+    let mut bytes = Vec::new();
+    for event in &events {
+        event.write(&mut bytes);
+    }
+    stream_reply::response(format, stream::iter([Bytes::from(bytes)]))
+}

@@ -1,0 +1,165 @@
+//! The control of runs in progress.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::tool::PermissionMode;
+
+use super::super::api::{Api, Operation, Verb};
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::json::{JsonBody, OptionalBody};
+use super::super::runs::{RunKey, ServerRun};
+use super::super::users::Caller;
+use super::input::{SteerBody, checked_input_id};
+use super::path::Path;
+
+pub(super) fn routes(api: Api) -> Api {
+    let operation = |path, summary| {
+        Operation::new(Verb::Post, path, "threads", summary)
+            .status(202)
+            .fails(404, "the thread has no run in progress")
+    };
+    let interrupt_operation = operation(
+        "/agents/{id}/threads/{thread}/interrupt",
+        "Stops the run of a thread.",
+    );
+    let steer_operation = operation(
+        "/agents/{id}/threads/{thread}/steer",
+        "Adds a message of the user to the run of a thread.",
+    );
+    let compact_operation = operation(
+        "/agents/{id}/threads/{thread}/compact",
+        "Summarises the history before the next model call of a thread's run.",
+    );
+    let mode_operation = operation(
+        "/agents/{id}/threads/{thread}/mode",
+        "Sets the permission mode of a thread's run. `bypassPermissions` is for admins.",
+    );
+    let model_operation = operation(
+        "/agents/{id}/threads/{thread}/model",
+        "Sets the model of a thread's run, from the next turn on.",
+    );
+    api.route(interrupt_operation.optional_body::<NoBody>(), interrupt)
+        .route(steer_operation.body::<SteerBody>(), steer)
+        .route(compact_operation.optional_body::<NoBody>(), compact)
+        .route(mode_operation.body::<ModeBody>(), mode)
+        .route(model_operation.body::<ModelBody>(), model)
+}
+
+/// A body without keys.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct NoBody {}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ModeBody {
+    /// `default`, `plan`, `acceptEdits`, `bypassPermissions` or `dontAsk`.
+    mode: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ModelBody {
+    /// A model of the agents or of `Server::models`.
+    model: String,
+}
+
+/// The run of a thread that is in progress.
+fn running(app: &App, caller: &Caller, path: &Path) -> Result<Arc<ServerRun>, ApiError> {
+    let key = RunKey {
+        user: caller.id().clone(),
+        agent: path.agent.clone(),
+        session: path.thread.clone(),
+    };
+    let run = app.runs.find(&key).filter(|run| run.is_running());
+    run.ok_or_else(|| no_run(path))
+}
+
+fn no_run(path: &Path) -> ApiError {
+    ApiError::not_found(format!("thread {:?} has no run in progress", path.thread))
+}
+
+async fn interrupt(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    _body: OptionalBody<NoBody>,
+) -> Result<StatusCode, ApiError> {
+    running(&app, &caller, &path)?.handle().interrupt();
+    Ok(StatusCode::ACCEPTED)
+}
+
+async fn steer(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    JsonBody(body): JsonBody<SteerBody>,
+) -> Result<StatusCode, ApiError> {
+    let message = body.message()?;
+    let id = checked_input_id(body.input_id.as_deref())?;
+    let run = running(&app, &caller, &path)?;
+    let is_accepted = match id {
+        Some(id) => run.handle().steer_input(id, message),
+        None => run.handle().steer(message),
+    };
+    if is_accepted {
+        Ok(StatusCode::ACCEPTED)
+    } else {
+        Err(no_run(&path))
+    }
+}
+
+async fn compact(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    _body: OptionalBody<NoBody>,
+) -> Result<StatusCode, ApiError> {
+    running(&app, &caller, &path)?.handle().compact();
+    Ok(StatusCode::ACCEPTED)
+}
+
+async fn mode(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    JsonBody(body): JsonBody<ModeBody>,
+) -> Result<StatusCode, ApiError> {
+    let mode: PermissionMode = body
+        .mode
+        .parse()
+        .map_err(|error: crate::error::Error| ApiError::bad_request(error.to_string()))?;
+    if mode == PermissionMode::BypassPermissions {
+        caller.require_admin()?;
+    }
+    let run = running(&app, &caller, &path)?;
+    run.handle().set_permission_mode(mode);
+    Ok(StatusCode::ACCEPTED)
+}
+
+async fn model(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    JsonBody(body): JsonBody<ModelBody>,
+) -> Result<StatusCode, ApiError> {
+    let run = running(&app, &caller, &path)?;
+    let templates = app.registry.list();
+    let is_of_agents = templates
+        .iter()
+        .any(|template| template.model == body.model);
+    if !is_of_agents && !app.models.contains(&body.model) {
+        let text = format!(
+            "the model {:?} is not offered; use one of the agents' models",
+            body.model
+        );
+        return Err(ApiError::bad_request(text));
+    }
+    let model = app.registry.model(&body.model);
+    let model = model.map_err(|error| ApiError::bad_request(error.to_string()))?;
+    run.handle().set_model(model);
+    Ok(StatusCode::ACCEPTED)
+}

@@ -1,0 +1,131 @@
+//! The answers of people, as JSON.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::Decision;
+use crate::session::PendingCall;
+use crate::tool::Answer;
+
+use super::super::error::ApiError;
+
+/// The kind of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum DecisionKind {
+    /// The call runs.
+    Allow,
+    /// The call runs, and those like it for the rest of the session.
+    AllowForSession,
+    /// The call runs with the arguments in `args`.
+    Edit,
+    /// The call does not run, and the model reads `message`.
+    Deny,
+    /// The text in `text` is the result of the call.
+    Reply,
+}
+
+/// A decision about a call that waits.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct DecisionBody {
+    /// The id of the pending call.
+    id: String,
+    decision: DecisionKind,
+    /// The hash of the arguments that were reviewed. Not needed for a denial.
+    args_hash: Option<String>,
+    /// The arguments in place of those that were asked about.
+    args: Option<Value>,
+    /// The reason of a denial.
+    message: Option<String>,
+    /// The text of a reply.
+    text: Option<String>,
+    /// The positions of the answers that were picked, from 0.
+    #[serde(default)]
+    picked: Vec<usize>,
+}
+
+impl DecisionBody {
+    /// The decision about one of these calls.
+    pub(super) fn decision(self, pending: &[PendingCall]) -> Result<Decision, ApiError> {
+        let call = pending.iter().find(|call| *call.id == *self.id);
+        let call = call.ok_or_else(|| {
+            let text = format!(
+                "the call {:?} does not wait for a decision; it was decided already, or the \
+                 thread continued without it",
+                self.id
+            );
+            ApiError::conflict(text)
+        })?;
+        let answer = answer(
+            self.decision,
+            self.args,
+            self.message,
+            self.text,
+            self.picked,
+        )?;
+        let mut decision = Decision::deny(call, "");
+        decision.args_hash = self.args_hash.map(Arc::from);
+        decision.answer = answer;
+        Ok(decision)
+    }
+}
+
+/// The answer to a question while its run waits.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct AnswerBody {
+    /// The decision about a call.
+    answer: Option<DecisionKind>,
+    /// The arguments in place of those that were asked about.
+    args: Option<Value>,
+    /// The reason of a denial.
+    message: Option<String>,
+    /// The positions of the answers that were picked, from 0.
+    picked: Option<Vec<usize>>,
+    /// An answer in the person's own words.
+    text: Option<String>,
+}
+
+impl AnswerBody {
+    pub(super) fn answer(self) -> Result<Answer, ApiError> {
+        let kind = match (self.answer, &self.picked, &self.text) {
+            (Some(kind), _, _) => kind,
+            (None, None, None) => {
+                let text = "one of the keys \"answer\", \"picked\" and \"text\" is required";
+                return Err(ApiError::bad_request(text));
+            }
+            (None, _, _) => DecisionKind::Reply,
+        };
+        let picked = self.picked.unwrap_or_default();
+        answer(kind, self.args, self.message, self.text, picked)
+    }
+}
+
+fn answer(
+    kind: DecisionKind,
+    args: Option<Value>,
+    message: Option<String>,
+    text: Option<String>,
+    picked: Vec<usize>,
+) -> Result<Answer, ApiError> {
+    Ok(match kind {
+        DecisionKind::Allow => Answer::Allow,
+        DecisionKind::AllowForSession => Answer::AllowForSession,
+        DecisionKind::Edit => {
+            let args = args.ok_or_else(|| {
+                ApiError::bad_request("the key \"args\" is required for the decision \"edit\"")
+            })?;
+            Answer::Edit(args)
+        }
+        DecisionKind::Deny => {
+            let reason = message.filter(|message| !message.is_empty());
+            Answer::Deny(reason.unwrap_or_else(|| "the user denied the call".to_owned()))
+        }
+        DecisionKind::Reply => Answer::Reply {
+            text: text.unwrap_or_default(),
+            picked,
+        },
+    })
+}

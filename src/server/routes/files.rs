@@ -1,0 +1,230 @@
+//! The files of a user's workspace, through the backend alone.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, EntryKind};
+
+use super::super::api::{Api, Operation, Verb};
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::json::UploadBody;
+use super::super::users::Caller;
+use super::path::Path;
+use super::query::QueryOf;
+
+/// The agent of requests without `agent_id`.
+const DEFAULT_AGENT: &str = "default";
+
+/// The beginning of the content of a file that is not UTF-8.
+const BASE64: &str = "base64:";
+
+pub(super) fn routes(api: Api) -> Api {
+    let operation = |verb, path, summary| Operation::new(verb, path, "files", summary);
+    let list_operation = operation(Verb::Get, "/agents/{id}/files/list", "Lists a folder.");
+    let read_operation = operation(
+        Verb::Get,
+        "/agents/{id}/files/read",
+        "Returns a file as text.",
+    );
+    let download_operation = operation(
+        Verb::Get,
+        "/agents/files/download",
+        "Returns the bytes of a file.",
+    );
+    let upload_operation = operation(Verb::Post, "/agents/files/upload", "Writes a file.");
+    let large = "the file is too large";
+    api.route(
+        list_operation
+            .query::<String>("path", "The folder. The workspace itself by default.")
+            .reply::<ListReply>(),
+        list,
+    )
+    .route(
+        read_operation
+            .query::<String>("path", "The file.")
+            .required()
+            .reply::<ReadReply>()
+            .fails(413, large),
+        read,
+    )
+    .route(
+        download_operation
+            .query::<String>("path", "The file.")
+            .required()
+            .query::<String>("agent_id", "The agent. `default` by default.")
+            .bytes("application/octet-stream")
+            .fails(413, large),
+        download,
+    )
+    .route(
+        upload_operation
+            .body::<UploadFields>()
+            .reply::<UploadReply>(),
+        upload,
+    )
+}
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    path: Option<String>,
+    agent_id: Option<String>,
+}
+
+impl Params {
+    fn file(&self) -> Result<&str, ApiError> {
+        let path = self.path.as_deref().filter(|path| !path.is_empty());
+        path.ok_or_else(|| ApiError::bad_request("path is required"))
+    }
+}
+
+async fn backend_of(app: &App, caller: &Caller, agent: &str) -> Result<Arc<dyn Backend>, ApiError> {
+    let backend = app.instance(agent, caller).await?.backend();
+    backend.ok_or_else(|| ApiError::bad_request(format!("the agent {agent:?} has no backend")))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListReply {
+    path: String,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Entry {
+    name: String,
+    /// `file`, `dir`, `symlink` or `other`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The size of a file in bytes.
+    size: u64,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    QueryOf(params): QueryOf<Params>,
+) -> Result<Json<ListReply>, ApiError> {
+    let backend = backend_of(&app, &caller, &path.agent).await?;
+    let folder = params.path.unwrap_or_default();
+    let entries = backend.list(&folder).await.map_err(ApiError::of_files)?;
+    let entries = entries.into_iter().map(|entry| Entry {
+        name: entry.name,
+        kind: match entry.kind {
+            EntryKind::File => "file",
+            EntryKind::Dir => "dir",
+            EntryKind::Symlink => "symlink",
+            _ => "other",
+        },
+        size: entry.size,
+    });
+    Ok(Json(ListReply {
+        path: folder,
+        entries: entries.collect(),
+    }))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReadReply {
+    path: String,
+    /// The text; `base64:` and the bytes of a file that is not UTF-8.
+    content: String,
+}
+
+async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    QueryOf(params): QueryOf<Params>,
+) -> Result<Json<ReadReply>, ApiError> {
+    let backend = backend_of(&app, &caller, &path.agent).await?;
+    let file = params.file()?;
+    let bytes = backend.read(file).await.map_err(ApiError::of_files)?;
+    let content = match String::from_utf8(bytes.into()) {
+        Ok(text) => text,
+        Err(error) => format!("{BASE64}{}", STANDARD.encode(error.as_bytes())),
+    };
+    Ok(Json(ReadReply {
+        path: file.to_owned(),
+        content,
+    }))
+}
+
+async fn download(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(params): QueryOf<Params>,
+) -> Result<Response, ApiError> {
+    let agent = params.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
+    let backend = backend_of(&app, &caller, agent).await?;
+    let bytes = backend
+        .read(params.file()?)
+        .await
+        .map_err(ApiError::of_files)?;
+    // Never shown as a page of this server, whatever is in it.
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CONTENT_DISPOSITION, "attachment"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "sandbox; default-src 'none'",
+        ),
+    ];
+    Ok((headers, bytes).into_response())
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct UploadFields {
+    path: String,
+    content: String,
+    /// `base64` if the content is in base64.
+    encoding: Option<String>,
+    /// The agent. `default` by default.
+    agent_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct UploadReply {
+    /// `ok`.
+    status: &'static str,
+    path: String,
+    /// The size in bytes.
+    size: usize,
+}
+
+async fn upload(
+    State(app): State<App>,
+    caller: Caller,
+    UploadBody(body): UploadBody<UploadFields>,
+) -> Result<Json<UploadReply>, ApiError> {
+    if body.path.is_empty() {
+        return Err(ApiError::bad_request("path is required"));
+    }
+    let content = match body.encoding.as_deref() {
+        None | Some("" | "utf-8") => body.content.into_bytes(),
+        Some("base64") => STANDARD.decode(&body.content).map_err(|error| {
+            ApiError::bad_request(format!("the content is not base64: {error}"))
+        })?,
+        Some(other) => {
+            let text = format!("unknown encoding {other:?}; use \"base64\" or leave it out");
+            return Err(ApiError::bad_request(text));
+        }
+    };
+    let agent = body.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
+    let backend = backend_of(&app, &caller, agent).await?;
+    let outcome = backend.write(&body.path, &content).await;
+    outcome.map_err(ApiError::of_files)?;
+    Ok(Json(UploadReply {
+        status: "ok",
+        path: body.path,
+        size: content.len(),
+    }))
+}

@@ -1,0 +1,166 @@
+//! Runs whose output is waited for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::message::{Message, Todo, ToolCall};
+use crate::run::RunOutput;
+use crate::session::PendingCall;
+use crate::usage::Usage;
+
+use super::super::api::{Api, Operation, Verb};
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::json::JsonBody;
+use super::super::runs::ServerRun;
+use super::super::users::Caller;
+use super::input::RunBody;
+use super::launch::{LaunchOptions, Work, launch, open};
+use super::path::Path;
+use super::schemas;
+
+pub(super) fn routes(api: Api) -> Api {
+    let operation = |path, summary| {
+        Operation::new(Verb::Post, path, "runs", summary)
+            .body::<RunBody>()
+            .reply::<RunReply>()
+            .fails(
+                409,
+                "the thread has a run already, here or in another process",
+            )
+            .fails(502, "the provider of the model failed")
+    };
+    api.route(
+        operation(
+            "/agents/invoke",
+            "Runs the agent `default` and returns its output.",
+        ),
+        invoke,
+    )
+    .route(
+        operation(
+            "/agents/{id}/invoke",
+            "Runs an agent and returns its output.",
+        ),
+        invoke,
+    )
+}
+
+/// The output of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct RunReply {
+    /// The id of the run and its trace.
+    trace_id: Arc<str>,
+    /// The thread, to continue it.
+    thread_id: Arc<str>,
+    /// The last text of the model.
+    response: String,
+    /// The calls of the run.
+    #[schemars(with = "Vec<schemas::ToolCall>")]
+    tool_calls: Vec<ToolCall>,
+    /// The task list.
+    #[schemars(with = "Vec<schemas::Todo>")]
+    todos: Arc<Vec<Todo>>,
+    /// The files that the agent wrote: path to content.
+    files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// The value of a structured output.
+    structured_response: Option<Value>,
+    /// True if a call waits for a decision.
+    interrupted: bool,
+    /// The tool of the first such call.
+    interrupted_tool: Option<String>,
+    /// Its arguments.
+    interrupted_args: Option<Value>,
+    /// The calls that wait for decisions, which go to `/resume`.
+    #[schemars(with = "Vec<schemas::PendingCall>")]
+    pending: Vec<PendingCall>,
+    /// The reason the run ended, such as `end_turn` or `max_turns`.
+    end: &'static str,
+    #[schemars(with = "schemas::Usage")]
+    usage: Usage,
+    /// The cost in USD; `null` if a price is not known.
+    cost_usd: Option<f64>,
+}
+
+async fn invoke(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    JsonBody(body): JsonBody<RunBody>,
+) -> Result<Response, ApiError> {
+    let messages = body.messages()?;
+    let input_id = body.checked_input_id()?.map(Arc::from);
+    let opened = open(&app, &caller, &path.agent, body.thread_id.as_deref()).await?;
+    let options = LaunchOptions {
+        is_traced: body.is_traced(),
+        ..LaunchOptions::default()
+    };
+    let run = launch(
+        &app,
+        &caller,
+        opened,
+        Work::Input(messages, input_id),
+        options,
+    )?;
+    reply(&app, &run).await
+}
+
+/// Waits for the end of a run, and replies with its output.
+pub(super) async fn reply(app: &App, run: &Arc<ServerRun>) -> Result<Response, ApiError> {
+    let _presence = run.presence();
+    let end = run.finished().await.ok_or_else(ApiError::closing)?;
+    match &*end {
+        Ok(output) => Ok(Json(RunReply::new(run.id(), output)).into_response()),
+        Err(error) => {
+            if run.busy_error().is_some() {
+                app.runs.forget(run);
+            }
+            let error = ApiError::of_run(error);
+            if error.status().is_server_error() {
+                tracing::warn!(run = &**run.id(), %error, "a run failed");
+            }
+            Err(error)
+        }
+    }
+}
+
+impl RunReply {
+    fn new(run_id: &Arc<str>, output: &RunOutput) -> Self {
+        let new_messages = output.state.output_messages.as_slice().iter();
+        let tool_calls = new_messages
+            .filter_map(|message| match &**message {
+                Message::Assistant(message) => Some(message.tool_calls().cloned()),
+                _ => None,
+            })
+            .flatten();
+        let pending = output.pending().iter();
+        let pending: Vec<_> = pending
+            .filter(|call| call.session_id == output.session_id)
+            .cloned()
+            .collect();
+        let first = pending.first().map(|pending| &pending.call);
+        Self {
+            trace_id: run_id.clone(),
+            thread_id: output.session_id.clone(),
+            response: output.text.clone(),
+            tool_calls: tool_calls.collect(),
+            todos: output.state.todos.clone(),
+            files: output.state.files.clone(),
+            structured_response: output.structured.clone(),
+            interrupted: !pending.is_empty(),
+            interrupted_tool: first.map(|call| call.name.to_string()),
+            interrupted_args: first.map(|call| (*call.args).clone()),
+            pending,
+            end: output.end.as_str(),
+            usage: output.usage,
+            cost_usd: output.cost,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The beginning of a run.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::agent::{Agent, Decision, Session};
+use crate::message::Messages;
+use crate::session::{AgentState, PendingCall};
+use crate::trace::MemoryRecorder;
+
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::random::new_thread_id;
+use super::super::runs::{RunKey, ServerRun, StartRun};
+use super::super::stream::EncoderOptions;
+use super::super::traces::Trace;
+use super::super::users::Caller;
+use super::path::checked_thread_id;
+
+/// The work of a run.
+pub(super) enum Work {
+    /// An input, with its id.
+    Input(Messages, Option<Arc<str>>),
+    /// The same, in place of the messages from this position on.
+    Again(Messages, usize),
+    /// Decisions about calls that wait.
+    Decisions(Vec<Decision>),
+}
+
+/// A session of an agent that a run is to begin in.
+pub(super) struct Opened {
+    agent_id: Arc<str>,
+    pub(super) session: Session,
+    /// The state; `None` if the session does not exist yet.
+    pub(super) state: Option<AgentState>,
+}
+
+impl Opened {
+    /// The calls that wait for decisions in this thread. Those that a fork has are decided where
+    /// they were asked about.
+    pub(super) fn pending(&self) -> Vec<PendingCall> {
+        let pending = self.state.iter().flat_map(|state| &state.pending);
+        let pending = pending.filter(|call| call.session_id == *self.session.id());
+        pending.cloned().collect()
+    }
+}
+
+/// The options of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LaunchOptions {
+    /// True if the spans of the run are recorded.
+    pub(super) is_traced: bool,
+    /// True if a call that needs approval waits for a later decision at once.
+    pub(super) parks_questions: bool,
+    /// The id that an AG-UI client gave to the run.
+    pub(super) client_run_id: Option<Arc<str>>,
+    /// The ids that the client gave to the messages of the input.
+    pub(super) message_ids: Vec<Arc<str>>,
+}
+
+/// Opens a thread of the user, or a new one.
+pub(super) async fn open(
+    app: &App,
+    caller: &Caller,
+    agent_id: &Arc<str>,
+    thread: Option<&str>,
+) -> Result<Opened, ApiError> {
+    let instance = app.instance(agent_id, caller).await?;
+    let agent = instance.agent();
+    let (id, state) = match thread {
+        Some(id) => {
+            let id = checked_thread_id(id)?;
+            let state = owned_state(app, caller, &agent, &id).await?;
+            (id, state)
+        }
+        None => (new_thread_id().into(), None),
+    };
+    Ok(Opened {
+        session: instance.session(id),
+        agent_id: agent_id.clone(),
+        state,
+    })
+}
+
+/// The state of a thread of the user; `None` if it does not exist.
+///
+/// # Errors
+///
+/// 404 if the thread belongs to another user.
+pub(super) async fn owned_state(
+    app: &App,
+    caller: &Caller,
+    agent: &Agent,
+    id: &str,
+) -> Result<Option<AgentState>, ApiError> {
+    let stored = agent.store().load(id).await?;
+    let state = stored.map(|stored| stored.state);
+    if state
+        .as_ref()
+        .is_some_and(|state| !app.is_of(state, caller))
+    {
+        return Err(ApiError::no_thread(id));
+    }
+    Ok(state)
+}
+
+/// Begins a run, in a task of its own.
+pub(super) fn launch(
+    app: &App,
+    caller: &Caller,
+    opened: Opened,
+    work: Work,
+    options: LaunchOptions,
+) -> Result<Arc<ServerRun>, ApiError> {
+    let recorder = options.is_traced.then(MemoryRecorder::new);
+    let mut session = opened.session;
+    if let Some(recorder) = &recorder {
+        session = session.trace_recorder(recorder.clone());
+    }
+
+    let mut input = Messages::new();
+    let run = match work {
+        Work::Input(messages, input_id) => {
+            input = messages.clone();
+            with_input_id(session.clone(), input_id).run(messages)
+        }
+        Work::Again(messages, position) => {
+            input = messages.clone();
+            session.clone().rewind_to(position).run(messages)
+        }
+        Work::Decisions(decisions) => session.clone().must_exist().resume(decisions),
+    };
+
+    let run_id = run.handle().run_id().clone();
+    let parks_questions = options.parks_questions;
+    let encoder_options = encoder_options(&run_id, opened.state, &input, options);
+    let key = RunKey {
+        user: caller.id().clone(),
+        agent: opened.agent_id,
+        session: session.id().clone(),
+    };
+    let server_run = app.runs.start(StartRun {
+        key: key.clone(),
+        run,
+        options: encoder_options,
+        parks_questions,
+    })?;
+    if let Some(recorder) = recorder {
+        app.traces.add(Trace {
+            id: run_id,
+            user: key.user,
+            agent: key.agent,
+            thread: key.session,
+            started_at: SystemTime::now(),
+            recorder,
+        });
+    }
+    Ok(server_run)
+}
+
+/// The data of the run for its encoders.
+fn encoder_options(
+    run_id: &Arc<str>,
+    state: Option<AgentState>,
+    input: &Messages,
+    options: LaunchOptions,
+) -> EncoderOptions {
+    let mut encoder_options = EncoderOptions::new(run_id.clone());
+    if let Some(id) = options.client_run_id {
+        encoder_options = encoder_options.with_client_run_id(id);
+    }
+    if let Some(state) = state {
+        encoder_options = encoder_options.with_state(state);
+    }
+    for (index, message) in input.as_slice().iter().enumerate() {
+        let id = options.message_ids.get(index).cloned();
+        let id = id.unwrap_or_else(|| format!("{run_id}.in.{index}").into());
+        encoder_options = encoder_options.with_input(id, message.clone());
+    }
+    encoder_options
+}
+
+fn with_input_id(session: Session, id: Option<Arc<str>>) -> Session {
+    match id {
+        Some(id) => session.input_id(id),
+        None => session,
+    }
+}

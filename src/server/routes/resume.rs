@@ -1,0 +1,85 @@
+//! Decisions about calls that waited.
+
+use axum::extract::State;
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::api::{Api, Operation, Verb};
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::json::JsonBody;
+use super::super::users::Caller;
+use super::decisions::DecisionBody;
+use super::invoke::{self, RunReply};
+use super::launch::{LaunchOptions, Work, launch, open};
+use super::path::Path;
+use super::query::StreamRequest;
+use super::stream::{FORMATS, follow};
+
+pub(super) fn routes(api: Api) -> Api {
+    let operation = |path, summary| {
+        Operation::new(Verb::Post, path, "runs", summary)
+            .body::<ResumeBody>()
+            .query::<String>("format", FORMATS)
+            .reply_or_stream::<RunReply>()
+            .fails(
+                409,
+                "a call does not wait, its question has expired, or its arguments differ",
+            )
+            .fails(502, "the provider of the model failed")
+    };
+    let summary = "Continues a run of the agent `default` whose calls waited for decisions.";
+    api.route(operation("/agents/resume", summary), resume)
+        .route(
+            operation(
+                "/agents/{id}/resume",
+                "Continues a run whose calls waited for decisions.",
+            ),
+            resume,
+        )
+}
+
+/// The body of `/resume`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ResumeBody {
+    /// The thread.
+    thread_id: String,
+    /// The decisions. Calls without one wait on.
+    decisions: Vec<DecisionBody>,
+    /// Set to `false` to record no trace of the run.
+    trace: Option<bool>,
+}
+
+async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    request: StreamRequest,
+    JsonBody(body): JsonBody<ResumeBody>,
+) -> Result<Response, ApiError> {
+    if body.decisions.is_empty() {
+        return Err(ApiError::bad_request("decisions must not be empty"));
+    }
+    let opened = open(&app, &caller, &path.agent, Some(&body.thread_id)).await?;
+    if opened.state.is_none() {
+        return Err(ApiError::no_thread(&body.thread_id));
+    }
+    let pending = opened.pending();
+    let decisions = body.decisions.into_iter();
+    let decisions = decisions.map(|decision| decision.decision(&pending));
+    let decisions = decisions.collect::<Result<Vec<_>, _>>()?;
+    crate::agent::check_decisions(&decisions, &pending)?;
+
+    let options = LaunchOptions {
+        is_traced: body.trace.unwrap_or(true),
+        parks_questions: request.is_explicit && request.format.parks_questions(),
+        ..LaunchOptions::default()
+    };
+    let run = launch(&app, &caller, opened, Work::Decisions(decisions), options)?;
+    if request.is_explicit {
+        follow(&app, &run, &request, None).await
+    } else {
+        invoke::reply(&app, &run).await
+    }
+}

@@ -1,0 +1,344 @@
+//! The threads of a user.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Session};
+use crate::message::Role;
+use crate::session::{AgentState, ListQuery, SessionInfo};
+
+use super::super::api::{Api, Operation, Verb};
+use super::super::app::App;
+use super::super::error::ApiError;
+use super::super::json::{JsonBody, OptionalBody};
+use super::super::random::new_thread_id;
+use super::super::runs::RunKey;
+use super::super::users::Caller;
+use super::launch::owned_state;
+use super::path::{Path, checked_thread_id};
+use super::query::QueryOf;
+use super::schemas;
+
+/// The number of threads of a page, unless the query sets another.
+const PAGE: usize = 50;
+
+/// The maximum number of threads of a page.
+const MAX_PAGE: usize = 200;
+
+/// The maximum length of a title in bytes.
+const MAX_TITLE: usize = 4_096;
+
+pub(super) fn routes(api: Api) -> Api {
+    let group = "threads";
+    let list_operation = Operation::new(
+        Verb::Get,
+        "/agents/{id}/threads",
+        group,
+        "Lists the user's threads, the most recently written first.",
+    )
+    .query::<String>("after", "The value of `next` of the page before.")
+    .query::<usize>(
+        "limit",
+        "The number of threads, at most 200. 50 by default.",
+    )
+    .query::<String>("user", "Another user, for admins.")
+    .reply::<ThreadList>();
+    let path = "/agents/{id}/threads/{thread}";
+    let get_operation = Operation::new(Verb::Get, path, group, "Returns a thread.");
+    let delete_operation = Operation::new(
+        Verb::Delete,
+        path,
+        group,
+        "Removes a thread, and those of its subagents.",
+    );
+    let fork_operation = Operation::new(
+        Verb::Post,
+        "/agents/{id}/threads/{thread}/fork",
+        group,
+        "Copies a thread, or its beginning.",
+    );
+    let title_operation = Operation::new(
+        Verb::Post,
+        "/agents/{id}/threads/{thread}/title",
+        group,
+        "Sets the title of a thread.",
+    );
+    let busy = "a run holds the thread";
+    api.route(list_operation, list)
+        .route(get_operation.reply::<ThreadReply>(), get)
+        .route(delete_operation.status(204).fails(409, busy), delete)
+        .route(
+            fork_operation
+                .optional_body::<ForkBody>()
+                .reply::<ForkReply>()
+                .status(201),
+            fork,
+        )
+        .route(
+            title_operation
+                .body::<TitleBody>()
+                .status(204)
+                .fails(409, busy),
+            set_title,
+        )
+}
+
+#[derive(Debug, Deserialize)]
+struct ListParams {
+    after: Option<String>,
+    limit: Option<usize>,
+    user: Option<String>,
+}
+
+/// A page of threads.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ThreadList {
+    threads: Vec<ThreadInfo>,
+    /// The value of `after` for the next page; `null` at the end.
+    next: Option<Arc<str>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ThreadInfo {
+    id: Arc<str>,
+    /// The title, or the beginning of the first input.
+    title: Option<Arc<str>>,
+    /// The number of messages.
+    messages: usize,
+    /// In milliseconds since the Unix epoch.
+    created_at: Option<u64>,
+    /// In milliseconds since the Unix epoch.
+    updated_at: Option<u64>,
+    /// True if a run of this server is in progress.
+    running: bool,
+}
+
+/// A thread: the stored state of its session.
+#[derive(Debug, Serialize)]
+struct ThreadReply {
+    #[serde(flatten)]
+    state: AgentState,
+    running: bool,
+    interrupted: bool,
+}
+
+impl JsonSchema for ThreadReply {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ThreadReply".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Fields::json_schema(generator)
+    }
+}
+
+/// The fields of a [`ThreadReply`].
+#[derive(JsonSchema)]
+#[schemars(rename = "ThreadReply")]
+#[allow(dead_code, reason = "the schema of another type")]
+struct Fields {
+    thread_id: String,
+    user_id: Option<String>,
+    title: Option<String>,
+    /// The whole history.
+    messages: Vec<schemas::Message>,
+    #[serde(default)]
+    todos: Vec<schemas::Todo>,
+    /// The files that the agent wrote: path to content.
+    #[serde(default)]
+    files: std::collections::BTreeMap<String, String>,
+    /// The calls that wait for decisions.
+    #[serde(default)]
+    pending: Vec<schemas::PendingCall>,
+    /// True if a run of this server is in progress.
+    running: bool,
+    /// True if the last run ended before it answered, as when its process was killed.
+    interrupted: bool,
+}
+
+fn is_running(app: &App, caller: &Caller, agent: &Arc<str>, id: &Arc<str>) -> bool {
+    let key = RunKey {
+        user: caller.id().clone(),
+        agent: agent.clone(),
+        session: id.clone(),
+    };
+    app.runs.find(&key).is_some_and(|run| run.is_running())
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    QueryOf(params): QueryOf<ListParams>,
+) -> Result<Json<ThreadList>, ApiError> {
+    let user: Arc<str> = match params.user {
+        Some(user) if user != **caller.id() => {
+            caller.require_admin()?;
+            user.into()
+        }
+        _ => caller.id().clone(),
+    };
+    let limit = params.limit.unwrap_or(PAGE);
+    if !(1..=MAX_PAGE).contains(&limit) {
+        let text = format!("limit is {limit}; use 1 to {MAX_PAGE}");
+        return Err(ApiError::bad_request(text));
+    }
+
+    let agent = app.instance(&path.agent, &caller).await?.agent();
+    let mut query = ListQuery::new()
+        .with_limit(limit)
+        .with_user_id(user.clone());
+    if let Some(after) = params.after {
+        query = query.after(after);
+    }
+    let page = agent.store().list_page(query).await?;
+    let runs = app.runs.running(&user);
+    let runs = runs.iter().map(|run| run.key());
+    let running_ids: HashSet<_> = runs
+        .filter(|key| key.agent == path.agent)
+        .map(|key| &key.session)
+        .collect();
+    let threads = page.sessions.into_iter();
+    let threads = threads.map(|info| {
+        let running = running_ids.contains(&info.id);
+        ThreadInfo::new(info, running)
+    });
+    Ok(Json(ThreadList {
+        threads: threads.collect(),
+        next: page.next,
+    }))
+}
+
+impl ThreadInfo {
+    fn new(info: SessionInfo, running: bool) -> Self {
+        Self {
+            id: info.id,
+            title: info.title,
+            messages: info.messages,
+            created_at: info.created_at.map(milliseconds),
+            updated_at: info.updated_at.map(milliseconds),
+            running,
+        }
+    }
+}
+
+/// The time in milliseconds since the Unix epoch.
+pub(super) fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The thread of the path, which belongs to the user.
+async fn existing(
+    app: &App,
+    caller: &Caller,
+    path: &Path,
+) -> Result<(Agent, Session, AgentState), ApiError> {
+    let instance = app.instance(&path.agent, caller).await?;
+    let agent = instance.agent();
+    let id = checked_thread_id(&path.thread)?;
+    let state = owned_state(app, caller, &agent, &id).await?;
+    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
+    Ok((agent, instance.session(id), state))
+}
+
+async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+) -> Result<Json<ThreadReply>, ApiError> {
+    let (_, _, state) = existing(&app, &caller, &path).await?;
+    let running = is_running(&app, &caller, &path.agent, &path.thread);
+    Ok(Json(ThreadReply {
+        running,
+        interrupted: !running && is_interrupted(&state),
+        state,
+    }))
+}
+
+/// Returns `true` if the last run of a session ended before its answer was stored.
+fn is_interrupted(state: &AgentState) -> bool {
+    if !state.pending.is_empty() {
+        return false;
+    }
+    match state.messages.last() {
+        None => false,
+        Some(message) if message.role() == Role::Assistant => {
+            let last = state.messages.len() - 1;
+            let has_calls = message.tool_calls().next().is_some();
+            has_calls
+                || state
+                    .message_info(last)
+                    .is_some_and(|info| info.is_incomplete())
+        }
+        Some(message) => message.role() != Role::System,
+    }
+}
+
+async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+) -> Result<StatusCode, ApiError> {
+    let (_, session, _) = existing(&app, &caller, &path).await?;
+    session.delete().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct ForkBody {
+    /// The number of messages to copy. All by default.
+    at: Option<usize>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ForkReply {
+    /// The new thread.
+    thread_id: Arc<str>,
+}
+
+async fn fork(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    OptionalBody(body): OptionalBody<ForkBody>,
+) -> Result<(StatusCode, Json<ForkReply>), ApiError> {
+    let (_, session, _) = existing(&app, &caller, &path).await?;
+    let new_id = new_thread_id();
+    let copy = match body.at {
+        Some(messages) => session.fork_at(new_id, messages).await?,
+        None => session.fork(new_id).await?,
+    };
+    let reply = ForkReply {
+        thread_id: copy.id().clone(),
+    };
+    Ok((StatusCode::CREATED, Json(reply)))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TitleBody {
+    /// The title; an empty one is that of the first input again.
+    title: String,
+}
+
+async fn set_title(
+    State(app): State<App>,
+    caller: Caller,
+    path: Path,
+    JsonBody(body): JsonBody<TitleBody>,
+) -> Result<StatusCode, ApiError> {
+    if body.title.len() > MAX_TITLE {
+        let text = format!("a title has at most {MAX_TITLE} bytes");
+        return Err(ApiError::bad_request(text));
+    }
+    let (_, session, _) = existing(&app, &caller, &path).await?;
+    session.set_title(body.title).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

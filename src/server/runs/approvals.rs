@@ -1,0 +1,70 @@
+//! The open questions of a run.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use crate::run::Responder;
+use crate::sdk::SdkMessage;
+use crate::tool::Answer;
+use crate::util::sync::lock;
+
+/// The outcome of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerOutcome {
+    /// The answer was the first, and the run continues with it.
+    Answered,
+    /// The question was answered before, or its call waits for a decision by now.
+    Closed,
+    /// There is no such question.
+    Unknown,
+}
+
+/// The questions of one run, and the responder that answers them while the run waits.
+pub(super) struct Questions {
+    /// `None` if questions wait for a decision at once.
+    responder: Mutex<Option<Responder>>,
+    ids: Mutex<HashSet<Arc<str>>>,
+}
+
+impl Questions {
+    pub(super) fn new(responder: Option<Responder>) -> Self {
+        Self {
+            responder: Mutex::new(responder),
+            ids: Mutex::default(),
+        }
+    }
+
+    /// Takes note of a question.
+    pub(super) fn record(&self, message: &SdkMessage) {
+        if let SdkMessage::PermissionRequest(request) = message {
+            lock(&self.ids).insert(request.id.clone());
+        }
+    }
+
+    /// Gives the answer to the question `id`.
+    pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
+        if !lock(&self.ids).contains(id) {
+            return AnswerOutcome::Unknown;
+        }
+
+        let responder = lock(&self.responder);
+        match &*responder {
+            Some(responder) if responder.respond(id, answer) => AnswerOutcome::Answered,
+            _ => AnswerOutcome::Closed,
+        }
+    }
+
+    /// Returns `true` if the run waits for an answer.
+    pub(super) fn is_open(&self) -> bool {
+        lock(&self.responder)
+            .as_ref()
+            .is_some_and(Responder::has_questions)
+    }
+
+    /// Stops taking answers: the calls of open and later questions wait for a stored decision.
+    pub(super) fn close(&self) {
+        // Dropped outside the lock: it wakes the run.
+        let responder = lock(&self.responder).take();
+        drop(responder);
+    }
+}

@@ -1,0 +1,315 @@
+//! The log of one run.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use crate::sdk::{SdkMessage, SystemEvent, SystemKind};
+use crate::util::json::json_len;
+use crate::util::sync::lock;
+
+use super::super::stream::{Encoder, StreamFormat};
+use super::limits::RunLimits;
+use super::position::Position;
+
+/// The bounded log of a run's messages. The run never waits for a reader.
+///
+/// A full log first removes the pieces of completed answers, whose texts the answers contain, and
+/// then the oldest messages. A reader that had not read them gets [`Next::Lagged`].
+pub(super) struct Log {
+    inner: Mutex<Inner>,
+    /// The number of changes, for readers that wait.
+    changes: watch::Sender<u64>,
+}
+
+struct Inner {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    max_messages: usize,
+    max_bytes: usize,
+    /// The position before the first entry.
+    base: Encoder,
+    removed: Removed,
+    /// The number of pieces of answers under way, by session.
+    open_pieces: HashMap<Arc<str>, usize>,
+    /// The number of pieces that can be removed.
+    spare_pieces: usize,
+    /// The number after that of the last message.
+    next_seq: u64,
+    is_closed: bool,
+}
+
+struct Entry {
+    message: Arc<SdkMessage>,
+    bytes: usize,
+    /// True if messages were removed that give it another form in some formats.
+    is_altered: bool,
+}
+
+/// The sequence numbers up to which messages were removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Removed {
+    /// The number after that of the last removed piece.
+    pieces: u64,
+    /// The number after that of the last removed message at the beginning.
+    head: u64,
+}
+
+impl Removed {
+    /// Returns `true` if a reader at `cursor` that has seen `earlier` has missed messages.
+    fn has_overtaken(self, cursor: u64, earlier: Self) -> bool {
+        (self.pieces > earlier.pieces && cursor < self.pieces)
+            || (self.head > earlier.head && cursor < self.head)
+    }
+}
+
+/// A reader's place in the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    /// The number of the next message.
+    pub(super) seq: u64,
+    removed: Removed,
+}
+
+/// The next step of a reader.
+pub(super) enum Next {
+    /// A message.
+    Message(Arc<SdkMessage>),
+    /// Nothing yet.
+    Wait,
+    /// The reader was overtaken.
+    Lagged,
+    /// The log has ended.
+    End,
+}
+
+/// The beginning of a reader.
+pub(super) struct Start {
+    pub(super) cursor: Cursor,
+    pub(super) encoder: Encoder,
+    /// The messages that the reader has received: the encoder takes note of them.
+    pub(super) received: Vec<Arc<SdkMessage>>,
+    /// The number of events of the next message that the reader has received.
+    pub(super) skip: usize,
+    /// True if the reader needs the state of the session first.
+    pub(super) needs_snapshot: bool,
+}
+
+impl Log {
+    pub(super) fn new(limits: &RunLimits, base: Encoder) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                entries: VecDeque::new(),
+                bytes: 0,
+                max_messages: limits.log_messages.max(1),
+                max_bytes: limits.log_bytes,
+                base,
+                removed: Removed::default(),
+                open_pieces: HashMap::new(),
+                spare_pieces: 0,
+                next_seq: 0,
+                is_closed: false,
+            }),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// Appends a message, unless the log has ended, and wakes the readers.
+    pub(super) fn append(&self, message: SdkMessage) {
+        let bytes = json_len(&message);
+        {
+            let mut inner = lock(&self.inner);
+            if inner.is_closed {
+                return;
+            }
+            inner.append(Arc::new(message), bytes);
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Appends the last message, which `last` makes for its number, and ends the log: readers that
+    /// have read all of it end. Returns `false` if it has ended before.
+    pub(super) fn finish(&self, last: impl FnOnce(u64) -> SdkMessage) -> bool {
+        {
+            let mut inner = lock(&self.inner);
+            if inner.is_closed {
+                return false;
+            }
+            let message = last(inner.next_seq);
+            let bytes = json_len(&message);
+            inner.append(Arc::new(message), bytes);
+            inner.is_closed = true;
+        }
+        self.changes.send_modify(|changes| *changes += 1);
+        true
+    }
+
+    /// The beginning of a reader, after `position` if the log still has it.
+    pub(super) fn start(
+        &self,
+        format: StreamFormat,
+        client_run_id: Option<Arc<str>>,
+        position: Option<&Position>,
+        is_of_run: bool,
+    ) -> Start {
+        let inner = lock(&self.inner);
+        let encoder = inner.base.in_format(format, client_run_id);
+        let index = position
+            .filter(|_| is_of_run)
+            .and_then(|position| inner.index_of(position.seq));
+        let Some((index, position)) = index.zip(position) else {
+            let needs_snapshot = position.is_some() || inner.removed.head > 0;
+            let seq = inner.entries.front().map_or(inner.next_seq, Entry::seq);
+            return Start {
+                cursor: inner.cursor(seq),
+                encoder,
+                received: Vec::new(),
+                skip: 0,
+                needs_snapshot,
+            };
+        };
+
+        let received = inner.entries.range(..index);
+        Start {
+            cursor: inner.cursor(position.seq),
+            encoder,
+            received: received.map(|entry| entry.message.clone()).collect(),
+            skip: position.index + 1,
+            needs_snapshot: false,
+        }
+    }
+
+    /// The next step of the reader at `cursor`, which is moved.
+    pub(super) fn next(&self, cursor: &mut Cursor) -> Next {
+        let inner = lock(&self.inner);
+        if inner.removed.has_overtaken(cursor.seq, cursor.removed) {
+            return Next::Lagged;
+        }
+
+        let index = inner
+            .entries
+            .partition_point(|entry| entry.seq() < cursor.seq);
+        match inner.entries.get(index) {
+            Some(entry) => {
+                cursor.seq = entry.seq() + 1;
+                Next::Message(entry.message.clone())
+            }
+            None if inner.is_closed => Next::End,
+            None => Next::Wait,
+        }
+    }
+
+    /// Reports changes to a reader that waits.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+impl Entry {
+    fn seq(&self) -> u64 {
+        self.message.seq()
+    }
+}
+
+impl Inner {
+    fn append(&mut self, message: Arc<SdkMessage>, bytes: usize) {
+        self.next_seq = message.seq() + 1;
+        let session_id = &message.envelope().session_id;
+        match &*message {
+            SdkMessage::Partial(_) => {
+                *self.open_pieces.entry(session_id.clone()).or_default() += 1;
+            }
+            SdkMessage::Assistant(_) => {
+                self.spare_pieces += self.open_pieces.remove(session_id).unwrap_or_default();
+            }
+            _ => {}
+        }
+
+        self.bytes += bytes;
+        self.entries.push_back(Entry {
+            message,
+            bytes,
+            is_altered: false,
+        });
+        if self.is_full() && self.spare_pieces > 0 {
+            self.remove_pieces();
+        }
+        // The newest message stays, however large.
+        while self.is_full() && self.entries.len() > 1 {
+            self.remove_first();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() > self.max_messages || self.bytes > self.max_bytes
+    }
+
+    /// Removes the pieces of completed answers. The answers have all that the pieces had.
+    fn remove_pieces(&mut self) {
+        let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
+        for entry in &self.entries {
+            if let SdkMessage::Assistant(answer) = &*entry.message {
+                answers.insert(answer.envelope.session_id.clone(), entry.seq());
+            }
+        }
+
+        // The sessions with pieces that were removed and an answer that is still to come.
+        let mut cut_sessions: HashMap<Arc<str>, ()> = HashMap::new();
+        let (mut bytes, mut last) = (0, self.removed.pieces);
+        self.entries.retain_mut(|entry| {
+            let session_id = &entry.message.envelope().session_id;
+            let seq = entry.message.seq();
+            let is_before_answer = answers.get(session_id).is_some_and(|answer| seq < *answer);
+            match &*entry.message {
+                SdkMessage::Partial(_) if is_before_answer => {
+                    cut_sessions.insert(session_id.clone(), ());
+                    bytes += entry.bytes;
+                    last = last.max(seq + 1);
+                    return false;
+                }
+                SdkMessage::Assistant(_) => {
+                    entry.is_altered |= cut_sessions.remove(session_id).is_some();
+                }
+                SdkMessage::System(SystemEvent {
+                    kind: SystemKind::StreamRestart { .. },
+                    ..
+                }) => entry.is_altered |= cut_sessions.contains_key(session_id),
+                _ => {}
+            }
+            true
+        });
+        self.bytes -= bytes;
+        self.removed.pieces = last;
+        self.spare_pieces = 0;
+    }
+
+    fn remove_first(&mut self) {
+        let Some(entry) = self.entries.pop_front() else {
+            return;
+        };
+        self.bytes -= entry.bytes;
+        self.removed.head = entry.seq() + 1;
+        if let SdkMessage::Partial(event) = &*entry.message {
+            let open_pieces = self.open_pieces.get_mut(&event.envelope.session_id);
+            if let Some(count) = open_pieces {
+                *count = count.saturating_sub(1);
+            }
+        }
+        self.base.skip(&entry.message);
+    }
+
+    /// The index of a message that a reader can continue after.
+    fn index_of(&self, seq: u64) -> Option<usize> {
+        let index = self.entries.partition_point(|entry| entry.seq() < seq);
+        let entry = self.entries.get(index)?;
+        (entry.seq() == seq && !entry.is_altered).then_some(index)
+    }
+
+    fn cursor(&self, seq: u64) -> Cursor {
+        Cursor {
+            seq,
+            removed: self.removed,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The runs of the server: one task each, with a log that its readers follow.
+
+mod approvals;
+mod limits;
+mod log;
+mod position;
+mod reader;
+mod table;
+mod task;
+
+pub(crate) use approvals::AnswerOutcome;
+pub use limits::{OnDisconnect, RunLimits};
+pub(crate) use reader::{Reader, ReaderRefusal};
+pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
+pub(crate) use task::ServerRun;
+
+#[cfg(test)]
+mod tests;

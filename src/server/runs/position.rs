@@ -1,0 +1,59 @@
+//! A reader's position in a run's stream.
+
+use std::sync::Arc;
+
+/// The id of the last event that a reader received: `RUN:SEQ` or `RUN:SEQ.N`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) run_id: Arc<str>,
+    /// The number of the message.
+    pub(crate) seq: u64,
+    /// The number of the event among those of the message, from 0.
+    pub(crate) index: usize,
+}
+
+impl Position {
+    /// Reads the value of a `Last-Event-ID` header; `None` if it is no id of this server.
+    pub(crate) fn parse(id: &str) -> Option<Self> {
+        let (run_id, place) = id.rsplit_once(':')?;
+        let (seq, index) = match place.split_once('.') {
+            Some((seq, index)) => (seq, index.parse().ok()?),
+            None => (place, 0),
+        };
+        Some(Self {
+            run_id: run_id.into(),
+            seq: seq.parse().ok()?,
+            index,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_is_read_from_ids_alone() {
+        let position = |seq, index| {
+            Some(Position {
+                run_id: "r:1".into(),
+                seq,
+                index,
+            })
+        };
+        assert_eq!(Position::parse("r:1:7"), position(7, 0));
+        assert_eq!(Position::parse("r:1:7.2"), position(7, 2));
+        for id in [
+            "",
+            "7",
+            "r:",
+            "r:x",
+            "r:1.",
+            "r:-1",
+            "r:1.x",
+            "r:99999999999999999999",
+        ] {
+            assert_eq!(Position::parse(id), None, "{id}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The runs of the server, found by their sessions.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::run::Run;
+use crate::tool::Answer;
+use crate::util::sync::lock;
+
+use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
+use super::approvals::{AnswerOutcome, Questions};
+use super::limits::{OnDisconnect, RunLimits};
+use super::log::Log;
+use super::task::{Parts, ServerRun};
+
+/// A session of an agent of a user, which has one run at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct RunKey {
+    pub(crate) user: Arc<str>,
+    pub(crate) agent: Arc<str>,
+    pub(crate) session: Arc<str>,
+}
+
+/// A run that is to begin.
+pub(crate) struct StartRun {
+    pub(crate) key: RunKey,
+    /// Not polled yet.
+    pub(crate) run: Run,
+    /// The run's id, the state before it and its input.
+    pub(crate) options: EncoderOptions,
+    /// True if a call that needs approval waits for a decision at once, and no question is
+    /// answered while the run waits.
+    pub(crate) parks_questions: bool,
+}
+
+/// The reason a run cannot begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunRefusal {
+    /// The session has a run.
+    Busy,
+    /// The user has too many runs; the limit.
+    UserRuns(usize),
+    /// The server has too many runs; the limit.
+    Runs(usize),
+    /// The server shuts down.
+    Closing,
+}
+
+impl fmt::Display for RunRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str(
+                "the thread has a run already; wait for its end, or interrupt or steer it",
+            ),
+            Self::UserRuns(limit) => {
+                write!(
+                    f,
+                    "you have {limit} runs, which is the limit; wait for one to end"
+                )
+            }
+            Self::Runs(limit) => {
+                write!(
+                    f,
+                    "the server has {limit} runs, which is its limit; try again later"
+                )
+            }
+            Self::Closing => f.write_str("the server is shutting down; try again later"),
+        }
+    }
+}
+
+/// The runs in progress, and the logs of those that ended a while ago. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct RunTable(Arc<Table>);
+
+struct Table {
+    limits: RunLimits,
+    on_disconnect: OnDisconnect,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    runs: HashMap<RunKey, Arc<ServerRun>>,
+    /// The number of readers of each user.
+    readers: HashMap<Arc<str>, Weak<AtomicUsize>>,
+    is_closing: bool,
+}
+
+impl RunTable {
+    pub(crate) fn new(limits: RunLimits, on_disconnect: OnDisconnect) -> Self {
+        Self(Arc::new(Table {
+            limits,
+            on_disconnect,
+            inner: Mutex::default(),
+        }))
+    }
+
+    /// Begins a run, in a task of its own. The log of the session's run before it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the session has a run, if there are too many, or in a shutdown. The run is dropped then.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub(crate) fn start(&self, start: StartRun) -> Result<Arc<ServerRun>, RunRefusal> {
+        let StartRun {
+            key,
+            run,
+            options,
+            parks_questions,
+        } = start;
+        let limits = &self.0.limits;
+        let mut inner = lock(&self.0.inner);
+        inner.check(&key, limits)?;
+
+        let parts = Parts {
+            id: options.run_id.clone(),
+            handle: run.handle(),
+            questions: Questions::new((!parks_questions).then(|| run.responder())),
+            log: Log::new(limits, Encoder::new(StreamFormat::Events, options)),
+            user_readers: inner.readers_of(&key.user),
+            key: key.clone(),
+        };
+        let server_run = Arc::new(ServerRun::new(parts, limits));
+        let earlier = inner.runs.insert(key, server_run.clone());
+        drop(inner);
+        drop(earlier);
+
+        let task = tokio::spawn(self.clone().drive(server_run.clone(), run));
+        server_run.set_task(task.abort_handle());
+        Ok(server_run)
+    }
+
+    /// The run of a session, or the last one while its log is kept.
+    pub(crate) fn find(&self, key: &RunKey) -> Option<Arc<ServerRun>> {
+        lock(&self.0.inner).runs.get(key).cloned()
+    }
+
+    /// Removes the log of a run that never began.
+    pub(crate) fn forget(&self, run: &Arc<ServerRun>) {
+        let mut inner = lock(&self.0.inner);
+        let is_last = inner
+            .runs
+            .get(run.key())
+            .is_some_and(|last| Arc::ptr_eq(last, run));
+        let removed = if is_last {
+            inner.runs.remove(run.key())
+        } else {
+            None
+        };
+        drop(inner);
+        drop(removed);
+    }
+
+    /// The sessions of a user that have a run in progress.
+    pub(crate) fn running(&self, user: &str) -> Vec<Arc<ServerRun>> {
+        let inner = lock(&self.0.inner);
+        let runs = inner.runs.values();
+        runs.filter(|run| *run.key().user == *user && run.is_running())
+            .cloned()
+            .collect()
+    }
+
+    /// Answers a question of one of the user's runs. The first answer counts.
+    pub(crate) fn answer(&self, user: &str, id: &str, answer: &Answer) -> AnswerOutcome {
+        let runs: Vec<_> = {
+            let inner = lock(&self.0.inner);
+            let runs = inner.runs.values();
+            runs.filter(|run| *run.key().user == *user)
+                .cloned()
+                .collect()
+        };
+        for run in runs {
+            let outcome = run.answer(id, answer.clone());
+            if outcome != AnswerOutcome::Unknown {
+                return outcome;
+            }
+        }
+        AnswerOutcome::Unknown
+    }
+
+    /// Returns `true` once a shutdown has begun.
+    #[cfg(test)]
+    pub(crate) fn is_closing(&self) -> bool {
+        lock(&self.0.inner).is_closing
+    }
+
+    /// Ends all runs: calls with open questions wait for a decision, the other runs are
+    /// interrupted, and the states are stored. Runs that take longer than `limit` are dropped. No
+    /// run begins any more.
+    pub(crate) async fn shutdown(&self, limit: Duration) {
+        let start = Instant::now();
+        let runs: Vec<_> = {
+            let mut inner = lock(&self.0.inner);
+            inner.is_closing = true;
+            inner.runs.values().cloned().collect()
+        };
+
+        for run in &runs {
+            if run.questions().is_open() {
+                run.questions().close();
+            } else {
+                run.handle().interrupt();
+            }
+        }
+
+        // A run that continues after its questions were closed is interrupted as well.
+        for (deadline, is_last) in [(start + limit / 2, false), (start + limit, true)] {
+            let ends = futures::future::join_all(runs.iter().map(|run| run.finished()));
+            if timeout_at(deadline, ends).await.is_ok() {
+                return;
+            }
+            for run in runs.iter().filter(|run| run.is_running()) {
+                if is_last {
+                    run.abort();
+                } else {
+                    run.handle().interrupt();
+                }
+            }
+        }
+    }
+
+    /// Polls a run to its end, and drops its log some time later.
+    async fn drive(self, server_run: Arc<ServerRun>, run: Run) {
+        let key = server_run.key().clone();
+        let weak_run = Arc::downgrade(&server_run);
+        server_run.drive(run, self.0.on_disconnect).await;
+
+        lock(&self.0.inner).drop_old_logs(self.0.limits.runs);
+        tokio::time::sleep(self.0.limits.keep_log).await;
+        let mut inner = lock(&self.0.inner);
+        let is_last = |run: &Arc<ServerRun>| std::ptr::eq(Arc::as_ptr(run), weak_run.as_ptr());
+        let expired = match inner.runs.get(&key) {
+            Some(run) if is_last(run) => inner.runs.remove(&key),
+            _ => None,
+        };
+        drop(inner);
+        drop(expired);
+    }
+}
+
+impl Inner {
+    fn check(&self, key: &RunKey, limits: &RunLimits) -> Result<(), RunRefusal> {
+        if self.is_closing {
+            return Err(RunRefusal::Closing);
+        }
+        if self.runs.get(key).is_some_and(|run| run.is_running()) {
+            return Err(RunRefusal::Busy);
+        }
+
+        let running = self.runs.values().filter(|run| run.is_running());
+        let (mut count, mut user_count) = (0, 0);
+        for run in running {
+            count += 1;
+            user_count += usize::from(run.key().user == key.user);
+        }
+        if user_count >= limits.runs_per_user {
+            return Err(RunRefusal::UserRuns(limits.runs_per_user));
+        }
+        if count >= limits.runs {
+            return Err(RunRefusal::Runs(limits.runs));
+        }
+        Ok(())
+    }
+
+    /// The count of a user's readers.
+    fn readers_of(&mut self, user: &Arc<str>) -> Arc<AtomicUsize> {
+        if let Some(count) = self.readers.get(user).and_then(Weak::upgrade) {
+            return count;
+        }
+        self.readers.retain(|_, count| count.strong_count() > 0);
+        let count = Arc::default();
+        self.readers.insert(user.clone(), Arc::downgrade(&count));
+        count
+    }
+
+    /// Drops logs of runs that ended, the oldest first, until no more than `limit` are left: each
+    /// may be large, and a user may begin many short runs.
+    fn drop_old_logs(&mut self, limit: usize) {
+        let ended_runs = self.runs.iter().filter(|(_, run)| !run.is_running());
+        let mut ended_runs: Vec<_> = ended_runs
+            .map(|(key, run)| (run.ended_at(), key.clone()))
+            .collect();
+        if ended_runs.len() > limit {
+            ended_runs.sort_by_key(|(ended_at, _)| *ended_at);
+            let surplus = ended_runs.len() - limit;
+            for (_, key) in ended_runs.into_iter().take(surplus) {
+                self.runs.remove(&key);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for RunTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = lock(&self.0.inner);
+        f.debug_struct("RunTable")
+            .field("runs", &inner.runs.len())
+            .field("is_closing", &inner.is_closing)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,301 @@
+//! One run and the task that owns it.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::run::{Run, RunHandle, RunOutput};
+use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage};
+use crate::session::AgentState;
+use crate::tool::Answer;
+use crate::util::panic::catch_async;
+use crate::util::sync::lock;
+
+use super::super::stream::StreamFormat;
+use super::approvals::{AnswerOutcome, Questions};
+use super::limits::{OnDisconnect, RunLimits};
+use super::log::Log;
+use super::position::Position;
+use super::reader::{Presence, Reader, ReaderRefusal, Readers};
+use super::table::RunKey;
+
+/// The time between the departure of a run's last reader and its interrupt.
+const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
+
+/// The output of a run, or its error.
+pub(crate) type RunEnd = Arc<Result<RunOutput>>;
+
+/// A run of the server: its log, its handle and its questions. The run itself belongs to a task.
+pub(crate) struct ServerRun {
+    id: Arc<str>,
+    key: RunKey,
+    handle: RunHandle,
+    log: Log,
+    questions: Questions,
+    readers: Arc<Readers>,
+    user_readers: Arc<AtomicUsize>,
+    max_user_readers: usize,
+    end: OnceLock<RunEnd>,
+    ended_at: OnceLock<Instant>,
+    is_over: watch::Sender<bool>,
+    task: Mutex<Option<AbortHandle>>,
+}
+
+/// The parts of a run that the table makes.
+pub(super) struct Parts {
+    pub(super) id: Arc<str>,
+    pub(super) key: RunKey,
+    pub(super) handle: RunHandle,
+    pub(super) log: Log,
+    pub(super) questions: Questions,
+    pub(super) user_readers: Arc<AtomicUsize>,
+}
+
+impl ServerRun {
+    pub(super) fn new(parts: Parts, limits: &RunLimits) -> Self {
+        Self {
+            id: parts.id,
+            key: parts.key,
+            handle: parts.handle,
+            log: parts.log,
+            questions: parts.questions,
+            readers: Arc::default(),
+            user_readers: parts.user_readers,
+            max_user_readers: limits.readers_per_user,
+            end: OnceLock::new(),
+            ended_at: OnceLock::new(),
+            is_over: watch::Sender::new(false),
+            task: Mutex::default(),
+        }
+    }
+
+    /// The run's id, which begins the ids of its events.
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// The user, the agent and the session.
+    pub(crate) fn key(&self) -> &RunKey {
+        &self.key
+    }
+
+    /// The handle that interrupts and steers the run.
+    pub(crate) fn handle(&self) -> &RunHandle {
+        &self.handle
+    }
+
+    /// Returns `true` until the run has ended and its state is stored.
+    pub(crate) fn is_running(&self) -> bool {
+        !*self.is_over.borrow()
+    }
+
+    /// The output; `None` while the run is in progress, and if it was aborted by a shutdown.
+    pub(crate) fn end(&self) -> Option<&RunEnd> {
+        self.end.get()
+    }
+
+    /// Waits for the end of the run. `None` if it was aborted by a shutdown.
+    ///
+    /// # Cancel safety
+    ///
+    /// The run continues if the future is dropped.
+    pub(crate) async fn finished(&self) -> Option<RunEnd> {
+        let mut is_over = self.is_over.subscribe();
+        // An error means that the sender is gone, which `self` owns.
+        let _ended = is_over.wait_for(|is_over| *is_over).await;
+        self.end.get().cloned()
+    }
+
+    /// Waits until the run has opened its session or has failed to, which its second message shows.
+    ///
+    /// # Cancel safety
+    ///
+    /// The run continues if the future is dropped.
+    pub(crate) async fn opened(&self) {
+        let (mut changes, mut is_over) = (self.log.changes(), self.is_over.subscribe());
+        // An error means that the senders are gone, which `self` owns.
+        tokio::select! {
+            _ = changes.wait_for(|messages| *messages >= 2) => {}
+            _ = is_over.wait_for(|is_over| *is_over) => {}
+        }
+    }
+
+    /// The error of a run that could not have its session, because another process has it.
+    pub(crate) fn busy_error(&self) -> Option<&Error> {
+        let error = self.end()?.as_ref().as_ref().err()?;
+        (error.kind() == ErrorKind::SessionBusy).then_some(error)
+    }
+
+    /// The state after the run.
+    pub(super) fn final_state(&self) -> Option<AgentState> {
+        let output = match &**self.end.get()? {
+            Ok(output) => output,
+            Err(error) => error.partial()?,
+        };
+        Some(output.state.clone())
+    }
+
+    /// Counts as a reader until it is dropped, for requests that wait for the output alone.
+    pub(crate) fn presence(&self) -> Presence {
+        Presence::new(self.readers.clone(), None)
+    }
+
+    /// Adds a reader, after the event with the id `last_event_id` if the log has it.
+    ///
+    /// # Errors
+    ///
+    /// If the user has too many readers.
+    pub(crate) fn reader(
+        self: &Arc<Self>,
+        format: StreamFormat,
+        client_run_id: Option<Arc<str>>,
+        last_event_id: Option<&str>,
+    ) -> Result<Reader, ReaderRefusal> {
+        let limit = self.max_user_readers;
+        let add = |count: usize| (count < limit).then_some(count + 1);
+        self.user_readers
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
+            .map_err(|_| ReaderRefusal::TooMany(limit))?;
+        let presence = Presence::new(self.readers.clone(), Some(self.user_readers.clone()));
+
+        let position = last_event_id.and_then(Position::parse);
+        let is_of_run = position
+            .as_ref()
+            .is_some_and(|position| position.run_id == self.id);
+        let start = self
+            .log
+            .start(format, client_run_id, position.as_ref(), is_of_run);
+        Ok(Reader::new(self.clone(), start, presence))
+    }
+
+    pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {
+        self.questions.answer(id, answer)
+    }
+
+    /// The time of the end; `None` while the run is in progress.
+    pub(super) fn ended_at(&self) -> Option<Instant> {
+        self.ended_at.get().copied()
+    }
+
+    pub(super) fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(super) fn set_task(&self, task: AbortHandle) {
+        *lock(&self.task) = Some(task);
+    }
+
+    /// Drops the run, whose session keeps what was stored by now, and ends its readers.
+    pub(super) fn abort(&self) {
+        if let Some(task) = lock(&self.task).take() {
+            task.abort();
+        }
+        let text = "the server was shut down before the run had ended; continue the session later";
+        let error = Error::new(ErrorKind::Cancelled, text);
+        self.log.finish(|seq| self.failure(&error, seq));
+        self.close();
+    }
+
+    /// Polls the run to its end.
+    pub(super) async fn drive(self: Arc<Self>, run: Run, on_disconnect: OnDisconnect) {
+        let mut last = None;
+        let end = catch_async(self.follow(run, on_disconnect, &mut last)).await;
+        let end = Arc::new(end.unwrap_or_else(|panic| {
+            let text = format!("the run panicked: {panic}");
+            Err(Error::new(ErrorKind::Other, text))
+        }));
+        // Before the result, which readers encode with the state after the run.
+        self.end.get_or_init(|| end.clone());
+        self.log.finish(|seq| match (last, &*end) {
+            (Some(last), _) => last,
+            (None, Err(error)) => self.failure(error, seq),
+            (None, Ok(_)) => {
+                let error = Error::new(ErrorKind::Other, "the run ended without a result");
+                self.failure(&error, seq)
+            }
+        });
+        self.close();
+    }
+
+    /// Appends the messages of the run to the log, but for the last: it is encoded with the state
+    /// after the run.
+    async fn follow(
+        &self,
+        mut run: Run,
+        on_disconnect: OnDisconnect,
+        last: &mut Option<SdkMessage>,
+    ) -> Result<RunOutput> {
+        let mut deserted = pin!(self.deserted());
+        let mut is_watched = on_disconnect == OnDisconnect::Interrupt;
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = &mut deserted, if is_watched => {
+                    is_watched = false;
+                    self.handle.interrupt();
+                    continue;
+                }
+                message = run.next() => message,
+            };
+            match message {
+                Some(message) if message.is_result() => *last = Some(message),
+                Some(message) => {
+                    self.questions.record(&message);
+                    self.log.append(message);
+                }
+                None => return run.into_output(),
+            }
+        }
+    }
+
+    /// Waits until the run has had no reader for a while.
+    async fn deserted(&self) {
+        loop {
+            if self.readers.count() > 0 {
+                self.readers.left().await;
+                continue;
+            }
+            let departures = self.readers.departures();
+            tokio::time::sleep(DISCONNECT_GRACE).await;
+            if self.readers.count() == 0 && self.readers.departures() == departures {
+                return;
+            }
+        }
+    }
+
+    /// The result of a run that has none of its own.
+    fn failure(&self, error: &Error, seq: u64) -> SdkMessage {
+        let envelope = Envelope::new(self.key.session.clone(), seq);
+        let mut result = ResultMessage::new(envelope, ResultSubtype::ErrorDuringExecution);
+        result.errors.push(error.to_string());
+        result.terminal_reason = Some("api_error".into());
+        result.into()
+    }
+
+    fn close(&self) {
+        self.questions.close();
+        self.ended_at.get_or_init(Instant::now);
+        self.is_over.send_replace(true);
+    }
+}
+
+impl fmt::Debug for ServerRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerRun")
+            .field("id", &self.id)
+            .field("key", &self.key)
+            .field("is_running", &self.is_running())
+            .finish_non_exhaustive()
+    }
+}

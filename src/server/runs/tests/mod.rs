@@ -1,0 +1,7 @@
+//! Tests of runs, their logs and their readers.
+
+mod kit;
+mod log;
+mod resume;
+mod shutdown;
+mod table;

@@ -1,0 +1,88 @@
+//! The end of the server, and of runs that fail.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::agent::Agent;
+use crate::run::ExitReason;
+use crate::testing::{ScriptedModel, Step};
+
+use super::super::super::stream::StreamFormat;
+use super::super::limits::{OnDisconnect, RunLimits};
+use super::super::table::RunRefusal;
+use super::kit::{OddStore, Oddity, agent, key, rest, start, table, until};
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_parks_open_questions_and_interrupts_the_other_runs() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let asking = agent(ScriptedModel::new().call("act", json!({})));
+    let busy = agent(ScriptedModel::new().step(Step::text("Well").then_hang()));
+    let questioner = start(&table, key("a", "1"), &asking).unwrap();
+    let worker = start(&table, key("a", "2"), &busy).unwrap();
+    let mut question = questioner.reader(StreamFormat::Sdk, None, None).unwrap();
+    until(&mut question, "permission_request").await;
+    let mut text = worker.reader(StreamFormat::Events, None, None).unwrap();
+    until(&mut text, "Well").await;
+
+    let begin = Instant::now();
+    table.shutdown(Duration::from_secs(10)).await;
+    assert_eq!(begin.elapsed().as_secs(), 0);
+    let end =
+        |run: &super::super::task::ServerRun| run.end().unwrap().as_ref().as_ref().unwrap().end;
+    assert_eq!(end(&questioner), ExitReason::AwaitingApproval);
+    assert_eq!(end(&worker), ExitReason::Interrupted);
+    assert_eq!(asking.session("1").pending().await.unwrap().len(), 1);
+    let messages = busy.session("2").state().await.unwrap().unwrap().messages;
+    assert!(messages.validate_for_model().is_ok());
+    assert!(rest(&mut question).await.contains("tool_deferred"));
+    assert!(rest(&mut text).await.contains("event: error"));
+    assert!(table.is_closing());
+    assert_eq!(
+        start(&table, key("a", "3"), &busy).unwrap_err(),
+        RunRefusal::Closing
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_drops_runs_that_do_not_end_in_time() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = Agent::builder(ScriptedModel::new().say("Done."))
+        .store(OddStore::new(Oddity::HangsInSave))
+        .build()
+        .unwrap();
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    let mut reader = run.reader(StreamFormat::Events, None, None).unwrap();
+    until(&mut reader, "Done.").await;
+    let begin = Instant::now();
+    table.shutdown(Duration::from_secs(4)).await;
+    assert_eq!(begin.elapsed(), Duration::from_secs(4));
+    assert!(!run.is_running());
+    assert!(run.finished().await.is_none());
+    let text = rest(&mut reader).await;
+    assert!(text.contains("event: error"), "{text}");
+    assert!(text.contains("shut down"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_of_a_run_is_an_error_event() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let agent = Agent::builder(ScriptedModel::new())
+        .store(OddStore::new(Oddity::PanicsInLoad))
+        .build()
+        .unwrap();
+    let run = start(&table, key("a", "s"), &agent).unwrap();
+    for format in [
+        StreamFormat::Events,
+        StreamFormat::AgUi,
+        StreamFormat::AiSdk,
+    ] {
+        let mut reader = run.reader(format, None, None).unwrap();
+        let text = rest(&mut reader).await;
+        assert!(text.contains("the store burst"), "{text}");
+    }
+    let end = run.finished().await.unwrap();
+    let error = end.as_ref().as_ref().unwrap_err();
+    assert!(error.to_string().contains("the store burst"), "{error}");
+}

@@ -1,0 +1,175 @@
+//! The connections of a server that listens by itself.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::Secret;
+
+use super::handle::ServerHandle;
+use super::limits::ServerLimits;
+
+/// The time within which the runs end in a shutdown; connections have the rest of 10 seconds.
+const RUNS_TIME: Duration = Duration::from_secs(8);
+
+/// The time within which the connections end once the runs have.
+const CONNECTIONS_TIME: Duration = Duration::from_millis(1_500);
+
+/// The pause after a connection could not be accepted, as without file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The size of a connection's buffer, unless heads may be larger.
+const MIN_BUFFER_BYTES: usize = 16 * 1024;
+
+/// A server that is bound to its address and serves once [`serve`](Listening::serve) is polled.
+pub struct Listening {
+    pub(super) listener: TcpListener,
+    pub(super) router: Router,
+    pub(super) limits: ServerLimits,
+    pub(super) handle: ServerHandle,
+    pub(super) address: SocketAddr,
+    pub(super) token: Option<Secret>,
+}
+
+impl Listening {
+    pub(super) async fn bind(
+        address: SocketAddr,
+        router: Router,
+        limits: ServerLimits,
+        handle: ServerHandle,
+        token: Option<Secret>,
+    ) -> Result<Self> {
+        let failure = |error: io::Error| {
+            let text =
+                format!("cannot listen on {address}: {error}; choose another address or port");
+            Error::new(ErrorKind::Io, text).with_source(error)
+        };
+        let listener = TcpListener::bind(address).await.map_err(failure)?;
+        let address = listener.local_addr().map_err(failure)?;
+        Ok(Self {
+            listener,
+            router,
+            limits,
+            handle,
+            address,
+            token,
+        })
+    }
+
+    /// The address that the server is bound to, with the port that the system chose for port 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The handle of the server.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
+    /// The address of the page with the token in its fragment, which browsers do not send. Without
+    /// a token if the application finds the users.
+    ///
+    /// The text gives the rights of the server's user: print it, but do not log it.
+    pub fn url_with_token(&self) -> String {
+        let address = self.address;
+        match &self.token {
+            Some(token) => format!("http://{address}/#token={}", token.expose()),
+            None => format!("http://{address}/"),
+        }
+    }
+
+    /// Serves until `shutdown` completes, then ends all runs and connections within 10 seconds, as
+    /// [`ServerHandle::shutdown`] does.
+    ///
+    /// # Errors
+    ///
+    /// None at this time: a connection that fails ends alone.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, all connections are closed at once. The runs continue to their own
+    /// end.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let graceful = GracefulShutdown::new();
+        let mut connections = JoinSet::new();
+        let slots = Arc::new(Semaphore::new(self.limits.connections.max(1)));
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let accepted = async {
+                // The semaphore is never closed.
+                let slot = slots.clone().acquire_owned().await.ok();
+                (slot, self.listener.accept().await)
+            };
+            let (slot, stream) = tokio::select! {
+                accepted = accepted => accepted,
+                () = &mut shutdown => break,
+            };
+            match stream {
+                Ok((stream, _peer)) => {
+                    let connection = graceful.watch(connect(stream, &self.router, &self.limits));
+                    connections.spawn(async move {
+                        if let Err(error) = connection.await {
+                            tracing::debug!(%error, "a connection failed");
+                        }
+                        drop(slot);
+                    });
+                    while connections.try_join_next().is_some() {}
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+
+        drop(self.listener);
+        self.handle.shutdown(RUNS_TIME).await;
+        let is_clean = timeout(CONNECTIONS_TIME, graceful.shutdown()).await.is_ok();
+        if !is_clean {
+            let count = connections.len();
+            tracing::debug!(count, "connections were open at the end of the shutdown");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+type Connection = http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+
+fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits) -> Connection {
+    // Events are small and must not wait for each other.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection keeps Nagle's algorithm");
+    }
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_headers(limits.headers)
+        .max_header_size(limits.header_bytes)
+        .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))
+        .serve_connection(
+            TokioIo::new(stream),
+            TowerToHyperService::new(router.clone()),
+        )
+}

@@ -1,0 +1,387 @@
+//! The builder of a server.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::request::Parts;
+
+use crate::agent::OnUnanswered;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::net::AddressPolicy;
+use crate::registry::{Registry, Template};
+use crate::session::SessionStore;
+use crate::tool::Tool;
+use crate::util::Secret;
+
+use super::app::{App, AppState};
+use super::auth::Auth;
+use super::handle::ServerHandle;
+use super::limits::ServerLimits;
+use super::openapi;
+use super::origin::Origins;
+use super::router;
+use super::routes;
+use super::runs::{OnDisconnect, RunTable};
+use super::serve::Listening;
+use super::traces::TraceLog;
+use super::users::User;
+
+/// The port, unless another is set.
+const PORT: u16 = 8000;
+
+/// The time within which a question is answered while its run waits.
+const ASK_WAIT: Duration = Duration::from_secs(30);
+
+/// The time within which a call that waits can be decided about.
+const APPROVAL_EXPIRY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The interval of the comments that keep an idle stream open.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// A server of agents over HTTP: a router for an application, or a server of its own.
+///
+/// ```
+/// use agentcore::AgentBuilder;
+/// use agentcore::server::Server;
+/// use agentcore::testing::ScriptedModel;
+/// use axum::{Router, routing::get};
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let agent = AgentBuilder::new(ScriptedModel::new().say("Hello!"));
+/// let agents = Server::new().agent("default", agent).token("a token of your own");
+/// let app: Router = Router::new()
+///     .route("/", get(|| async { "home" }))
+///     .nest("/ai", agents.router()?);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+///
+/// The page is at `/ai` then, without a slash at its end, and the routes at `/ai/agents/..`.
+#[must_use]
+pub struct Server {
+    address: IpAddr,
+    port: u16,
+    registry: Registry,
+    handle: ServerHandle,
+    limits: ServerLimits,
+    auth: Option<Auth>,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    callbacks: AddressPolicy,
+    models: BTreeSet<String>,
+    on_disconnect: OnDisconnect,
+    ask_wait: Duration,
+    /// The first error of a setter that returns none.
+    error: Option<Error>,
+}
+
+impl Server {
+    /// A server without agents, on port 8000 of the loopback address, with a random token.
+    pub fn new() -> Self {
+        Self::with_registry(Registry::new())
+    }
+
+    /// A server of the agents of a registry, such as one with models of the application's own
+    /// ([`Registry::models`]).
+    ///
+    /// ```
+    /// use agentcore::config::AgentConfig;
+    /// use agentcore::registry::Registry;
+    /// use agentcore::server::Server;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// let registry = Registry::new().models(|_name| Ok(ScriptedModel::new().say("Hello!")));
+    /// let agent = AgentConfig::new("any-model");
+    /// let server = Server::with_registry(registry).agent("default", agent);
+    /// # drop(server);
+    /// ```
+    pub fn with_registry(registry: Registry) -> Self {
+        Self {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: PORT,
+            handle: ServerHandle::new(registry.clone()),
+            registry,
+            limits: ServerLimits::default(),
+            auth: None,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            callbacks: AddressPolicy::new(),
+            models: BTreeSet::new(),
+            on_disconnect: OnDisconnect::default(),
+            ask_wait: ASK_WAIT,
+            error: None,
+        }
+    }
+
+    /// Sets the port; 0 lets the system choose one. Defaults to 8000.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// Sets the address to listen on. Defaults to the loopback address, 127.0.0.1.
+    ///
+    /// On any other address, the token and all data travel in plain text unless something in front
+    /// of the server speaks TLS.
+    pub fn bind(mut self, address: impl Into<IpAddr>) -> Self {
+        self.address = address.into();
+        self
+    }
+
+    /// Adds an agent: an [`AgentConfig`](crate::config::AgentConfig) or an
+    /// [`AgentBuilder`](crate::AgentBuilder). Routes without an id use the agent `default`. An id
+    /// that is taken or invalid is an error of [`router`](Self::router).
+    pub fn agent(mut self, id: &str, agent: impl Into<Template>) -> Self {
+        if let Err(error) = self.registry.register_template(id, agent) {
+            self.error.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Adds the agents of a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Config::load`], and [`Conflict`](crate::ErrorKind::Conflict) for an id that is
+    /// taken.
+    pub fn config(self, path: impl AsRef<Path>) -> Result<Self> {
+        let config = Config::load(path)?;
+        self.agents(&config)
+    }
+
+    /// Adds the agents of a configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](crate::ErrorKind::Conflict) for an id that is taken.
+    pub fn agents(self, config: &Config) -> Result<Self> {
+        self.registry.register_config(config)?;
+        Ok(self)
+    }
+
+    /// Adds a tool for every agent and user. A name that is invalid or taken is an error of
+    /// [`router`](Self::router).
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        if let Err(error) = self.registry.tools().register(tool) {
+            self.error.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Sets the store of the sessions of agents without one of their own. Defaults to memory, for
+    /// an hour after the last use.
+    pub fn store(mut self, store: impl SessionStore) -> Self {
+        self.registry = self.registry.store(store);
+        self
+    }
+
+    /// Sets the token, which every request must have in `Authorization: Bearer TOKEN`. Defaults to
+    /// 256 random bits, which [`Listening::url_with_token`] returns.
+    pub fn token(mut self, token: impl Into<Secret>) -> Self {
+        self.auth = Some(Auth::Token(token.into()));
+        self
+    }
+
+    /// Sets the function that finds the user of a request: the application's login, in place of a
+    /// token. It runs for every request and must not block. If it returns an error, the response is
+    /// a 401 with the text of the error, or a 403 if the error's kind is
+    /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied).
+    ///
+    /// ```
+    /// use agentcore::server::{Server, User};
+    /// use agentcore::{Error, ErrorKind};
+    ///
+    /// let server = Server::new().users(|parts| {
+    ///     // Put there by a layer of the application that knows its sessions.
+    ///     let user = parts.extensions.get::<User>().cloned();
+    ///     user.ok_or_else(|| Error::new(ErrorKind::Auth, "log in first"))
+    /// });
+    /// # drop(server);
+    /// ```
+    pub fn users(mut self, find: impl Fn(&Parts) -> Result<User> + Send + Sync + 'static) -> Self {
+        self.auth = Some(Auth::Users(Arc::new(find)));
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: ServerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the addresses that tools registered over HTTP may be called at. Defaults to the public
+    /// internet, ports 80 and 443. For callbacks on this machine, allow their address with
+    /// [`AddressPolicy::allow_address`].
+    pub fn callbacks(mut self, policy: AddressPolicy) -> Self {
+        self.callbacks = policy;
+        self
+    }
+
+    /// Adds models that a thread may change to, in addition to those of the agents: names as in
+    /// [`providers::resolve`](crate::providers::resolve).
+    pub fn models<M: Into<String>>(mut self, names: impl IntoIterator<Item = M>) -> Self {
+        self.models.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a host whose requests are served, such as `agents.example.org`, in addition to the
+    /// address that the server is bound to, `localhost` and the loopback addresses. Without a port
+    /// it includes every port.
+    pub fn allow_host(mut self, host: impl AsRef<str>) -> Self {
+        self.hosts.push(host.as_ref().to_ascii_lowercase());
+        self
+    }
+
+    /// Adds an origin whose pages may send requests, such as `https://app.example.org`. There is no
+    /// wildcard.
+    pub fn allow_origin(mut self, origin: impl AsRef<str>) -> Self {
+        self.origins.push(origin.as_ref().to_ascii_lowercase());
+        self
+    }
+
+    /// Sets the action on a run whose clients have all disconnected. Defaults to
+    /// [`OnDisconnect::Detach`].
+    pub fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
+        self.on_disconnect = on_disconnect;
+        self
+    }
+
+    /// Sets the time that a run waits for the answer to a question. Then the run ends, and the call
+    /// is stored for a later decision. Defaults to 30 seconds.
+    pub fn ask_wait(mut self, time: Duration) -> Self {
+        self.ask_wait = time;
+        self
+    }
+
+    /// The handle of the server.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
+    /// Makes the router of all routes, to be nested in an application of axum 0.8.
+    ///
+    /// # Errors
+    ///
+    /// The first error of the setters: an agent id that is invalid or taken, a tool that cannot be
+    /// registered. [`Config`](crate::ErrorKind::Config) without [`token`](Self::token) and
+    /// [`users`](Self::users): only [`listen`](Self::listen) can return a random token.
+    pub fn router(self) -> Result<Router> {
+        if self.auth.is_none() {
+            let text = "a router needs a login; call `Server::token` or `Server::users` first";
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        self.into_parts().map(|(router, _)| router)
+    }
+
+    /// Binds the address, for a server of its own.
+    ///
+    /// ```no_run
+    /// use agentcore::server::Server;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let listening = Server::new().config("agents.yaml")?.port(0).listen().await?;
+    /// println!("{}", listening.url_with_token());
+    /// listening.serve(std::future::pending()).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address cannot be
+    /// bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is bound if the future is dropped.
+    pub async fn listen(self) -> Result<Listening> {
+        let address = SocketAddr::new(self.address, self.port);
+        let (limits, handle) = (self.limits, self.handle());
+        let (router, token) = self.into_parts()?;
+        Listening::bind(address, router, limits, handle, token).await
+    }
+
+    /// Serves until `shutdown` completes: [`listen`](Self::listen) and [`Listening::serve`]. Writes
+    /// the address of the page to the standard error, with the token if it is a random one.
+    ///
+    /// # Errors
+    ///
+    /// As [`listen`](Self::listen).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Listening::serve`].
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let is_random = self.auth.is_none();
+        let listening = self.listen().await?;
+        if is_random {
+            eprintln!("{}", listening.url_with_token());
+        } else {
+            eprintln!("http://{}/", listening.address());
+        }
+        listening.serve(shutdown).await
+    }
+
+    fn into_parts(self) -> Result<(Router, Option<Secret>)> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+
+        let ask_wait = self.ask_wait;
+        let registry = self.registry.complete_with(move |builder| {
+            builder
+                .unanswered(OnUnanswered::Park)
+                .ask_timeout(ask_wait)
+                .approval_expiry(APPROVAL_EXPIRY)
+        });
+        let runs = RunTable::new(self.limits.runs, self.on_disconnect);
+        self.handle.set_runs(runs.clone());
+        let auth = self.auth.unwrap_or_else(Auth::random);
+        let token = match &auth {
+            Auth::Token(token) => Some(token.clone()),
+            Auth::Users(_) => None,
+        };
+        let api = routes::all();
+        let app = App::new(AppState {
+            registry,
+            runs,
+            limits: self.limits,
+            auth,
+            origins: Origins {
+                bound: self.address,
+                hosts: self.hosts,
+                origins: self.origins,
+            },
+            callbacks: self.callbacks,
+            models: self.models,
+            traces: TraceLog::default(),
+            is_closing: self.handle.closing(),
+            openapi: openapi::document(&api.operations).to_string().into(),
+            keep_alive: KEEP_ALIVE,
+        });
+        Ok((router::finish(api.router, app), token))
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &SocketAddr::new(self.address, self.port))
+            .field("auth", &self.auth)
+            .field("limits", &self.limits)
+            .field("on_disconnect", &self.on_disconnect)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,382 @@
+//! The body of an AG-UI request.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::Decision;
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Content, Media, Message, Part};
+use crate::session::PendingCall;
+
+use super::super::media::media;
+use super::super::run_input::RunInput;
+
+/// A `RunAgentInput`. The tools, the state and the properties of the client are ignored.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AgUiInput {
+    pub(crate) thread_id: Arc<str>,
+    pub(crate) run_id: Arc<str>,
+    messages: Vec<InputMessage>,
+    #[serde(default)]
+    context: Vec<Context>,
+    #[serde(default)]
+    pub(crate) resume: Option<Vec<ResumeEntry>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct InputMessage {
+    #[serde(default)]
+    id: Arc<str>,
+    role: String,
+    #[serde(default)]
+    content: Option<InputContent>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum InputContent {
+    Text(String),
+    Parts(Vec<InputPart>),
+    /// The content of a message that is no input.
+    Other(serde::de::IgnoredAny),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum InputPart {
+    Text {
+        text: String,
+    },
+    Image {
+        source: Source,
+    },
+    Audio {
+        source: Source,
+    },
+    Document {
+        source: Source,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
+enum Source {
+    Data {
+        value: String,
+        mime_type: String,
+    },
+    Url {
+        value: String,
+        mime_type: Option<String>,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+struct Context {
+    description: String,
+    value: String,
+}
+
+/// The answer to one interrupt.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResumeEntry {
+    interrupt_id: Arc<str>,
+    status: ResumeStatus,
+    #[serde(default)]
+    payload: Option<ResumePayload>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ResumeStatus {
+    Resolved,
+    Cancelled,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResumePayload {
+    approved: Option<bool>,
+    edited_args: Option<Value>,
+    message: Option<String>,
+    text: Option<String>,
+}
+
+impl AgUiInput {
+    /// The trailing messages of the user, with the context at the end of the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a model.
+    pub(crate) fn input(&self) -> Result<RunInput> {
+        let is_user = |message: &InputMessage| message.role == "user";
+        let start = self
+            .messages
+            .iter()
+            .rposition(|message| !is_user(message))
+            .map_or(0, |last| last + 1);
+        let mut messages = Vec::new();
+        for message in &self.messages[start..] {
+            messages.push((message.id.clone(), content(message)?));
+        }
+
+        if let Some((_, last)) = messages.last_mut()
+            && !self.context.is_empty()
+        {
+            last.push(Part::text(self.context_text()));
+        }
+        Ok(RunInput::new(
+            messages
+                .into_iter()
+                .map(|(id, content)| (id, Message::human(content))),
+        ))
+    }
+
+    fn context_text(&self) -> String {
+        let lines = self.context.iter();
+        let lines = lines.map(|context| format!("\n{}: {}", context.description, context.value));
+        format!("\n\nContext:{}", lines.collect::<String>())
+    }
+
+    /// The decisions about the pending calls; `None` if the request has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict`](ErrorKind::Conflict) if a pending call has no entry, or an entry is about a
+    /// call that is not pending or whose question has expired.
+    pub(crate) fn decisions(
+        &self,
+        pending: &[PendingCall],
+        now_ms: u64,
+    ) -> Result<Option<Vec<Decision>>> {
+        let Some(entries) = &self.resume else {
+            return Ok(None);
+        };
+        let mut ids = HashSet::new();
+        let mut decisions = Vec::new();
+        for entry in entries {
+            let id = &entry.interrupt_id;
+            let Some(call) = pending.iter().find(|call| call.id == *id) else {
+                return Err(conflict(format!(
+                    "no call waits under the interrupt {id:?}"
+                )));
+            };
+            if !ids.insert(id) {
+                return Err(conflict(format!("the interrupt {id:?} has two entries")));
+            }
+            let is_late = call.expires_at_ms.is_some_and(|expiry| expiry < now_ms);
+            if is_late && entry.status == ResumeStatus::Resolved {
+                return Err(conflict(format!(
+                    "the interrupt {id:?} has expired; cancel it, and ask again"
+                )));
+            }
+            decisions.push(entry.decision(call)?);
+        }
+
+        match pending.iter().find(|call| !ids.contains(&call.id)) {
+            Some(call) => Err(conflict(format!(
+                "the interrupt {:?} has no entry; `resume` covers every call that waits",
+                call.id
+            ))),
+            None => Ok(Some(decisions)),
+        }
+    }
+}
+
+impl ResumeEntry {
+    fn decision(&self, call: &PendingCall) -> Result<Decision> {
+        const CANCELLED: &str = "the user cancelled the question";
+        const DENIED: &str = "the user did not allow the call";
+        let payload = match (self.status, &self.payload) {
+            (ResumeStatus::Cancelled, _) => return Ok(Decision::deny(call, CANCELLED)),
+            (ResumeStatus::Resolved, Some(payload)) => payload,
+            (ResumeStatus::Resolved, None) => {
+                return Err(invalid(format!(
+                    "the entry of the interrupt {:?} has no payload",
+                    call.id
+                )));
+            }
+        };
+
+        let message = || payload.message.clone().unwrap_or_else(|| DENIED.to_owned());
+        match payload {
+            ResumePayload {
+                approved: Some(false),
+                ..
+            } => Ok(Decision::deny(call, message())),
+            ResumePayload {
+                edited_args: Some(args),
+                ..
+            } => Ok(Decision::edit(call, args.clone())),
+            ResumePayload {
+                text: Some(text), ..
+            } => Ok(Decision::reply(call, text)),
+            ResumePayload {
+                approved: Some(true),
+                ..
+            } => Ok(Decision::allow(call)),
+            _ => Err(invalid(format!(
+                "the payload of the interrupt {:?} has neither `approved` nor `text`",
+                call.id
+            ))),
+        }
+    }
+}
+
+fn content(message: &InputMessage) -> Result<Content> {
+    let parts = match &message.content {
+        Some(InputContent::Text(text)) => return Ok(Content::from(text.clone())),
+        Some(InputContent::Parts(parts)) => parts,
+        Some(InputContent::Other(_)) | None => return Ok(Content::new()),
+    };
+
+    let mut content = Content::new();
+    for part in parts {
+        content.push(match part {
+            InputPart::Text { text } => Part::text(text),
+            InputPart::Image { source } => Part::Image(read_source(source)?),
+            InputPart::Audio { source } => Part::Audio(read_source(source)?),
+            InputPart::Document { source } => Part::Document(read_source(source)?),
+            InputPart::Unknown => {
+                let text = "a part of a message is of an unknown type; use text, image, audio or \
+                            document";
+                return Err(invalid(text.to_owned()));
+            }
+        });
+    }
+    Ok(content)
+}
+
+fn read_source(source: &Source) -> Result<Media> {
+    match source {
+        Source::Data { value, mime_type } => Ok(Media::base64(mime_type.as_str(), value.as_str())),
+        Source::Url { value, mime_type } => media(value, mime_type.as_deref()),
+        Source::Unknown => {
+            let text = "the source of a part is of an unknown type; use data or url";
+            Err(invalid(text.to_owned()))
+        }
+    }
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(ErrorKind::InvalidRequest, text)
+}
+
+fn conflict(text: String) -> Error {
+    Error::new(ErrorKind::Conflict, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::ToolCall;
+    use crate::tool::Answer;
+
+    fn body(fields: &Value) -> AgUiInput {
+        let mut body = json!({"threadId": "t", "runId": "r", "messages": [], "tools": [],
+            "state": null, "forwardedProps": {}});
+        for (key, value) in fields.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn pending(id: &str, expires_at_ms: Option<u64>) -> PendingCall {
+        let call = ToolCall::new(format!("call_{id}"), "act", json!({"n": 1}));
+        let mut pending = PendingCall::new(id.into(), "t".into(), call, "sure?".to_owned());
+        pending.expires_at_ms = expires_at_ms;
+        pending
+    }
+
+    #[test]
+    fn input_is_the_trailing_user_messages_with_the_context() {
+        let body = body(&json!({
+            "messages": [
+                {"id": "1", "role": "user", "content": "old"},
+                {"id": "2", "role": "activity", "activityType": "x", "content": {"a": 1}},
+                {"id": "3", "role": "user", "content": "new"},
+                {"id": "4", "role": "user", "content": [
+                    {"type": "text", "text": "this"},
+                    {"type": "image", "source":
+                        {"type": "data", "value": "AAAA", "mimeType": "image/png"}},
+                ]},
+            ],
+            "context": [{"description": "page", "value": "home"}],
+        }));
+        let input = body.input().unwrap();
+        assert_eq!(input.input_id.as_deref(), Some("4"));
+        let [(_, first), (_, second)] = &*input.messages else {
+            panic!("{input:?}");
+        };
+        assert_eq!(first.text(), "new");
+        assert_eq!(second.text(), "this\n\nContext:\npage: home");
+        assert!(matches!(second.content().parts()[1], Part::Image(_)));
+    }
+
+    #[test]
+    fn unknown_part_is_an_error_that_names_the_known_ones() {
+        let part = json!({"type": "video", "source": {"type": "url", "value": "https://a"}});
+        let messages = json!([{"id": "1", "role": "user", "content": [part]}]);
+        let error = body(&json!({ "messages": messages })).input().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        assert!(error.to_string().contains("use text, image"), "{error}");
+    }
+
+    #[test]
+    fn resume_entries_become_decisions() {
+        let calls = [
+            pending("a", Some(10)),
+            pending("b", None),
+            pending("c", Some(1)),
+        ];
+        let body = body(&json!({"resume": [
+            {"interruptId": "a", "status": "resolved", "payload": {"approved": true}},
+            {"interruptId": "b", "status": "resolved",
+                "payload": {"approved": true, "editedArgs": {"n": 2}}},
+            {"interruptId": "c", "status": "cancelled"},
+        ]}));
+        let decisions = body.decisions(&calls, 5).unwrap().unwrap();
+        let answers: Vec<_> = decisions.iter().map(|one| one.answer.clone()).collect();
+        assert_eq!(answers[..2], [Answer::Allow, Answer::Edit(json!({"n": 2}))]);
+        assert!(matches!(answers[2], Answer::Deny(_)));
+        assert_eq!(decisions[0].args_hash.as_ref(), Some(&calls[0].args_hash));
+    }
+
+    #[test]
+    fn resume_with_missing_foreign_or_expired_entries_is_a_conflict() {
+        let calls = [pending("a", Some(1))];
+        let entry = |id| {
+            json!({"interruptId": id, "status": "resolved",
+            "payload": {"approved": true}})
+        };
+        for (resume, text) in [
+            (json!([]), "\"a\" has no entry"),
+            (
+                json!([entry("b")]),
+                "no call waits under the interrupt \"b\"",
+            ),
+            (json!([entry("a")]), "has expired"),
+        ] {
+            let error = body(&json!({ "resume": resume })).decisions(&calls, 5);
+            let error = error.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Conflict);
+            assert!(error.to_string().contains(text), "{error}");
+        }
+        assert!(body(&json!({})).decisions(&calls, 5).unwrap().is_none());
+    }
+}

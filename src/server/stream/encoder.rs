@@ -1,0 +1,195 @@
+//! The encoder of one reader's stream.
+
+use std::sync::Arc;
+
+use crate::message::Message;
+use crate::sdk::SdkMessage;
+use crate::session::AgentState;
+
+use super::ag_ui::AgUi;
+use super::ai_sdk::AiSdk;
+use super::events::Events;
+use super::format::StreamFormat;
+use super::out::Out;
+use super::sdk;
+use super::sse::SseEvent;
+use super::state::StreamState;
+
+/// The options of an [`Encoder`]: the data of a run that its messages do not contain.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct EncoderOptions {
+    /// The run's id, which begins the ids of its events.
+    pub run_id: Arc<str>,
+    /// The id that an AG-UI client gave to the run; the run's own by default.
+    pub client_run_id: Option<Arc<str>>,
+    /// The session before the run.
+    pub state: Option<AgentState>,
+    /// The input of the run, with the ids that the client gave to its messages.
+    pub input: Vec<(Arc<str>, Arc<Message>)>,
+}
+
+impl EncoderOptions {
+    /// Options for the stream of the run `run_id`.
+    pub fn new(run_id: impl Into<Arc<str>>) -> Self {
+        Self {
+            run_id: run_id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the id that an AG-UI client gave to the run.
+    #[must_use]
+    pub fn with_client_run_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.client_run_id = Some(id.into());
+        self
+    }
+
+    /// Sets the session before the run: the history, tasks and files of snapshots.
+    #[must_use]
+    pub fn with_state(mut self, state: AgentState) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Adds a message of the run's input, with the id that the client gave to it. A run does not
+    /// emit its input, and snapshots include it.
+    #[must_use]
+    pub fn with_input(mut self, id: impl Into<Arc<str>>, message: impl Into<Arc<Message>>) -> Self {
+        self.input.push((id.into(), message.into()));
+        self
+    }
+}
+
+/// Encodes the messages of one run for one reader.
+///
+/// Deterministic: the same messages give the same events, so that a reader which returns continues
+/// after the last event that it received.
+///
+/// ```
+/// use agentcore::Agent;
+/// use agentcore::server::{Encoder, EncoderOptions, StreamFormat};
+/// use agentcore::testing::ScriptedModel;
+///
+/// # async fn example() -> Result<(), agentcore::Error> {
+/// let agent = Agent::builder(ScriptedModel::new().say("Hello!")).build()?;
+/// let mut run = agent.run("Hi");
+/// let mut encoder = Encoder::new(StreamFormat::Events, EncoderOptions::new("run_1"));
+/// let mut events = Vec::new();
+/// while let Some(message) = run.next().await {
+///     encoder.push(&message, &mut events);
+/// }
+/// let last = events.last().expect("an event");
+/// assert_eq!(last.event.as_deref(), Some("done"));
+/// assert!(last.id.starts_with("run_1:"));
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    format: StreamFormat,
+    state: StreamState,
+    events: Events,
+    ag_ui: AgUi,
+    ai_sdk: AiSdk,
+}
+
+impl Encoder {
+    /// Creates the encoder for a run that begins.
+    pub fn new(format: StreamFormat, options: EncoderOptions) -> Self {
+        let client_run_id = options.client_run_id.clone();
+        Self {
+            format,
+            ag_ui: AgUi::new(client_run_id.unwrap_or_else(|| options.run_id.clone())),
+            ai_sdk: AiSdk::default(),
+            events: Events::default(),
+            state: StreamState::new(options),
+        }
+    }
+
+    /// The format.
+    pub fn format(&self) -> StreamFormat {
+        self.format
+    }
+
+    /// The same position in the run, in another format and for another reader.
+    pub(crate) fn in_format(&self, format: StreamFormat, client_run_id: Option<Arc<str>>) -> Self {
+        let mut encoder = self.clone();
+        encoder.format = format;
+        encoder.ag_ui.set_run_id(client_run_id);
+        encoder
+    }
+
+    /// Sets the state of the session after the run. Call it before the result message is pushed:
+    /// only the state has the calls that wait for approval.
+    pub fn set_state(&mut self, state: &AgentState) {
+        self.state.set_final(state);
+    }
+
+    /// Appends the events of the next message of the run to `out`; many messages have none.
+    /// Messages must be pushed in order, each once.
+    pub fn push(&mut self, message: &SdkMessage, out: &mut Vec<SseEvent>) {
+        let mut out = Out::new(self.state.run_id().clone(), message.seq(), out);
+        match self.format {
+            StreamFormat::Events => self.events.push(message, &mut out),
+            StreamFormat::Sdk => sdk::push(message, false, &mut out),
+            StreamFormat::Ndjson => sdk::push(message, true, &mut out),
+            StreamFormat::AgUi => self.ag_ui.push(message, &mut self.state, &mut out),
+            StreamFormat::AiSdk => self.ai_sdk.push(message, &mut self.state, &mut out),
+        }
+    }
+
+    /// Records a message without encoding it, so that later messages can be encoded in any format.
+    pub(crate) fn skip(&mut self, message: &SdkMessage) {
+        self.events.skip(message);
+        self.state.push(message);
+    }
+
+    /// Appends the state of the session at this position, for a reader that lost its own: it
+    /// replaces all that the reader had.
+    pub fn snapshot(&mut self, out: &mut Vec<SseEvent>) {
+        let mut out = Out::unnumbered(out);
+        match self.format {
+            StreamFormat::Events => Events::snapshot(&self.state, &mut out),
+            StreamFormat::Sdk | StreamFormat::Ndjson => {
+                sdk::snapshot(&self.state, self.format == StreamFormat::Ndjson, &mut out);
+            }
+            StreamFormat::AgUi => self.ag_ui.snapshot(&mut self.state, &mut out),
+            StreamFormat::AiSdk => self.ai_sdk.snapshot(&mut self.state, &mut out),
+        }
+    }
+
+    /// Appends the end of the stream of a reader that was too slow: the run continues without it.
+    pub fn lagged(&mut self, out: &mut Vec<SseEvent>) {
+        const TEXT: &str = "this reader was too slow, and messages that it did not read were removed; \
+                            connect again to continue";
+        match self.format {
+            StreamFormat::Events => Events::lagged(TEXT, &mut Out::unnumbered(out)),
+            StreamFormat::Sdk | StreamFormat::Ndjson => {
+                let is_line = self.format == StreamFormat::Ndjson;
+                sdk::lagged(&self.state, TEXT, is_line, &mut Out::unnumbered(out));
+            }
+            StreamFormat::AgUi | StreamFormat::AiSdk => self.fail(TEXT, "lagged", out),
+        }
+    }
+
+    /// Appends an error that ends the stream, of a run that could not begin or a reader that cannot
+    /// continue. `code` names the error for programs.
+    pub fn fail(&mut self, text: &str, code: &str, out: &mut Vec<SseEvent>) {
+        let mut out = Out::unnumbered(out);
+        match self.format {
+            StreamFormat::Events => Events::fail(text, &mut out),
+            StreamFormat::Sdk | StreamFormat::Ndjson => {
+                sdk::fail(
+                    &self.state,
+                    text,
+                    self.format == StreamFormat::Ndjson,
+                    &mut out,
+                );
+            }
+            StreamFormat::AgUi => self.ag_ui.fail(text, code, &mut out),
+            StreamFormat::AiSdk => AiSdk::fail(text, &mut out),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The conversation as snapshots show it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::message::{Message, Role, Todo, ToolCall};
+use crate::session::{AgentState, PendingCall};
+
+use super::encoder::EncoderOptions;
+
+/// The session before the run, its input, and the messages of the run so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// `None` if the conversation before the run is not known.
+    before: Option<AgentState>,
+    input: Vec<(Arc<str>, Arc<Message>)>,
+    messages: Vec<Shown>,
+    todos: Arc<Vec<Todo>>,
+    files: BTreeSet<Arc<str>>,
+    pending: Vec<PendingCall>,
+}
+
+/// One message with the id under which readers know it.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) id: Arc<str>,
+    /// The id of the message of the stream; nil for messages from before the run.
+    pub(super) uuid: Uuid,
+    pub(super) subagent: Option<Arc<str>>,
+    pub(super) message: Arc<Message>,
+}
+
+impl History {
+    pub(super) fn new(options: EncoderOptions) -> Self {
+        let mut history = Self {
+            input: options.input,
+            ..Self::default()
+        };
+        if let Some(state) = &options.state {
+            history.set_state(state);
+        }
+        history.before = options.state;
+        history
+    }
+
+    /// Takes over the tasks, the files and the calls that wait for approval.
+    pub(super) fn set_state(&mut self, state: &AgentState) {
+        self.todos = state.todos.clone();
+        self.files.extend(state.files.keys().cloned());
+        self.pending.clone_from(&state.pending);
+    }
+
+    pub(super) fn set_todos(&mut self, todos: &[Todo]) {
+        self.todos = Arc::new(todos.to_vec());
+    }
+
+    pub(super) fn add_files(&mut self, paths: &[String]) {
+        self.files
+            .extend(paths.iter().map(|path| Arc::from(path.as_str())));
+    }
+
+    pub(super) fn add(&mut self, message: Shown) {
+        self.messages.push(message);
+    }
+
+    /// Removes the messages that another one replaces. Returns `false` if there were none.
+    pub(super) fn remove(&mut self, uuids: &[Uuid]) -> bool {
+        let count = self.messages.len();
+        self.messages
+            .retain(|message| !uuids.contains(&message.uuid));
+        self.messages.len() < count
+    }
+
+    pub(super) fn todos(&self) -> &[Todo] {
+        &self.todos
+    }
+
+    /// The paths of the files that were written, changed or taken out.
+    pub(super) fn files(&self) -> &BTreeSet<Arc<str>> {
+        &self.files
+    }
+
+    pub(super) fn pending(&self) -> &[PendingCall] {
+        &self.pending
+    }
+
+    /// The tasks and files.
+    pub(super) fn state(&self) -> Value {
+        json!({"todos": &*self.todos, "files": &self.files})
+    }
+
+    /// A call of the conversation, the newest with this id.
+    pub(super) fn call(&self, id: &str) -> Option<&ToolCall> {
+        let of_run = self.messages.iter().rev().map(|shown| &shown.message);
+        let before = self
+            .before
+            .iter()
+            .flat_map(|state| state.messages.as_slice().iter().rev());
+        of_run
+            .chain(before)
+            .flat_map(|message| message.tool_calls())
+            .find(|call| *call.id == *id)
+    }
+
+    /// All messages in order; `None` if those before the run are not known.
+    pub(super) fn messages(&self) -> Option<Vec<Shown>> {
+        let before = self.before.as_ref()?;
+        let mut input_ids: Vec<Option<&Arc<str>>> = vec![None; before.messages.len()];
+        for (id, start) in before.inputs.starts() {
+            if let Some(place) = input_ids.get_mut(start) {
+                *place = Some(id);
+            }
+        }
+
+        let earlier = before
+            .messages
+            .as_slice()
+            .iter()
+            .enumerate()
+            .map(|(index, message)| {
+                let info = before.message_info(index);
+                let id = match message.role() {
+                    Role::Tool => message
+                        .as_tool_result()
+                        .map(|result| format!("{}.result", result.tool_call_id).into()),
+                    Role::Assistant => info.map(|info| match &*info.id {
+                        "" => info.uuid.to_string().into(),
+                        _ => info.id.clone(),
+                    }),
+                    _ => input_ids[index].cloned(),
+                };
+                (id, message)
+            });
+        let mut messages: Vec<Shown> = Vec::new();
+        for (index, (id, message)) in earlier.enumerate() {
+            let unnamed = || format!("{}.{index}", before.thread_id).into();
+            messages.push(shown(id.unwrap_or_else(unnamed), message));
+        }
+        messages.extend(
+            self.input
+                .iter()
+                .map(|(id, message)| shown(id.clone(), message)),
+        );
+        messages.extend(self.messages.iter().cloned());
+        Some(messages)
+    }
+}
+
+fn shown(id: Arc<str>, message: &Arc<Message>) -> Shown {
+    Shown {
+        id,
+        uuid: Uuid::nil(),
+        subagent: None,
+        message: message.clone(),
+    }
+}

@@ -1,0 +1,54 @@
+//! The ids that readers see.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// A subagent's run; `None` for the agent itself.
+type Owner = Option<Arc<str>>;
+
+/// The ids in use. Readers have one space of ids for a run and its subagents, while the ids of
+/// models are unique within one conversation at best.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ids {
+    messages: HashSet<Arc<str>>,
+    calls: HashMap<Arc<str>, Owner>,
+    /// The calls that have another id for readers.
+    renamed: BTreeMap<(Owner, Arc<str>), Arc<str>>,
+}
+
+impl Ids {
+    /// The id of an answer: the provider's, unless there is none or it is in use.
+    pub(super) fn answer(&mut self, id: &Arc<str>, unique: impl FnOnce() -> Arc<str>) -> Arc<str> {
+        if !id.is_empty() && self.messages.insert(id.clone()) {
+            return id.clone();
+        }
+        let id = unique();
+        self.messages.insert(id.clone());
+        id
+    }
+
+    /// Registers a call and returns its id for readers.
+    pub(super) fn call(&mut self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
+        let shown_id = self.shown_call(owner, id);
+        let known_owner = self
+            .calls
+            .entry(shown_id.clone())
+            .or_insert_with(|| owner.clone());
+        if known_owner == owner {
+            return shown_id;
+        }
+
+        let prefix = owner.as_deref().unwrap_or("main");
+        let new_id: Arc<str> = format!("{prefix}:{id}").into();
+        self.calls.insert(new_id.clone(), owner.clone());
+        self.renamed
+            .insert((owner.clone(), id.clone()), new_id.clone());
+        new_id
+    }
+
+    /// The id of a call for readers.
+    pub(super) fn shown_call(&self, owner: &Owner, id: &Arc<str>) -> Arc<str> {
+        let key = (owner.clone(), id.clone());
+        self.renamed.get(&key).unwrap_or(id).clone()
+    }
+}

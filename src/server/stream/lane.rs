@@ -1,0 +1,251 @@
+//! The part of a run that one agent does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::sdk::{ApiMessage, ApiStreamEvent, AssistantEvent, PartialEvent};
+
+use super::blocks::{Blocks, Sink};
+use super::ids::Ids;
+use super::step::StepKind;
+
+/// The time between two shown messages of a call's progress, in seconds.
+const PROGRESS_INTERVAL: f64 = 0.25;
+
+/// The turns and calls of one agent: the run's own, or a subagent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    /// The id of the subagent's run; `None` for the agent itself.
+    pub(super) id: Option<Arc<str>>,
+    /// The session of a subagent; `None` until its first message.
+    pub(super) session_id: Option<Arc<str>>,
+    pub(super) task_id: Option<Arc<str>>,
+    /// The call that a subagent works for.
+    pub(super) parent_call: Option<Arc<str>>,
+    /// The number of the turn, from 1.
+    turn: u32,
+    is_in_turn: bool,
+    /// True from the beginning of an answer to its end, also between two attempts at it.
+    is_answering: bool,
+    answer: Option<Blocks>,
+    calls: BTreeMap<Arc<str>, Call>,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    name: Arc<str>,
+    has_result: bool,
+    is_denied: bool,
+    /// True if the reader has been shown the call.
+    is_shown: bool,
+    last_progress: Option<f64>,
+}
+
+impl Call {
+    fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            has_result: false,
+            is_denied: false,
+            is_shown: true,
+            last_progress: None,
+        }
+    }
+}
+
+/// A result that has not been shown.
+pub(super) struct NewResult {
+    pub(super) is_denied: bool,
+    /// True if the reader has been shown the call.
+    pub(super) has_call: bool,
+}
+
+impl Lane {
+    /// The lane of a subagent that works for a call.
+    pub(super) fn of_subagent(id: impl Into<Arc<str>>, parent_call: Arc<str>) -> Self {
+        Self {
+            id: Some(id.into()),
+            parent_call: Some(parent_call),
+            ..Self::default()
+        }
+    }
+
+    /// A piece of an answer.
+    pub(super) fn piece<'a>(
+        &mut self,
+        event: &'a PartialEvent,
+        unique: impl FnOnce() -> Arc<str>,
+        ids: &mut Ids,
+        out: Sink<'_, 'a>,
+    ) {
+        match &event.event {
+            ApiStreamEvent::MessageStart { message } => self.begin(message, unique, ids, out),
+            ApiStreamEvent::ContentBlockStart { index, block } => {
+                // A model that starts over by itself need not begin the message again.
+                if self.is_answering && self.answer.is_none() {
+                    self.answer = Some(Blocks::new(ids.answer(&Arc::default(), unique)));
+                }
+                if let Some(answer) = &mut self.answer {
+                    let (lane_id, calls) = (&self.id, &mut self.calls);
+                    let register = |id: &Arc<str>, name: &Arc<str>| {
+                        calls.insert(id.clone(), Call::new(name.clone()));
+                        ids.call(lane_id, id)
+                    };
+                    answer.start(*index, block, register, out);
+                }
+            }
+            ApiStreamEvent::ContentBlockDelta { index, delta } => {
+                if let Some(answer) = &mut self.answer {
+                    answer.grow(*index, delta, out);
+                }
+            }
+            ApiStreamEvent::ContentBlockStop { index } => {
+                if let Some(answer) = &mut self.answer {
+                    answer.stop(*index, out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An answer begins: the first of its turn, or another attempt.
+    fn begin(
+        &mut self,
+        message: &ApiMessage,
+        unique: impl FnOnce() -> Arc<str>,
+        ids: &mut Ids,
+        out: Sink<'_, '_>,
+    ) {
+        self.close_answer(out);
+        if !self.is_answering {
+            self.end_turn(out);
+            self.turn += 1;
+            self.is_in_turn = true;
+            self.is_answering = true;
+            out(StepKind::TurnStarted(self.turn));
+        }
+        self.answer = Some(Blocks::new(ids.answer(&message.id, unique)));
+    }
+
+    /// The answer starts over. Returns `true` if there was one.
+    pub(super) fn restart(&mut self, out: Sink<'_, '_>) -> bool {
+        let Some(mut answer) = self.answer.take() else {
+            return false;
+        };
+        answer.close(out);
+        for id in answer.call_ids() {
+            self.calls.remove(id);
+        }
+        out(StepKind::Restarted);
+        true
+    }
+
+    /// An answer is complete. Returns the id of its message, and `false` if it is not the answer
+    /// that was streamed.
+    pub(super) fn finish_answer<'a>(
+        &mut self,
+        event: &'a AssistantEvent,
+        unique: impl FnOnce() -> Arc<str>,
+        ids: &mut Ids,
+        out: Sink<'_, 'a>,
+    ) -> (Arc<str>, bool) {
+        if self.answer.is_none() {
+            self.begin(&event.message, unique, ids, out);
+        }
+        self.is_answering = false;
+        let Some(mut answer) = self.answer.take() else {
+            return (event.message.id.clone(), true);
+        };
+
+        let (lane_id, calls) = (&self.id, &mut self.calls);
+        let register = |id: &Arc<str>, name: &Arc<str>| {
+            calls.insert(id.clone(), Call::new(name.clone()));
+            ids.call(lane_id, id)
+        };
+        let is_as_streamed = answer.finish(&event.message.message, register, out);
+        (answer.id().clone(), is_as_streamed)
+    }
+
+    /// Ends the open block and the turn.
+    pub(super) fn end(&mut self, out: Sink<'_, '_>) {
+        self.close_answer(out);
+        self.answer = None;
+        self.is_answering = false;
+        self.end_turn(out);
+    }
+
+    fn close_answer(&mut self, out: Sink<'_, '_>) {
+        if let Some(answer) = &mut self.answer {
+            answer.close(out);
+        }
+    }
+
+    fn end_turn(&mut self, out: Sink<'_, '_>) {
+        if std::mem::take(&mut self.is_in_turn) {
+            out(StepKind::TurnFinished(self.turn));
+        }
+    }
+
+    /// Begins again for a reader that has been shown nothing: the turn is open, the pieces of the
+    /// open answer are not shown.
+    pub(super) fn reopen(&mut self, out: Sink<'_, '_>) {
+        if self.is_in_turn {
+            out(StepKind::TurnStarted(self.turn));
+        }
+        if let Some(answer) = &mut self.answer {
+            answer.mute();
+        }
+        for call in self.calls.values_mut() {
+            call.is_shown = false;
+        }
+    }
+
+    /// The name of a call's tool, if the call is one of this agent.
+    pub(super) fn tool_of(&self, call_id: &str) -> Option<&Arc<str>> {
+        self.calls.get(call_id).map(|call| &call.name)
+    }
+
+    /// Returns `true` if the reader has been shown a call.
+    pub(super) fn has_shown(&self, call_id: &str) -> bool {
+        self.calls.get(call_id).is_some_and(|call| call.is_shown)
+    }
+
+    /// Takes note of a denial.
+    pub(super) fn deny(&mut self, call_id: &Arc<str>, name: &Arc<str>) {
+        let call = self.call(call_id, name);
+        call.is_denied = true;
+    }
+
+    /// Takes note of a call's result. Returns `None` if it has been shown.
+    pub(super) fn result(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> Option<NewResult> {
+        let call = self.call(call_id, name);
+        if std::mem::replace(&mut call.has_result, true) {
+            return None;
+        }
+        let has_call = std::mem::replace(&mut call.is_shown, true);
+        Some(NewResult {
+            is_denied: call.is_denied,
+            has_call,
+        })
+    }
+
+    /// Returns `true` if the progress of a call is shown: at most four times a second.
+    pub(super) fn progress(&mut self, call_id: &Arc<str>, name: &Arc<str>, elapsed: f64) -> bool {
+        let call = self.call(call_id, name);
+        let is_due = call
+            .last_progress
+            .is_none_or(|last| elapsed - last >= PROGRESS_INTERVAL);
+        if is_due {
+            call.last_progress = Some(elapsed);
+        }
+        is_due && !call.has_result
+    }
+
+    /// A call of this agent; one that has not been shown is from an earlier run.
+    fn call(&mut self, call_id: &Arc<str>, name: &Arc<str>) -> &mut Call {
+        self.calls.entry(call_id.clone()).or_insert_with(|| Call {
+            is_shown: false,
+            ..Call::new(name.clone())
+        })
+    }
+}

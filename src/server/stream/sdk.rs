@@ -1,0 +1,55 @@
+//! The formats `sdk` and `ndjson`: the messages as they are.
+
+use serde_json::{Map, Value, json};
+
+use crate::sdk::{Envelope, ResultMessage, ResultSubtype, SdkMessage, SystemEvent, SystemKind};
+
+use super::out::Out;
+use super::state::StreamState;
+
+/// Writes a message; `is_line` without the framing of events.
+pub(super) fn push(message: &SdkMessage, is_line: bool, out: &mut Out<'_>) {
+    if is_line {
+        out.line(message);
+    } else {
+        out.json(message);
+    }
+}
+
+pub(super) fn snapshot(state: &StreamState, is_line: bool, out: &mut Out<'_>) {
+    extension(state, "state", state.snapshot(), is_line, out);
+}
+
+pub(super) fn lagged(state: &StreamState, text: &str, is_line: bool, out: &mut Out<'_>) {
+    extension(state, "lagged", json!({ "error": text }), is_line, out);
+}
+
+pub(super) fn fail(state: &StreamState, text: &str, is_line: bool, out: &mut Out<'_>) {
+    let mut result = ResultMessage::new(envelope(state), ResultSubtype::ErrorDuringExecution);
+    result.errors.push(text.to_owned());
+    push(&result.into(), is_line, out);
+}
+
+/// A system message that a run has not emitted.
+fn extension(state: &StreamState, subtype: &str, fields: Value, is_line: bool, out: &mut Out<'_>) {
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        other => Map::from_iter([("value".to_owned(), other)]),
+    };
+    let kind = SystemKind::Unknown {
+        subtype: subtype.into(),
+        fields,
+    };
+    push(
+        &SystemEvent::new(envelope(state), kind).into(),
+        is_line,
+        out,
+    );
+}
+
+fn envelope(state: &StreamState) -> Envelope {
+    Envelope {
+        session_id: state.thread_id().clone(),
+        ..Envelope::default()
+    }
+}

@@ -1,0 +1,80 @@
+//! One server-sent event.
+
+use std::borrow::Cow;
+
+/// One event of a stream, as it is written.
+///
+/// ```
+/// use agentcore::server::SseEvent;
+///
+/// let mut bytes = Vec::new();
+/// let event = SseEvent::new("{\"type\":\"done\"}").with_id("run_1:7").with_event("done");
+/// event.write(&mut bytes);
+/// assert_eq!(bytes, b"id: run_1:7\nevent: done\ndata: {\"type\":\"done\"}\n\n");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SseEvent {
+    /// The position: `RUN:SEQ`, or `RUN:SEQ.N` for the N-th further event of one message. Empty for
+    /// an event that has no position.
+    pub id: String,
+    /// The name of the event.
+    pub event: Option<Cow<'static, str>>,
+    /// The body; each of its lines is a line of data.
+    pub data: String,
+    /// True if the event is a line without the framing of server-sent events.
+    pub is_line: bool,
+}
+
+impl SseEvent {
+    /// An event with this body.
+    pub fn new(data: impl Into<String>) -> Self {
+        Self {
+            data: data.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the position.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets the name.
+    #[must_use]
+    pub fn with_event(mut self, event: impl Into<Cow<'static, str>>) -> Self {
+        self.event = Some(event.into());
+        self
+    }
+
+    /// Appends the bytes of the event.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        if self.is_line {
+            out.extend_from_slice(self.data.as_bytes());
+            out.push(b'\n');
+            return;
+        }
+
+        if !self.id.is_empty() {
+            field(out, "id", &self.id);
+        }
+        if let Some(event) = &self.event {
+            field(out, "event", event);
+        }
+        // A lone carriage return ends a line, too.
+        let lines = self.data.replace("\r\n", "\n").replace('\r', "\n");
+        for line in lines.split('\n') {
+            field(out, "data", line);
+        }
+        out.push(b'\n');
+    }
+}
+
+fn field(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.push(b'\n');
+}

@@ -1,0 +1,148 @@
+//! The steps of a run, before a format gives them a form.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::message::{Content, ToolCall};
+use crate::sdk::{ResultMessage, SdkMessage};
+
+/// One step of a run, by the agent itself or by a subagent.
+#[derive(Debug)]
+pub(super) struct Step<'a> {
+    /// The subagent's run; `None` for the agent itself.
+    pub(super) subagent: Option<Arc<str>>,
+    pub(super) kind: StepKind<'a>,
+}
+
+/// The author of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Author {
+    Assistant,
+    User,
+}
+
+/// The kinds of steps.
+#[derive(Debug)]
+pub(super) enum StepKind<'a> {
+    RunStarted,
+    TurnStarted(u32),
+    TurnFinished(u32),
+    TextStart(Arc<str>, Author),
+    TextDelta(Arc<str>, &'a str),
+    TextEnd(Arc<str>),
+    ThinkingStart(Arc<str>),
+    ThinkingDelta(Arc<str>, ThinkingText<'a>),
+    ThinkingEnd(Arc<str>),
+    /// A call begins: its id, its tool, and the message that it is in.
+    CallStart(Arc<str>, Arc<str>, Arc<str>),
+    CallDelta(Arc<str>, CallText<'a>),
+    CallEnd(Arc<str>),
+    /// The arguments of a call are complete.
+    CallReady(Arc<str>, &'a ToolCall),
+    /// The answer starts over, after the ends of its blocks.
+    Restarted,
+    /// Messages that were shown have changed.
+    Replaced,
+    /// The tool's own data about its progress.
+    Progress(Arc<str>, &'a Value),
+    CallResult(CallResult<'a>),
+    StateChanged {
+        todos: bool,
+        files: bool,
+    },
+    SubagentStarted(Subagent),
+    SubagentFinished(SubagentEnd),
+    /// A message without steps of its own, under this name.
+    Other(&'a str, &'a SdkMessage),
+    Finished(&'a ResultMessage),
+}
+
+/// A piece of reasoning: of a stream, or from a complete answer.
+#[derive(Debug)]
+pub(super) enum ThinkingText<'a> {
+    Piece(&'a str),
+    Whole(String),
+}
+
+impl ThinkingText<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Piece(text) => text,
+            Self::Whole(text) => text,
+        }
+    }
+}
+
+/// A piece of a call's arguments: of a stream, or all of them.
+#[derive(Debug)]
+pub(super) enum CallText<'a> {
+    Piece(&'a str),
+    Whole(&'a ToolCall),
+}
+
+impl CallText<'_> {
+    pub(super) fn to_text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Piece(text) => Cow::Borrowed(text),
+            Self::Whole(call) => args_text(call),
+        }
+    }
+}
+
+/// The arguments of a call as JSON text, as the model wrote them if it did.
+pub(super) fn args_text(call: &ToolCall) -> Cow<'_, str> {
+    match &call.raw_args {
+        Some(text) if !text.trim().is_empty() => Cow::Borrowed(text),
+        _ => Cow::Owned(call.args.to_string()),
+    }
+}
+
+/// The result of a call, once per call.
+#[derive(Debug)]
+pub(super) struct CallResult<'a> {
+    pub(super) id: Arc<str>,
+    pub(super) output: Output<'a>,
+    pub(super) is_error: bool,
+    /// True if the call was not allowed to run.
+    pub(super) is_denied: bool,
+    /// The call, if the reader has not been shown it: one of an earlier run.
+    pub(super) earlier: Option<ToolCall>,
+}
+
+/// The output of a call.
+#[derive(Debug)]
+pub(super) enum Output<'a> {
+    Value(&'a Value),
+    Content(&'a Content),
+}
+
+impl Output<'_> {
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Value(Value::String(text)) => text.clone(),
+            Self::Value(value) => value.to_string(),
+            Self::Content(content) => content.text().into_owned(),
+        }
+    }
+}
+
+/// The start of a subagent's run.
+#[derive(Debug)]
+pub(super) struct Subagent {
+    pub(super) name: Arc<str>,
+    pub(super) description: String,
+    pub(super) call: Arc<str>,
+    pub(super) parent: Option<Arc<str>>,
+}
+
+/// The end of a subagent's run.
+#[derive(Debug)]
+pub(super) enum SubagentEnd {
+    Success(Option<String>),
+    /// Its calls wait for approval.
+    Suspended,
+    /// The text and the class of the failure.
+    Failed(String, Arc<str>),
+}

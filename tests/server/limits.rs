@@ -1,0 +1,245 @@
+//! Bodies, heads, connections, runs and readers are limited.
+
+use std::time::Duration;
+
+use agentcore::server::{RunLimits, Server, ServerLimits};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::agents::{Gate, caller, echo, input, input_in, login};
+use crate::http::{Response, TOKEN, TestServer, patiently};
+
+async fn server() -> TestServer {
+    TestServer::start(Server::new().agent("default", echo())).await
+}
+
+#[tokio::test]
+async fn body_over_the_limit_is_a_413_with_and_without_a_length() {
+    let server = server().await;
+    let request = server
+        .post("/agents/invoke", json!({}))
+        .body(vec![b' '; 1024 * 1024 + 1]);
+    assert!(request.send().await.error(413).contains("1048576 bytes"));
+
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /agents/invoke HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("20000\r\n{}\r\n", " ".repeat(0x20000));
+    for _ in 0..9 {
+        // The server may close the connection before it has all.
+        if stream.write_all(chunk.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    Response::read(stream).await.whole().await.error(413);
+}
+
+#[tokio::test]
+async fn body_that_is_no_json_is_a_400_or_a_415() {
+    let server = server().await;
+    let deep = format!("{}{}", "[".repeat(129), "]".repeat(129));
+    for (body, text) in [
+        (b"{".to_vec(), "invalid"),
+        (b"".to_vec(), "invalid"),
+        (b"\"\xff\"".to_vec(), "not UTF-8 at byte 1"),
+        (b"{} x".to_vec(), "trailing"),
+        (
+            format!("{{\"messages\": {deep}}}").into_bytes(),
+            "deeper than 128",
+        ),
+        (
+            format!("{{\"unknown\": {deep}}}").into_bytes(),
+            "deeper than 128",
+        ),
+    ] {
+        let reply = server
+            .post("/agents/invoke", json!({}))
+            .body(body)
+            .send()
+            .await;
+        assert!(reply.error(400).contains(text), "{}", reply.text());
+    }
+    for content_type in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "",
+        "application/jsonx",
+    ] {
+        let request = server.post("/agents/invoke", input("Hi"));
+        let reply = request.header("content-type", content_type).send().await;
+        reply.error(415);
+    }
+    server
+        .post("/agents/invoke", input("Hi"))
+        .without("content-type")
+        .send()
+        .await
+        .error(415);
+    let request = server.post("/agents/invoke", input("Hi"));
+    request
+        .header("content-type", "Application/JSON; charset=utf-8")
+        .send()
+        .await
+        .ok(200);
+}
+
+#[tokio::test]
+async fn head_over_its_limits_is_a_431() {
+    let server = server().await;
+    let request = server
+        .get("/agents/")
+        .header("x-long", "x".repeat(20 * 1024));
+    assert_eq!(request.open().await.status, 431);
+    let mut request = server.get("/agents/");
+    for index in 0..70 {
+        request = request.header(&format!("x-{index}"), "1");
+    }
+    assert_eq!(request.open().await.status, 431);
+}
+
+#[tokio::test]
+async fn slow_head_and_slow_body_end_the_request() {
+    let limits = ServerLimits::default().with_header_timeout(Duration::from_millis(50));
+    let server = Server::new().agent("default", echo()).limits(limits);
+    let server = TestServer::start(server).await;
+
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\n")
+        .await
+        .unwrap();
+    let mut rest = Vec::new();
+    patiently(stream.read_to_end(&mut rest)).await.unwrap();
+    assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
+
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST /agents/invoke HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
+        server.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    Response::read(stream).await.whole().await.error(408);
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_for_one_to_end() {
+    let limits = ServerLimits::default().with_connections(2);
+    let server = Server::new().agent("default", echo()).limits(limits);
+    let server = TestServer::start(server).await;
+    let idle = [
+        TcpStream::connect(server.address).await.unwrap(),
+        TcpStream::connect(server.address).await.unwrap(),
+    ];
+    let request = server.get("/healthz").header("connection", "close");
+    let waiting = tokio::spawn(request.send());
+    drop(idle);
+    assert_eq!(patiently(waiting).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_hinder_others() {
+    let server = server().await;
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        idle.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    assert_eq!(server.get("/healthz").send().await.status, 200);
+}
+
+#[tokio::test]
+async fn runs_over_the_limit_of_a_user_or_the_server_are_a_429() {
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let limits = ServerLimits::default().with_runs(RunLimits::default().with_runs(3, 2));
+    let server = Server::new()
+        .agent("default", agent)
+        .limits(limits)
+        .users(login);
+    let server = TestServer::start_with_own_login(server).await;
+    let run = |user: &'static str, thread: &'static str| {
+        server
+            .post("/agents/stream", input_in(thread, "Go"))
+            .of_user(user)
+    };
+    let mut streams = Vec::new();
+    for (user, thread) in [("ann", "a1"), ("ann", "a2")] {
+        streams.push(run(user, thread).open().await);
+        gate.begun().await;
+    }
+    let reply = run("ann", "a3").send().await;
+    assert!(reply.error(429).contains("you have 2 runs"));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    streams.push(run("ben", "b1").open().await);
+    gate.begun().await;
+    assert!(
+        run("cy", "c1")
+            .send()
+            .await
+            .error(429)
+            .contains("the server has 3 runs")
+    );
+    for _ in &streams {
+        gate.open();
+    }
+    for stream in streams {
+        assert_eq!(stream.events().await.last().unwrap().event, "done");
+    }
+    gate.open();
+    let events = run("ann", "a3").open().await.events().await;
+    assert_eq!(events.last().unwrap().event, "done");
+}
+
+#[tokio::test]
+async fn readers_over_the_limit_are_a_429() {
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let runs = RunLimits::default().with_readers_per_user(2);
+    let limits = ServerLimits::default().with_runs(runs);
+    let server = TestServer::start(Server::new().agent("default", agent).limits(limits)).await;
+    let _first = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    let path = "/agents/default/threads/th/events";
+    let _second = server.get(path).open().await;
+    let reply = server.get(path).send().await;
+    assert!(reply.error(429).contains("2 open streams"));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+}
+
+#[tokio::test]
+async fn reader_that_does_not_read_holds_no_run_back() {
+    let text = "word ".repeat(60_000);
+    let model = agentcore::testing::FunctionModel::text(move |_| text.clone());
+    let agent = agentcore::AgentBuilder::new(model);
+    let runs = RunLimits::default().with_log(1_000, 64 * 1024);
+    let limits = ServerLimits::default().with_runs(runs);
+    let server = TestServer::start(Server::new().agent("default", agent).limits(limits)).await;
+    let mut slow = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    let thread = loop {
+        let reply = server
+            .get("/agents/default/threads/th")
+            .send()
+            .await
+            .ok(200);
+        if reply["running"] == false {
+            break reply;
+        }
+    };
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 2);
+    let mut last = slow.event().await.unwrap();
+    while let Some(event) = slow.event().await {
+        last = event;
+    }
+    assert_eq!(last.event, "lagged");
+}

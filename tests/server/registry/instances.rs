@@ -1,0 +1,253 @@
+//! The agents of users.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agentcore::config::{AgentConfig, BackendCfg, HookChoice};
+use agentcore::hooks::{TodoListHook, TracingHook};
+use agentcore::permission::PermissionConfig;
+use agentcore::registry::{Instance, Registry};
+use agentcore::testing::ScriptedModel;
+use agentcore::{Agent, Error, ErrorKind, SdkMessage};
+use futures::future::join_all;
+use serde_json::json;
+
+use super::{empty, registry};
+
+fn hooks(instance: &Instance) -> Vec<String> {
+    let info = instance.agent().info();
+    info.hooks.into_iter().map(|hook| hook.name).collect()
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_make_one_instance() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let registry = Registry::new().models(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(ScriptedModel::new())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let workdir = folder.path().to_str().unwrap();
+    let config = AgentConfig::new("m").with_backend(BackendCfg::local(workdir));
+    registry.register_template("default", config).unwrap();
+
+    let calls = (0..20).map(|_| registry.get_or_clone("default", "ann"));
+    let instances: Vec<_> = join_all(calls)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    assert!(instances.iter().all(|one| Arc::ptr_eq(one, &instances[0])));
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+
+    let again = registry
+        .clone()
+        .get_or_clone("default", "ann")
+        .await
+        .unwrap();
+    assert!(Arc::ptr_eq(&again, &instances[0]));
+    registry.invalidate("default", Some("bob"));
+    let again = registry.get_or_clone("default", "ann").await.unwrap();
+    assert!(Arc::ptr_eq(&again, &instances[0]));
+    registry.invalidate("default", Some("ann"));
+    let again = registry.get_or_clone("default", "ann").await.unwrap();
+    assert!(!Arc::ptr_eq(&again, &instances[0]));
+}
+
+#[tokio::test]
+async fn instance_that_cannot_be_made_is_tried_again() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let count = attempts.clone();
+    let registry = Registry::new().models(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(Error::new(ErrorKind::Auth, "there is no key")),
+        _ => Ok(ScriptedModel::new()),
+    });
+    registry
+        .register_template("default", AgentConfig::new("m"))
+        .unwrap();
+    let error = registry.get_or_clone("default", "ann").await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Auth, "model: there is no key")
+    );
+    registry.get_or_clone("default", "ann").await.unwrap();
+}
+
+#[tokio::test]
+async fn runs_of_an_instance_stream_the_pieces_of_answers() {
+    let registry = registry(ScriptedModel::new().say("Hello!"));
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    let mut run = instance.session("th_1").run("Hi");
+    let mut has_pieces = false;
+    while let Some(message) = run.next().await {
+        has_pieces |= matches!(message, SdkMessage::Partial(_));
+    }
+    assert!(has_pieces);
+}
+
+#[tokio::test]
+async fn session_continues_when_the_agent_is_built_again() {
+    let registry = registry(ScriptedModel::new().say("1").say("2").say("3"));
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    instance.session("th_1").run("Hi").await.unwrap();
+    instance
+        .set_hooks(&[], &names(&["todolist"]))
+        .await
+        .unwrap();
+    instance.session("th_1").run("Hi").await.unwrap();
+    registry.invalidate("default", None);
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    let output = instance.session("th_1").run("Hi").await.unwrap();
+    assert_eq!(output.messages.len(), 6);
+}
+
+#[tokio::test]
+async fn hooks_are_switched_for_one_user() {
+    let registry = registry(ScriptedModel::new());
+    let ann = registry.get_or_clone("default", "ann").await.unwrap();
+    let bob = registry.get_or_clone("default", "bob").await.unwrap();
+    ann.set_hooks(&[], &names(&["todolist", "summarization"]))
+        .await
+        .unwrap();
+    assert_eq!(hooks(&ann), ["tracing", "filesystem"]);
+    assert_eq!(
+        hooks(&bob),
+        ["tracing", "todolist", "filesystem", "summarization"]
+    );
+
+    ann.set_hooks(&names(&["todolist"]), &[]).await.unwrap();
+    assert_eq!(hooks(&ann), ["tracing", "todolist", "filesystem"]);
+    let overrides = serde_json::to_value(ann.overrides()).unwrap();
+    assert_eq!(
+        overrides["hooks"],
+        json!({"summarization": false, "todolist": true})
+    );
+}
+
+#[tokio::test]
+async fn hook_that_the_template_has_off_can_be_switched_on() {
+    let registry = empty(ScriptedModel::new());
+    let config = AgentConfig::new("m").with_hooks(HookChoice::without(["todolist"]));
+    registry.register_template("default", config).unwrap();
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    assert_eq!(hooks(&instance), ["tracing", "summarization"]);
+    instance
+        .set_hooks(&names(&["todolist"]), &[])
+        .await
+        .unwrap();
+    assert_eq!(hooks(&instance), ["tracing", "todolist", "summarization"]);
+}
+
+#[tokio::test]
+async fn unknown_and_fixed_hooks_are_refused_and_nothing_changes() {
+    let registry = empty(ScriptedModel::new());
+    let mut rules = PermissionConfig::default();
+    rules.deny.push("write_todos".to_owned());
+    let config = AgentConfig::new("m").with_permissions(rules);
+    registry.register_template("default", config).unwrap();
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    for (enable, disable, text) in [
+        (
+            names(&[]),
+            names(&["tracing", "todolst"]),
+            "unknown hook \"todolst\"; did you mean \"todolist\"?",
+        ),
+        (
+            names(&["tracing"]),
+            names(&["permissions"]),
+            "the hook \"permissions\" cannot be switched on or off; change the key \"permissions\"",
+        ),
+        (
+            names(&["tracing"]),
+            names(&["tracing"]),
+            "the hook \"tracing\" cannot be both on and off",
+        ),
+    ] {
+        let error = instance.set_hooks(&enable, &disable).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::InvalidRequest, text)
+        );
+    }
+    assert_eq!(
+        hooks(&instance),
+        ["tracing", "todolist", "summarization", "permissions"]
+    );
+    assert!(instance.overrides().hooks.is_empty());
+}
+
+#[tokio::test]
+async fn hooks_of_a_builder_are_switched_by_their_names() {
+    let registry = empty(ScriptedModel::new());
+    let builder = Agent::builder(ScriptedModel::new())
+        .hook(TracingHook::new())
+        .hook(TodoListHook::new());
+    registry.register_template("default", builder).unwrap();
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    instance.set_hooks(&[], &names(&["tracing"])).await.unwrap();
+    assert_eq!(hooks(&instance), ["todolist"]);
+    let error = instance
+        .set_hooks(&[], &names(&["memory"]))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unknown hook \"memory\"; use one of: tracing, todolist"
+    );
+    assert!(instance.config().is_none() && instance.backend().is_none());
+}
+
+#[tokio::test]
+async fn tools_have_their_sources() {
+    let registry = empty(ScriptedModel::new());
+    let config = AgentConfig::new("m")
+        .with_backend(BackendCfg::state())
+        .with_tools(["request_user_input"]);
+    registry.register_template("default", config).unwrap();
+    let any = json!({"type": "object"});
+    let tool = agentcore::FuncTool::new("add", "Adds", any, |_, _| async { "5" });
+    registry.tools().register(tool).unwrap();
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    let tools = serde_json::to_value(instance.tools()).unwrap();
+    let source = |name: &str| {
+        let tool = tools
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|tool| tool["name"] == name);
+        tool.map(|tool| tool["source"].clone())
+    };
+    assert_eq!(source("add"), Some("external".into()));
+    assert_eq!(source("read_file"), Some("filesystem".into()));
+    assert_eq!(source("write_todos"), Some("todolist".into()));
+    assert_eq!(source("request_user_input"), Some("builtin".into()));
+}
+
+#[tokio::test]
+async fn skills_are_those_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("greet");
+    std::fs::create_dir(&skill).unwrap();
+    std::fs::write(
+        skill.join("SKILL.md"),
+        "---\nname: greet\ndescription: Greets\n---\n",
+    )
+    .unwrap();
+    let registry = empty(ScriptedModel::new());
+    let config = AgentConfig::new("m")
+        .with_backend(BackendCfg::state())
+        .with_skills([folder.path().to_str().unwrap()]);
+    registry.register_template("default", config).unwrap();
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    let skills = instance.skills().await;
+    assert_eq!(skills.len(), 1);
+    assert_eq!(
+        (&*skills[0].name, &*skills[0].description),
+        ("greet", "Greets")
+    );
+}

@@ -1,0 +1,146 @@
+//! The bodies and streams of AG-UI and of the AI SDK.
+
+use agentcore::server::Server;
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, FuncTool};
+use serde_json::{Value, json};
+
+use crate::agents::{AskAlways, caller, echo};
+use crate::http::{Event, TestServer};
+
+fn asking() -> AgentBuilder {
+    let tool = FuncTool::new("act", "Acts", json!({"type": "object"}), |_, _| async {
+        "acted"
+    });
+    caller("act", json!({"n": 1}))
+        .tool(tool)
+        .permissions(AskAlways)
+}
+
+fn ag_ui(messages: &Value) -> Value {
+    json!({"threadId": "th", "runId": "run_of_client", "messages": messages, "tools": [],
+        "context": [], "state": {}, "forwardedProps": {}})
+}
+
+async fn run(server: &TestServer, path: &str, body: Value) -> Vec<Value> {
+    let events = server.post(path, body).open().await.events().await;
+    events.iter().filter_map(json_of).collect()
+}
+
+fn json_of(event: &Event) -> Option<Value> {
+    serde_json::from_str(&event.data).ok()
+}
+
+const AG_UI: &str = "/agents/default/stream?format=ag-ui";
+const AI_SDK: &str = "/agents/default/stream?format=ai-sdk";
+
+#[tokio::test]
+async fn ag_ui_run_has_the_ids_of_the_client() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let messages = json!([{"id": "m1", "role": "user", "content": "Hi"}]);
+    let events = run(&server, AG_UI, ag_ui(&messages)).await;
+    assert_eq!(events[0]["type"], "RUN_STARTED");
+    assert_eq!(
+        (&events[0]["threadId"], &events[0]["runId"]),
+        (&json!("th"), &json!("run_of_client"))
+    );
+    assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED");
+    assert!(
+        events.iter().any(|event| event["delta"] == "You said: Hi"),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn ag_ui_interrupt_is_resumed_and_a_foreign_entry_is_an_error_of_the_run() {
+    let server = TestServer::start(Server::new().agent("default", asking())).await;
+    let messages = json!([{"id": "m1", "role": "user", "content": "Go"}]);
+    let events = run(&server, AG_UI, ag_ui(&messages)).await;
+    let outcome = &events.last().unwrap()["outcome"];
+    assert_eq!(outcome["type"], "interrupt", "{events:?}");
+    let id = &outcome["interrupts"][0]["id"];
+
+    let mut foreign = ag_ui(&messages);
+    foreign["resume"] =
+        json!([{"interruptId": "x", "status": "resolved", "payload": {"approved": true}}]);
+    let events = run(&server, AG_UI, foreign).await;
+    assert_eq!(events.last().unwrap()["type"], "RUN_ERROR");
+
+    let mut body = ag_ui(&messages);
+    body["resume"] =
+        json!([{"interruptId": id, "status": "resolved", "payload": {"approved": true}}]);
+    let events = run(&server, AG_UI, body).await;
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    assert!(
+        kinds.contains(&"TOOL_CALL_RESULT") && !kinds.contains(&"TOOL_CALL_START"),
+        "{kinds:?}"
+    );
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "success");
+}
+
+#[tokio::test]
+async fn ai_sdk_run_ends_with_done_and_is_approved() {
+    let server = TestServer::start(Server::new().agent("default", asking())).await;
+    let user = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go"}]});
+    let body = json!({"id": "th", "messages": [user], "trigger": "submit-message"});
+    let response = server.post(AI_SDK, body).open().await;
+    assert_eq!(response.header("x-vercel-ai-ui-message-stream"), Some("v1"));
+    let events = response.events().await;
+    assert_eq!(events.last().unwrap().data, "[DONE]");
+    let chunks: Vec<_> = events.iter().filter_map(json_of).collect();
+    let request = chunks
+        .iter()
+        .find(|chunk| chunk["type"] == "tool-approval-request")
+        .unwrap();
+
+    let part = json!({"type": "dynamic-tool", "toolName": "act", "toolCallId": request["toolCallId"],
+        "state": "approval-responded", "input": {},
+        "approval": {"id": request["approvalId"], "approved": true}});
+    let assistant = json!({"id": "m2", "role": "assistant", "parts": [part]});
+    let body = json!({"id": "th", "messages": [user, assistant], "trigger": "submit-message"});
+    let chunks = run(&server, AI_SDK, body).await;
+    assert!(
+        chunks.iter().any(|chunk| chunk["delta"] == "Done: acted"),
+        "{chunks:?}"
+    );
+}
+
+#[tokio::test]
+async fn ai_sdk_message_is_answered_again() {
+    let model = ScriptedModel::new().say("First.").say("Second.");
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let user = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Go"}]});
+    let body = |trigger: &str| json!({"id": "th", "messages": [user], "trigger": trigger});
+    run(&server, AI_SDK, body("submit-message")).await;
+    let chunks = run(&server, AI_SDK, body("regenerate-message")).await;
+    assert!(
+        chunks.iter().any(|chunk| chunk["delta"] == "Second."),
+        "{chunks:?}"
+    );
+    let thread = server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn body_that_is_not_that_of_the_format_is_a_400() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    for path in [AG_UI, AI_SDK] {
+        server
+            .post(path, json!({"messages": []}))
+            .send()
+            .await
+            .error(400);
+    }
+    server
+        .post(AG_UI, ag_ui(&json!([])))
+        .send()
+        .await
+        .error(400);
+}

@@ -1,0 +1,127 @@
+//! Streams that are opened without beginning a run.
+
+use agentcore::server::Server;
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, ThreadStore};
+use serde_json::{Value, json};
+
+use crate::agents::{Gate, caller, echo, input_in};
+use crate::http::TestServer;
+
+const EVENTS: &str = "/agents/default/threads/th/events";
+
+#[tokio::test]
+async fn events_continue_after_the_last_id_without_a_gap() {
+    let model = ScriptedModel::new().say("one two three four five");
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let whole = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await
+        .events()
+        .await;
+    assert!(whole.len() > 5, "{whole:?}");
+    for index in 0..whole.len() - 1 {
+        let request = server
+            .get(EVENTS)
+            .header("last-event-id", whole[index].id.as_str());
+        let rest = request.open().await.events().await;
+        assert_eq!(rest, whole[index + 1..], "after {}", whole[index].id);
+    }
+    assert_eq!(server.get(EVENTS).open().await.events().await, whole);
+}
+
+#[tokio::test]
+async fn events_after_an_unknown_id_begin_with_the_state() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    server
+        .post("/agents/invoke", input_in("th", "Hi"))
+        .send()
+        .await
+        .ok(200);
+    let request = server.get(EVENTS).header("last-event-id", "other:3");
+    let events = request.open().await.events().await;
+    assert_eq!(events[0].event, "state");
+    assert_eq!(events.last().unwrap().event, "done");
+}
+
+#[tokio::test]
+async fn events_of_a_run_in_progress_are_those_of_all_its_readers() {
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let server = TestServer::start(Server::new().agent("default", agent)).await;
+    let first = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    let second = server.get(EVENTS).open().await;
+    let third = server.get(&format!("{EVENTS}?format=sdk")).open().await;
+    gate.open();
+    let events = first.events().await;
+    assert_eq!(second.events().await, events);
+    let last: Value = serde_json::from_str(&third.events().await.last().unwrap().data).unwrap();
+    assert_eq!(last["type"], "result");
+}
+
+#[tokio::test]
+async fn events_without_a_run_are_a_204_and_without_a_thread_a_404() {
+    let store = ThreadStore::new();
+    let agent = echo().store(store.clone()).build().unwrap();
+    agent
+        .session("th")
+        .user_id("local")
+        .run("Hi")
+        .await
+        .unwrap();
+    let server = Server::new().agent("default", echo()).store(store);
+    let server = TestServer::start(server).await;
+    assert_eq!(server.get(EVENTS).open().await.status, 204);
+    let path = "/agents/default/threads/none/events";
+    assert_eq!(
+        server.get(path).send().await.error(404),
+        "thread \"none\" not found"
+    );
+}
+
+#[tokio::test]
+async fn thread_that_runs_elsewhere_is_busy_and_its_events_are_the_stored_state() {
+    let store = ThreadStore::new();
+    let (mut gate, tool) = Gate::new();
+    let other = caller("wait", json!({}))
+        .tool(tool)
+        .store(store.clone())
+        .build()
+        .unwrap();
+    let run = tokio::spawn(async move { other.session("th").user_id("local").run("Go").await });
+    gate.begun().await;
+
+    let server = Server::new().agent("default", echo()).store(store);
+    let server = TestServer::start(server).await;
+    for path in ["/agents/invoke", "/agents/stream"] {
+        let reply = server.post(path, input_in("th", "Hi")).send().await;
+        reply.error(409);
+        assert_eq!(reply.header("retry-after"), Some("1"));
+    }
+
+    let mut events = server.get(EVENTS).open().await;
+    assert_eq!(events.status, 200);
+    assert_eq!(events.event().await.unwrap().event, "state");
+    gate.open();
+    run.await.unwrap().unwrap();
+    let rest = events.events().await;
+    assert!(
+        rest.last().unwrap().data.contains("Done: waited"),
+        "{rest:?}"
+    );
+    assert_eq!(server.get(EVENTS).open().await.status, 204);
+}
+
+#[tokio::test]
+async fn server_events_report_changes_of_tools() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let mut events = server.get("/agents/events").open().await;
+    assert_eq!(events.header("content-type"), Some("text/event-stream"));
+    server.handle.registry().events().publish("tools_changed");
+    assert_eq!(events.event().await.unwrap().data, "tools_changed");
+}

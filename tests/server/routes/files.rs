@@ -1,0 +1,167 @@
+//! The files of a workspace.
+
+use agentcore::config::{AgentConfig, BackendCfg};
+use agentcore::registry::Registry;
+use agentcore::server::Server;
+use agentcore::testing::ScriptedModel;
+use serde_json::json;
+
+use crate::agents::echo;
+use crate::http::TestServer;
+
+async fn server(folder: &std::path::Path) -> TestServer {
+    let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+    let config =
+        AgentConfig::new("any-model").with_backend(BackendCfg::local(folder.display().to_string()));
+    let server = Server::with_registry(registry)
+        .agent("default", config)
+        .agent("echo", echo());
+    TestServer::start(server).await
+}
+
+#[tokio::test]
+async fn uploaded_file_is_listed_read_and_downloaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let body = json!({"path": "notes/a.txt", "content": "Hellö"});
+    let reply = server
+        .post("/agents/files/upload", body)
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(
+        reply,
+        json!({"status": "ok", "path": "notes/a.txt", "size": 6})
+    );
+
+    let list = server
+        .get("/agents/default/files/list?path=notes")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(list["path"], "notes");
+    assert_eq!(
+        list["entries"],
+        json!([{"name": "a.txt", "type": "file", "size": 6}])
+    );
+    let root = server
+        .get("/agents/default/files/list")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(root["entries"][0]["type"], "dir");
+    let read = server
+        .get("/agents/default/files/read?path=notes/a.txt")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(read["content"], "Hellö");
+    let bytes = server
+        .get("/agents/files/download?path=notes/a.txt&agent_id=default")
+        .send()
+        .await;
+    assert_eq!((bytes.status, bytes.text().as_str()), (200, "Hellö"));
+    assert_eq!(bytes.header("content-disposition"), Some("attachment"));
+}
+
+#[tokio::test]
+async fn file_that_is_not_text_is_read_in_base64() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let body = json!({"path": "a.bin", "content": "/v8A", "encoding": "base64"});
+    assert_eq!(
+        server
+            .post("/agents/files/upload", body)
+            .send()
+            .await
+            .ok(200)["size"],
+        3
+    );
+    let read = server
+        .get("/agents/default/files/read?path=a.bin")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(read["content"], "base64:/v8A");
+    let bytes = server.get("/agents/files/download?path=a.bin").send().await;
+    assert_eq!(bytes.body, [0xfe, 0xff, 0]);
+    let body = json!({"path": "a.bin", "content": "?", "encoding": "base64"});
+    server
+        .post("/agents/files/upload", body)
+        .send()
+        .await
+        .error(400);
+}
+
+#[tokio::test]
+async fn path_outside_of_the_workspace_is_a_403_and_a_missing_one_a_404() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret.txt"), "secret").unwrap();
+    let server = server(folder.path()).await;
+    for path in ["../secret.txt", "/etc/passwd", "../other/a"] {
+        for route in ["default/files/read", "default/files/list", "files/download"] {
+            let reply = server
+                .get(&format!("/agents/{route}?path={path}"))
+                .send()
+                .await;
+            reply.error(403);
+        }
+        let body = json!({"path": path, "content": "x"});
+        server
+            .post("/agents/files/upload", body)
+            .send()
+            .await
+            .error(403);
+    }
+    for route in ["default/files/read", "default/files/list", "files/download"] {
+        server
+            .get(&format!("/agents/{route}?path=none"))
+            .send()
+            .await
+            .error(404);
+    }
+    let text = std::fs::read_to_string(folder.path().join("secret.txt")).unwrap();
+    assert_eq!(text, "secret");
+}
+
+#[tokio::test]
+async fn request_without_a_path_or_a_backend_is_a_400() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    for path in ["/agents/default/files/read", "/agents/files/download?path="] {
+        assert_eq!(server.get(path).send().await.error(400), "path is required");
+    }
+    let body = json!({"path": "", "content": "x"});
+    server
+        .post("/agents/files/upload", body)
+        .send()
+        .await
+        .error(400);
+    let reply = server.get("/agents/echo/files/list").send().await;
+    assert!(reply.error(400).contains("no backend"));
+    server
+        .get("/agents/none/files/list")
+        .send()
+        .await
+        .error(404);
+    server
+        .get("/agents/default/files/read?path=.")
+        .send()
+        .await
+        .error(400);
+}
+
+#[tokio::test]
+async fn upload_over_its_limit_is_a_413() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let body = json!({"path": "a.txt", "content": "x".repeat(2 * 1024 * 1024)});
+    server
+        .post("/agents/files/upload", body)
+        .send()
+        .await
+        .ok(200);
+    let request = server.post("/agents/files/upload", json!({}));
+    let request = request.body(vec![b' '; 32 * 1024 * 1024 + 1]);
+    assert!(request.send().await.error(413).contains("33554432 bytes"));
+}

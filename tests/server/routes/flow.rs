@@ -1,0 +1,136 @@
+//! The steps of a run, the switches of hooks, backends.
+
+use agentcore::config::{AgentConfig, BackendCfg};
+use agentcore::permission::PermissionConfig;
+use agentcore::registry::Registry;
+use agentcore::server::Server;
+use agentcore::testing::ScriptedModel;
+use serde_json::{Value, json};
+
+use crate::agents::{echo, login};
+use crate::http::TestServer;
+
+fn server() -> Server {
+    let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+    let config = AgentConfig::new("any-model")
+        .with_backend(BackendCfg::state())
+        .with_permissions(PermissionConfig::default());
+    Server::with_registry(registry)
+        .agent("default", config)
+        .agent("echo", echo())
+}
+
+fn hooks_of(reply: &Value) -> Vec<&str> {
+    let hooks = reply["hooks"].as_array().unwrap().iter();
+    hooks.map(|hook| hook["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn flow_has_the_steps_with_their_hooks() {
+    let server = TestServer::start(server()).await;
+    let reply = server.get("/agents/default/flow").send().await.ok(200);
+    let steps: Vec<_> = reply["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["step"])
+        .collect();
+    assert_eq!(
+        steps[..4],
+        ["before_agent", "loop_start", "modify_request", "model_call"]
+    );
+    assert_eq!(reply["steps"][1]["max_iterations"], 25);
+    let before = reply["steps"][0]["hooks"].as_array().unwrap();
+    assert!(before.contains(&json!("filesystem")), "{before:?}");
+    server.get("/agents/none/flow").send().await.error(404);
+}
+
+#[tokio::test]
+async fn hooks_are_switched_for_one_user() {
+    let server = server().users(login);
+    let server = TestServer::start_with_own_login(server).await;
+    let body = json!({"disable": ["todolist"]});
+    let reply = server.request("PATCH", "/agents/default/hooks").json(body);
+    let reply = reply.of_user("ann").send().await.ok(200);
+    assert!(!hooks_of(&reply).contains(&"todolist"));
+    let other = server
+        .get("/agents/default")
+        .of_user("ben")
+        .send()
+        .await
+        .ok(200);
+    assert!(hooks_of(&other).contains(&"todolist"));
+
+    let body = json!({"enable": ["todolist"]});
+    let reply = server.request("PATCH", "/agents/default/hooks").json(body);
+    assert!(hooks_of(&reply.of_user("ann").send().await.ok(200)).contains(&"todolist"));
+}
+
+#[tokio::test]
+async fn switch_of_an_unknown_or_fixed_hook_is_a_400() {
+    let server = TestServer::start(server()).await;
+    for hook in ["nothing", "permissions"] {
+        let body = json!({"disable": [hook]});
+        let reply = server
+            .request("PATCH", "/agents/default/hooks")
+            .json(body)
+            .send()
+            .await;
+        assert!(reply.error(400).contains(hook));
+    }
+    let body = json!({"enable": ["todolist"], "disable": ["todolist"]});
+    server
+        .request("PATCH", "/agents/default/hooks")
+        .json(body)
+        .send()
+        .await
+        .error(400);
+}
+
+#[tokio::test]
+async fn backend_is_set_by_admins_alone() {
+    let server = server().users(login);
+    let server = TestServer::start_with_own_login(server).await;
+    let patch = |body: Value, user: &str| {
+        server
+            .request("PATCH", "/agents/default/backend")
+            .json(body)
+            .of_user(user)
+    };
+    patch(json!({"mode": "local"}), "ann")
+        .send()
+        .await
+        .error(403);
+    let reply = patch(json!({"mode": "local"}), "admin")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(reply["agent_id"], "default");
+    assert_eq!(reply["backend_type"], "state");
+    assert!(reply["sandbox_url"].is_null() && reply["container_status"].is_null());
+    for mode in ["", "cloud"] {
+        let reply = patch(json!({"mode": mode}), "admin").send().await;
+        assert_eq!(reply.error(400), "mode must be 'local' or 'remote'");
+    }
+    let body = json!({"mode": "remote", "sandbox_url": "ssh://build@example.org"});
+    patch(body, "admin").send().await.error(400);
+}
+
+#[tokio::test]
+async fn container_of_an_agent_without_one_is_a_400() {
+    let server = TestServer::start(server()).await;
+    for agent in ["default", "echo"] {
+        let path = format!("/agents/{agent}/container");
+        let reply = server.post(&path, json!({"action": "stop"})).send().await;
+        assert!(reply.error(400).contains("no container"));
+    }
+    let path = "/agents/default/container";
+    assert!(
+        server
+            .post(path, json!({"action": "dance"}))
+            .send()
+            .await
+            .error(400)
+            .contains("action")
+    );
+}

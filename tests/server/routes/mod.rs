@@ -1,0 +1,15 @@
+//! The routes, each over a real connection.
+
+mod agents;
+mod available;
+mod clients;
+mod control;
+mod events;
+mod files;
+mod flow;
+mod questions;
+mod runs;
+mod site;
+mod threads;
+mod tools;
+mod traces;

@@ -1,0 +1,240 @@
+//! Questions: `hitl` while the run waits, `resume` afterwards.
+
+use std::time::Duration;
+
+use agentcore::server::Server;
+use agentcore::{AgentBuilder, FuncTool};
+use serde_json::{Value, json};
+
+use crate::agents::{AskAlways, caller, input_in};
+use crate::http::{Event, TestServer};
+
+fn asking() -> AgentBuilder {
+    let tool = FuncTool::new(
+        "act",
+        "Acts",
+        json!({"type": "object"}),
+        |_, args: Value| async move { format!("acted with {}", args["n"]) },
+    );
+    caller("act", json!({"n": 1}))
+        .tool(tool)
+        .permissions(AskAlways)
+}
+
+/// A server whose questions wait for a decision at once.
+async fn parking() -> TestServer {
+    let server = Server::new()
+        .agent("default", asking())
+        .ask_wait(Duration::ZERO);
+    TestServer::start(server).await
+}
+
+/// A server whose questions wait for an answer.
+async fn waiting() -> TestServer {
+    let server = Server::new().agent("default", asking());
+    TestServer::start(server.ask_wait(Duration::from_secs(3_600))).await
+}
+
+fn question_of(event: &Event) -> Value {
+    let json: Value = serde_json::from_str(&event.data).unwrap();
+    json["data"].clone()
+}
+
+/// The call that waits in a thread.
+async fn parked(server: &TestServer, thread: &str) -> Value {
+    let reply = server
+        .post("/agents/invoke", input_in(thread, "Go"))
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(reply["interrupted"], true);
+    assert_eq!(reply["interrupted_tool"], "act");
+    assert_eq!(reply["interrupted_args"], json!({"n": 1}));
+    assert_eq!(reply["end"], "awaiting_approval");
+    reply["pending"][0].clone()
+}
+
+fn decide(call: &Value, thread: &str, decision: Value) -> Value {
+    let mut decision = decision;
+    decision["id"] = call["id"].clone();
+    decision["args_hash"] = call["args_hash"].clone();
+    json!({"thread_id": thread, "decisions": [decision]})
+}
+
+#[tokio::test]
+async fn answer_while_the_run_waits_lets_it_continue() {
+    for (answer, end) in [
+        (json!({"answer": "allow"}), "Done: acted with 1"),
+        (json!({"answer": "allow_for_session"}), "Done: acted with 1"),
+        (
+            json!({"answer": "edit", "args": {"n": 2}}),
+            "Done: acted with 2",
+        ),
+        (
+            json!({"answer": "deny", "message": "not today"}),
+            "not today",
+        ),
+    ] {
+        let server = waiting().await;
+        let mut stream = server
+            .post("/agents/stream", input_in("th", "Go"))
+            .open()
+            .await;
+        let question = question_of(&stream.until("on_permission_request").await);
+        let path = format!("/agents/hitl/{}", question["id"].as_str().unwrap());
+        let reply = server.post(&path, answer.clone()).send().await.ok(200);
+        assert_eq!(reply["status"], "answered");
+        let events = stream.events().await;
+        assert!(
+            events.iter().any(|event| event.data.contains(end)),
+            "{answer}: {events:?}"
+        );
+
+        let again = server.post(&path, answer).send().await;
+        assert!(again.error(409).contains("answered before"));
+    }
+}
+
+#[tokio::test]
+async fn answer_to_an_unknown_question_is_a_404_and_an_invalid_one_a_400() {
+    let server = waiting().await;
+    let reply = server
+        .post("/agents/hitl/none", json!({"answer": "allow"}))
+        .send()
+        .await;
+    assert!(reply.error(404).contains("\"none\""));
+    for body in [
+        json!({}),
+        json!({"answer": "maybe"}),
+        json!({"answer": "edit"}),
+    ] {
+        server
+            .post("/agents/hitl/none", body)
+            .send()
+            .await
+            .error(400);
+    }
+}
+
+#[tokio::test]
+async fn question_that_has_parked_is_a_409_at_hitl_and_is_resumed() {
+    let server = parking().await;
+    let mut stream = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    let question = question_of(&stream.until("on_permission_request").await);
+    stream.events().await;
+    let path = format!("/agents/hitl/{}", question["id"].as_str().unwrap());
+    server
+        .post(&path, json!({"answer": "allow"}))
+        .send()
+        .await
+        .error(409);
+
+    let thread = server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .ok(200);
+    let body = decide(&thread["pending"][0], "th", json!({"decision": "allow"}));
+    let reply = server.post("/agents/resume", body).send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+#[tokio::test]
+async fn resume_replies_as_invoke_or_as_a_stream() {
+    let server = parking().await;
+    let call = parked(&server, "th_1").await;
+    let body = decide(&call, "th_1", json!({"decision": "edit", "args": {"n": 7}}));
+    let reply = server
+        .post("/agents/default/resume", body)
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(reply["response"], "Done: acted with 7");
+
+    let call = parked(&server, "th_2").await;
+    let body = decide(&call, "th_2", json!({"decision": "deny", "message": "no"}));
+    let request = server
+        .post("/agents/resume", body)
+        .header("accept", "text/event-stream");
+    let events = request.open().await.events().await;
+    assert_eq!(events.last().unwrap().event, "done");
+}
+
+#[tokio::test]
+async fn resume_of_a_call_that_does_not_wait_or_differs_is_a_409() {
+    let server = parking().await;
+    let call = parked(&server, "th").await;
+    let mut other = call.clone();
+    other["id"] = "other".into();
+    let reply = server.post(
+        "/agents/resume",
+        decide(&other, "th", json!({"decision": "allow"})),
+    );
+    assert!(reply.send().await.error(409).contains("does not wait"));
+    let mut other = call.clone();
+    other["args_hash"] = "0".into();
+    let reply = server.post(
+        "/agents/resume",
+        decide(&other, "th", json!({"decision": "allow"})),
+    );
+    assert!(reply.send().await.error(409).contains("other arguments"));
+
+    let body = decide(&call, "th", json!({"decision": "allow"}));
+    server
+        .post("/agents/resume", body.clone())
+        .send()
+        .await
+        .ok(200);
+    server.post("/agents/resume", body).send().await.error(409);
+}
+
+#[tokio::test]
+async fn resume_without_a_thread_or_decisions_is_an_error() {
+    let server = parking().await;
+    let call = parked(&server, "th").await;
+    let body = decide(&call, "th_9", json!({"decision": "allow"}));
+    assert_eq!(
+        server.post("/agents/resume", body).send().await.error(404),
+        "thread \"th_9\" not found"
+    );
+    let body = json!({"thread_id": "th", "decisions": []});
+    server.post("/agents/resume", body).send().await.error(400);
+    let body = json!({"decisions": []});
+    assert!(
+        server
+            .post("/agents/resume", body)
+            .send()
+            .await
+            .error(400)
+            .contains("thread_id")
+    );
+}
+
+#[tokio::test]
+async fn parked_call_is_answered_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = || agentcore::session::JsonlStore::open(folder.path()).unwrap();
+    let server = Server::new()
+        .agent("default", asking())
+        .ask_wait(Duration::ZERO);
+    let server = TestServer::start(server.store(store())).await;
+    let call = parked(&server, "th").await;
+    server.stop().await;
+
+    let server = Server::new()
+        .agent("default", asking())
+        .ask_wait(Duration::ZERO);
+    let server = TestServer::start(server.store(store())).await;
+    let thread = server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(thread["pending"][0]["id"], call["id"]);
+    let body = decide(&call, "th", json!({"decision": "allow"}));
+    let reply = server.post("/agents/resume", body).send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}

@@ -1,0 +1,302 @@
+//! Runs: `invoke` and `stream`.
+
+use agentcore::server::Server;
+use agentcore::testing::ScriptedModel;
+use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, ToolContext};
+use serde_json::{Value, json};
+
+use crate::agents::{Gate, caller, echo, input, input_in};
+use crate::http::TestServer;
+
+async fn server_of(agent: AgentBuilder) -> TestServer {
+    TestServer::start(Server::new().agent("default", agent)).await
+}
+
+#[tokio::test]
+async fn invoke_of_a_new_thread_returns_the_output_and_its_id() {
+    let server = server_of(echo()).await;
+    let reply = server
+        .post("/agents/invoke", input("Hi"))
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(reply["response"], "You said: Hi");
+    assert_eq!(
+        (&reply["end"], &reply["interrupted"]),
+        (&json!("end_turn"), &json!(false))
+    );
+    let thread = reply["thread_id"].as_str().unwrap();
+    assert!(thread.len() >= 32, "{thread}");
+    for key in ["tool_calls", "todos"] {
+        assert_eq!(reply[key], json!([]), "{key}");
+    }
+    assert_eq!(reply["files"], json!({}));
+    for key in [
+        "structured_response",
+        "interrupted_tool",
+        "interrupted_args",
+    ] {
+        assert!(reply[key].is_null(), "{key}");
+    }
+    assert!(reply["usage"].is_object() && reply["trace_id"].is_string());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn invoke_with_a_thread_continues_it() {
+    let server = server_of(echo()).await;
+    for text in ["one", "two"] {
+        let body = input_in("th:1", text);
+        let reply = server
+            .post("/agents/default/invoke", body)
+            .send()
+            .await
+            .ok(200);
+        assert_eq!(reply["thread_id"], "th:1");
+    }
+    let thread = server
+        .get("/agents/default/threads/th:1")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn invoke_reports_the_calls_of_the_run_alone() {
+    let agent = caller("add", json!({"a": 2, "b": 3})).tool(add());
+    let server = server_of(agent).await;
+    for _ in 0..2 {
+        let reply = server
+            .post("/agents/invoke", input_in("th", "2+3?"))
+            .send()
+            .await
+            .ok(200);
+        assert_eq!(reply["response"], "Done: 5");
+        let calls = reply["tool_calls"].as_array().unwrap();
+        assert_eq!(calls.len(), 1, "{reply}");
+        assert_eq!(
+            (&calls[0]["name"], &calls[0]["args"]["a"]),
+            (&json!("add"), &json!(2))
+        );
+    }
+}
+
+fn add() -> FuncTool {
+    FuncTool::new(
+        "add",
+        "Adds",
+        json!({"type": "object"}),
+        |_: ToolContext, args: Value| async move {
+            format!(
+                "{}",
+                args["a"].as_f64().unwrap() + args["b"].as_f64().unwrap()
+            )
+        },
+    )
+}
+
+#[tokio::test]
+async fn invoke_with_the_same_input_id_runs_once() {
+    let server = server_of(AgentBuilder::new(ScriptedModel::new().say("Once."))).await;
+    for _ in 0..2 {
+        let mut body = input_in("th", "Hi");
+        body["input_id"] = "in_1".into();
+        let reply = server.post("/agents/invoke", body).send().await.ok(200);
+        assert_eq!(reply["response"], "Once.");
+    }
+}
+
+#[tokio::test]
+async fn invoke_with_unknown_keys_ignores_them() {
+    let server = server_of(echo()).await;
+    let mut body = input("Hi");
+    body["config"] = json!({"recursion_limit": 3});
+    body["trace"] = true.into();
+    server.post("/agents/invoke", body).send().await.ok(200);
+}
+
+#[tokio::test]
+async fn invoke_with_invalid_messages_is_a_400_that_names_the_message() {
+    let server = server_of(echo()).await;
+    let cases = [
+        (json!({}), "messages must not be empty"),
+        (json!({"messages": []}), "messages must not be empty"),
+        (
+            json!({"messages": [{"role": "hacker", "content": "x"}]}),
+            "message[0]: unknown role \"hacker\"",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}),
+            "message[1]: role \"assistant\" not allowed (must be \"user\" or \"system\")",
+        ),
+        (
+            json!({"messages": [{"role": "user", "content": ""}]}),
+            "message[0]: content must not be empty",
+        ),
+    ];
+    for path in ["/agents/invoke", "/agents/stream"] {
+        for (body, text) in &cases {
+            let reply = server.post(path, body.clone()).send().await;
+            assert_eq!(reply.error(400), *text);
+        }
+        let body = input_in("no/slash", "x");
+        assert!(
+            server
+                .post(path, body)
+                .send()
+                .await
+                .error(400)
+                .contains("thread id")
+        );
+    }
+}
+
+#[tokio::test]
+async fn invoke_of_an_unknown_agent_is_a_404() {
+    let server = server_of(echo()).await;
+    let reply = server
+        .post("/agents/other/invoke", input("Hi"))
+        .send()
+        .await;
+    assert_eq!(reply.error(404), "agent \"other\" not found");
+}
+
+#[tokio::test]
+async fn invoke_of_a_thread_with_a_run_is_a_409() {
+    let (mut gate, tool) = Gate::new();
+    let server = server_of(caller("wait", json!({})).tool(tool)).await;
+    let stream = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    for path in ["/agents/invoke", "/agents/stream"] {
+        let reply = server.post(path, input_in("th", "Again")).send().await;
+        assert!(reply.error(409).contains("has a run already"));
+        assert_eq!(reply.header("retry-after"), Some("1"));
+    }
+    gate.open();
+    assert_eq!(stream.events().await.last().unwrap().event, "done");
+}
+
+#[tokio::test]
+async fn invoke_that_fails_at_the_provider_is_a_502_and_else_a_500() {
+    let provider = Error::new(ErrorKind::QuotaExhausted, "the quota is used up");
+    let model = ScriptedModel::new().fail(provider);
+    let server = server_of(AgentBuilder::new(model)).await;
+    let reply = server.post("/agents/invoke", input("Hi")).send().await;
+    assert!(reply.error(502).contains("the quota is used up"));
+
+    let broken = Error::new(ErrorKind::Other, "the model is broken");
+    let server = server_of(AgentBuilder::new(ScriptedModel::new().fail(broken))).await;
+    let reply = server.post("/agents/invoke", input("Hi")).send().await;
+    assert!(reply.error(500).contains("the model is broken"));
+}
+
+#[tokio::test]
+async fn stream_has_tool_and_text_events_and_ends_with_done() {
+    let agent = caller("add", json!({"a": 2, "b": 3})).tool(add());
+    let server = server_of(agent).await;
+    let response = server.post("/agents/default/stream", input_in("th_8f3a2b", "Add 2+3"));
+    let response = response.open().await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("content-type"), Some("text/event-stream"));
+    assert_eq!(response.header("cache-control"), Some("no-cache"));
+    assert_eq!(response.header("x-accel-buffering"), Some("no"));
+
+    let events = response.events().await;
+    let of_kind = |kind: &str| {
+        let events = events.iter().filter(move |event| event.event == kind);
+        events
+            .map(|event| serde_json::from_str::<Value>(&event.data).unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of_kind("on_tool_start")[0]["data"]["args"],
+        json!({"a": 2, "b": 3})
+    );
+    assert_eq!(of_kind("on_tool_start")[0]["name"], "add");
+    assert_eq!(of_kind("on_tool_end")[0]["data"]["output"], "5");
+    assert_eq!(
+        of_kind("on_chat_model_stream")[0]["data"]["delta"],
+        "Done: 5"
+    );
+    assert_eq!(of_kind("done")[0]["thread_id"], "th_8f3a2b");
+    assert_eq!(events.last().unwrap().event, "done");
+    assert!(
+        events.iter().all(|event| event.id.contains(':')),
+        "{events:?}"
+    );
+}
+
+#[tokio::test]
+async fn stream_has_the_format_of_the_query_or_of_accept() {
+    let server = server_of(echo()).await;
+    let sdk = server
+        .post("/agents/stream?format=sdk", input("Hi"))
+        .open()
+        .await
+        .events()
+        .await;
+    let first: Value = serde_json::from_str(&sdk[0].data).unwrap();
+    assert_eq!(
+        (&first["type"], &first["subtype"]),
+        (&json!("system"), &json!("init"))
+    );
+
+    let request = server.post("/agents/stream", input("Hi"));
+    let lines = request
+        .header("accept", "application/x-ndjson")
+        .send()
+        .await;
+    assert_eq!(lines.header("content-type"), Some("application/x-ndjson"));
+    let text = lines.text();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["type"], "result");
+
+    let request = server.post("/agents/stream", input("Hi"));
+    let request = request.header("accept", "text/event-stream;format=sdk");
+    assert_eq!(request.open().await.events().await[0].event, "");
+
+    let reply = server
+        .post("/agents/stream?format=xml", input("Hi"))
+        .send()
+        .await;
+    assert!(reply.error(400).contains("unknown format \"xml\""));
+}
+
+#[tokio::test]
+async fn stream_of_a_run_that_fails_ends_with_an_error() {
+    let error = Error::new(ErrorKind::Other, "the model is broken");
+    let server = server_of(AgentBuilder::new(ScriptedModel::new().fail(error))).await;
+    let events = server
+        .post("/agents/stream", input("Hi"))
+        .open()
+        .await
+        .events()
+        .await;
+    let last = events.last().unwrap();
+    assert_eq!(last.event, "error");
+    assert!(last.data.contains("the model is broken"));
+}
+
+#[tokio::test]
+async fn run_continues_when_its_reader_leaves() {
+    let (mut gate, tool) = Gate::new();
+    let server = server_of(caller("wait", json!({})).tool(tool)).await;
+    let stream = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    drop(stream);
+    gate.open();
+    let events = server
+        .get("/agents/default/threads/th/events")
+        .open()
+        .await
+        .events()
+        .await;
+    assert_eq!(events.last().unwrap().event, "done");
+}

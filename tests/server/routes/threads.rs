@@ -1,0 +1,200 @@
+//! Threads: lists, states, forks, titles, removal.
+
+use agentcore::server::Server;
+use serde_json::json;
+
+use crate::agents::{Gate, caller, echo, input_in};
+use crate::http::TestServer;
+
+async fn server() -> TestServer {
+    TestServer::start(Server::new().agent("default", echo())).await
+}
+
+#[tokio::test]
+async fn list_has_the_threads_page_by_page() {
+    let server = server().await;
+    for thread in ["th_1", "th_2", "th_3"] {
+        let body = input_in(thread, &format!("Hello from {thread}"));
+        server.post("/agents/invoke", body).send().await.ok(200);
+    }
+    let mut ids = Vec::new();
+    let mut path = "/agents/default/threads?limit=2".to_owned();
+    loop {
+        let page = server.get(&path).send().await.ok(200);
+        for thread in page["threads"].as_array().unwrap() {
+            assert_eq!(
+                (&thread["messages"], &thread["running"]),
+                (&json!(2), &json!(false))
+            );
+            assert!(
+                thread["updated_at"].as_u64().unwrap() >= thread["created_at"].as_u64().unwrap()
+            );
+            let id = thread["id"].as_str().unwrap().to_owned();
+            assert_eq!(thread["title"], format!("Hello from {id}"));
+            ids.push(id);
+        }
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        path = format!("/agents/default/threads?limit=2&after={next}");
+    }
+    ids.sort();
+    assert_eq!(ids, ["th_1", "th_2", "th_3"]);
+}
+
+#[tokio::test]
+async fn list_with_invalid_parameters_is_a_400() {
+    let server = server().await;
+    for query in ["limit=0", "limit=201", "limit=x", "after=x"] {
+        let path = format!("/agents/default/threads?{query}");
+        server.get(&path).send().await.error(400);
+    }
+    server.get("/agents/other/threads").send().await.error(404);
+}
+
+#[tokio::test]
+async fn thread_has_its_state_and_whether_it_runs() {
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let server = TestServer::start(Server::new().agent("default", agent)).await;
+    let stream = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    let thread = server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(
+        (&thread["running"], &thread["interrupted"]),
+        (&json!(true), &json!(false))
+    );
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    assert_eq!(list["threads"][0]["running"], true);
+
+    gate.open();
+    stream.events().await;
+    let thread = server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(
+        (&thread["thread_id"], &thread["running"]),
+        (&json!("th"), &json!(false))
+    );
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(thread["interrupted"], false);
+}
+
+#[tokio::test]
+async fn fork_copies_a_thread_or_its_beginning() {
+    let server = server().await;
+    for text in ["one", "two"] {
+        server
+            .post("/agents/invoke", input_in("th", text))
+            .send()
+            .await
+            .ok(200);
+    }
+    let path = "/agents/default/threads/th/fork";
+    for (body, count) in [(json!({}), 4), (json!({"at": 2}), 2)] {
+        let reply = server.post(path, body).send().await.ok(201);
+        let id = reply["thread_id"].as_str().unwrap();
+        let copy = server
+            .get(&format!("/agents/default/threads/{id}"))
+            .send()
+            .await
+            .ok(200);
+        assert_eq!(copy["messages"].as_array().unwrap().len(), count);
+    }
+    server.request("POST", path).send().await.ok(201);
+    server.post(path, json!({"at": 9})).send().await.error(400);
+    server
+        .post("/agents/default/threads/none/fork", json!({}))
+        .send()
+        .await
+        .error(404);
+}
+
+#[tokio::test]
+async fn title_is_shown_in_lists() {
+    let server = server().await;
+    server
+        .post("/agents/invoke", input_in("th", "Hi"))
+        .send()
+        .await
+        .ok(200);
+    let path = "/agents/default/threads/th/title";
+    let reply = server
+        .post(path, json!({"title": "Greetings"}))
+        .send()
+        .await;
+    assert_eq!((reply.status, reply.body.len()), (204, 0));
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    assert_eq!(list["threads"][0]["title"], "Greetings");
+    server
+        .post(path, json!({"title": 7}))
+        .send()
+        .await
+        .error(400);
+    server
+        .post(path, json!({"title": "x".repeat(5_000)}))
+        .send()
+        .await
+        .error(400);
+    let path = "/agents/default/threads/none/title";
+    server
+        .post(path, json!({"title": "x"}))
+        .send()
+        .await
+        .error(404);
+}
+
+#[tokio::test]
+async fn delete_removes_a_thread() {
+    let server = server().await;
+    server
+        .post("/agents/invoke", input_in("th", "Hi"))
+        .send()
+        .await
+        .ok(200);
+    let path = "/agents/default/threads/th";
+    assert_eq!(server.request("DELETE", path).send().await.status, 204);
+    assert_eq!(
+        server.get(path).send().await.error(404),
+        "thread \"th\" not found"
+    );
+    server.request("DELETE", path).send().await.error(404);
+    server
+        .get("/agents/default/threads/a%20b")
+        .send()
+        .await
+        .error(400);
+}
+
+#[tokio::test]
+async fn change_of_a_thread_with_a_run_is_a_409() {
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let server = TestServer::start(Server::new().agent("default", agent)).await;
+    let _stream = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    let reply = server
+        .request("DELETE", "/agents/default/threads/th")
+        .send()
+        .await;
+    reply.error(409);
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    let path = "/agents/default/threads/th/title";
+    server
+        .post(path, json!({"title": "x"}))
+        .send()
+        .await
+        .error(409);
+}

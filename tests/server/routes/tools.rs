@@ -1,0 +1,120 @@
+//! Tools that clients register.
+
+use agentcore::net::AddressPolicy;
+use agentcore::server::Server;
+use agentcore::testing::{FaultServer, Reply as Scripted};
+use agentcore::{FuncTool, ToolContext};
+use serde_json::json;
+
+use crate::agents::{caller, echo, input};
+use crate::http::TestServer;
+
+fn registration(name: &str, url: &str) -> serde_json::Value {
+    json!({"name": name, "description": "Looks up", "parameters": {"type": "object"},
+        "callback_url": url})
+}
+
+#[tokio::test]
+async fn registered_tool_is_called_and_deregistered() {
+    let peer = FaultServer::start().await.unwrap();
+    peer.reply(Scripted::new(200).send(r#"{"result": "order 7"}"#));
+    let address: std::net::SocketAddr = peer.url().trim_start_matches("http://").parse().unwrap();
+    let server = Server::new()
+        .agent("default", caller("lookup", json!({"id": 7})))
+        .callbacks(AddressPolicy::new().allow_address(address));
+    let server = TestServer::start(server).await;
+    let mut events = server.get("/agents/events").open().await;
+
+    let body = registration("lookup", &peer.url());
+    let reply = server
+        .post("/agents/tools/register", body)
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(reply, json!({"status": "registered", "name": "lookup"}));
+    assert_eq!(events.event().await.unwrap().data, "tools_changed");
+    let reply = server
+        .post("/agents/invoke", input("Go"))
+        .send()
+        .await
+        .ok(200);
+    assert_eq!(reply["response"], "Done: order 7");
+
+    let path = "/agents/tools/deregister/lookup";
+    let reply = server.request("DELETE", path).send().await.ok(200);
+    assert_eq!(reply, json!({"status": "deregistered", "name": "lookup"}));
+    let reply = server.request("DELETE", path).send().await;
+    assert_eq!(reply.error(404), "tool \"lookup\" not found");
+}
+
+#[tokio::test]
+async fn registration_that_is_incomplete_or_invalid_is_a_400() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    for (body, text) in [
+        (json!({}), "name is required"),
+        (json!({"name": "x"}), "callback_url is required"),
+        (registration("x y", "https://tools.example.com"), "x y"),
+        (
+            json!({"name": "x", "callback_url": "https://tools.example.com", "parameters": 7}),
+            "x",
+        ),
+        (
+            registration("x", "ftp://tools.example.com"),
+            "http or https",
+        ),
+    ] {
+        let error = server
+            .post("/agents/tools/register", body.clone())
+            .send()
+            .await
+            .error(400);
+        assert!(error.contains(text), "{body}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn callback_inside_the_network_is_refused() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    for url in [
+        "http://127.0.0.1:9100",
+        "http://169.254.169.254/latest",
+        "http://[::1]/",
+        "http://2130706433/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://localhost/",
+        "http://example.com:8080/",
+    ] {
+        let reply = server
+            .post("/agents/tools/register", registration("x", url))
+            .send()
+            .await;
+        assert!(
+            reply.error(400).contains("refused"),
+            "{url}: {}",
+            reply.text()
+        );
+    }
+}
+
+#[tokio::test]
+async fn name_of_a_tool_of_the_program_is_a_409() {
+    let tool = FuncTool::new(
+        "lookup",
+        "Looks",
+        json!({"type": "object"}),
+        |_: ToolContext, _| async { "" },
+    );
+    let server = Server::new().agent("default", echo()).tool(tool);
+    let server = TestServer::start(server).await;
+    let body = registration("lookup", "https://tools.example.com");
+    server
+        .post("/agents/tools/register", body)
+        .send()
+        .await
+        .error(409);
+    server
+        .request("DELETE", "/agents/tools/deregister/lookup")
+        .send()
+        .await
+        .error(404);
+}
