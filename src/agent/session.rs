@@ -120,9 +120,9 @@ impl Session {
         self
     }
 
-    /// Sets the id of the session's user, in place of the one it had. In a session of several users,
-    /// such as a group chat, it is the user of the next run; see [`owned_by`](Self::owned_by) for a
-    /// session of one.
+    /// Sets the id of the session's user, in place of the one it had. In a session of several
+    /// users, such as a group chat, it is the user of the next run; see
+    /// [`owned_by`](Self::owned_by) for a session of one.
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
@@ -138,8 +138,8 @@ impl Session {
 
     /// Sets the id of the session's user, its only one. The session of another user does not exist
     /// for this handle: its runs and changes fail with
-    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and [`state`](Self::state) is `None`.
-    /// A session without a user becomes one of this user with the next run.
+    /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and [`state`](Self::state) is
+    /// `None`. A session without a user becomes one of this user with the next run.
     pub fn owned_by(mut self, user_id: impl Into<Arc<str>>) -> Self {
         let user_id = user_id.into();
         self.owner = Some(user_id.clone());

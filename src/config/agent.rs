@@ -97,7 +97,7 @@ impl AgentConfig {
     /// ```
     /// use agentcore::config::AgentConfig;
     ///
-    /// let error = AgentConfig::from_json(r#"{"model": "gpt-4.1", "tool": []}"#).unwrap_err();
+    /// let error = AgentConfig::from_json(r#"{"model": "gpt-6-luna", "tool": []}"#).unwrap_err();
     /// let text = r#"agent:1:22: unknown key "tool"; did you mean "tools"?"#;
     /// assert_eq!(error.to_string(), text);
     /// ```

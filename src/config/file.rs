@@ -28,7 +28,7 @@ pub(crate) const DEFAULT_AGENT: &str = "default";
 /// defaults: { debug: true }
 /// agents:
 ///   default: { model: 'ollama:llama3.1:8b', system_prompt: Be brief. }
-///   strict: { model: gpt-4.1, debug: false }
+///   strict: { model: gpt-6-luna, debug: false }
 /// ")?;
 /// let agent = config.agent("default").expect("it is in the file");
 /// assert!(agent.debug);

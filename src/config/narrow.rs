@@ -49,7 +49,7 @@ impl Config {
     /// ```
     /// use agentcore::config::{Config, Untrusted};
     ///
-    /// let own = Config::from_yaml("model: gpt-4.1\nlimits: { max_turns: 20 }")?;
+    /// let own = Config::from_yaml("model: gpt-6-luna\nlimits: { max_turns: 20 }")?;
     /// let project = "agents: { default: { limits: { max_turns: 5 } } }";
     /// let narrowed = own.narrow(&Untrusted::from_yaml(project)?)?;
     /// assert_eq!(narrowed.agent("default").map(|agent| agent.limits.max_turns), Some(5));
