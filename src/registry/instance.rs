@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::agent::{Agent, AgentBuilder, Session};
 use crate::backend::Backend;
 use crate::config::{
-    AgentConfig, BackendType, Equipment, Parts, available_builtin_names, check_hook,
+    AgentConfig, BackendType, Equipment, HookChoice, Parts, available_builtin_names, check_hook,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Skill;
@@ -106,6 +106,10 @@ impl Instance {
     /// Switches hooks on and off, for runs that begin from now on. Hooks that are named neither
     /// here nor in an earlier call are as in the template.
     ///
+    /// This is for programs and admins: it may switch on what the template has off, and switch off
+    /// any hook of a builder, also one that guards it. Choices of users belong into
+    /// [`set_hooks_as_user`](Self::set_hooks_as_user).
+    ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidRequest`] for a hook that the agent cannot have, for one that cannot be
@@ -129,6 +133,48 @@ impl Instance {
         let event = format!("hooks_changed:{}", self.id);
         self.events.publish_to(&self.user, event);
         Ok(())
+    }
+
+    /// Switches hooks on and off as [`set_hooks`](Self::set_hooks) does, within the rights of a
+    /// user: a hook of [`HookChoice::CONFIGURABLE`] may be switched off, and on again if the
+    /// template has it on.
+    ///
+    /// # Errors
+    ///
+    /// Those of `set_hooks`, and [`ErrorKind::PermissionDenied`] for a switch that needs an admin;
+    /// nothing has changed then.
+    pub async fn set_hooks_as_user(&self, enable: &[String], disable: &[String]) -> Result<()> {
+        for name in enable.iter().chain(disable) {
+            self.check_hook(name)?;
+            if !HookChoice::CONFIGURABLE.contains(&name.as_str()) {
+                return Err(denied(format!(
+                    "the hook {name:?} is the application's; only an admin may switch it"
+                )));
+            }
+        }
+        if let Some(name) = enable.iter().find(|name| !self.is_on_in_template(name)) {
+            return Err(denied(format!(
+                "the agent {:?} has the hook {name:?} off; only an admin may switch it on",
+                self.id
+            )));
+        }
+        self.set_hooks(enable, disable).await
+    }
+
+    fn is_on_in_template(&self, hook: &str) -> bool {
+        match &self.template {
+            Template::Config(config) => config.hooks.has(hook),
+            Template::Builder(builder) => builder.hook_names().iter().any(|name| name == hook),
+        }
+    }
+
+    /// Returns `true` if the instance differs from a new one: its hooks were switched, or its
+    /// backend was moved.
+    pub(super) fn has_overrides(&self) -> bool {
+        let current = read(&self.current);
+        let backend = current.config.as_ref().map(|config| &config.backend);
+        let template_backend = self.template.config().map(|config| &config.backend);
+        !current.overrides.hooks.is_empty() || backend != template_backend
     }
 
     fn check_hook(&self, name: &str) -> Result<()> {
@@ -336,6 +382,10 @@ fn checked_url(url: &str) -> Result<String> {
 
 fn invalid(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, text)
+}
+
+fn denied(text: String) -> Error {
+    Error::new(ErrorKind::PermissionDenied, text)
 }
 
 impl fmt::Debug for Instance {

@@ -27,8 +27,8 @@ pub(super) const LOCAL_USER: &str = "local";
 pub struct User {
     /// The id. Not empty, at most 256 bytes.
     pub id: Arc<str>,
-    /// True if the user may add and remove agents, move their backends, list the threads of others
-    /// and turn permissions off.
+    /// True if the user may add and remove agents, move their backends, switch on hooks that an
+    /// agent has off and any hook of a builder, list the threads of others and turn permissions off.
     pub is_admin: bool,
 }
 

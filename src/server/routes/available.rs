@@ -134,17 +134,17 @@ pub(super) struct HookReply {
     name: String,
     description: String,
     phases: Vec<String>,
-    /// True if users may switch it on and off.
+    /// True if the user may switch it off.
     configurable: bool,
     /// The tools that it brings.
     tools: Vec<String>,
 }
 
 /// The hooks of an instance, outermost first.
-pub(super) fn hooks_of(instance: &Instance) -> Vec<HookReply> {
+pub(super) fn hooks_of(instance: &Instance, caller: &Caller) -> Vec<HookReply> {
     let hooks = instance.agent().info().hooks.into_iter();
     let hooks = hooks.map(|hook| HookReply {
-        configurable: is_configurable(&hook.name),
+        configurable: is_configurable(&hook.name, caller),
         name: hook.name,
         description: hook.description,
         phases: hook.phases.into_iter().map(str::to_owned).collect(),
@@ -160,7 +160,7 @@ async fn hooks(
 ) -> Result<Json<HookList>, ApiError> {
     let mut hooks: Vec<HookReply> = Vec::new();
     for instance in instances(&app, &caller, &params).await? {
-        for hook in hooks_of(&instance) {
+        for hook in hooks_of(&instance, &caller) {
             if hooks.iter().all(|other| other.name != hook.name) {
                 hooks.push(hook);
             }

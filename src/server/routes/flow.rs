@@ -5,6 +5,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::config::HookChoice;
 use crate::registry::Instance;
 
 use super::super::api::{Api, Operation, Verb};
@@ -29,9 +30,10 @@ const STEPS: &[(&str, Option<&str>)] = &[
     ("after_agent", Some("after_agent")),
 ];
 
-/// Returns `true` if users may switch the hook on and off.
-pub(super) fn is_configurable(hook: &str) -> bool {
-    hook != PERMISSIONS
+/// Returns `true` if the user may switch the hook off.
+pub(super) fn is_configurable(hook: &str, caller: &Caller) -> bool {
+    let is_admin = caller.0.is_admin && hook != PERMISSIONS;
+    is_admin || HookChoice::CONFIGURABLE.contains(&hook)
 }
 
 pub(super) fn routes(api: Api) -> Api {
@@ -45,7 +47,8 @@ pub(super) fn routes(api: Api) -> Api {
         Verb::Patch,
         "/agents/{id}/hooks",
         "agents",
-        "Switches hooks of the user's agent on and off.",
+        "Switches hooks of the user's agent off, and on again. Only admins may switch on what the \
+         agent has off, and switch hooks of the application.",
     );
     api.route(flow_operation.reply::<FlowReply>(), flow).route(
         hooks_operation.body::<HooksBody>().reply::<HooksReply>(),
@@ -113,10 +116,10 @@ struct HooksReply {
 }
 
 impl HooksReply {
-    fn new(instance: &Instance) -> Self {
+    fn new(instance: &Instance, caller: &Caller) -> Self {
         Self {
             agent_id: instance.id().to_owned(),
-            hooks: hooks_of(instance),
+            hooks: hooks_of(instance, caller),
         }
     }
 }
@@ -128,6 +131,11 @@ async fn set_hooks(
     JsonBody(body): JsonBody<HooksBody>,
 ) -> Result<Json<HooksReply>, ApiError> {
     let instance = app.instance(&path.agent, &caller).await?;
-    instance.set_hooks(&body.enable, &body.disable).await?;
-    Ok(Json(HooksReply::new(&instance)))
+    if caller.0.is_admin {
+        instance.set_hooks(&body.enable, &body.disable).await?;
+    } else {
+        let switched = instance.set_hooks_as_user(&body.enable, &body.disable);
+        switched.await?;
+    }
+    Ok(Json(HooksReply::new(&instance, &caller)))
 }

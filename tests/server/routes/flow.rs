@@ -1,6 +1,7 @@
 //! The steps of a run, the switches of hooks, backends.
 
-use agentcore::config::{AgentConfig, BackendCfg};
+use agentcore::config::{AgentConfig, BackendCfg, HookChoice};
+use agentcore::hook::before_agent;
 use agentcore::permission::PermissionConfig;
 use agentcore::registry::Registry;
 use agentcore::server::Server;
@@ -64,6 +65,37 @@ async fn hooks_are_switched_for_one_user() {
     let body = json!({"enable": ["todolist"]});
     let reply = server.request("PATCH", "/agents/default/hooks").json(body);
     assert!(hooks_of(&reply.of_user("ann").send().await.ok(200)).contains(&"todolist"));
+}
+
+#[tokio::test]
+async fn hooks_that_are_off_and_those_of_the_application_are_switched_by_admins_alone() {
+    let registry = Registry::new().models(|_| Ok(ScriptedModel::new()));
+    let config = AgentConfig::new("any-model")
+        .with_backend(BackendCfg::state())
+        .with_hooks(HookChoice::without(["filesystem"]));
+    let guarded = echo().hook(before_agent("guard", |_, state| async { Ok(state) }));
+    let server = Server::with_registry(registry)
+        .agent("default", config)
+        .agent("guarded", guarded);
+    let server = TestServer::start_with_own_login(server.users(login)).await;
+    let patch = |agent: &str, body: Value, user: &str| {
+        let path = format!("/agents/{agent}/hooks");
+        server.request("PATCH", &path).json(body).of_user(user)
+    };
+    for (agent, body, hook) in [
+        ("default", json!({"enable": ["filesystem"]}), "filesystem"),
+        ("guarded", json!({"disable": ["guard"]}), "guard"),
+        ("guarded", json!({"enable": ["guard"]}), "guard"),
+    ] {
+        let error = patch(agent, body.clone(), "ann").send().await.error(403);
+        assert!(error.contains(hook), "{error}");
+        patch(agent, body, "admin").send().await.ok(200);
+    }
+    for (user, is_configurable) in [("ann", false), ("admin", true)] {
+        let request = server.get("/agents/hooks/available?agent_id=guarded");
+        let reply = request.of_user(user).send().await.ok(200);
+        assert_eq!(reply["hooks"][0]["configurable"], is_configurable);
+    }
 }
 
 #[tokio::test]
