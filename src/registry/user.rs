@@ -1,18 +1,24 @@
 //! The names of users as parts of paths.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::sha256::sha256;
 use crate::util::text::quoted;
 
 /// The longest id of a user, in bytes.
-const MAX_USER: usize = 64;
+const MAX_USER: usize = 256;
+
+/// The longest id that is the name of its folder. Each byte becomes up to three, and file systems
+/// have names of 255.
+const MAX_PLAIN: usize = 64;
 
 /// The name of a user's folder and container: lower-case letters, digits, `-` and `.`, except at
 /// the beginning, stay; any other byte becomes `_` and two digits. So two users have different
-/// names, also where a file system does not distinguish upper and lower case.
+/// names, also where a file system does not distinguish upper and lower case. The name for an id
+/// of more than 64 bytes is `_long-` and its SHA-256.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] if the id is empty or longer than 64 bytes.
+/// [`ErrorKind::InvalidRequest`] if the id is empty or longer than 256 bytes.
 pub(super) fn folder_of(user: &str) -> Result<String> {
     if !(1..=MAX_USER).contains(&user.len()) {
         let text = format!(
@@ -20,6 +26,10 @@ pub(super) fn folder_of(user: &str) -> Result<String> {
             quoted(user)
         );
         return Err(Error::new(ErrorKind::InvalidRequest, text));
+    }
+    if user.len() > MAX_PLAIN {
+        let digits = sha256(user.as_bytes()).map(|byte| format!("{byte:02x}"));
+        return Ok(format!("_long-{}", digits.concat()));
     }
     let mut name = String::with_capacity(user.len());
     for (index, byte) in user.bytes().enumerate() {
@@ -63,7 +73,20 @@ mod tests {
             );
         }
         assert!(folder_of("").is_err());
-        assert!(folder_of(&"x".repeat(65)).is_err());
+        assert!(folder_of(&"x".repeat(257)).is_err());
+    }
+
+    #[test]
+    fn folders_of_long_ids_have_one_length_and_differ() {
+        let ids = [65, 66, 255, 256].map(|len| "\u{7f}".repeat(len));
+        let folders = ids.map(|id| folder_of(&id).expect("it is short enough"));
+        let different: HashSet<_> = folders.iter().collect();
+        assert_eq!(different.len(), folders.len());
+        assert!(folders.iter().all(|folder| folder.len() == 70));
+        assert_eq!(
+            folder_of(&"\u{7f}".repeat(64)).map(|name| name.len()).ok(),
+            Some(192)
+        );
     }
 
     #[test]

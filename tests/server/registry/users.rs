@@ -117,7 +117,7 @@ async fn odd_ids_of_users_are_folders_beneath_the_workspace() {
     assert_eq!(folders, users.len());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 
-    for user in ["".to_owned(), "x".repeat(65)] {
+    for user in ["".to_owned(), "x".repeat(257)] {
         let error = registry.get_or_clone("default", &user).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     }
