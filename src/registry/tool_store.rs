@@ -10,12 +10,22 @@ use async_trait::async_trait;
 use crate::config::reserved_tool_names;
 use crate::error::{Error, ErrorKind, Result};
 use crate::tool::{Tool, ToolSource, check_tool};
+use crate::util::json_size::{JsonSize, escaped_len};
 use crate::util::sync::lock;
 
 /// The number of tools that one user may register.
 const MAX_TOOLS: usize = 128;
 
+/// The size of the description and the parameters of a user's tool, in bytes of JSON.
+const MAX_TOOL_BYTES: usize = 32 * 1024;
+
+/// The size of the tools of one user, counted in the same way.
+const MAX_USER_BYTES: usize = 1024 * 1024;
+
 type Tools = BTreeMap<Arc<str>, Arc<dyn Tool>>;
+
+/// The tools of one user, with their sizes.
+type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
 
 /// Tools that are registered while agents run: for all users, or for one. Clones are the same
 /// store.
@@ -52,7 +62,7 @@ struct Inner {
 struct Stored {
     /// The tools for all users.
     common: Tools,
-    users: HashMap<Arc<str>, Tools>,
+    users: HashMap<Arc<str>, SizedTools>,
 }
 
 impl ToolStore {
@@ -81,20 +91,28 @@ impl ToolStore {
     /// # Errors
     ///
     /// As [`register`](Self::register); [`ErrorKind::Conflict`] also if a tool for all users has
-    /// the name, and [`ErrorKind::InvalidRequest`] if the user has 128 tools.
+    /// the name, and [`ErrorKind::InvalidRequest`] if the user has 128 tools, if the description
+    /// and the parameters have more than 32 KiB as JSON, and if those of all tools of the user
+    /// would have more than 1 MiB.
     pub fn register_for(&self, user: &str, tool: impl Tool) -> Result<()> {
         check(&tool)?;
         let name = tool.name();
+        let size = size_of(&tool);
+        if size > MAX_TOOL_BYTES {
+            return Err(invalid(format!(
+                "the description and the parameters of the tool {name:?} have {size} bytes; the \
+                 limit is {MAX_TOOL_BYTES}"
+            )));
+        }
         let mut stored = lock(&self.0.tools);
         if stored.common.contains_key(name) {
             return Err(taken(name));
         }
-        let tools = stored.users.entry(user.into()).or_default();
-        if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
-            let text = format!("there are {MAX_TOOLS} tools already; remove one first");
-            return Err(Error::new(ErrorKind::InvalidRequest, text));
+        if let Some(tools) = stored.users.get(user) {
+            check_room(tools, name, size)?;
         }
-        tools.insert(name.into(), Arc::new(tool));
+        let tools = stored.users.entry(user.into()).or_default();
+        tools.insert(name.into(), (Arc::new(tool), size));
         drop(stored);
         self.changed();
         Ok(())
@@ -126,7 +144,7 @@ impl ToolStore {
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
         let stored = lock(&self.0.tools);
         let mut tools = stored.common.clone();
-        for (name, tool) in stored.users.get(user).into_iter().flatten() {
+        for (name, (tool, _)) in stored.users.get(user).into_iter().flatten() {
             tools.entry(name.clone()).or_insert_with(|| tool.clone());
         }
         tools.into_values().collect()
@@ -158,6 +176,33 @@ fn check(tool: &dyn Tool) -> Result<()> {
         return Err(taken(tool.name()));
     }
     Ok(())
+}
+
+/// The size of the description and the parameters as JSON, in bytes.
+fn size_of(tool: &dyn Tool) -> usize {
+    escaped_len(tool.description()) + JsonSize::of(tool.parameters()).text
+}
+
+/// Checks that a user has room for one more tool, in place of the one of its name.
+fn check_room(tools: &SizedTools, name: &str, size: usize) -> Result<()> {
+    if tools.len() >= MAX_TOOLS && !tools.contains_key(name) {
+        return Err(invalid(format!(
+            "there are {MAX_TOOLS} tools already; remove one first"
+        )));
+    }
+    let others = tools.iter().filter(|(other, _)| &***other != name);
+    let total = others.map(|(_, (_, size))| size).sum::<usize>() + size;
+    if total > MAX_USER_BYTES {
+        return Err(invalid(format!(
+            "the descriptions and the parameters of your tools would have {total} bytes; the limit \
+             is {MAX_USER_BYTES}; remove a tool first"
+        )));
+    }
+    Ok(())
+}
+
+fn invalid(text: String) -> Error {
+    Error::new(ErrorKind::InvalidRequest, text)
 }
 
 fn taken(name: &str) -> Error {

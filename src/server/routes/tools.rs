@@ -19,6 +19,9 @@ use super::path::Path;
 /// The event that is published when tools have changed.
 const CHANGED: &str = "tools_changed";
 
+/// The longest address of a tool, in bytes.
+const MAX_URL: usize = 2_048;
+
 pub(super) fn routes(api: Api) -> Api {
     let register_operation = Operation::new(
         Verb::Post,
@@ -72,6 +75,10 @@ async fn register(
     }
     if body.callback_url.is_empty() {
         return Err(ApiError::bad_request("callback_url is required"));
+    }
+    if body.callback_url.len() > MAX_URL {
+        let text = format!("callback_url is longer than {MAX_URL} bytes, which is the limit");
+        return Err(ApiError::bad_request(text));
     }
     let name = body.name;
     let parameters = body.parameters.filter(|value| !value.is_null());

@@ -132,3 +132,22 @@ async fn tool_of_one_user_is_unknown_to_another() {
     let offered = &model.requests()[0].tools;
     assert!(offered.iter().all(|tool| &*tool.name != "mine"));
 }
+
+#[test]
+fn sizes_of_the_tools_of_a_user_are_limited() {
+    let store = ToolStore::new();
+    let sized = |name: &str, bytes: usize| {
+        let description = "x".repeat(bytes);
+        FuncTool::new(name, description, any_object(), |_, _| async { "" })
+    };
+    let error = store.register_for("ann", sized("large", 32 * 1024));
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidRequest);
+    for number in 0..32 {
+        let tool = sized(&format!("t{number}"), 32 * 1000);
+        store.register_for("ann", tool).unwrap();
+    }
+    let error = store.register_for("ann", sized("one_more", 32 * 1000));
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidRequest);
+    store.register_for("ann", sized("t5", 32 * 1000)).unwrap();
+    store.register_for("bob", sized("mine", 32 * 1000)).unwrap();
+}

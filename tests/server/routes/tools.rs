@@ -118,3 +118,18 @@ async fn name_of_a_tool_of_the_program_is_a_409() {
         .await
         .error(404);
 }
+
+#[tokio::test]
+async fn registration_that_is_too_large_is_a_400() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let mut body = registration("x", "https://tools.example.com");
+    body["description"] = "d".repeat(40_000).into();
+    let url = format!("https://tools.example.com/{}", "u".repeat(2_048));
+    for (body, text) in [
+        (body, "limit is 32768"),
+        (registration("x", &url), "2048 bytes"),
+    ] {
+        let reply = server.post("/agents/tools/register", body).send().await;
+        assert!(reply.error(400).contains(text), "{}", reply.text());
+    }
+}
