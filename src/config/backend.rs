@@ -19,6 +19,9 @@ const TIMEOUT: u64 = 120;
 /// another.
 const MAX_OUTPUT: usize = 100_000;
 
+/// The number of bytes of the files that one user has in memory.
+const USER_MEMORY: usize = 8 * 1024 * 1024;
+
 /// The kind of a backend.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
@@ -29,7 +32,7 @@ pub enum BackendType {
     /// A folder of this machine.
     #[default]
     Local,
-    /// Files in memory, without commands.
+    /// Files in memory, without commands: 64 MiB, or 8 MiB of each user of a registry.
     State,
     /// A container (feature `docker`).
     Docker,
@@ -162,15 +165,14 @@ impl BackendCfg {
 
 /// A backend that was started from its configuration.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct StartedBackend {
+pub(crate) struct StartedBackend {
     /// The backend.
-    pub backend: Arc<dyn Backend>,
+    pub(crate) backend: Arc<dyn Backend>,
     /// Its kind.
-    pub kind: BackendType,
+    pub(crate) kind: BackendType,
     /// The container, if it is one.
     #[cfg(all(feature = "docker", unix))]
-    pub container: Option<Arc<DockerBackend>>,
+    container: Option<Arc<DockerBackend>>,
 }
 
 impl StartedBackend {
@@ -220,6 +222,20 @@ pub(crate) struct Owner<'a> {
     pub(crate) user: &'a str,
 }
 
+#[cfg(all(feature = "docker", unix))]
+impl Owner<'_> {
+    /// The name of the user's container, which no other owner has: the ids of agents have no dot.
+    /// Where the configuration's `name` has some, its length tells where the user begins; in the
+    /// names of folders, `_` is followed by a digit, a letter up to `f`, or `long-`.
+    fn container_name(&self, name: Option<&str>) -> String {
+        let user = self.user;
+        match name {
+            Some(name) => format!("{name}.{user}_n{}", name.len()),
+            None => format!("agentcore-{}.{user}", self.agent),
+        }
+    }
+}
+
 impl BackendCfg {
     /// Starts the backend: for a user, with a folder or a container of the user's own. Relative
     /// paths begin at `folder`.
@@ -230,7 +246,13 @@ impl BackendCfg {
     ) -> Result<StartedBackend> {
         match self.kind {
             BackendType::Local => self.start_local(folder, owner).await,
-            BackendType::State => Ok(self.started(Arc::new(MemoryBackend::new()))),
+            BackendType::State => {
+                let files = match owner {
+                    Some(_) => MemoryBackend::new().with_max_bytes(USER_MEMORY),
+                    None => MemoryBackend::new(),
+                };
+                Ok(self.started(Arc::new(files)))
+            }
             BackendType::Docker => self.start_docker(owner).await,
         }
     }
@@ -295,8 +317,7 @@ impl BackendCfg {
     #[cfg(all(feature = "docker", unix))]
     async fn start_docker(&self, owner: Option<Owner<'_>>) -> Result<StartedBackend> {
         let name = match (owner, &self.container_name) {
-            (Some(Owner { agent, user }), None) => Some(format!("agentcore-{agent}-{user}")),
-            (Some(Owner { user, .. }), Some(name)) => Some(format!("{name}-{user}")),
+            (Some(owner), name) => Some(owner.container_name(name.as_deref())),
             (None, name) => name.clone(),
         };
         let attached = || {
@@ -345,5 +366,28 @@ impl BackendCfg {
             builder = builder.host(host);
         }
         builder
+    }
+}
+
+#[cfg(all(test, feature = "docker", unix))]
+mod tests {
+    use super::Owner;
+
+    #[test]
+    fn container_names_of_different_owners_differ() {
+        let name = |agent, user, name| Owner { agent, user }.container_name(name);
+        let pairs = [
+            (name("code", "r-ann", None), name("code-r", "ann", None)),
+            (name("a", "x-b", Some("box")), name("a", "b", Some("box-x"))),
+            (name("a", "x.b", Some("box")), name("a", "b", Some("box.x"))),
+            (name("a", "1.b", Some("box")), name("a", "b", Some("box.1"))),
+            (
+                name("box", "ann", None),
+                name("a", "ann", Some("agentcore-box")),
+            ),
+        ];
+        for (one, other) in pairs {
+            assert_ne!(one, other);
+        }
     }
 }

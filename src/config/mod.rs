@@ -60,7 +60,7 @@ mod source;
 mod subagent;
 
 pub use agent::AgentConfig;
-pub use backend::{BackendCfg, BackendType, SandboxCfg, StartedBackend};
+pub use backend::{BackendCfg, BackendType, SandboxCfg};
 pub use builtin::BuiltinConfig;
 pub use file::Config;
 pub use hook_choice::HookChoice;
@@ -71,7 +71,7 @@ pub use prompt::{MemoryCfg, SkillsCfg};
 pub use sessions::{SessionsCfg, SessionsType};
 pub use subagent::SubAgentCfg;
 
-pub(crate) use backend::Owner;
+pub(crate) use backend::{Owner, StartedBackend};
 pub(crate) use build::Equipment;
 pub(crate) use builtin::{available_builtin_names, reserved_tool_names};
 pub(crate) use check::check_agent_id;

@@ -8,16 +8,23 @@ use std::sync::{Arc, Mutex};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
-use crate::config::{BackendCfg, Owner, StartedBackend};
+use crate::config::{BackendCfg, BackendType, Owner, StartedBackend};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::sync::lock;
 
 use super::user::folder_of;
 
+/// The number of users' backends of the type `state`, which have files in memory.
+const MAX_STATE_BACKENDS: usize = 1_024;
+
 /// The agent and the user of a backend.
 type Key = (Arc<str>, Arc<str>);
 
 /// The backends of users: one for each agent and user. Clones are the same store.
+///
+/// A [`Registry`](super::Registry) that drops an agent removes its backend from the store, too,
+/// unless the files are in memory. The folder or the container stays, and is that of the agent that
+/// is made in its place. A store has 1,024 backends with files in memory, 8 MiB each.
 #[derive(Clone, Default)]
 pub struct BackendStore(Arc<Mutex<HashMap<Key, Stored>>>);
 
@@ -63,13 +70,15 @@ impl BackendStore {
     /// paths begin at `folder`, or at the working directory of the process.
     ///
     /// The files of a `local` backend are in `workdir/users/USER`, those of a container in
-    /// `NAME-USER`, where `NAME` is the name in the configuration or `agentcore-AGENT`. Such a
-    /// container stays when the process ends, and is used again.
+    /// `agentcore-AGENT.USER`, or in `NAME.USER_nLENGTH` if the configuration has a name, with the
+    /// length of this name in bytes. Such a container stays when the process ends, and is used
+    /// again.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 64 bytes, and the
-    /// errors of the backend.
+    /// [`ErrorKind::InvalidRequest`] if the user's id is empty or longer than 256 bytes,
+    /// [`ErrorKind::QuotaExhausted`] if the store has 1,024 backends with files in memory and this
+    /// would be another, and the errors of the backend.
     ///
     /// # Cancel safety
     ///
@@ -93,7 +102,14 @@ impl BackendStore {
             config: config.clone(),
             sandbox_url: config.docker_host.clone(),
         };
-        lock(&self.0).insert((agent.into(), user.into()), stored);
+        let key: Key = (agent.into(), user.into());
+        let mut backends = lock(&self.0);
+        if stored.is_in_memory() && !backends.get(&key).is_some_and(Stored::is_in_memory) {
+            check_memory(&backends)?;
+        }
+        let replaced_backend = backends.insert(key, stored);
+        drop(backends);
+        drop(replaced_backend);
         Ok(backend)
     }
 
@@ -180,9 +196,39 @@ impl BackendStore {
         lock(&self.0).get(&(agent.into(), user.into())).cloned()
     }
 
+    /// Removes the backend of an agent that is dropped, unless its files would be lost.
+    pub(super) fn remove_idle(&self, key: &Key) {
+        let mut backends = lock(&self.0);
+        if backends
+            .get(key)
+            .is_some_and(|stored| !stored.is_in_memory())
+        {
+            backends.remove(key);
+        }
+    }
+
     pub(super) fn remove_agent(&self, agent: &str) {
         lock(&self.0).retain(|(owner, _), _| &**owner != agent);
     }
+}
+
+impl Stored {
+    fn is_in_memory(&self) -> bool {
+        self.started.kind == BackendType::State
+    }
+}
+
+/// Checks that there is room for one more backend with files in memory.
+fn check_memory(backends: &HashMap<Key, Stored>) -> Result<()> {
+    let states = backends.values().filter(|stored| stored.is_in_memory());
+    if states.count() < MAX_STATE_BACKENDS {
+        return Ok(());
+    }
+    let text = format!(
+        "{MAX_STATE_BACKENDS} users have files in memory, which is the limit; remove a backend, or \
+         use one of the type \"local\""
+    );
+    Err(Error::new(ErrorKind::QuotaExhausted, text))
 }
 
 impl fmt::Debug for BackendStore {

@@ -26,7 +26,7 @@
 //!
 //! # Users
 //!
-//! A user's id is any text of 1 to 64 bytes. Two users share no folder, no container, no session
+//! A user's id is any text of 1 to 256 bytes. Two users share no folder, no container, no session
 //! and no tool that one of them has registered. They share the templates, the tools that were
 //! registered for all, and the folders of skills and files of memory outside of the workspace,
 //! which they can only read. A command of a `local` backend runs with the rights of this process
@@ -36,6 +36,7 @@
 mod backend_store;
 mod event_bus;
 mod instance;
+mod instances;
 mod overrides;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod registry;

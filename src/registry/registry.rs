@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, RwLock};
 
-use tokio::sync::OnceCell;
-
 use crate::agent::AgentBuilder;
 use crate::config::{AgentConfig, Config, Equipment, Parts, StoreKey, check_agent_id};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,6 +16,7 @@ use crate::util::text::quoted;
 use super::backend_store::BackendStore;
 use super::event_bus::EventBus;
 use super::instance::{Current, Instance, finish, start_equipment};
+use super::instances::{Instances, Key};
 use super::overrides::HookOverrides;
 use super::template::{Template, TemplateInfo};
 use super::tool_store::ToolStore;
@@ -26,16 +25,18 @@ use super::user::folder_of;
 /// Completes the builder of every agent.
 pub(super) type Complete = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Send + Sync>;
 
-/// The agent and the user of an instance.
-type Key = (Arc<str>, Arc<str>);
-
 /// Templates of agents, and one agent of each for every user. Clones are the same registry.
+///
+/// An [`Instance`] that the program does not hold is dropped an hour after its last
+/// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
+/// used one first; the next call makes it again. One whose hooks were switched or whose backend was
+/// moved is kept.
 #[derive(Clone)]
 pub struct Registry(Arc<Inner>);
 
 struct Inner {
     templates: RwLock<BTreeMap<Arc<str>, Template>>,
-    instances: Mutex<HashMap<Key, Arc<OnceCell<Arc<Instance>>>>>,
+    instances: Mutex<Instances>,
     parts: RwLock<Parts>,
     complete: RwLock<Complete>,
     default_store: RwLock<Arc<dyn SessionStore>>,
@@ -215,7 +216,8 @@ impl Registry {
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`] if the
-    /// user's id is empty or longer than 64 bytes, and those of [`AgentConfig::builder`].
+    /// user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024 users
+    /// have files in memory, and those of [`AgentConfig::builder`].
     ///
     /// # Cancel safety
     ///
@@ -225,10 +227,16 @@ impl Registry {
         // Agents that do not exist get no entry.
         self.template(agent)?;
         let key: Key = (agent.into(), user.into());
-        let cell = lock(&self.0.instances)
-            .entry(key.clone())
-            .or_default()
-            .clone();
+        let (cell, unused) = {
+            let mut instances = lock(&self.0.instances);
+            let (cell, unused) = instances.cell(&key);
+            // Under the lock: an instance that is made from here on has a backend of its own.
+            for (key, _) in &unused {
+                self.0.backends.remove_idle(key);
+            }
+            (cell, unused)
+        };
+        drop(unused);
         let instance = cell.get_or_try_init(|| self.make(&key)).await?;
         Ok(instance.clone())
     }
@@ -237,10 +245,7 @@ impl Registry {
     /// [`get_or_clone`](Self::get_or_clone) makes new ones. Runs in progress continue. Hooks that
     /// users switched are reset to the template.
     pub fn invalidate(&self, agent: &str, user: Option<&str>) {
-        lock(&self.0.instances).retain(|(id, owner), _| {
-            let is_meant = &**id == agent && user.is_none_or(|user| user == &**owner);
-            !is_meant
-        });
+        lock(&self.0.instances).remove(agent, user);
     }
 
     fn template(&self, id: &str) -> Result<Template> {

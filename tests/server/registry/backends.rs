@@ -90,6 +90,30 @@ async fn mode_of_the_backend_is_checked() {
     assert!(instance.backend_info().await.unwrap().is_none());
 }
 
+#[tokio::test]
+async fn files_in_memory_of_a_user_and_their_users_are_limited() {
+    let store = BackendStore::new();
+    let create = async |user: &str| {
+        let state = BackendCfg::state();
+        store.create("a", user, &state, None).await
+    };
+    let backend = create("u0").await.unwrap();
+    let half = vec![b'x'; 4 * 1024 * 1024 - 1024];
+    backend.write("a", &half).await.unwrap();
+    backend.write("b", &half).await.unwrap();
+    backend.write("c", &half).await.unwrap_err();
+
+    for number in 1..1_024 {
+        create(&format!("u{number}")).await.unwrap();
+    }
+    create("u5").await.unwrap();
+    let error = create("one_more").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::QuotaExhausted);
+    assert!(error.to_string().contains("1024 users"), "{error}");
+    assert!(store.remove("a", "u7"));
+    create("one_more").await.unwrap();
+}
+
 /// The program that takes the place of `docker`, in a folder for its state.
 #[cfg(all(feature = "docker", target_os = "linux"))]
 struct Engine(tempfile::TempDir);
@@ -135,7 +159,7 @@ async fn users_have_containers_of_their_own_that_stay() {
     }
     let named = engine.config().with_container_name("box");
     store.create("coder", "cy", &named, None).await.unwrap();
-    let names = ["agentcore-coder-_42ob", "agentcore-coder-ann", "box-cy"];
+    let names = ["agentcore-coder._42ob", "agentcore-coder.ann", "box.cy_n3"];
     assert_eq!(engine.containers(), names);
 
     drop(store);

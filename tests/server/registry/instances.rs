@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agentcore::config::{AgentConfig, BackendCfg, HookChoice};
+use agentcore::hook::before_agent;
 use agentcore::hooks::{TodoListHook, TracingHook};
 use agentcore::permission::PermissionConfig;
 use agentcore::registry::{Instance, Registry};
@@ -200,6 +202,113 @@ async fn hooks_of_a_builder_are_switched_by_their_names() {
         "unknown hook \"memory\"; use one of: tracing, todolist"
     );
     assert!(instance.config().is_none() && instance.backend().is_none());
+}
+
+#[tokio::test]
+async fn user_may_switch_only_what_the_template_has_on() {
+    let registry = empty(ScriptedModel::new());
+    let config = AgentConfig::new("m").with_hooks(HookChoice::without(["filesystem"]));
+    registry.register_template("default", config).unwrap();
+    let builder = Agent::builder(ScriptedModel::new())
+        .hook(TodoListHook::new())
+        .hook(before_agent("guard", |_, state| async { Ok(state) }));
+    registry.register_template("guarded", builder).unwrap();
+
+    let instance = registry.get_or_clone("default", "ann").await.unwrap();
+    let todolist = names(&["todolist"]);
+    instance.set_hooks_as_user(&[], &todolist).await.unwrap();
+    instance.set_hooks_as_user(&todolist, &[]).await.unwrap();
+    let filesystem = names(&["filesystem"]);
+    let error = instance
+        .set_hooks_as_user(&filesystem, &[])
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (
+            ErrorKind::PermissionDenied,
+            "the agent \"default\" has the hook \"filesystem\" off; only an admin may switch it on"
+        )
+    );
+
+    let guarded = registry.get_or_clone("guarded", "ann").await.unwrap();
+    let guard = names(&["guard"]);
+    let error = guarded.set_hooks_as_user(&[], &guard).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+    guarded.set_hooks_as_user(&[], &todolist).await.unwrap();
+    assert_eq!(hooks(&guarded), ["guard"]);
+    guarded.set_hooks(&[], &guard).await.unwrap();
+    assert!(hooks(&guarded).is_empty());
+}
+
+/// A registry whose template has files in a folder, and the number of the agents that were made.
+fn counted(folder: &std::path::Path) -> (Registry, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let registry = Registry::new().models(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(ScriptedModel::new())
+    });
+    let backend = BackendCfg::local(folder.to_str().unwrap());
+    let config = AgentConfig::new("m").with_backend(backend);
+    registry.register_template("default", config).unwrap();
+    (registry, count)
+}
+
+#[tokio::test(start_paused = true)]
+async fn instance_that_is_idle_for_an_hour_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (registry, count) = counted(folder.path());
+    let get = async |user: &str| registry.get_or_clone("default", user).await.unwrap();
+    let ann = get("ann").await;
+    ann.backend().unwrap().write("a", b"of Ann").await.unwrap();
+    drop(ann);
+    let bob = get("bob").await;
+    let cy = get("cy").await;
+    cy.set_hooks(&[], &names(&["todolist"])).await.unwrap();
+    drop(cy);
+
+    tokio::time::advance(Duration::from_secs(59 * 60)).await;
+    get("ann").await;
+    assert_eq!(count.load(Ordering::Relaxed), 4);
+    tokio::time::advance(Duration::from_secs(61 * 60)).await;
+    get("dan").await;
+    assert!(registry.backends().get("default", "ann").is_none());
+    assert!(registry.backends().get("default", "bob").is_some());
+    assert!(Arc::ptr_eq(&bob, &get("bob").await));
+    assert!(!hooks(&*get("cy").await).contains(&"todolist".to_owned()));
+    assert_eq!(count.load(Ordering::Relaxed), 5);
+
+    let files = get("ann").await.backend().unwrap();
+    assert_eq!(files.read("a").await.unwrap(), b"of Ann"[..]);
+    assert_eq!(count.load(Ordering::Relaxed), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn least_recently_used_instance_is_dropped_above_1024() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = count.clone();
+    let registry = Registry::new().models(move |_| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(ScriptedModel::new())
+    });
+    registry
+        .register_template("default", AgentConfig::new("m"))
+        .unwrap();
+    let get = async |number: usize| {
+        let user = format!("u{number}");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        registry.get_or_clone("default", &user).await.unwrap();
+        count.load(Ordering::Relaxed)
+    };
+    for number in 0..1_024 {
+        get(number).await;
+    }
+    assert_eq!(get(0).await, 1_024);
+    assert_eq!(get(1_024).await, 1_025);
+    assert_eq!(get(0).await, 1_025);
+    assert_eq!(get(1).await, 1_026);
+    assert!(format!("{registry:?}").contains("instances: 1024"));
 }
 
 #[tokio::test]

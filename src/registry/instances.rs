@@ -1,0 +1,103 @@
+//! The instances of a registry, as long as they are in use.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use super::instance::Instance;
+
+/// The time after its last use when an instance may be dropped.
+const MAX_IDLE: Duration = Duration::from_secs(60 * 60);
+
+/// The number of instances above which those that are not in use are dropped at once.
+const MAX_INSTANCES: usize = 1_024;
+
+/// The interval of the searches for instances that were not used for [`MAX_IDLE`].
+const SEARCH_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The agent and the user of an instance.
+pub(super) type Key = (Arc<str>, Arc<str>);
+
+/// The place of an instance, empty until it is made.
+pub(super) type Cell = Arc<OnceCell<Arc<Instance>>>;
+
+/// The instances of a registry. Those that can be made again are dropped an hour after their last
+/// use, and, while there are more than 1,024, those first that were not used for the longest time.
+#[derive(Default)]
+pub(super) struct Instances {
+    entries: HashMap<Key, Entry>,
+    last_search: Option<Instant>,
+}
+
+struct Entry {
+    cell: Cell,
+    last_use: Instant,
+}
+
+impl Instances {
+    /// The cell of an instance, which is used now, and the cells that were taken out for it. Their
+    /// instances are dropped by the caller, outside of its lock.
+    pub(super) fn cell(&mut self, key: &Key) -> (Cell, Vec<(Key, Cell)>) {
+        let now = Instant::now();
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| Entry {
+            cell: Cell::default(),
+            last_use: now,
+        });
+        entry.last_use = now;
+        // The second reference to the cell keeps the entry from being taken out below.
+        let cell = entry.cell.clone();
+
+        let last_search = *self.last_search.get_or_insert(now);
+        let is_due = now.duration_since(last_search) >= SEARCH_INTERVAL;
+        if is_due || self.entries.len() > MAX_INSTANCES {
+            return (cell, self.take_unused(now));
+        }
+        (cell, Vec::new())
+    }
+
+    fn take_unused(&mut self, now: Instant) -> Vec<(Key, Cell)> {
+        self.last_search = Some(now);
+        let unused = self.entries.iter().filter(|(_, entry)| entry.is_unused());
+        let mut unused: Vec<(Instant, Key)> = unused
+            .map(|(key, entry)| (entry.last_use, key.clone()))
+            .collect();
+        unused.sort_by_key(|(last_use, _)| *last_use);
+
+        let excess = self.entries.len().saturating_sub(MAX_INSTANCES);
+        let mut removed = Vec::new();
+        for (index, (last_use, key)) in unused.into_iter().enumerate() {
+            if index >= excess && now.duration_since(last_use) < MAX_IDLE {
+                break;
+            }
+            if let Some(entry) = self.entries.remove(&key) {
+                removed.push((key, entry.cell));
+            }
+        }
+        removed
+    }
+
+    /// Removes the instances of an agent, for one user or for all.
+    pub(super) fn remove(&mut self, agent: &str, user: Option<&str>) {
+        self.entries.retain(|(id, owner), _| {
+            let is_meant = &**id == agent && user.is_none_or(|user| user == &**owner);
+            !is_meant
+        });
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+impl Entry {
+    /// Returns `true` if the instance is referenced here alone, and a new one would be the same.
+    fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.cell) == 1
+            && self.cell.get().is_none_or(|instance| {
+                Arc::strong_count(instance) == 1 && !instance.has_overrides()
+            })
+    }
+}
