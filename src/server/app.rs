@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use tokio::sync::watch;
 
 use crate::error::ErrorKind;
@@ -19,6 +20,7 @@ use super::limits::ServerLimits;
 use super::origin::Origins;
 use super::runs::RunTable;
 use super::traces::TraceLog;
+use super::uploads::Uploads;
 use super::users::{Caller, LOCAL_USER};
 
 /// The state that all routes share. Cheap to clone.
@@ -36,6 +38,7 @@ pub(super) struct AppState {
     /// The models that a thread may change to.
     pub(super) models: BTreeSet<String>,
     pub(super) traces: TraceLog,
+    pub(super) uploads: Uploads,
     pub(super) is_closing: watch::Receiver<bool>,
     /// The description of the routes, as JSON.
     pub(super) openapi: Arc<str>,
@@ -54,13 +57,14 @@ impl App {
         agent: &str,
         caller: &Caller,
     ) -> Result<Arc<Instance>, ApiError> {
-        if self.registry.get(agent).is_none() {
-            return Err(ApiError::not_found(format!("agent {agent:?} not found")));
-        }
         let instance = self.registry.get_or_clone(agent, caller.id()).await;
         instance.map_err(|error| match error.kind() {
             // Such as a tool that is to be registered first.
             ErrorKind::Config => ApiError::bad_request(error.to_string()),
+            // Too many users have files in memory.
+            ErrorKind::QuotaExhausted => {
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+            }
             _ => error.into(),
         })
     }

@@ -7,10 +7,18 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::app::App;
 use super::error::ApiError;
+use super::uploads::UploadPermit;
+use super::users::Caller;
+
+/// The time for a body, in addition to that for its bytes.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// The bytes of a body that must arrive in a second once [`BODY_TIME`] is over.
+const MIN_BYTES_PER_SECOND: usize = 64 * 1024;
 
 /// A body of JSON, within the limit of the size of bodies.
 #[derive(Debug)]
@@ -26,9 +34,10 @@ impl RawBody {
     }
 }
 
-/// A body of JSON, within the limit of the size of uploads.
+/// A body of JSON, within the limits of the size and the number of uploads. The upload is in
+/// progress until the permit is dropped.
 #[derive(Debug)]
-pub(super) struct UploadBody<T>(pub(super) T);
+pub(super) struct UploadBody<T>(pub(super) T, pub(super) UploadPermit);
 
 /// A body of JSON that may be left out.
 #[derive(Debug)]
@@ -60,8 +69,11 @@ impl<T: DeserializeOwned> FromRequest<App> for UploadBody<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
+        // The guard of all routes has put it there.
+        let caller = request.extensions().get::<Caller>();
+        let permit = app.uploads.begin(caller.ok_or_else(ApiError::internal)?)?;
         let bytes = read_body(request, app.limits.upload_bytes, app.limits.header_timeout).await?;
-        parse(&bytes, app.limits.json_depth).map(Self)
+        parse(&bytes, app.limits.json_depth).map(|value| Self(value, permit))
     }
 }
 
@@ -97,7 +109,8 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
     ))
 }
 
-/// Reads a body of at most `limit` bytes, each piece within `time`.
+/// Reads a body of at most `limit` bytes, each piece within `time`, and all of it within 60 s and
+/// the time that it takes at 64 KiB/s.
 async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Bytes, ApiError> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -107,9 +120,18 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Byt
 
     let mut stream = Body::into_data_stream(request.into_body());
     let mut body = Vec::new();
+    let begin = Instant::now();
     loop {
-        let next_piece = timeout(time, stream.next()).await.map_err(|_| {
-            let text = format!("no part of the body arrived within {} s", time.as_secs());
+        let bytes_time = Duration::from_secs((body.len() / MIN_BYTES_PER_SECOND) as u64);
+        let deadline = begin + BODY_TIME + bytes_time;
+        let piece_deadline = Instant::now() + time;
+        let next_piece = timeout_at(deadline.min(piece_deadline), stream.next()).await;
+        let next_piece = next_piece.map_err(|_| {
+            let text = if piece_deadline <= deadline {
+                format!("no part of the body arrived within {} s", time.as_secs())
+            } else {
+                "the body arrived too slowly; send it faster, or a smaller one".to_owned()
+            };
             ApiError::new(StatusCode::REQUEST_TIMEOUT, text)
         })?;
         let Some(piece) = next_piece else {
@@ -189,6 +211,7 @@ fn is_deeper_than(text: &str, limit: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -198,6 +221,27 @@ mod tests {
         assert!(is_deeper_than("[[[1]]]", 2));
         assert!(!is_deeper_than(r#"["[[[\"[[["]"#, 1));
         assert!(!is_deeper_than("[1],[1],[1]", 1));
+    }
+
+    /// The outcome of a body of which a piece arrives every 5 seconds.
+    async fn read_slowly(pieces: usize, size: usize) -> Result<usize, ApiError> {
+        let pieces = futures::stream::iter(0..pieces).then(move |_| async move {
+            sleep(Duration::from_secs(5)).await;
+            Ok::<_, std::io::Error>(vec![b' '; size])
+        });
+        let request = Request::new(Body::from_stream(pieces));
+        let bytes = read_body(request, 32 * 1024 * 1024, Duration::from_secs(10)).await?;
+        Ok(bytes.len())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_that_is_slow_for_too_long_is_a_408() {
+        assert_eq!(read_slowly(11, 1).await.unwrap(), 11);
+        let error = read_slowly(13, 1).await.unwrap_err();
+        assert_eq!(error.status(), StatusCode::REQUEST_TIMEOUT);
+        assert!(error.to_string().contains("too slowly"), "{error}");
+        let size = 5 * MIN_BYTES_PER_SECOND;
+        assert_eq!(read_slowly(100, size).await.unwrap(), 100 * size);
     }
 
     #[test]

@@ -22,7 +22,8 @@ use super::runs::RunLimits;
 pub struct ServerLimits {
     /// The size of a request's body in bytes. 1 MiB by default.
     pub body_bytes: usize,
-    /// The size of the body of an upload in bytes. 32 MiB by default.
+    /// The size of the body of an upload in bytes. 32 MiB by default. Sixteen uploads are read at
+    /// once, two of one user; further ones are a 429.
     pub upload_bytes: usize,
     /// The nesting of JSON in a body. 128 by default.
     pub json_depth: usize,
@@ -31,7 +32,8 @@ pub struct ServerLimits {
     /// The size of a request's head in bytes. 16 KiB by default.
     pub header_bytes: usize,
     /// The time for a request's head to arrive, for a connection to begin the next request, and for
-    /// each piece of a body. 10 seconds by default.
+    /// each piece of a body. 10 seconds by default. A whole body has 60 seconds, and one more for
+    /// each 64 KiB.
     pub header_timeout: Duration,
     /// The number of connections at once; further ones wait until one ends. 4,096 by default.
     pub connections: usize,

@@ -90,7 +90,9 @@ mod server;
 mod stream;
 mod stream_reply;
 mod traces;
+mod uploads;
 mod users;
+mod write_timeout;
 
 pub use handle::ServerHandle;
 pub use limits::ServerLimits;

@@ -18,7 +18,7 @@ const COMMON_ERRORS: &[(u16, &str)] = &[
     ),
     (
         429,
-        "too many runs or streams; `Retry-After` has the seconds to wait",
+        "too many runs, streams or uploads; `Retry-After` has the seconds to wait",
     ),
     (500, "the server failed"),
     (503, "the server is shutting down"),

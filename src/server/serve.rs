@@ -22,6 +22,7 @@ use crate::util::Secret;
 
 use super::handle::ServerHandle;
 use super::limits::ServerLimits;
+use super::write_timeout::WriteTimeout;
 
 /// The time within which the runs end in a shutdown; connections have the rest of 10 seconds.
 const RUNS_TIME: Duration = Duration::from_secs(8);
@@ -155,7 +156,7 @@ impl fmt::Debug for Listening {
     }
 }
 
-type Connection = http1::Connection<TokioIo<TcpStream>, TowerToHyperService<Router>>;
+type Connection = http1::Connection<TokioIo<WriteTimeout<TcpStream>>, TowerToHyperService<Router>>;
 
 fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits) -> Connection {
     // Events are small and must not wait for each other.
@@ -169,7 +170,7 @@ fn connect(stream: TcpStream, router: &Router, limits: &ServerLimits) -> Connect
         .max_header_size(limits.header_bytes)
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER_BYTES))
         .serve_connection(
-            TokioIo::new(stream),
+            TokioIo::new(WriteTimeout::new(stream)),
             TowerToHyperService::new(router.clone()),
         )
 }

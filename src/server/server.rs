@@ -30,6 +30,7 @@ use super::routes;
 use super::runs::{OnDisconnect, RunTable};
 use super::serve::Listening;
 use super::traces::TraceLog;
+use super::uploads::Uploads;
 use super::users::User;
 
 /// The port, unless another is set.
@@ -361,6 +362,7 @@ impl Server {
             callbacks: self.callbacks,
             models: self.models,
             traces: TraceLog::default(),
+            uploads: Uploads::default(),
             is_closing: self.handle.closing(),
             openapi: openapi::document(&api.operations).to_string().into(),
             keep_alive: KEEP_ALIVE,

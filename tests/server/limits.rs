@@ -128,6 +128,41 @@ async fn slow_head_and_slow_body_end_the_request() {
 }
 
 #[tokio::test]
+async fn uploads_over_the_limit_of_a_user_are_a_429() {
+    let server = server().await;
+    let head = format!(
+        "POST /agents/files/upload HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n",
+        server.address
+    );
+    let begin = async || {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+    };
+    let mut uploads = Vec::new();
+    for _ in 0..2 {
+        let mut stream = begin().await;
+        // The server asks for the body once the upload has begun.
+        let expected = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let mut interim = vec![0; expected.len()];
+        patiently(stream.read_exact(&mut interim)).await.unwrap();
+        assert_eq!(interim, expected);
+        uploads.push(stream);
+    }
+    let reply = Response::read(begin().await).await.whole().await;
+    assert!(reply.error(429).contains("you have 2 uploads"));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+
+    let mut stream = uploads.remove(0);
+    stream.write_all(b"{}").await.unwrap();
+    Response::read(stream).await.whole().await.error(400);
+    let mut stream = begin().await;
+    stream.write_all(b"{}").await.unwrap();
+    assert_eq!(Response::read(stream).await.status, 100);
+}
+
+#[tokio::test]
 async fn connections_over_the_limit_wait_for_one_to_end() {
     let limits = ServerLimits::default().with_connections(2);
     let server = Server::new().agent("default", echo()).limits(limits);

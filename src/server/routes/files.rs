@@ -203,7 +203,7 @@ struct UploadReply {
 async fn upload(
     State(app): State<App>,
     caller: Caller,
-    UploadBody(body): UploadBody<UploadFields>,
+    UploadBody(body, _permit): UploadBody<UploadFields>,
 ) -> Result<Json<UploadReply>, ApiError> {
     if body.path.is_empty() {
         return Err(ApiError::bad_request("path is required"));

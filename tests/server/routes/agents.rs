@@ -54,7 +54,11 @@ async fn agent_is_described_with_its_hooks() {
     assert_eq!(agent["tools"], json!(["write_todos"]));
     assert_eq!(
         server.get("/agents/none").send().await.error(404),
-        "agent \"none\" not found"
+        "there is no agent \"none\""
+    );
+    assert_eq!(
+        server.get("/agents/defualt").send().await.error(404),
+        "there is no agent \"defualt\"; did you mean \"default\"?"
     );
 }
 
@@ -164,4 +168,12 @@ async fn change_of_agents_is_for_admins() {
         .send()
         .await
         .ok(201);
+}
+
+#[tokio::test]
+async fn user_with_the_longest_id_reaches_the_routes() {
+    let server = Server::new().agent("default", echo()).users(login);
+    let server = TestServer::start_with_own_login(server).await;
+    let request = server.get("/agents/default").of_user(&"x".repeat(256));
+    request.send().await.ok(200);
 }

@@ -159,7 +159,7 @@ async fn invoke_of_an_unknown_agent_is_a_404() {
         .post("/agents/other/invoke", input("Hi"))
         .send()
         .await;
-    assert_eq!(reply.error(404), "agent \"other\" not found");
+    assert_eq!(reply.error(404), "there is no agent \"other\"");
 }
 
 #[tokio::test]
