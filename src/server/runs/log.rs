@@ -175,7 +175,7 @@ impl Log {
             cursor: inner.cursor(position.seq),
             encoder,
             received: received.map(|entry| entry.message.clone()).collect(),
-            skip: position.index + 1,
+            skip: position.index.saturating_add(1),
             needs_snapshot: false,
         }
     }
@@ -296,7 +296,7 @@ impl Inner {
                 *count = count.saturating_sub(1);
             }
         }
-        self.base.skip(&entry.message);
+        self.base.absorb(&entry.message);
     }
 
     /// The index of a message that a reader can continue after.

@@ -131,13 +131,33 @@ impl Encoder {
     /// Messages must be pushed in order, each once.
     pub fn push(&mut self, message: &SdkMessage, out: &mut Vec<SseEvent>) {
         let mut out = Out::new(self.state.run_id().clone(), message.seq(), out);
+        self.encode(message, &mut out);
+    }
+
+    fn encode(&mut self, message: &SdkMessage, out: &mut Out<'_>) {
         match self.format {
-            StreamFormat::Events => self.events.push(message, &mut out),
-            StreamFormat::Sdk => sdk::push(message, false, &mut out),
-            StreamFormat::Ndjson => sdk::push(message, true, &mut out),
-            StreamFormat::AgUi => self.ag_ui.push(message, &mut self.state, &mut out),
-            StreamFormat::AiSdk => self.ai_sdk.push(message, &mut self.state, &mut out),
+            StreamFormat::Events => self.events.push(message, out),
+            StreamFormat::Sdk => sdk::push(message, false, out),
+            StreamFormat::Ndjson => sdk::push(message, true, out),
+            StreamFormat::AgUi => self.ag_ui.push(message, &mut self.state, out),
+            StreamFormat::AiSdk => self.ai_sdk.push(message, &mut self.state, out),
         }
+    }
+
+    /// Replaces the history by the state of a run whose messages are not known, for a snapshot.
+    pub(crate) fn replace_state(&mut self, state: AgentState) {
+        self.state.replace(state);
+    }
+
+    /// Appends the result of a run whose messages are not known, without positions in the run.
+    pub(crate) fn finish(&mut self, result: &SdkMessage, out: &mut Vec<SseEvent>) {
+        self.encode(result, &mut Out::unnumbered(out));
+    }
+
+    /// Records a message that the log has removed, for all readers that begin later.
+    pub(crate) fn absorb(&mut self, message: &SdkMessage) {
+        self.skip(message);
+        self.state.share_history();
     }
 
     /// Records a message without encoding it, so that later messages can be encoded in any format.

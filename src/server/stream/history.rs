@@ -17,6 +17,8 @@ pub(super) struct History {
     /// `None` if the conversation before the run is not known.
     before: Option<AgentState>,
     input: Vec<(Arc<str>, Arc<Message>)>,
+    /// The first messages of the run, which its log has no more. The readers share them.
+    removed: Arc<Vec<Shown>>,
     messages: Vec<Shown>,
     todos: Arc<Vec<Todo>>,
     files: BTreeSet<Arc<str>>,
@@ -46,6 +48,14 @@ impl History {
         history
     }
 
+    /// The history of a run whose messages are not known.
+    pub(super) fn of_state(state: AgentState) -> Self {
+        Self::new(EncoderOptions {
+            state: Some(state),
+            ..EncoderOptions::default()
+        })
+    }
+
     /// Takes over the tasks, the files and the calls that wait for approval.
     pub(super) fn set_state(&mut self, state: &AgentState) {
         self.todos = state.todos.clone();
@@ -66,12 +76,30 @@ impl History {
         self.messages.push(message);
     }
 
+    /// Moves the messages so far to those that the readers share. Those of subagents are dropped:
+    /// the results of their calls stay.
+    pub(super) fn share(&mut self) {
+        self.messages.retain(|message| message.subagent.is_none());
+        if !self.messages.is_empty() {
+            Arc::make_mut(&mut self.removed).append(&mut self.messages);
+        }
+    }
+
     /// Removes the messages that another one replaces. Returns `false` if there were none.
     pub(super) fn remove(&mut self, uuids: &[Uuid]) -> bool {
+        let is_replaced = |message: &Shown| uuids.contains(&message.uuid);
+        let has_replaced = self.removed.iter().any(is_replaced);
+        if has_replaced {
+            Arc::make_mut(&mut self.removed).retain(|message| !is_replaced(message));
+        }
         let count = self.messages.len();
-        self.messages
-            .retain(|message| !uuids.contains(&message.uuid));
-        self.messages.len() < count
+        self.messages.retain(|message| !is_replaced(message));
+        has_replaced || self.messages.len() < count
+    }
+
+    /// The messages of the run so far.
+    fn of_run(&self) -> impl DoubleEndedIterator<Item = &Shown> {
+        self.removed.iter().chain(&self.messages)
     }
 
     pub(super) fn todos(&self) -> &[Todo] {
@@ -94,7 +122,7 @@ impl History {
 
     /// A call of the conversation, the newest with this id.
     pub(super) fn call(&self, id: &str) -> Option<&ToolCall> {
-        let of_run = self.messages.iter().rev().map(|shown| &shown.message);
+        let of_run = self.of_run().rev().map(|shown| &shown.message);
         let before = self
             .before
             .iter()
@@ -144,7 +172,7 @@ impl History {
                 .iter()
                 .map(|(id, message)| shown(id.clone(), message)),
         );
-        messages.extend(self.messages.iter().cloned());
+        messages.extend(self.of_run().cloned());
         Some(messages)
     }
 }
@@ -155,5 +183,42 @@ fn shown(id: Arc<str>, message: &Arc<Message>) -> Shown {
         uuid: Uuid::nil(),
         subagent: None,
         message: message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str, subagent: Option<&str>) -> Shown {
+        let mut message = shown(text.into(), &Arc::new(Message::ai(text)));
+        message.uuid = Uuid::from_u128(text.len() as u128);
+        message.subagent = subagent.map(Arc::from);
+        message
+    }
+
+    #[test]
+    fn removed_messages_are_those_of_the_agent_and_are_shared() {
+        let mut history = History::new(EncoderOptions::new("r").with_state(AgentState::new("s")));
+        history.add(message("a", None));
+        history.add(message("child", Some("call.1")));
+        history.share();
+        let mut reader = history.clone();
+        reader.add(message("bb", None));
+        assert!(Arc::ptr_eq(&reader.removed, &history.removed));
+        let texts = |history: &History| {
+            let messages = history.messages().unwrap();
+            let texts = messages
+                .iter()
+                .map(|shown| shown.message.text().into_owned());
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&reader), ["a", "bb"]);
+
+        assert!(!reader.remove(&[Uuid::from_u128(9)]));
+        assert!(Arc::ptr_eq(&reader.removed, &history.removed));
+        assert!(reader.remove(&[Uuid::from_u128(1)]));
+        assert_eq!(texts(&reader), ["bb"]);
+        assert_eq!(texts(&history), ["a"]);
     }
 }

@@ -91,6 +91,17 @@ impl StreamState {
         self.history.set_state(state);
     }
 
+    /// Takes over the state of a run whose messages are not known, in place of the history.
+    pub(super) fn replace(&mut self, state: AgentState) {
+        self.thread_id = state.thread_id.clone();
+        self.history = History::of_state(state);
+    }
+
+    /// Moves the messages so far to those that readers share.
+    pub(super) fn share_history(&mut self) {
+        self.history.share();
+    }
+
     /// The session at this position.
     pub(super) fn snapshot(&self) -> Value {
         let mut snapshot = self.history.state();

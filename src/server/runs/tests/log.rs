@@ -7,6 +7,7 @@ use crate::sdk::SdkMessage;
 use super::super::super::stream::StreamFormat;
 use super::super::limits::RunLimits;
 use super::super::log::{Log, Next};
+use super::super::position::Position;
 use super::kit::{Messages, log};
 
 fn limits(messages: usize) -> RunLimits {
@@ -111,4 +112,28 @@ fn closed_log_ends_its_readers() {
     log.append(messages[2].clone());
     assert!(matches!(log.next(&mut cursor), Next::Message(message) if message.seq() == 1));
     assert!(matches!(log.next(&mut cursor), Next::End));
+}
+
+#[test]
+fn position_with_the_largest_number_of_an_event_skips_the_whole_message() {
+    let log = log(&limits(100), &two_answers());
+    let position = Position::parse("run:1.18446744073709551615");
+    let start = log.start(StreamFormat::Events, None, position.as_ref(), true);
+    assert_eq!((start.skip, start.needs_snapshot), (usize::MAX, false));
+}
+
+#[test]
+fn state_in_place_of_removed_messages_has_none_of_subagents() {
+    let mut messages = Messages::new();
+    for number in 0..4 {
+        messages.answer(1, &format!("child_{number}"), "of the child", None);
+    }
+    messages.answer(0, "msg", "of the agent", None);
+    messages.end();
+    let start = log(&limits(1), &messages.0).start(StreamFormat::AgUi, None, None, false);
+    assert!(start.needs_snapshot);
+    let (mut encoder, mut events) = (start.encoder, Vec::new());
+    encoder.snapshot(&mut events);
+    let has = |text: &str| events.iter().any(|event| event.data.contains(text));
+    assert!(has("of the agent") && !has("of the child"), "{events:?}");
 }

@@ -51,7 +51,11 @@ impl AgUi {
 
     pub(in super::super) fn snapshot(&mut self, state: &mut StreamState, out: &mut Out<'_>) {
         let steps = state.reopen();
-        self.start(state, out);
+        if self.is_started {
+            send_state(state, out);
+        } else {
+            self.start(state, out);
+        }
         send_messages(state, out);
         for step in steps {
             self.step(&step, state, out);
