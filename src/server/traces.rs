@@ -54,6 +54,13 @@ impl TraceLog {
         traces.iter().position(|trace| *trace.user == *user)
     }
 
+    /// Removes the traces of a thread that was deleted.
+    pub(super) fn remove_thread(&self, user: &str, agent: &str, thread: &str) {
+        lock(&self.0).retain(|trace| {
+            *trace.user != *user || *trace.agent != *agent || *trace.thread != *thread
+        });
+    }
+
     /// The newest traces of a user, the newest first.
     pub(super) fn list(&self, user: &str, limit: usize) -> Vec<Trace> {
         let traces = lock(&self.0);

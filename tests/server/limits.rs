@@ -250,6 +250,33 @@ async fn readers_over_the_limit_are_a_429() {
 }
 
 #[tokio::test]
+async fn reader_over_the_limit_begins_no_run() {
+    let runs = RunLimits::default().with_readers_per_user(1);
+    let limits = ServerLimits::default().with_runs(runs);
+    let server = TestServer::start(Server::new().agent("default", echo()).limits(limits)).await;
+    let _events = server.get("/agents/events").open().await;
+    let text = server.get("/agents/events").send().await.error(429);
+    assert!(text.contains("1 open streams"), "{text}");
+    let user = json!({"id": "m1", "role": "user", "content": "Hi",
+        "parts": [{"type": "text", "text": "Hi"}]});
+    let ag_ui = json!({"threadId": "th", "runId": "r", "messages": [user]});
+    let ai_sdk = json!({"id": "th", "messages": [user]});
+    for (format, body) in [
+        ("events", input_in("th", "Hi")),
+        ("ag-ui", ag_ui),
+        ("ai-sdk", ai_sdk),
+    ] {
+        let path = format!("/agents/stream?format={format}");
+        server.post(&path, body).send().await.error(429);
+    }
+    server
+        .get("/agents/default/threads/th")
+        .send()
+        .await
+        .error(404);
+}
+
+#[tokio::test]
 async fn reader_that_does_not_read_holds_no_run_back() {
     let text = "word ".repeat(60_000);
     let model = agentcore::testing::FunctionModel::text(move |_| text.clone());

@@ -8,7 +8,7 @@ use axum::response::Response;
 use futures::stream;
 
 use crate::error::{Error, ErrorKind};
-use crate::message::Role;
+use crate::message::{Message, Role};
 use crate::session::AgentState;
 
 use super::super::app::App;
@@ -19,10 +19,10 @@ use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
 use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{LaunchOptions, Opened, Work, launch, open};
+use super::launch::{LaunchOptions, Opened, Work, open};
 use super::path::Path;
 use super::query::StreamRequest;
-use super::stream::follow;
+use super::stream::launch_and_follow;
 use super::threads::milliseconds;
 
 /// Begins the run of an AG-UI client, or continues one.
@@ -46,13 +46,16 @@ pub(super) async fn ag_ui(
         Err(error) => return Err(error.into()),
     };
     let client_run_id = Some(body.run_id.clone());
-    let mut options = options(client_run_id.clone());
-    let work = match decisions {
-        Some(decisions) => Work::Decisions(decisions),
-        None => input_work(body.input()?, &mut options)?,
+    let mut options = options(client_run_id);
+    let work = match (decisions, &opened.state) {
+        (Some(decisions), _) => Work::Decisions(decisions),
+        (None, Some(state)) => {
+            let input = body.input(|id| state.inputs.contains(id))?;
+            input_work(input, &mut options)?
+        }
+        (None, None) => input_work(body.input(|_| false)?, &mut options)?,
     };
-    let run = launch(app, caller, opened, work, options)?;
-    follow(app, &run, request, client_run_id).await
+    launch_and_follow(app, caller, opened, work, options, request.format).await
 }
 
 /// Begins the run of an AI SDK client, or continues one.
@@ -74,8 +77,12 @@ pub(super) async fn ai_sdk(
     let work = match (decisions, &opened.state) {
         (Some(decisions), _) => Work::Decisions(decisions),
         (None, Some(state)) if body.trigger == Trigger::RegenerateMessage => {
-            let position = user_position(state, body.user_messages())?;
-            match input_work(body.input()?, &mut options)? {
+            let input = body.input()?;
+            let position = match input.messages.last() {
+                Some((id, message)) => user_position(state, id, message)?,
+                None => 0,
+            };
+            match input_work(input, &mut options)? {
                 // With the id of the earlier input, the earlier answer would be returned.
                 Work::Input(messages, _) => Work::Again(messages, position),
                 work => work,
@@ -83,8 +90,7 @@ pub(super) async fn ai_sdk(
         }
         (None, _) => input_work(body.input()?, &mut options)?,
     };
-    let run = launch(app, caller, opened, work, options)?;
-    follow(app, &run, request, None).await
+    launch_and_follow(app, caller, opened, work, options, request.format).await
 }
 
 fn options(client_run_id: Option<Arc<str>>) -> LaunchOptions {
@@ -104,14 +110,24 @@ fn input_work(input: RunInput, options: &mut LaunchOptions) -> Result<Work, ApiE
     Ok(Work::Input(messages, input.input_id))
 }
 
-/// The position of the user's message with this number, counted from 1.
-fn user_position(state: &AgentState, number: usize) -> Result<usize, ApiError> {
-    let messages = state.messages.iter().enumerate();
-    let mut positions = messages.filter(|(_, message)| message.role() == Role::User);
-    let position = number.checked_sub(1).and_then(|index| positions.nth(index));
-    position.map(|(position, _)| position).ok_or_else(|| {
+/// The stored position of a user's message that is to be answered again: that of its id, or that of
+/// the user's last message with the same text. What follows is removed, so that a client which holds
+/// only some of the messages gets no position by their number.
+fn user_position(state: &AgentState, id: &str, message: &Message) -> Result<usize, ApiError> {
+    let mut starts = state.inputs.starts();
+    if let Some((_, position)) = starts.find(|(known_id, _)| !id.is_empty() && ***known_id == *id) {
+        return Ok(position);
+    }
+
+    let messages = state.messages.as_slice();
+    let last = messages
+        .iter()
+        .rposition(|message| message.role() == Role::User);
+    let position = last.filter(|position| messages[*position].text() == message.text());
+    position.ok_or_else(|| {
         ApiError::conflict(format!(
-            "the thread has fewer than {number} messages of the user; load it again"
+            "the message {id:?} is neither known by its id nor the last message of the user; load \
+             the thread again"
         ))
     })
 }

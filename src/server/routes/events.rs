@@ -1,6 +1,5 @@
 //! The event streams of a thread and of the server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -12,12 +11,15 @@ use tokio::time::sleep;
 
 use crate::agent::Agent;
 use crate::error::ErrorKind;
+use crate::message::Role;
 use crate::registry::EventSubscription;
+use crate::sdk::{Envelope, ResultMessage, ResultSubtype};
+use crate::session::AgentState;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
-use super::super::runs::RunKey;
+use super::super::runs::{ReaderPermit, RunKey};
 use super::super::stream::{Encoder, EncoderOptions, SseEvent, StreamFormat};
 use super::super::stream_reply;
 use super::super::users::Caller;
@@ -25,16 +27,22 @@ use super::launch::owned_state;
 use super::path::{Path, checked_thread_id};
 use super::query::StreamRequest;
 use super::stream::FORMATS;
+use super::threads::is_interrupted;
 
 /// The interval at which the state of a thread that runs elsewhere is sent.
 const POLL: Duration = Duration::from_secs(1);
+
+/// The number of polls until the lease of a thread is asked for whose run has not answered. Asking
+/// takes the lease for a moment, in which a run would be refused.
+const PROBE: u32 = 5;
 
 pub(super) fn routes(api: Api) -> Api {
     let of_thread = Operation::new(
         Verb::Get,
         "/agents/{id}/threads/{thread}/events",
         "threads",
-        "Streams the run of a thread, or the last one while its log is kept. 204 without one.",
+        "Streams the run of a thread, or the last one while its log is kept. 204 without one; for \
+         clients of the AI SDK, which have the last one, also if it has ended.",
     );
     let of_thread = of_thread
         .query::<String>("format", FORMATS)
@@ -66,23 +74,29 @@ async fn thread_events(
         session: id.clone(),
     };
     if let Some(run) = app.runs.find(&key) {
+        // The client asks at each load of its page, and would add a second copy of the answer.
+        let is_known = request.format == StreamFormat::AiSdk && request.last_event_id.is_none();
+        if is_known && !run.is_running() {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
         let reader = run.reader(request.format, None, request.last_event_id.as_deref())?;
         return Ok(stream_reply::of_run(reader, request.format, app.keep_alive));
     }
 
     let agent = app.instance(&path.agent, &caller).await?.agent();
     let state = owned_state(&app, &caller, &agent, &id).await?;
-    if state.is_none() {
-        return Err(ApiError::no_thread(&id));
-    }
-    if !is_held(&agent, &id).await? {
+    let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
+    // The lease of a thread whose last run has answered is left to the next run.
+    if !is_interrupted(&state) || !is_held(&agent, &id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let elsewhere = Elsewhere {
+        encoder: Encoder::new(request.format, EncoderOptions::new("elsewhere")),
+        _permit: app.runs.reader_permit(caller.id())?,
         app: app.clone(),
         agent,
-        id,
-        format: request.format,
+        key,
+        polls: 0,
         is_over: false,
     };
     Ok(stream_reply::response(
@@ -92,11 +106,11 @@ async fn thread_events(
 }
 
 /// Returns `true` if a run of another process holds the session.
-async fn is_held(agent: &Agent, id: &str) -> Result<bool, ApiError> {
+async fn is_held(agent: &Agent, id: &str) -> crate::error::Result<bool> {
     match agent.store().lease(id).await {
         Ok(_lease) => Ok(false),
         Err(error) if error.kind() == ErrorKind::SessionBusy => Ok(true),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -104,9 +118,13 @@ async fn is_held(agent: &Agent, id: &str) -> Result<bool, ApiError> {
 struct Elsewhere {
     app: App,
     agent: Agent,
-    id: Arc<str>,
-    format: StreamFormat,
+    key: RunKey,
+    /// One for the whole stream, which begins and ends once.
+    encoder: Encoder,
+    /// The number of polls so far.
+    polls: u32,
     is_over: bool,
+    _permit: ReaderPermit,
 }
 
 impl Elsewhere {
@@ -124,23 +142,23 @@ impl Elsewhere {
         })
     }
 
-    /// Returns the events with the stored state. Sets `is_over` when no run holds the session, or
-    /// on an error.
+    /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream when
+    /// no run holds the session, or on an error.
     async fn next(&mut self) -> Bytes {
-        // Asked before the state is loaded, so that the last state is that after the run.
-        let is_held = is_held(&self.agent, &self.id).await;
-        let stored = self.agent.store().load(&self.id).await;
         let mut events = Vec::new();
-        let run_id = "elsewhere";
-        match (is_held, stored) {
-            (Ok(is_held), Ok(Some(stored))) => {
-                let options = EncoderOptions::new(run_id).with_state(stored.state);
-                Encoder::new(self.format, options).snapshot(&mut events);
-                self.is_over = !is_held;
+        match self.poll().await {
+            Ok(Some((state, is_held))) => {
+                self.encoder.replace_state(state.clone());
+                self.encoder.snapshot(&mut events);
+                if !is_held {
+                    self.finish(&state, &mut events);
+                }
             }
-            (Ok(_), Ok(None)) => self.is_over = true,
-            (Err(error), _) => self.fail(&error.to_string(), &mut events),
-            (_, Err(error)) => self.fail(&error.to_string(), &mut events),
+            Ok(None) => self.fail("the thread was deleted", "deleted", &mut events),
+            Err(error) => {
+                let text = ApiError::from(error).to_string();
+                self.fail(&text, "store_error", &mut events);
+            }
         }
         let mut bytes = Vec::new();
         for event in &events {
@@ -149,9 +167,51 @@ impl Elsewhere {
         bytes.into()
     }
 
-    fn fail(&mut self, text: &str, events: &mut Vec<SseEvent>) {
-        let options = EncoderOptions::new("elsewhere");
-        Encoder::new(self.format, options).fail(text, "store_error", events);
+    /// The stored state, and `false` if no run holds the session; `None` without a session.
+    async fn poll(&mut self) -> crate::error::Result<Option<(AgentState, bool)>> {
+        let (store, id) = (self.agent.store(), &self.key.session);
+        let Some(stored) = store.load(id).await? else {
+            return Ok(None);
+        };
+        self.polls += 1;
+        // A run that has not answered is asked about for the case that its process was killed.
+        let should_ask = !is_interrupted(&stored.state) || self.polls.is_multiple_of(PROBE);
+        if !should_ask || is_held(&self.agent, id).await? {
+            return Ok(Some((stored.state, true)));
+        }
+        // The run may have stored more before it ended.
+        let stored = store.load(id).await?;
+        Ok(stored.map(|stored| (stored.state, false)))
+    }
+
+    /// Adds the end of a run that is known by the state after it alone.
+    fn finish(&mut self, state: &AgentState, events: &mut Vec<SseEvent>) {
+        if is_interrupted(state) {
+            self.fail(
+                "the run ended before it had answered",
+                "interrupted",
+                events,
+            );
+            return;
+        }
+        let envelope = Envelope::new(state.thread_id.clone(), 0);
+        let mut result = ResultMessage::new(envelope, ResultSubtype::Success);
+        let last = state.messages.last();
+        let answer = last.filter(|message| message.role() == Role::Assistant);
+        result.result = answer.map(|message| message.text().into_owned());
+        let is_parked = !state.pending.is_empty();
+        let reason = if is_parked {
+            "tool_deferred"
+        } else {
+            "completed"
+        };
+        result.terminal_reason = Some(reason.into());
+        self.encoder.finish(&result.into(), events);
+        self.is_over = true;
+    }
+
+    fn fail(&mut self, text: &str, code: &str, events: &mut Vec<SseEvent>) {
+        self.encoder.fail(text, code, events);
         self.is_over = true;
     }
 }
@@ -162,9 +222,11 @@ async fn server_events(State(app): State<App>, caller: Caller) -> Result<Respons
             "the server has too many event streams; try again later",
         ));
     }
+    let permit = app.runs.reader_permit(caller.id())?;
     let subscription = app.registry.events().subscribe(caller.id().clone());
     let events = ServerEvents {
         subscription,
+        _permit: permit,
         app: app.clone(),
     };
     Ok(stream_reply::of_events(
@@ -177,6 +239,7 @@ async fn server_events(State(app): State<App>, caller: Caller) -> Result<Respons
 struct ServerEvents {
     subscription: EventSubscription,
     app: App,
+    _permit: ReaderPermit,
 }
 
 impl ServerEvents {

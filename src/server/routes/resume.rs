@@ -15,7 +15,7 @@ use super::invoke::{self, RunReply};
 use super::launch::{LaunchOptions, Work, launch, open};
 use super::path::Path;
 use super::query::StreamRequest;
-use super::stream::{FORMATS, follow};
+use super::stream::{FORMATS, launch_and_follow};
 
 pub(super) fn routes(api: Api) -> Api {
     let operation = |path, summary| {
@@ -76,10 +76,11 @@ async fn resume(
         parks_questions: request.is_explicit && request.format.parks_questions(),
         ..LaunchOptions::default()
     };
-    let run = launch(&app, &caller, opened, Work::Decisions(decisions), options)?;
+    let work = Work::Decisions(decisions);
     if request.is_explicit {
-        follow(&app, &run, &request, None).await
+        launch_and_follow(&app, &caller, opened, work, options, request.format).await
     } else {
+        let run = launch(&app, &caller, opened, work, options)?;
         invoke::reply(&app, &run).await
     }
 }

@@ -9,13 +9,12 @@ use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::RawBody;
-use super::super::runs::ServerRun;
 use super::super::stream::StreamFormat;
 use super::super::stream_reply;
 use super::super::users::Caller;
 use super::clients;
 use super::input::RunBody;
-use super::launch::{LaunchOptions, Work, launch, open};
+use super::launch::{LaunchOptions, Opened, Work, launch, open};
 use super::path::Path;
 use super::query::StreamRequest;
 
@@ -67,32 +66,34 @@ async fn stream(
         is_traced: body.is_traced(),
         ..LaunchOptions::default()
     };
-    let run = launch(
-        &app,
-        &caller,
-        opened,
-        Work::Input(messages, input_id),
-        options,
-    )?;
-    follow(&app, &run, &request, None).await
+    let work = Work::Input(messages, input_id);
+    launch_and_follow(&app, &caller, opened, work, options, request.format).await
 }
 
-/// The response with the stream of a run, from its beginning.
+/// Begins a run, and returns the response with its stream from the beginning.
 ///
 /// # Errors
 ///
-/// 409 if another process has the session.
-pub(super) async fn follow(
+/// Those of [`launch`]; 429 if the user has too many open streams, and 409 if another process has
+/// the session. A run that has not opened its session after 1 second reports the latter in its
+/// stream.
+pub(super) async fn launch_and_follow(
     app: &App,
-    run: &Arc<ServerRun>,
-    request: &StreamRequest,
-    client_run_id: Option<Arc<str>>,
+    caller: &Caller,
+    opened: Opened,
+    work: Work,
+    options: LaunchOptions,
+    format: StreamFormat,
 ) -> Result<Response, ApiError> {
-    let reader = run.reader(request.format, client_run_id, None)?;
+    // Taken first, for a refused request must not have begun a run.
+    let permit = app.runs.reader_permit(caller.id())?;
+    let client_run_id = options.client_run_id.clone();
+    let run = launch(app, caller, opened, work, options)?;
+    let reader = run.reader_with(permit, format, client_run_id, None);
     run.opened().await;
     if let Some(error) = run.busy_error() {
-        app.runs.forget(run);
+        app.runs.forget(&run);
         return Err(ApiError::of_run(error));
     }
-    Ok(stream_reply::of_run(reader, request.format, app.keep_alive))
+    Ok(stream_reply::of_run(reader, format, app.keep_alive))
 }

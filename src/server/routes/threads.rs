@@ -56,7 +56,7 @@ pub(super) fn routes(api: Api) -> Api {
         Verb::Delete,
         path,
         group,
-        "Removes a thread, and those of its subagents.",
+        "Removes a thread with its log and its traces, and the threads of its subagents.",
     );
     let fork_operation = Operation::new(
         Verb::Post,
@@ -264,7 +264,7 @@ async fn get(
 }
 
 /// Returns `true` if the last run of a session ended before its answer was stored.
-fn is_interrupted(state: &AgentState) -> bool {
+pub(super) fn is_interrupted(state: &AgentState) -> bool {
     if !state.pending.is_empty() {
         return false;
     }
@@ -289,6 +289,14 @@ async fn delete(
 ) -> Result<StatusCode, ApiError> {
     let (_, session, _) = existing(&app, &caller, &path).await?;
     session.delete().await?;
+    let key = RunKey {
+        user: caller.id().clone(),
+        agent: path.agent.clone(),
+        session: path.thread.clone(),
+    };
+    app.runs.forget_session(&key);
+    app.traces
+        .remove_thread(&key.user, &key.agent, &key.session);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -10,7 +10,7 @@ mod task;
 
 pub(crate) use approvals::AnswerOutcome;
 pub use limits::{OnDisconnect, RunLimits};
-pub(crate) use reader::{Reader, ReaderRefusal};
+pub(crate) use reader::{Reader, ReaderPermit, ReaderRefusal};
 pub(crate) use table::{RunKey, RunRefusal, RunTable, StartRun};
 pub(crate) use task::ServerRun;
 

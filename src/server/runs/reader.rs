@@ -29,11 +29,32 @@ impl fmt::Display for ReaderRefusal {
     }
 }
 
+/// The place of one open stream among those that a user may have. Dropping it frees the place.
+#[derive(Debug)]
+pub(crate) struct ReaderPermit(Arc<AtomicUsize>);
+
+impl ReaderPermit {
+    /// Takes a place, unless the user has `limit` open streams.
+    pub(super) fn take(count: Arc<AtomicUsize>, limit: usize) -> Result<Self, ReaderRefusal> {
+        let add = |count: usize| (count < limit).then_some(count + 1);
+        match count.fetch_update(Ordering::AcqRel, Ordering::Acquire, add) {
+            Ok(_) => Ok(Self(count)),
+            Err(_) => Err(ReaderRefusal::TooMany(limit)),
+        }
+    }
+}
+
+impl Drop for ReaderPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// A connection that follows a run. The run has a reader while one exists.
 pub(crate) struct Presence {
     readers: Arc<Readers>,
-    /// The number of the user's readers, if it counts.
-    user_readers: Option<Arc<AtomicUsize>>,
+    /// The place among the user's streams, if the connection is one.
+    _permit: Option<ReaderPermit>,
 }
 
 /// The connections that follow a run.
@@ -61,11 +82,11 @@ impl Readers {
 }
 
 impl Presence {
-    pub(super) fn new(readers: Arc<Readers>, user_readers: Option<Arc<AtomicUsize>>) -> Self {
+    pub(super) fn new(readers: Arc<Readers>, permit: Option<ReaderPermit>) -> Self {
         readers.count.fetch_add(1, Ordering::AcqRel);
         Self {
             readers,
-            user_readers,
+            _permit: permit,
         }
     }
 }
@@ -75,9 +96,6 @@ impl Drop for Presence {
         self.readers.departures.fetch_add(1, Ordering::AcqRel);
         self.readers.count.fetch_sub(1, Ordering::AcqRel);
         self.readers.left.notify_one();
-        if let Some(count) = &self.user_readers {
-            count.fetch_sub(1, Ordering::AcqRel);
-        }
     }
 }
 

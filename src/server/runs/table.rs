@@ -16,6 +16,7 @@ use super::super::stream::{Encoder, EncoderOptions, StreamFormat};
 use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
+use super::reader::{ReaderPermit, ReaderRefusal};
 use super::task::{Parts, ServerRun};
 
 /// A session of an agent of a user, which has one run at a time.
@@ -144,18 +145,33 @@ impl RunTable {
         lock(&self.0.inner).runs.get(key).cloned()
     }
 
+    /// Takes the place of an open stream of the user.
+    ///
+    /// # Errors
+    ///
+    /// If the user has too many.
+    pub(crate) fn reader_permit(&self, user: &Arc<str>) -> Result<ReaderPermit, ReaderRefusal> {
+        let count = lock(&self.0.inner).readers_of(user);
+        ReaderPermit::take(count, self.0.limits.readers_per_user)
+    }
+
     /// Removes the log of a run that never began.
     pub(crate) fn forget(&self, run: &Arc<ServerRun>) {
+        self.remove_if(run.key(), |last| Arc::ptr_eq(last, run));
+    }
+
+    /// Removes the log of a session that was deleted, unless a new run of it is in progress.
+    pub(crate) fn forget_session(&self, key: &RunKey) {
+        self.remove_if(key, |last| !last.is_running());
+    }
+
+    fn remove_if(&self, key: &RunKey, should_remove: impl FnOnce(&Arc<ServerRun>) -> bool) {
         let mut inner = lock(&self.0.inner);
-        let is_last = inner
-            .runs
-            .get(run.key())
-            .is_some_and(|last| Arc::ptr_eq(last, run));
-        let removed = if is_last {
-            inner.runs.remove(run.key())
-        } else {
-            None
+        let removed = match inner.runs.get(key) {
+            Some(run) if should_remove(run) => inner.runs.remove(key),
+            _ => None,
         };
+        // A log may be large, and is not dropped under the lock.
         drop(inner);
         drop(removed);
     }
@@ -234,16 +250,19 @@ impl RunTable {
         let weak_run = Arc::downgrade(&server_run);
         server_run.drive(run, self.0.on_disconnect).await;
 
-        lock(&self.0.inner).drop_old_logs(self.0.limits.runs);
-        tokio::time::sleep(self.0.limits.keep_log).await;
-        let mut inner = lock(&self.0.inner);
         let is_last = |run: &Arc<ServerRun>| std::ptr::eq(Arc::as_ptr(run), weak_run.as_ptr());
-        let expired = match inner.runs.get(&key) {
-            Some(run) if is_last(run) => inner.runs.remove(&key),
-            _ => None,
-        };
-        drop(inner);
-        drop(expired);
+        let is_busy = weak_run
+            .upgrade()
+            .is_some_and(|run| run.busy_error().is_some());
+        if is_busy {
+            // The session's run is that of another process.
+            self.remove_if(&key, is_last);
+            return;
+        }
+        let old_logs = lock(&self.0.inner).take_old_logs(self.0.limits.runs);
+        drop(old_logs);
+        tokio::time::sleep(self.0.limits.keep_log).await;
+        self.remove_if(&key, is_last);
     }
 }
 
@@ -282,20 +301,35 @@ impl Inner {
         count
     }
 
-    /// Drops logs of runs that ended, the oldest first, until no more than `limit` are left: each
-    /// may be large, and a user may begin many short runs.
-    fn drop_old_logs(&mut self, limit: usize) {
-        let ended_runs = self.runs.iter().filter(|(_, run)| !run.is_running());
-        let mut ended_runs: Vec<_> = ended_runs
-            .map(|(key, run)| (run.ended_at(), key.clone()))
-            .collect();
-        if ended_runs.len() > limit {
-            ended_runs.sort_by_key(|(ended_at, _)| *ended_at);
-            let surplus = ended_runs.len() - limit;
-            for (_, key) in ended_runs.into_iter().take(surplus) {
-                self.runs.remove(&key);
-            }
+    /// Takes out the logs of runs that ended until no more than `limit` are left, for each may be
+    /// large. Each is the oldest of the user with the most, so that a user with many short runs
+    /// removes no log of others.
+    fn take_old_logs(&mut self, limit: usize) -> Vec<Arc<ServerRun>> {
+        let ended_runs = self.runs.values().filter(|run| !run.is_running());
+        let mut ended_runs: Vec<_> = ended_runs.cloned().collect();
+        if ended_runs.len() <= limit {
+            return Vec::new();
         }
+        ended_runs.sort_by_key(|run| run.ended_at());
+        let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+        for run in &ended_runs {
+            *counts.entry(run.key().user.clone()).or_default() += 1;
+        }
+
+        let mut old_logs = Vec::new();
+        while ended_runs.len() > limit {
+            let most = counts.values().copied().max();
+            let is_of_most = |run: &Arc<ServerRun>| counts.get(&run.key().user).copied() == most;
+            let Some(index) = ended_runs.iter().position(is_of_most) else {
+                break;
+            };
+            let run = ended_runs.remove(index);
+            if let Some(count) = counts.get_mut(&run.key().user) {
+                *count -= 1;
+            }
+            old_logs.extend(self.runs.remove(run.key()));
+        }
+        old_logs
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunHandle, RunOutput};
@@ -23,11 +23,15 @@ use super::approvals::{AnswerOutcome, Questions};
 use super::limits::{OnDisconnect, RunLimits};
 use super::log::Log;
 use super::position::Position;
-use super::reader::{Presence, Reader, ReaderRefusal, Readers};
+use super::reader::{Presence, Reader, ReaderPermit, ReaderRefusal, Readers};
 use super::table::RunKey;
 
 /// The time between the departure of a run's last reader and its interrupt.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
+
+/// The maximum time that a request waits for the run to open its session. The second message may be
+/// the model's first, which takes as long as the model thinks.
+const OPENING: Duration = Duration::from_secs(1);
 
 /// The output of a run, or its error.
 pub(crate) type RunEnd = Arc<Result<RunOutput>>;
@@ -113,7 +117,8 @@ impl ServerRun {
         self.end.get().cloned()
     }
 
-    /// Waits until the run has opened its session or has failed to, which its second message shows.
+    /// Waits until the run has opened its session or has failed to, which its second message shows;
+    /// at most 1 second.
     ///
     /// # Cancel safety
     ///
@@ -121,10 +126,14 @@ impl ServerRun {
     pub(crate) async fn opened(&self) {
         let (mut changes, mut is_over) = (self.log.changes(), self.is_over.subscribe());
         // An error means that the senders are gone, which `self` owns.
-        tokio::select! {
-            _ = changes.wait_for(|messages| *messages >= 2) => {}
-            _ = is_over.wait_for(|is_over| *is_over) => {}
-        }
+        let opening = async {
+            tokio::select! {
+                _ = changes.wait_for(|messages| *messages >= 2) => {}
+                _ = is_over.wait_for(|is_over| *is_over) => {}
+            }
+        };
+        // A run that opens later reports its error in its stream.
+        let _is_late = timeout(OPENING, opening).await.is_err();
     }
 
     /// The error of a run that could not have its session, because another process has it.
@@ -158,13 +167,19 @@ impl ServerRun {
         client_run_id: Option<Arc<str>>,
         last_event_id: Option<&str>,
     ) -> Result<Reader, ReaderRefusal> {
-        let limit = self.max_user_readers;
-        let add = |count: usize| (count < limit).then_some(count + 1);
-        self.user_readers
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, add)
-            .map_err(|_| ReaderRefusal::TooMany(limit))?;
-        let presence = Presence::new(self.readers.clone(), Some(self.user_readers.clone()));
+        let permit = ReaderPermit::take(self.user_readers.clone(), self.max_user_readers)?;
+        Ok(self.reader_with(permit, format, client_run_id, last_event_id))
+    }
 
+    /// Adds a reader like [`reader`](Self::reader), at a place that was taken before.
+    pub(crate) fn reader_with(
+        self: &Arc<Self>,
+        permit: ReaderPermit,
+        format: StreamFormat,
+        client_run_id: Option<Arc<str>>,
+        last_event_id: Option<&str>,
+    ) -> Reader {
+        let presence = Presence::new(self.readers.clone(), Some(permit));
         let position = last_event_id.and_then(Position::parse);
         let is_of_run = position
             .as_ref()
@@ -172,7 +187,7 @@ impl ServerRun {
         let start = self
             .log
             .start(format, client_run_id, position.as_ref(), is_of_run);
-        Ok(Reader::new(self.clone(), start, presence))
+        Reader::new(self.clone(), start, presence)
     }
 
     pub(super) fn answer(&self, id: &str, answer: Answer) -> AnswerOutcome {

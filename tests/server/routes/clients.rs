@@ -2,7 +2,7 @@
 
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, FuncTool};
+use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool};
 use serde_json::{Value, json};
 
 use crate::agents::{AskAlways, caller, echo};
@@ -126,6 +126,58 @@ async fn ai_sdk_message_is_answered_again() {
         .await
         .ok(200);
     assert_eq!(thread["messages"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn ai_sdk_client_with_the_last_messages_alone_removes_no_earlier_ones() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let body = |id: &str, text: &str, trigger: &str| {
+        let user = json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]});
+        json!({"id": "th", "messages": [user], "trigger": trigger})
+    };
+    let messages = async || {
+        let path = "/agents/default/threads/th";
+        server.get(path).send().await.ok(200)["messages"].clone()
+    };
+    for text in ["One", "Two"] {
+        run(&server, AI_SDK, body(text, text, "submit-message")).await;
+    }
+    let stored = messages().await;
+    assert_eq!(stored.as_array().unwrap().len(), 4);
+    let reply = server.post(AI_SDK, body("x", "One", "regenerate-message"));
+    let text = reply.send().await.error(409);
+    assert!(text.contains("load the thread again"), "{text}");
+    assert_eq!(messages().await, stored);
+
+    // By its id; the new input has none, and is known as the last one.
+    for _ in 0..2 {
+        let chunks = run(&server, AI_SDK, body("Two", "Two", "regenerate-message")).await;
+        assert!(
+            chunks.iter().any(|chunk| chunk["delta"] == "You said: Two"),
+            "{chunks:?}"
+        );
+        let list = messages().await;
+        assert_eq!(list.as_array().unwrap().len(), 4);
+        assert_eq!(list[0], stored[0]);
+    }
+}
+
+#[tokio::test]
+async fn ag_ui_message_of_a_failed_run_is_stored_once() {
+    let model = ScriptedModel::new()
+        .fail(Error::new(ErrorKind::Auth, "no"))
+        .say("Yes.");
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let message = |id: &str| json!({"id": id, "role": "user", "content": id});
+    let events = run(&server, AG_UI, ag_ui(&json!([message("u1")]))).await;
+    assert_eq!(events.last().unwrap()["type"], "RUN_ERROR", "{events:?}");
+    let both = json!([message("u1"), message("u2")]);
+    let events = run(&server, AG_UI, ag_ui(&both)).await;
+    assert_eq!(events.last().unwrap()["type"], "RUN_FINISHED", "{events:?}");
+    let path = "/agents/default/threads/th";
+    let thread = server.get(path).send().await.ok(200);
+    let text = thread["messages"].to_string();
+    assert_eq!(text.matches("u1").count(), 1, "{text}");
 }
 
 #[tokio::test]

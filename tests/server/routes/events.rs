@@ -2,11 +2,11 @@
 
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
-use agentcore::{AgentBuilder, ThreadStore};
+use agentcore::{AgentBuilder, SessionStore, ThreadStore};
 use serde_json::{Value, json};
 
 use crate::agents::{Gate, caller, echo, input_in};
-use crate::http::TestServer;
+use crate::http::{Event, TestServer};
 
 const EVENTS: &str = "/agents/default/threads/th/events";
 
@@ -85,6 +85,23 @@ async fn events_without_a_run_are_a_204_and_without_a_thread_a_404() {
 }
 
 #[tokio::test]
+async fn events_of_a_thread_that_was_answered_are_a_204_without_its_lease() {
+    let store = ThreadStore::new();
+    let server = Server::new().agent("default", echo()).store(store.clone());
+    let server = TestServer::start(server).await;
+    let agent = echo().store(store.clone()).build().unwrap();
+    agent
+        .session("th")
+        .user_id("local")
+        .run("Hi")
+        .await
+        .unwrap();
+    // If the server asked for the lease, it would take the thread for one that runs elsewhere.
+    let _lease = store.lease("th").await.unwrap();
+    assert_eq!(server.get(EVENTS).open().await.status, 204);
+}
+
+#[tokio::test]
 async fn thread_that_runs_elsewhere_is_busy_and_its_events_are_the_stored_state() {
     let store = ThreadStore::new();
     let (mut gate, tool) = Gate::new();
@@ -107,14 +124,45 @@ async fn thread_that_runs_elsewhere_is_busy_and_its_events_are_the_stored_state(
     let mut events = server.get(EVENTS).open().await;
     assert_eq!(events.status, 200);
     assert_eq!(events.event().await.unwrap().event, "state");
+    let ag_ui = server.get(&format!("{EVENTS}?format=ag-ui")).open().await;
+    let ai_sdk = server.get(&format!("{EVENTS}?format=ai-sdk")).open().await;
     gate.open();
     run.await.unwrap().unwrap();
     let rest = events.events().await;
-    assert!(
-        rest.last().unwrap().data.contains("Done: waited"),
-        "{rest:?}"
-    );
+    let [.., state, done] = &*rest else {
+        panic!("{rest:?}");
+    };
+    assert!(state.data.contains("Done: waited"), "{rest:?}");
+    assert_eq!(done.event, "done");
+
+    let ag_ui = ag_ui.events().await;
+    let is_start = |event: &&Event| event.data.contains("RUN_STARTED");
+    assert_eq!(ag_ui.iter().filter(is_start).count(), 1, "{ag_ui:?}");
+    assert!(ag_ui.last().unwrap().data.contains("RUN_FINISHED"));
+    let ai_sdk = ai_sdk.events().await;
+    assert!(ai_sdk[0].data.contains("\"start\""), "{ai_sdk:?}");
+    assert_eq!(ai_sdk.last().unwrap().data, "[DONE]");
     assert_eq!(server.get(EVENTS).open().await.status, 204);
+}
+
+#[tokio::test]
+async fn ai_sdk_client_gets_a_run_in_progress_and_not_one_that_has_ended() {
+    let (mut gate, tool) = Gate::new();
+    let agent = caller("wait", json!({})).tool(tool);
+    let server = TestServer::start(Server::new().agent("default", agent)).await;
+    let first = server
+        .post("/agents/stream", input_in("th", "Go"))
+        .open()
+        .await;
+    gate.begun().await;
+    let path = format!("{EVENTS}?format=ai-sdk");
+    let second = server.get(&path).open().await;
+    gate.open();
+    assert_eq!(second.events().await.last().unwrap().data, "[DONE]");
+    first.events().await;
+    assert_eq!(server.get(&path).open().await.status, 204);
+    let request = server.get(&path).header("last-event-id", "other:1");
+    assert_eq!(request.open().await.status, 200);
 }
 
 #[tokio::test]

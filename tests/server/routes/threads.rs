@@ -198,3 +198,18 @@ async fn change_of_a_thread_with_a_run_is_a_409() {
         .await
         .error(409);
 }
+
+#[tokio::test]
+async fn deleted_thread_has_no_log_and_no_trace() {
+    let server = server().await;
+    let reply = server.post("/agents/invoke", input_in("th", "Hi"));
+    let reply = reply.send().await.ok(200);
+    let trace = format!("/agents/traces/{}", reply["trace_id"].as_str().unwrap());
+    server.get(&trace).send().await.ok(200);
+    let path = "/agents/default/threads/th";
+    let request = server.request("DELETE", path);
+    assert_eq!(request.send().await.status, 204);
+    server.get(&trace).send().await.error(404);
+    let events = server.get(&format!("{path}/events"));
+    events.send().await.error(404);
+}

@@ -176,6 +176,30 @@ async fn logs_of_ended_runs_are_as_many_as_runs_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn logs_over_the_limit_are_removed_from_the_user_with_the_most() {
+    let table = table(RunLimits::default().with_runs(2, 2), OnDisconnect::Detach);
+    let agent = agent(ScriptedModel::new().say("1").say("2").say("3"));
+    let keys = [("b", "1"), ("a", "2"), ("a", "3")].map(|(user, session)| key(user, session));
+    for key in &keys {
+        let run = start(&table, key.clone(), &agent).unwrap();
+        run.finished().await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    let has_logs = keys.map(|key| table.find(&key).is_some());
+    assert_eq!(has_logs, [true, false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_whose_model_thinks_counts_as_opened_after_a_second() {
+    let table = table(RunLimits::default(), OnDisconnect::Detach);
+    let run = start(&table, key("a", "s"), &agent(ScriptedModel::new().hang())).unwrap();
+    let begin = Instant::now();
+    run.opened().await;
+    assert_eq!(begin.elapsed().as_secs(), 1);
+    assert!(run.is_running() && run.busy_error().is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_reader_gets_lagged_and_the_run_continues() {
     let table = table(
         RunLimits::default().with_log(4, usize::MAX),

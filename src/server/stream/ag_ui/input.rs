@@ -116,20 +116,28 @@ struct ResumePayload {
 }
 
 impl AgUiInput {
-    /// The trailing messages of the user, with the context at the end of the last one.
+    /// The trailing messages of the user, with the context at the end of the last one. Those up to
+    /// the last one that the session has, by its id, are left out, for a run that failed has stored
+    /// them; the last message stays, as the input that was sent twice.
     ///
     /// # Errors
     ///
     /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a part that cannot be sent to a model.
-    pub(crate) fn input(&self) -> Result<RunInput> {
+    pub(crate) fn input(&self, is_known: impl Fn(&str) -> bool) -> Result<RunInput> {
         let is_user = |message: &InputMessage| message.role == "user";
         let start = self
             .messages
             .iter()
             .rposition(|message| !is_user(message))
             .map_or(0, |last| last + 1);
+        let trailing = &self.messages[start..];
+        let earlier = &trailing[..trailing.len().saturating_sub(1)];
+        let last_known = earlier
+            .iter()
+            .rposition(|message| !message.id.is_empty() && is_known(&message.id));
+        let new_messages = &trailing[last_known.map_or(0, |last| last + 1)..];
         let mut messages = Vec::new();
-        for message in &self.messages[start..] {
+        for message in new_messages {
             messages.push((message.id.clone(), content(message)?));
         }
 
@@ -318,7 +326,7 @@ mod tests {
             ],
             "context": [{"description": "page", "value": "home"}],
         }));
-        let input = body.input().unwrap();
+        let input = body.input(|_| false).unwrap();
         assert_eq!(input.input_id.as_deref(), Some("4"));
         let [(_, first), (_, second)] = &*input.messages else {
             panic!("{input:?}");
@@ -329,10 +337,28 @@ mod tests {
     }
 
     #[test]
+    fn input_after_a_failed_run_leaves_out_the_messages_that_are_stored() {
+        let message = |id: &str| json!({"id": id, "role": "user", "content": id});
+        let body = body(&json!({"messages": [message("a"), message("b"), message("c")]}));
+        let ids = |known: &[&str]| {
+            let input = body.input(|id| known.contains(&id)).unwrap();
+            let ids = input.messages.iter().map(|(id, _)| id.to_string());
+            ids.collect::<Vec<_>>().concat()
+        };
+        assert_eq!(ids(&[]), "abc");
+        assert_eq!(ids(&["a"]), "bc");
+        // Messages that were sent together have the id of the last one.
+        assert_eq!(ids(&["b"]), "c");
+        assert_eq!(ids(&["a", "b", "c"]), "c");
+        assert_eq!(ids(&["c"]), "abc");
+    }
+
+    #[test]
     fn unknown_part_is_an_error_that_names_the_known_ones() {
         let part = json!({"type": "video", "source": {"type": "url", "value": "https://a"}});
         let messages = json!([{"id": "1", "role": "user", "content": [part]}]);
-        let error = body(&json!({ "messages": messages })).input().unwrap_err();
+        let error = body(&json!({ "messages": messages })).input(|_| false);
+        let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(error.to_string().contains("use text, image"), "{error}");
     }

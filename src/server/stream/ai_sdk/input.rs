@@ -88,13 +88,6 @@ impl AiSdkInput {
         Ok(RunInput::new([message]))
     }
 
-    /// The number of the user's messages: with [`Trigger::RegenerateMessage`], the last of them is
-    /// answered again.
-    pub(crate) fn user_messages(&self) -> usize {
-        let messages = self.messages.iter();
-        messages.filter(|message| message.role == "user").count()
-    }
-
     /// The decisions about the pending calls that the last message has; `None` if there are none.
     /// Answers to questions that were decided earlier are skipped: the message keeps them.
     ///
@@ -194,7 +187,6 @@ mod tests {
             *media,
             Media::base64("image/png", "AAAA").with_name("a.png")
         );
-        assert_eq!(body.user_messages(), 2);
     }
 
     #[test]
