@@ -1,5 +1,7 @@
 //! Runs: `invoke` and `stream`.
 
+use std::time::Duration;
+
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, Error, ErrorKind, FuncTool, ToolContext};
@@ -299,4 +301,18 @@ async fn run_continues_when_its_reader_leaves() {
         .events()
         .await;
     assert_eq!(events.last().unwrap().event, "done");
+}
+
+#[tokio::test]
+async fn stream_begins_before_the_first_event_of_a_model_that_thinks() {
+    let model = ScriptedModel::new().say("Late.");
+    let model = model.delayed(Duration::from_secs(3_600));
+    let server = TestServer::start(Server::new().agent("default", AgentBuilder::new(model))).await;
+    let stream = server
+        .post("/agents/stream?format=sdk", input_in("th", "Go"))
+        .open();
+    let mut stream = stream.await;
+    assert_eq!(stream.status, 200);
+    let init = stream.event().await.unwrap();
+    assert!(init.data.contains("\"init\""), "{init:?}");
 }

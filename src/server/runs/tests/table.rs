@@ -190,16 +190,6 @@ async fn logs_over_the_limit_are_removed_from_the_user_with_the_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_whose_model_thinks_counts_as_opened_after_a_second() {
-    let table = table(RunLimits::default(), OnDisconnect::Detach);
-    let run = start(&table, key("a", "s"), &agent(ScriptedModel::new().hang())).unwrap();
-    let begin = Instant::now();
-    run.opened().await;
-    assert_eq!(begin.elapsed().as_secs(), 1);
-    assert!(run.is_running() && run.busy_error().is_none());
-}
-
-#[tokio::test(start_paused = true)]
 async fn slow_reader_gets_lagged_and_the_run_continues() {
     let table = table(
         RunLimits::default().with_log(4, usize::MAX),
