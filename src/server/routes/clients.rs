@@ -110,9 +110,9 @@ fn input_work(input: RunInput, options: &mut LaunchOptions) -> Result<Work, ApiE
     Ok(Work::Input(messages, input.input_id))
 }
 
-/// The stored position of a user's message that is to be answered again: that of its id, or that of
-/// the user's last message with the same text. What follows is removed, so that a client which holds
-/// only some of the messages gets no position by their number.
+/// The stored position of a user's message that is to be answered again: that of its id, or that
+/// of the user's last message with the same text. What follows is removed, so that a client which
+/// holds only some of the messages gets no position by their number.
 fn user_position(state: &AgentState, id: &str, message: &Message) -> Result<usize, ApiError> {
     let mut starts = state.inputs.starts();
     if let Some((_, position)) = starts.find(|(known_id, _)| !id.is_empty() && ***known_id == *id) {
