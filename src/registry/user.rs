@@ -1,7 +1,8 @@
 //! The names of users as parts of paths.
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::sha256::sha256;
 use crate::util::text::quoted;
 
 /// The longest id of a user, in bytes.
@@ -28,8 +29,9 @@ pub(super) fn folder_of(user: &str) -> Result<String> {
         return Err(Error::new(ErrorKind::InvalidRequest, text));
     }
     if user.len() > MAX_PLAIN {
-        let digits = sha256(user.as_bytes()).map(|byte| format!("{byte:02x}"));
-        return Ok(format!("_long-{}", digits.concat()));
+        let digest = Sha256::digest(user);
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        return Ok(format!("_long-{digits}"));
     }
     let mut name = String::with_capacity(user.len());
     for (index, byte) in user.bytes().enumerate() {

@@ -29,8 +29,6 @@ pub(crate) mod panic;
 pub(crate) mod path;
 pub(crate) mod regular_file;
 pub(crate) mod secret;
-#[cfg(feature = "config")]
-pub(crate) mod sha256;
 pub(crate) mod sync;
 pub mod text;
 pub(crate) mod time;

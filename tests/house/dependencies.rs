@@ -104,6 +104,10 @@ const USED: &[(&str, &str)] = &[
         "serde_path_to_error",
         "where typed arguments are wrong (feature `schema`)",
     ),
+    (
+        "sha2",
+        "names of folders for long ids of users (feature `config`)",
+    ),
     ("similar", "the difference an edit made (feature `tools`)"),
     (
         "socket2",

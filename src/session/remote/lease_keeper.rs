@@ -246,8 +246,8 @@ mod tests {
         let runtime = runtime.build().unwrap();
 
         // The wait takes the lock, which this thread has.
-        let waiting = table.clone();
-        runtime.block_on(async { wait_for_releases(waiting) });
+        let shared_table = table.clone();
+        runtime.block_on(async { wait_for_releases(shared_table) });
         leases.has_worker = false;
         drop(leases);
         drop(runtime);

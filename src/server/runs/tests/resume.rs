@@ -160,7 +160,7 @@ fn unknown_position_gets_the_state_and_all_of_the_log() {
                 rest.last(),
                 all.iter()
                     .filter(|event| !event.id.is_empty())
-                    .last()
+                    .next_back()
                     .as_ref()
             );
             assert!(rest.len() < events.len(), "{format}: {events:?}");
