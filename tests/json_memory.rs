@@ -271,8 +271,8 @@ fn held_by_a_run() -> (usize, usize) {
     (bytes / (1024 * 1024), calls.load(Ordering::Relaxed))
 }
 
-/// What a request allocates whose call has 33,000 values, in MiB, when the server refuses it for this
-/// reason.
+/// The MiB that are allocated by a request whose call has 33,000 values, when the server refuses it
+/// for this reason.
 fn allocated_by_a_refusal(provider: &str, reason: &str) -> usize {
     use agentcore::providers::{Anthropic, Gemini, Ollama, OpenAiResponses};
     use agentcore::testing::{FaultServer, Reply};

@@ -225,7 +225,7 @@ pub(crate) struct Owner<'a> {
 #[cfg(all(feature = "docker", unix))]
 impl Owner<'_> {
     /// The name of the user's container, which no other owner has: the ids of agents have no dot.
-    /// Where the configuration's `name` has some, its length tells where the user begins; in the
+    /// Where the configuration's `name` has some, its length marks where the user begins; in the
     /// names of folders, `_` is followed by a digit, a letter up to `f`, or `long-`.
     fn container_name(&self, name: Option<&str>) -> String {
         let user = self.user;

@@ -42,8 +42,8 @@ pub(super) fn type_of(object: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Typed<'_>>(object.get()).ok()?.kind
 }
 
-/// The object in `text` with each element of the array `name` changed by `change`. An array that has
-/// no elements afterwards gets `filler`. `None` if nothing changes, or there is no such array.
+/// The object in `text` with each element of the array `name` changed by `change`. An array that
+/// has no elements afterwards gets `filler`. `None` if nothing changes, or there is no such array.
 pub(super) fn change_elements<'a>(
     text: &'a [u8],
     name: &str,

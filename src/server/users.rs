@@ -28,7 +28,8 @@ pub struct User {
     /// The id. Not empty, at most 256 bytes.
     pub id: Arc<str>,
     /// True if the user may add and remove agents, move their backends, switch on hooks that an
-    /// agent has off and any hook of a builder, list the threads of others and turn permissions off.
+    /// agent has off and any hook of a builder, list the threads of others and turn permissions
+    /// off.
     pub is_admin: bool,
 }
 

@@ -98,8 +98,8 @@ const MAX_CAPTURES: usize = 2;
 ///
 /// * Changes made by commands (`Bash`, `execute`, `exec`), because they are not seen. A file that
 ///   the agent wrote and a command changed later counts as changed from outside.
-/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files that
-///   would make the checkpoints of the session or the folder larger than
+/// * Files over 32 MiB, unless [`max_file_size`](Self::max_file_size) sets another limit, files
+///   that would make the checkpoints of the session or the folder larger than
 ///   [`max_session_size`](Self::max_session_size) or [`max_total_size`](Self::max_total_size), and
 ///   symbolic links that are removed. They are reported as not kept.
 /// * Folders: those that were created remain, empty, and no file is restored in the place of one.

@@ -170,8 +170,8 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when there is no room for
-    /// the copy.
+    /// [`ErrorKind::Conflict`] when it has some, and [`ErrorKind::Config`] when there is no room
+    /// for the copy.
     pub(super) fn copy(
         &self,
         from: &str,

@@ -184,8 +184,8 @@ impl Messages {
     }
 }
 
-/// Checks that the columns of rows are of built-in types. The client looks all others up, as deep as
-/// the server nests them, and keeps what it reads about them.
+/// Checks that the columns of rows are of built-in types. The client looks all others up, as deep
+/// as the server nests them, and keeps what it reads about them.
 fn check_columns(description: &[u8]) -> Result<(), Problem> {
     let unreadable = || Problem::Refused("described the columns of rows unreadably".to_owned());
     let mut fields = description.get(2..).ok_or_else(unreadable)?;
