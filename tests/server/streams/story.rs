@@ -253,8 +253,21 @@ impl Fixed {
             rest = tail;
         }
         fixed.push_str(rest);
-        fixed
+        without_answer_ids(&fixed)
     }
+}
+
+/// A text with zeros in place of the part of an answer's id in each id of a subagent's session.
+fn without_answer_ids(text: &str) -> String {
+    let mut parts = text.split(":sub:");
+    let mut fixed = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_end = |letter: char| !letter.is_ascii_alphanumeric() && !"_-:".contains(letter);
+        let (id, tail) = part.split_at(part.find(is_end).unwrap_or(part.len()));
+        let call = id.rsplit_once('-').map_or(id, |(call, _)| call);
+        fixed.push_str(&format!(":sub:{call}-00000000{tail}"));
+    }
+    fixed
 }
 
 /// The length of the UUID at this place, with its hyphens or without.
