@@ -158,10 +158,7 @@ fn unknown_position_gets_the_state_and_all_of_the_log() {
             let rest: Vec<_> = events.iter().filter(|event| !event.id.is_empty()).collect();
             assert_eq!(
                 rest.last(),
-                all.iter()
-                    .filter(|event| !event.id.is_empty())
-                    .next_back()
-                    .as_ref()
+                all.iter().rfind(|event| !event.id.is_empty()).as_ref()
             );
             assert!(rest.len() < events.len(), "{format}: {events:?}");
         }
