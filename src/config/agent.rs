@@ -98,7 +98,7 @@ impl AgentConfig {
     /// use agentcore::config::AgentConfig;
     ///
     /// let error = AgentConfig::from_json(r#"{"model": "gpt-6-luna", "tool": []}"#).unwrap_err();
-    /// let text = r#"agent:1:22: unknown key "tool"; did you mean "tools"?"#;
+    /// let text = r#"agent:1:25: unknown key "tool"; did you mean "tools"?"#;
     /// assert_eq!(error.to_string(), text);
     /// ```
     pub fn from_json(json: &str) -> Result<Self> {
