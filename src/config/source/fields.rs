@@ -45,32 +45,40 @@ pub(in crate::config) fn model_name<'de, D: Deserializer<'de>>(
 pub(in crate::config) fn secret<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else {
-        return Ok(None);
-    };
-    match reference(&text) {
-        Some(name) => variable(name).map(Some),
-        None => Err(de::Error::custom(
+    reference_or(deserializer, |_| {
+        Err(de::Error::custom(
             "a key must not be written into a configuration; set an environment variable, and \
              write its name as \"${NAME}\"",
-        )),
-    }
+        ))
+    })
 }
 
 /// Reads the address of a server: a reference to the environment, or an address without a password.
 pub(in crate::config) fn address<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
+    reference_or(deserializer, |text| {
+        if has_password(&text) {
+            return Err(de::Error::custom(
+                "a password must not be written into a configuration; set an environment \
+                 variable to the whole address, and write its name as \"${NAME}\"",
+            ));
+        }
+        Ok(Secret::new(text))
+    })
+}
+
+/// Reads a reference to the environment, or a text that is none with `read_literal`.
+fn reference_or<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    read_literal: impl FnOnce(String) -> Result<Secret, D::Error>,
+) -> Result<Option<Secret>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else {
         return Ok(None);
     };
     match reference(&text) {
         Some(name) => variable(name).map(Some),
-        None if has_password(&text) => Err(de::Error::custom(
-            "a password must not be written into a configuration; set an environment \
-             variable to the whole address, and write its name as \"${NAME}\"",
-        )),
-        None => Ok(Some(Secret::new(text))),
+        None => read_literal(text).map(Some),
     }
 }
 

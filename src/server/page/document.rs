@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::squeeze;
+use super::minify;
 
 /// The text in the place of the nonce of a response.
 pub(super) const NONCE: &str = "__NONCE__";
@@ -28,9 +28,9 @@ const SCRIPT: &str = concat!(
 
 /// The document, with [`NONCE`] in the place of each nonce.
 pub(super) static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
-    let style = squeeze::style(STYLE);
-    let markup = squeeze::markup(MARKUP);
-    let script = squeeze::script(SCRIPT);
+    let style = minify::style(STYLE);
+    let markup = minify::markup(MARKUP);
+    let script = minify::script(SCRIPT);
     // The style is first, so that nothing is shown without it.
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<style nonce=\"{NONCE}\">{style}</style>\n{markup}\

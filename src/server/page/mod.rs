@@ -12,10 +12,10 @@
 //! | `main.js` | the page as a whole |
 //!
 //! The scripts are joined to one module, so top-level names must be unique across the files. There
-//! is no build step: [`squeeze`] minifies the sources when the server first needs the page.
+//! is no build step: [`minify`] minifies the sources when the server first needs the page.
 
 mod document;
+mod minify;
 mod respond;
-mod squeeze;
 
 pub(super) use respond::respond;

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::agent::HookInfo;
 use crate::config::AgentConfig;
 use crate::error::ErrorKind;
 use crate::registry::TemplateInfo;
@@ -69,7 +70,7 @@ struct AgentReply {
     /// The hooks of the user's agent, outermost first. For one agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<schemas::HookInfo>>")]
-    hooks: Option<Value>,
+    hooks: Option<Vec<HookInfo>>,
     /// The most turns of a run; 0 is no limit. For one agent alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_turns: Option<u32>,
@@ -130,7 +131,7 @@ async fn get(
     let info = instance.agent().info();
     let mut reply = AgentReply::new(&app, &caller, template);
     reply.tools = instance.tools().into_iter().map(|tool| tool.name).collect();
-    reply.hooks = serde_json::to_value(info.hooks).ok();
+    reply.hooks = Some(info.hooks);
     reply.max_turns = Some(info.max_turns);
     Ok(Json(reply))
 }

@@ -19,6 +19,7 @@ mod history;
 mod ids;
 mod json_end;
 mod lane;
+mod lanes;
 mod media;
 mod out;
 mod run_input;

@@ -1,7 +1,5 @@
 //! Combinations of keys that cannot work.
 
-use agentcore::config::Config;
-
 use super::{built, error};
 
 #[test]
@@ -87,7 +85,8 @@ fn container_needs_an_image_or_a_name() {
     assert!(text.contains("an absolute path in it"), "{text}");
     let text = error(&docker(", image: a, sandbox: workspace"));
     assert!(text.contains("has no \"sandbox\""), "{text}");
-    assert!(Config::from_yaml(&docker(", image: a, container_name: b, network: bridge")).is_ok());
+    let both = docker(", image: a, container_name: b, network: bridge");
+    assert!(agentcore::config::Config::from_yaml(&both).is_ok());
 }
 
 #[cfg(feature = "web")]
@@ -129,7 +128,7 @@ fn backend_whose_feature_is_off_names_the_feature() {
     );
 }
 
-/// The seed's table of hooks: without a backend there are no skills and no memory.
+/// Skills and memory are files of a backend.
 #[tokio::test]
 async fn skills_and_memory_without_a_backend_have_no_hooks() {
     let agent = built("model: m\nskills: { paths: [a] }\nmemory: { paths: [b] }").await;

@@ -6,7 +6,7 @@ mod fields;
 mod hooks;
 mod narrowing;
 mod paths;
-mod seeds;
+mod whole_files;
 
 use agentcore::config::{AgentConfig, Config, Parts};
 use agentcore::testing::{FunctionModel, ScriptedModel};

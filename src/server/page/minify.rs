@@ -8,7 +8,7 @@
 pub(super) fn script(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     for line in code_lines(source) {
-        squeeze_line(line, &mut out);
+        minify_line(line, &mut out);
         if !out.ends_with([';', '{', '}', ',', '(']) {
             out.push('\n');
         }
@@ -50,7 +50,7 @@ fn code_lines(source: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn squeeze_line(line: &str, out: &mut String) {
+fn minify_line(line: &str, out: &mut String) {
     let start = out.len();
     let mut quote = None;
     let mut previous = ' ';

@@ -1,6 +1,8 @@
 //! Whole configurations, in a file and in code.
 
-use agentcore::config::{AgentConfig, BackendCfg, BackendType, Config};
+#[cfg(feature = "calc")]
+use agentcore::config::{AgentConfig, BackendCfg};
+use agentcore::config::{BackendType, Config};
 
 /// A file with the keys of one agent, without `agents`.
 const FLAT: &str = r#"name: code-assistant
