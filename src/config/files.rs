@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, LocalBackend};
 use crate::error::Result;
-use crate::util::path::lexical;
+use crate::util::path::{is_in_folder, lexical};
 
 use super::agent::AgentConfig;
 use super::backend::BackendType;
@@ -105,7 +105,7 @@ impl AgentConfig {
         let is_absolute = path.starts_with('/');
         match backend.kind {
             BackendType::Docker if is_absolute => FilePlace::Workspace(path.to_owned()),
-            BackendType::State if is_absolute && is_in(STATE_ROOT, &lexical(path)) => {
+            BackendType::State if is_absolute && is_in_folder(STATE_ROOT, &lexical(path)) => {
                 FilePlace::Workspace(path.to_owned())
             }
             BackendType::Docker | BackendType::State => FilePlace::Machine(self.on_machine(path)),
@@ -128,9 +128,4 @@ impl AgentConfig {
         };
         PathBuf::from(lexical(&path.to_string_lossy()))
     }
-}
-
-fn is_in(root: &str, path: &str) -> bool {
-    let rest = path.strip_prefix(root);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -10,7 +10,7 @@ use crate::backend::{
     GlobMatches, GlobQuery, GrepMatches, GrepQuery, Metadata, Shell,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::path::lexical;
+use crate::util::path::{is_in_folder, lexical};
 
 /// A workspace, and folders and files outside of it that can be read by their absolute paths.
 #[derive(Debug)]
@@ -37,8 +37,7 @@ impl Shared {
     }
 
     fn contains(&self, path: &str) -> bool {
-        let rest = path.strip_prefix(&*self.path);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        is_in_folder(&self.path, path)
     }
 }
 

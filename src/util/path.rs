@@ -23,6 +23,13 @@ pub(crate) fn short_path(path: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns `true` if `path` is `folder` or a path below it. Both must be lexically normal.
+#[cfg(feature = "config")]
+pub(crate) fn is_in_folder(folder: &str, path: &str) -> bool {
+    let below = path.strip_prefix(folder);
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+}
+
 /// `path` without `.`, `..` and repeated slashes. `..` at the beginning of a relative path stays.
 pub(crate) fn lexical(path: &str) -> String {
     let is_absolute = path.starts_with('/');

@@ -107,20 +107,21 @@ impl Storage {
                 let start = logs.get(session).map_or(0, Vec::len) as u64;
                 let refusal = limits.refuse_for_session(start, content_len);
                 let refusal = refusal.or_else(|| refuse_for_memory(used, content_len));
-                let new = NewRecord::new(record, content, refusal)?;
-                index.check_room(new.line.len() as u64)?;
-                if used.saturating_add(new.line.len()) > MAX_RECORDS_MEMORY {
+                let new_record = NewRecord::new(record, content, refusal)?;
+                index.check_room(new_record.line.len() as u64)?;
+                if used.saturating_add(new_record.line.len()) > MAX_RECORDS_MEMORY {
                     return Err(no_room_for_records());
                 }
 
                 let log = logs.entry(session.to_owned()).or_default();
-                if new.content.len() > LARGE {
-                    log.reserve_exact(new.line.len() + new.content.len() + 1);
+                if new_record.content.len() > LARGE {
+                    log.reserve_exact(new_record.line.len() + new_record.content.len() + 1);
                 }
-                new.parts()
+                new_record
+                    .parts()
                     .into_iter()
                     .for_each(|part| log.extend_from_slice(part));
-                index.push(new.at(start));
+                index.push(new_record.at(start));
             }
             #[cfg(unix)]
             Self::Folder(folder, total) => {
@@ -136,15 +137,15 @@ impl Storage {
                     }
                 }
 
-                let new = NewRecord::new(record, content, refusal)?;
-                index.check_room(new.line.len() as u64)?;
-                let appended = folder.append(session, &file, start, new.parts(), durable);
+                let new_record = NewRecord::new(record, content, refusal)?;
+                index.check_room(new_record.line.len() as u64)?;
+                let appended = folder.append(session, &file, start, new_record.parts(), durable);
                 if appended.is_err() {
                     total.clear();
                 }
                 drop(reservation);
                 appended?;
-                index.push(new.at(start));
+                index.push(new_record.at(start));
             }
         }
 

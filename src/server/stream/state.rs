@@ -278,23 +278,23 @@ impl StreamState {
         is_error: bool,
         steps: &mut Vec<Step<'a>>,
     ) {
-        let new = self
+        let new_result = self
             .lanes
             .with_lane(envelope, steps, |lane, _, _| lane.result(call_id, name));
-        let Some(new) = new else {
+        let Some(new_result) = new_result else {
             return;
         };
         let earlier = self
             .history
             .call(call_id)
-            .filter(|_| !new.has_call)
+            .filter(|_| !new_result.has_call)
             .cloned();
         let subagent = self.lanes.id_of(envelope);
         let result = CallResult {
             id: self.lanes.shown_call(&subagent, call_id),
             output,
             is_error,
-            is_denied: new.is_denied,
+            is_denied: new_result.is_denied,
             earlier,
         };
         self.add(envelope, StepKind::CallResult(result), steps);
