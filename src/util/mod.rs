@@ -7,6 +7,8 @@ mod cancel;
 pub(crate) mod folder;
 #[cfg(feature = "yaml")]
 pub(crate) mod front_matter;
+#[cfg(all(test, feature = "web"))]
+pub(crate) mod fuzz;
 mod guarded;
 pub(crate) mod hash;
 #[cfg(feature = "http")]

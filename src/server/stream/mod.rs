@@ -15,6 +15,8 @@ mod blocks;
 mod encoder;
 mod events;
 mod format;
+#[cfg(test)]
+mod fuzz;
 mod history;
 mod ids;
 mod json_end;

@@ -1,13 +1,10 @@
 //! Random hostile pages.
-//!
-//! `AGENTCORE_FUZZ_ROUNDS` sets how many, and `AGENTCORE_FUZZ_SEED` the number of the first.
-
-use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use reqwest::Url;
 
 use crate::util::Cancellation;
+use crate::util::fuzz::fuzz;
 
 use super::markdown::convert;
 
@@ -125,28 +122,11 @@ fn page(rng: &mut Rng) -> String {
 
 #[test]
 fn random_pages_are_converted_without_panic() {
-    let setting = |name: &str, default: u64| {
-        std::env::var(name).map_or(default, |value| value.parse().unwrap_or(default))
-    };
-
-    let rounds = setting("AGENTCORE_FUZZ_ROUNDS", 300);
-    let first = setting("AGENTCORE_FUZZ_SEED", 1);
-    let run = move || {
-        let base = Url::parse("http://host/").expect("an address");
-        let mut slowest = (Duration::ZERO, 0, 0);
-        for seed in first..first + rounds {
-            let html = page(&mut Rng::with_seed(seed));
-            let start_time = Instant::now();
-            std::hint::black_box(convert(&html, &base, &Cancellation::default()).text.len());
-            slowest = slowest.max((start_time.elapsed(), seed, html.len()));
-        }
-
-        slowest
-    };
-
+    let base = Url::parse("http://host/").expect("an address");
     // As in the tool: enough stack for the nesting that the limits allow.
-    let thread = std::thread::Builder::new().stack_size(64 * 1024 * 1024);
-    let outcome = thread.spawn(run).expect("a thread").join();
-    let (time, seed, size) = outcome.expect("no page makes it panic");
-    println!("HTML: {rounds} inputs, slowest {time:?} for {size} bytes (seed {seed})");
+    fuzz("HTML", 300, 64 * 1024 * 1024, |rng| {
+        let html = page(rng);
+        std::hint::black_box(convert(&html, &base, &Cancellation::default()).text.len());
+        html.len()
+    });
 }

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "http")]
 mod answers;
+#[cfg(feature = "config")]
+mod configs;
 mod generator;
 mod models;
 #[cfg(feature = "jsonl")]
