@@ -12,7 +12,7 @@ use crate::prompt::{Conversation, Days};
 use crate::util::sync::lock;
 
 const FILE: &str = "state/state.json";
-/// The most bytes of the file, which is not read beyond them.
+/// The maximum size of the file, in bytes. The rest is not read.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The state of a gateway that outlives its process: the chat in which a person wrote last.
@@ -42,7 +42,7 @@ pub struct StateManager {
     workspace: Arc<dyn Backend>,
     days: Days,
     values: Arc<Mutex<Saved>>,
-    /// Held while the file is written, so that the newest state is the last.
+    /// Locked while the file is written, so that the newest state is written last.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -155,8 +155,8 @@ impl StateManager {
         let json = serde_json::to_vec(&values)?;
         if json.len() > MAX_BYTES {
             let text = format!(
-                "the last chat was not stored: {FILE} would have {} bytes, at most {MAX_BYTES} are \
-                 read again; use a shorter id",
+                "the last chat was not stored: {FILE} would have {} bytes, and {MAX_BYTES} are the \
+                 limit; use a shorter id",
                 json.len()
             );
             return Err(Error::new(ErrorKind::InvalidRequest, text));
