@@ -15,7 +15,7 @@ const DATED: &[(&str, &str)] = &[
         "`retry-after` may be a date",
     ),
     ("src/prompt/days.rs", "notes have dates"),
-    ("src/session/log/open_log.rs", "records have dates"),
+    ("src/session/log/clock.rs", "records have dates"),
     (
         "src/session/session_store.rs",
         "the example of a store has dates",
