@@ -75,8 +75,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of tool calls of a turn that run at the same time, at least 1. Defaults to
-    /// 8.
+    /// Sets the maximum number of tool calls of a turn that run at the same time, at least 1.
+    /// Defaults to 8.
     pub fn parallel_tools(mut self, calls: usize) -> Self {
         self.limits.parallel_tools = calls.max(1);
         self
@@ -140,8 +140,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Enables the detection of calls that repeat without progress. When the same call has returned the
-    /// same result three times, the model is warned; after five times, the run ends with
+    /// Enables the detection of calls that repeat without progress. When the same call has returned
+    /// the same result three times, the model is warned; after five times, the run ends with
     /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
@@ -156,23 +156,23 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the number of times that an answer that does not match the requested schema is sent back.
-    /// Defaults to 2.
+    /// Sets the number of times that an answer that does not match the requested schema is sent
+    /// back. Defaults to 2.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;
         self
     }
 
-    /// Sets the maximum depth of subagents below a run of the agent: with 0 there are none, with 1 they
-    /// have none of their own. Defaults to 2, and is at most 8. The limits of the runs above apply as
-    /// well.
+    /// Sets the maximum depth of subagents below a run of the agent: with 0 there are none, with 1
+    /// they have none of their own. Defaults to 2, and is at most 8. The limits of the runs above
+    /// apply as well.
     pub fn max_subagent_depth(mut self, depth: u32) -> Self {
         self.limits.max_depth = depth;
         self
     }
 
-    /// Sets the maximum number of subagents that begin below a run, those of its subagents included.
-    /// Defaults to 100. A subagent beyond the limit of a run above it fails with
+    /// Sets the maximum number of subagents that begin below a run, those of its subagents
+    /// included. Defaults to 100. A subagent beyond the limit of a run above it fails with
     /// [`Config`](crate::ErrorKind::Config).
     pub fn max_subagents(mut self, count: u32) -> Self {
         self.settings.budget.subagents = count;

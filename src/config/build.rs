@@ -24,8 +24,8 @@ use super::parts::Parts;
 use super::prompt_files::PromptFiles;
 use super::source::unknown_name;
 
-/// The backend of an agent, and the paths of its skills and memory. Agents of the same configuration
-/// can share it.
+/// The backend of an agent, and the paths of its skills and memory. Agents of the same
+/// configuration can share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Workspace {
     /// The backend of hooks and tools, with the shared files of the configuration.

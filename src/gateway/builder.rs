@@ -161,15 +161,15 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the maximum number of model calls of a turn, in place of the agent's own limit. Defaults
-    /// to 20.
+    /// Sets the maximum number of model calls of a turn, in place of the agent's own limit.
+    /// Defaults to 20.
     pub fn max_iterations(mut self, count: u32) -> Self {
         self.max_iterations = count;
         self
     }
 
-    /// Sets the maximum number of tokens of one answer, in place of the agent's own limit. Defaults to
-    /// 8,192.
+    /// Sets the maximum number of tokens of one answer, in place of the agent's own limit. Defaults
+    /// to 8,192.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
@@ -210,22 +210,23 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the maximum number of tasks of the tool `spawn` in progress, of all sessions. Defaults to
+    /// Sets the maximum number of tasks of the tool `spawn` in progress, of all sessions. Defaults
+    /// to
     /// 64. Beyond that, `spawn` fails.
     pub fn max_tasks(mut self, count: usize) -> Self {
         self.max_tasks = count;
         self
     }
 
-    /// Adds channels that the tool `message` may write to. A channel in which a person writes is added
-    /// by the gateway. For any other channel, the tool fails.
+    /// Adds channels that the tool `message` may write to. A channel in which a person writes is
+    /// added by the gateway. For any other channel, the tool fails.
     pub fn channels<T: Into<Arc<str>>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.channels.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Sends a reply although the tool `message` wrote to other chats in the turn. Defaults to `false`:
-    /// a message to any chat replaces the reply.
+    /// Sends a reply although the tool `message` wrote to other chats in the turn. Defaults to
+    /// `false`: a message to any chat replaces the reply.
     pub fn reply_after_message_elsewhere(mut self, enabled: bool) -> Self {
         self.replies_after_message_elsewhere = enabled;
         self

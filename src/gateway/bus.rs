@@ -117,13 +117,14 @@ impl<M> Delivery<M> {
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached. The message is delivered again, but not necessarily after `delay`.
+    /// If the bus cannot be reached. The message is delivered again, but not necessarily after
+    /// `delay`.
     pub async fn give_back(self, delay: Duration) -> Result<()> {
         self.receipt.give_back(delay).await
     }
 
-    /// Reports that the message is being processed. A bus between machines delivers a message again if
-    /// its receiver neither reports, acknowledges nor gives it back for a time.
+    /// Reports that the message is being processed. A bus between machines delivers a message again
+    /// if its receiver neither reports, acknowledges nor gives it back for a time.
     ///
     /// # Errors
     ///

@@ -45,8 +45,8 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// Runs a turn after the earlier turns of its session. Waits for up to ten seconds while another
-    /// process has the session.
+    /// Runs a turn after the earlier turns of its session. Waits for up to ten seconds while
+    /// another process has the session.
     pub(super) async fn process_in_lane(&self, options: &ProcessOptions) -> Result<Processed> {
         let _place = loop {
             let place = self.lanes.enter(&options.session_key);

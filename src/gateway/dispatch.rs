@@ -119,8 +119,8 @@ impl Gateway {
         }
     }
 
-    /// Begins the work on a message. Its place in the lane of its session is taken before this returns,
-    /// so that messages keep their order.
+    /// Begins the work on a message. Its place in the lane of its session is taken before this
+    /// returns, so that messages keep their order.
     fn dispatch(&self, delivery: Delivery<InboundMessage>) -> BoxFuture<'_, ()> {
         let core = &*self.core;
         let message = &delivery.message;

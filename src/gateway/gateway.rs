@@ -78,8 +78,8 @@ impl Gateway {
         &self.core.shared.bus
     }
 
-    /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is empty
-    /// if a question waits for its answer.
+    /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is
+    /// empty if a question waits for its answer.
     ///
     /// # Errors
     ///
@@ -88,8 +88,8 @@ impl Gateway {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the turn, and the next turn of the session may begin. What was stored
-    /// stays, also the session of a turn without history.
+    /// Dropping the future drops the turn, and the next turn of the session may begin. What was
+    /// stored stays, also the session of a turn without history.
     pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
         Ok(self.core.process_in_lane(&options).await?.text)
     }
@@ -152,8 +152,8 @@ impl Gateway {
             .await
     }
 
-    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in a session
-    /// of its own, which is deleted afterwards.
+    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in a
+    /// session of its own, which is deleted afterwards.
     ///
     /// # Errors
     ///

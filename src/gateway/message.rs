@@ -111,7 +111,8 @@ impl InboundMessage {
         self
     }
 
-    /// Sets the id and the session if they are empty. Each bus calls this when a message is published.
+    /// Sets the id and the session if they are empty. Each bus calls this when a message is
+    /// published.
     #[must_use]
     pub fn completed(mut self) -> Self {
         fill_id(&mut self.id);

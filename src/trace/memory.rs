@@ -50,11 +50,12 @@ pub struct EventRecord {
     pub metadata: Value,
 }
 
-/// A recorder that keeps spans and events in memory, for tests and diagnosis. Clones share them. It has
-/// no limit: a long-running process has to [`clear`](MemoryRecorder::clear) it.
+/// A recorder that keeps spans and events in memory, for tests and diagnosis. Clones share them. It
+/// has no limit: a long-running process has to [`clear`](MemoryRecorder::clear) it.
 ///
-/// [`Display`](fmt::Display) prints the spans as a tree, with their starts and durations in seconds and
-/// without the ids of runs. The clock is tokio's: while it is paused, the tree is always the same.
+/// [`Display`](fmt::Display) prints the spans as a tree, with their starts and durations in seconds
+/// and without the ids of runs. The clock is tokio's: while it is paused, the tree is always the
+/// same.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -82,8 +83,8 @@ pub struct MemoryRecorder(Arc<Mutex<Trace>>);
 struct Trace {
     /// The time of the first span or event.
     zero: Option<Instant>,
-    /// The id of the first span. Clearing the records raises it, so that a span that ends later does
-    /// not change another one.
+    /// The id of the first span. Clearing the records raises it, so that a span that ends later
+    /// does not change another one.
     first_id: u64,
     spans: Vec<SpanRecord>,
     events: Vec<EventRecord>,

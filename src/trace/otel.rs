@@ -13,16 +13,17 @@ use crate::util::sync::lock;
 
 use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 
-/// A recorder that sends the spans of a [`TracingHook`](crate::hooks::TracingHook) to OpenTelemetry,
-/// with the names of its conventions for generative AI: `chat MODEL`, `execute_tool NAME` and `invoke_agent NAME`
-/// with `gen_ai.*` attributes. Attributes without a convention are named `agentcore.*`.
+/// A recorder that sends the spans of a [`TracingHook`](crate::hooks::TracingHook) to
+/// OpenTelemetry, with the names of its conventions for generative AI: `chat MODEL`, `execute_tool
+/// NAME` and `invoke_agent NAME` with `gen_ai.*` attributes. Attributes without a convention are
+/// named `agentcore.*`.
 ///
 /// The first spans of a run are children of the OpenTelemetry context that is current there. Texts
 /// of the conversation and arguments of tools are left out unless
 /// [asked for](Self::with_content).
 ///
-/// The crate `opentelemetry` of the version 0.33 is part of this signature. The application chooses the
-/// exporter: the tracer is one of its provider.
+/// The crate `opentelemetry` of the version 0.33 is part of this signature. The application chooses
+/// the exporter: the tracer is one of its provider.
 ///
 /// ```
 /// use agentcore::AgentBuilder;

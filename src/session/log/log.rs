@@ -220,8 +220,8 @@ pub trait Log: Send + Sync + 'static {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
     }
 
-    /// The location of a log, for errors: a path, or the name of a server. The provided method returns
-    /// `None`.
+    /// The location of a log, for errors: a path, or the name of a server. The provided method
+    /// returns `None`.
     fn place(&self, id: &str) -> Option<String> {
         let _ = id;
         None

@@ -200,8 +200,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The addresses that `connect_first` tries when no server accepts, and the time for each; `callback`
-    /// is called each time.
+    /// The addresses that `connect_first` tries when no server accepts, and the time for each;
+    /// `callback` is called each time.
     fn tried(base: &str, mut callback: impl FnMut()) -> Vec<(String, Duration)> {
         let attempts = RefCell::<Vec<(String, Duration)>>::default();
         let callback = RefCell::new(&mut callback);

@@ -48,8 +48,8 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Creates the statements. `prefix` is a name that needs no quotes, and `pause` the time after which
-    /// the server ends an idle transaction.
+    /// Creates the statements. `prefix` is a name that needs no quotes, and `pause` the time after
+    /// which the server ends an idle transaction.
     pub(super) fn new(prefix: &str, pause: Duration) -> Self {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));

@@ -46,8 +46,8 @@ impl Connection {
         self.is_broken
     }
 
-    /// Connects and sends the password. All calls until [`finish_opening`](Self::finish_opening) share
-    /// the `timeout`.
+    /// Connects and sends the password. All calls until [`finish_opening`](Self::finish_opening)
+    /// share the `timeout`.
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let mut connection = Self {
             stream: BufReader::with_capacity(BUFFER, Stream::open(address, timeout)?),

@@ -10,14 +10,14 @@ pub(super) const READ: &str = "
 return {redis.call('getrange', KEYS[1], ARGV[2], ARGV[3]), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";
 
-/// Returns the last bytes of the log, its size, and 1 if the session exists. `ARGV[2]`: the number of
-/// bytes.
+/// Returns the last bytes of the log, its size, and 1 if the session exists. `ARGV[2]`: the number
+/// of bytes.
 pub(super) const TAIL: &str = "
 return {redis.call('getrange', KEYS[1], '-' .. ARGV[2], -1), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";
 
-/// The prefix of scripts that need a session which no other store has leased. `ARGV[4]`: the prefix of
-/// this store's leases.
+/// The prefix of scripts that need a session which no other store has leased. `ARGV[4]`: the prefix
+/// of this store's leases.
 pub(super) const CHECK_FREE: &str = "
 local held = redis.call('get', KEYS[2])
 if held and string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then return 0 end
@@ -40,8 +40,8 @@ local last = redis.call('hget', KEYS[3], ARGV[1])
 if last and last ~= ARGV[2] then return 0 end
 ";
 
-/// Extends a lease. It is set only if it has expired, because a server without free memory extends keys
-/// but does not set them.
+/// Extends a lease. It is set only if it has expired, because a server without free memory extends
+/// keys but does not set them.
 pub(super) const RENEW: &str = "
 if not held or redis.call('pexpire', KEYS[2], ARGV[3]) == 0 then
     redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
@@ -65,8 +65,8 @@ redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 return 1";
 
-/// The prefix of scripts that may be repeated after they succeeded. Waiting for the disk needs a write
-/// on the same connection: `touch` writes without a change, and without memory.
+/// The prefix of scripts that may be repeated after they succeeded. Waiting for the disk needs a
+/// write on the same connection: `touch` writes without a change, and without memory.
 pub(super) const DEFINE_TOUCH: &str = "
 local function touch()
     redis.call('pexpire', KEYS[5], 60000)
@@ -74,8 +74,8 @@ local function touch()
 end
 ";
 
-/// Repairs the log. `ARGV[4]`: its size, `ARGV[5]`: the size to truncate it to, or -1; then the damaged
-/// parts to set aside.
+/// Repairs the log. `ARGV[4]`: its size, `ARGV[5]`: the size to truncate it to, or -1; then the
+/// damaged parts to set aside.
 pub(super) const REPAIR: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then

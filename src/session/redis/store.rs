@@ -49,9 +49,9 @@ use super::server::Keys;
 /// # Keys
 ///
 /// `PREFIX:log:ID` has a session, `PREFIX:lease:ID` its lease, and `PREFIX:damaged:ID` its damaged
-/// parts. `PREFIX:sessions` has the ids, and `PREFIX:version` the version of the keys. Keys of a newer version are not touched. Writes are scripts (`EVAL`), each of which
-/// happens as a whole. A cluster cannot be used, because the keys of a script would be on several
-/// of its nodes.
+/// parts. `PREFIX:sessions` has the ids, and `PREFIX:version` the version of the keys. Keys of a
+/// newer version are not touched. Writes are scripts (`EVAL`), each of which happens as a whole. A
+/// cluster cannot be used, because the keys of a script would be on several of its nodes.
 ///
 /// Leases expire on the server, and calls are retried: see [`ServerOptions`].
 ///

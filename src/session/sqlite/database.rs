@@ -48,8 +48,8 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Opens the database, and creates it if it does not exist, readable by its owner only. A write waits
-    /// at most `busy_timeout` for others, including its time in the queue `writers`.
+    /// Opens the database, and creates it if it does not exist, readable by its owner only. A write
+    /// waits at most `busy_timeout` for others, including its time in the queue `writers`.
     pub(super) fn open(path: &Path, busy_timeout: Duration, writers: Queue) -> Result<Self> {
         let path = file::resolve_path(path)?;
         let is_there = file::exists(&path)?;
@@ -130,7 +130,8 @@ impl Database {
         Ok(())
     }
 
-    /// Runs `work` in one transaction: after it, all of it is durable or none. `what` names it in errors.
+    /// Runs `work` in one transaction: after it, all of it is durable or none. `what` names it in
+    /// errors.
     pub(super) fn write<T>(
         &self,
         what: &str,

@@ -84,7 +84,8 @@ impl Database {
         }
     }
 
-    /// Sets damaged parts aside for inspection. A part is its offset, its description and its bytes.
+    /// Sets damaged parts aside for inspection. A part is its offset, its description and its
+    /// bytes.
     fn set_aside(&self, writer: &mut Writer, parts: &[(i64, String, Vec<u8>)]) -> Result<()> {
         if parts.is_empty() {
             return Ok(());
@@ -350,8 +351,8 @@ fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlit
     Ok(bytes)
 }
 
-/// Truncates a log to its first `len` bytes, and returns its end. Only existing bytes are counted: rows
-/// may be missing.
+/// Truncates a log to its first `len` bytes, and returns its end. Only existing bytes are counted:
+/// rows may be missing.
 fn truncate(connection: &Connection, id: &str, len: u64) -> rusqlite::Result<i64> {
     let mut remaining = i64::try_from(len).unwrap_or(i64::MAX);
     // The place of the last row that stays, and the bytes of it that do.
