@@ -14,7 +14,7 @@ const DATED: &[(&str, &str)] = &[
         "src/providers/status/errors.rs",
         "`retry-after` may be a date",
     ),
-    ("src/prompt/days.rs", "notes have dates"),
+    ("src/prompt/local_clock.rs", "notes have dates"),
     ("src/session/log/clock.rs", "records have dates"),
     (
         "src/session/session_store.rs",
