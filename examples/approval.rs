@@ -1,11 +1,11 @@
-//! Approvals that come later: one process asks and exits, another approves and finishes.
+//! Approvals by a later process: one process asks and exits, another approves and finishes.
 //!
 //! ```sh
 //! alias approval="cargo run -q --example approval --features jsonl --"
 //! approval ask                       # prints the calls that wait, as JSON
 //! approval show                      # once more, from another process
 //! approval approve ID                # runs this call, once, with the arguments it waits with
-//! approval deny ID "not on a Friday" # the model reads why
+//! approval deny ID "not on a Friday" # the model reads the reason
 //! approval answer decisions.json     # a decision, or a list of them; - is standard input
 //! ```
 //!
@@ -38,7 +38,7 @@ const SESSION: &str = "payments";
 
 #[derive(Parser)]
 struct Args {
-    /// Where the session and the ledger are
+    /// The folder of the session and the ledger
     #[arg(long, value_name = "DIR", global = true)]
     folder: Option<PathBuf>,
 
@@ -58,9 +58,9 @@ enum Command {
     Deny {
         id: String,
         #[arg(default_value = "")]
-        why: String,
+        reason: String,
     },
-    /// Decides as a file says
+    /// Makes the decisions of a file
     Answer { file: PathBuf },
 }
 
@@ -86,8 +86,8 @@ async fn work(args: Args) -> Result<(), BoxError> {
             let decision = Decision::allow(&find(&session, &id).await?);
             finish(&session, run.resume(decision)).await
         }
-        Command::Deny { id, why } => {
-            let decision = Decision::deny(&find(&session, &id).await?, why);
+        Command::Deny { id, reason } => {
+            let decision = Decision::deny(&find(&session, &id).await?, reason);
             finish(&session, run.resume(decision)).await
         }
         Command::Answer { file } => finish(&session, run.resume(read(&file)?)).await,
@@ -127,7 +127,7 @@ fn pay(ledger: PathBuf) -> FuncTool {
     })
 }
 
-/// What a model might say: it pays when it is asked to, and then reports the outcome.
+/// The model: it makes the payments, and then reports their results.
 fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     let results: Vec<String> = request
         .messages
@@ -137,8 +137,8 @@ fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
         .map(|result| result.content.text().into_owned())
         .collect();
     if !results.is_empty() {
-        let done: Vec<&str> = results.iter().rev().map(String::as_str).collect();
-        return vec![Ok(ModelEvent::Text(format!("Done: {}.", done.join("; "))))];
+        let texts: Vec<&str> = results.iter().rev().map(String::as_str).collect();
+        return vec![Ok(ModelEvent::Text(format!("Done: {}.", texts.join("; "))))];
     }
 
     let count = request.messages.len();
@@ -153,7 +153,7 @@ fn answer(request: &ModelRequest) -> Vec<agentcore::Result<ModelEvent>> {
     ]
 }
 
-/// Runs to the end, and says what is left to decide.
+/// Drives a run to its end, and prints the calls that need a decision.
 async fn finish(session: &Session, run: Run) -> Result<(), BoxError> {
     let output = run.await?;
     match output.end {
@@ -172,6 +172,7 @@ async fn show(session: &Session) -> Result<(), BoxError> {
     Ok(())
 }
 
+/// The calls that wait in the session.
 async fn pending(session: &Session) -> Result<Vec<PendingCall>, BoxError> {
     let state = session.state().await?;
     let mut pending = state.map(|state| state.pending).unwrap_or_default();
@@ -180,10 +181,11 @@ async fn pending(session: &Session) -> Result<Vec<PendingCall>, BoxError> {
     Ok(pending)
 }
 
+/// The call with this id.
 async fn find(session: &Session, id: &str) -> Result<PendingCall, BoxError> {
     let mut pending = pending(session).await?.into_iter();
-    let found = pending.find(|call| *call.id == *id);
-    Ok(found.ok_or_else(|| format!("no call {id:?} waits for an approval"))?)
+    let call = pending.find(|call| *call.id == *id);
+    Ok(call.ok_or_else(|| format!("no call {id:?} waits for an approval"))?)
 }
 
 fn read(file: &Path) -> Result<Decisions, BoxError> {
@@ -195,7 +197,7 @@ fn read(file: &Path) -> Result<Decisions, BoxError> {
     // A single decision needs no list around it.
     let list = match serde_json::from_str(&json)? {
         Value::Array(list) => list,
-        one => vec![one],
+        decision => vec![decision],
     };
     Ok(serde_json::from_value(list.into())?)
 }

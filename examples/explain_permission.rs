@@ -1,5 +1,5 @@
-//! Says what permission rules decide about shell commands: reads lines `rules<TAB>command` from
-//! standard input, writes `decision<TAB>why` for each.
+//! Explains the decisions of permission rules about shell commands: reads lines `rules<TAB>command`
+//! from standard input, and writes `decision<TAB>reason` for each.
 //!
 //! Rules are joined by ` ;; `; `mode:NAME` among them sets the mode. `\\ \n \r \t \0 \e` in the
 //! command are escapes. A first line `rule<TAB>command..` is a header; further columns are ignored.
@@ -39,10 +39,10 @@ fn run() -> Result<(), Box<dyn Error>> {
             return Err(format!("line {}: expected rules, a tab and a command", number + 1).into());
         };
 
-        let found = explain(rules, &unescape(command))
+        let explanation = explain(rules, &unescape(command))
             .map_err(|error| format!("line {}: {error}", number + 1))?;
-        let why = found.why.replace(['\t', '\n'], " ");
-        writeln!(out, "{}\t{why}", found.decision)?;
+        let reason = explanation.why.replace(['\t', '\n'], " ");
+        writeln!(out, "{}\t{reason}", explanation.decision)?;
     }
 
     Ok(())
@@ -79,6 +79,7 @@ fn mode(name: &str) -> agentcore::Result<PermissionMode> {
     }
 }
 
+/// Replaces the escapes of a command.
 fn unescape(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();

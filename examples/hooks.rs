@@ -91,7 +91,7 @@ fn hooks() -> [FnHook; 9] {
         hook::before_stop("reviewer", |cx, response| async move {
             println!("before_stop       {:?}", response.text());
 
-            // Only once: a hook that always goes on would never let the run end.
+            // Only once: a hook that always continues would keep the run from ending.
             match cx.turn() {
                 2 => Ok(StopDecision::continue_with("And in one word?")),
                 _ => Ok(StopDecision::Stop),

@@ -1,5 +1,5 @@
 //! Repairs a history: reads a JSON array of messages from standard input, writes one that any
-//! provider takes to standard output, and says on standard error what it changed.
+//! provider accepts to standard output, and reports its changes on standard error.
 //!
 //! ```sh
 //! echo '[{"role":"user","content":"Hi"},{"role":"tool","content":"?","tool_call_id":"c","name":"x"}]' \
@@ -46,7 +46,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes a line to standard error. That nobody reads it is no reason to stop.
+/// Writes a line to standard error. A failure is ignored, because the output does not depend on it.
 fn note(text: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{text}");
 }

@@ -36,7 +36,7 @@ async fn main() -> Result<(), BoxError> {
         println!("{}: {title} ({} messages)", info.id, info.messages);
     }
 
-    // The next process: the conversation of this directory that was written last goes on.
+    // The next process continues the conversation of this directory that was written last.
     let agent = agent(&store)?;
     let latest = store.latest("/srv/travel").await?;
     let session = agent.session(latest.ok_or("there is none")?.id);
@@ -55,9 +55,9 @@ async fn main() -> Result<(), BoxError> {
     let messages = copy.map_or(0, |state| state.messages.len());
     println!("imported: {messages} messages");
 
-    // Only what nobody has written for so long, and no run holds.
-    let kept = store.prune(Duration::from_secs(30 * 24 * 60 * 60)).await?;
-    let removed = store.prune(Duration::ZERO).await?;
-    println!("a month old: {kept}; removed: {removed}");
+    // Removes sessions that were not written for so long, unless a run holds them.
+    let old_count = store.prune(Duration::from_secs(30 * 24 * 60 * 60)).await?;
+    let removed_count = store.prune(Duration::ZERO).await?;
+    println!("a month old: {old_count}; removed: {removed_count}");
     Ok(())
 }

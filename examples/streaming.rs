@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("-> {}\n", run.into_output()?.end);
 
-    let mut run = session.run("Tell me a story");
+    let mut run = session.run("Write a story");
     let handle = run.handle();
     let mut words = 0;
     while let Some(message) = run.next().await {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 #[derive(Deserialize, JsonSchema)]
 struct City {
     name: String,
-    /// How many people live there.
+    /// The number of people who live there.
     inhabitants: u64,
 }
 

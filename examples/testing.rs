@@ -32,14 +32,14 @@ fn assistant(model: impl Model) -> agentcore::Result<Agent> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> agentcore::Result<()> {
-    it_adds().await?;
-    it_survives_a_tool_that_fails().await?;
-    it_retries_an_overloaded_model().await?;
-    println!("all went as the scripts say");
+    sum_of_two_numbers_is_answered().await?;
+    failed_call_is_reported_to_the_model().await?;
+    overloaded_model_is_retried().await?;
+    println!("all runs followed their scripts");
     Ok(())
 }
 
-async fn it_adds() -> agentcore::Result<()> {
+async fn sum_of_two_numbers_is_answered() -> agentcore::Result<()> {
     let script = ScriptedModel::new()
         .expect(|request| assert_eq!(request.tools[0].name.as_ref(), "add"))
         .call("add", json!({"a": 2, "b": 3}))
@@ -48,13 +48,13 @@ async fn it_adds() -> agentcore::Result<()> {
     let model = StrictModel::new(script.clone());
     let output = assistant(model.clone())?.run("2+3?").await?;
     assert_eq!((output.text.as_str(), output.turns), ("It is 5.", 2));
-    // Nothing was left over, nothing was asked twice, and no provider would have complained.
+    // Each step was used once, and a provider would have accepted each request.
     script.verify()?;
     assert_eq!(model.violations(), Vec::<String>::new());
     Ok(())
 }
 
-async fn it_survives_a_tool_that_fails() -> agentcore::Result<()> {
+async fn failed_call_is_reported_to_the_model() -> agentcore::Result<()> {
     let script = ScriptedModel::new()
         .call("add", json!({"a": 2}))
         .expect(|request| assert_eq!(request.messages.last_content(), "Error: b?"))
@@ -64,7 +64,7 @@ async fn it_survives_a_tool_that_fails() -> agentcore::Result<()> {
     script.verify()
 }
 
-async fn it_retries_an_overloaded_model() -> agentcore::Result<()> {
+async fn overloaded_model_is_retried() -> agentcore::Result<()> {
     // A test would pause the clock: `#[tokio::test(start_paused = true)]`.
     tokio::time::pause();
     let script = ScriptedModel::new()

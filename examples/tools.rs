@@ -1,4 +1,4 @@
-//! Ways to make a tool, and what the model gets to read when a call is wrong or fails.
+//! Three ways to make a tool, and the results of calls that are wrong or fail.
 //!
 //! ```sh
 //! cargo run --example tools
@@ -23,7 +23,7 @@ async fn main() -> Result<(), BoxError> {
             ("divide", json!({"dividend": "one"})),
             ("ticket", json!({})),
         ])
-        .say("Three answers and two errors: all of them are results I can go on with.");
+        .say("Three answers and two errors: all of them are results that I can use.");
     let agent = Agent::builder(model)
         .tool(shout())
         .tool(divide())
@@ -64,7 +64,8 @@ struct Quotient {
     remainder: i64,
 }
 
-/// A closure over a type, whose schema is derived. Any error will do: the model reads its text.
+/// A closure over a type, whose schema is derived. Its error may be of any type: the model reads
+/// the text.
 fn divide() -> FuncTool {
     FuncTool::typed(
         "divide",
@@ -88,14 +89,14 @@ fn divide() -> FuncTool {
 /// A tool with a state of its own: a type that implements the trait.
 struct Tickets {
     schema: Value,
-    given: AtomicU64,
+    last_number: AtomicU64,
 }
 
 impl Tickets {
     fn new() -> Self {
         Self {
             schema: json!({"type": "object", "properties": {}}),
-            given: AtomicU64::new(0),
+            last_number: AtomicU64::new(0),
         }
     }
 }
@@ -115,7 +116,7 @@ impl Tool for Tickets {
     }
 
     async fn execute(&self, cx: ToolContext, _args: Value) -> Result<ToolOutput, BoxError> {
-        let number = 1 + self.given.fetch_add(1, Ordering::Relaxed);
+        let number = 1 + self.last_number.fetch_add(1, Ordering::Relaxed);
         // `details` is for programs; the model reads the text alone.
         let details = json!({"number": number, "call": cx.call_id()});
         Ok(ToolOutput::new(format!("Your number is {number}.")).with_details(details))

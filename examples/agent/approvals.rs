@@ -1,4 +1,4 @@
-//! Calls that wait for an approval: who decides, and how.
+//! The calls that wait for an approval, and the decisions about them.
 
 use std::fs;
 use std::io::{self, Write};
@@ -27,8 +27,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Those in the state of a session. In a copy, what waits in its original is not asked about.
-    pub(crate) fn among(session: &str, state: &AgentState) -> Self {
+    /// The calls in the state of a session. A copy does not have those of its original.
+    pub(crate) fn of_session(session: &str, state: &AgentState) -> Self {
         let own = |call: &&PendingCall| *call.session_id == *session;
         Self {
             session: session.to_owned(),
@@ -36,8 +36,8 @@ impl Waiting {
         }
     }
 
-    /// For programs: what is asked, and the decisions to choose from.
-    pub(crate) fn in_json(&self) -> Value {
+    /// The questions and the decisions to choose from, for programs.
+    pub(crate) fn to_json(&self) -> Value {
         let calls = self.calls.iter().map(|call| {
             json!({
                 "question": call.question,
@@ -50,23 +50,23 @@ impl Waiting {
         calls.collect()
     }
 
-    /// Prints what waits where programs look for it. Those that read a result have it there.
+    /// Prints the calls for programs. A program that reads a result has them in the result.
     ///
     /// # Errors
     ///
-    /// When standard output does not take it.
+    /// If standard output cannot be written.
     pub(crate) fn print(&self, output: Output) -> io::Result<()> {
         match output {
             Output::Text => Ok(()),
             Output::Json | Output::StreamJson => {
-                let line = json!({"session_id": self.session, "pending": self.in_json()});
+                let line = json!({"session_id": self.session, "pending": self.to_json()});
                 writeln!(io::stdout().lock(), "{line}")
             }
         }
     }
 
-    /// Says which calls wait, and how to answer.
-    pub(crate) fn tell(&self, has_prompt: bool) {
+    /// Notes the calls, and the ways to answer.
+    pub(crate) fn note_all(&self, has_prompt: bool) {
         for call in &self.calls {
             note(&format!("waits for an approval: {}", call.question));
             let decision = serde_json::to_string(&Decision::allow(call)).unwrap_or_default();
@@ -84,20 +84,20 @@ impl Waiting {
     }
 }
 
-/// The decisions about them, from `--decisions` or from the user at the terminal. `None` when
-/// nothing was decided.
+/// The decisions about the calls, from `--decisions` or from the user at the terminal. `None` if
+/// there are none.
 ///
 /// # Errors
 ///
-/// When the decisions cannot be read.
+/// If the decisions cannot be read.
 pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Decisions>, Error> {
     if let Some(file) = &args.decisions {
-        let read = read(file).map_err(|error| {
+        let decisions = read(file).map_err(|error| {
             let name = file.display();
             usage(format!("--decisions {name}: {error}"))
         });
 
-        return read.map(Some);
+        return decisions.map(Some);
     }
 
     let terminal = TerminalInteractor::new();
@@ -118,7 +118,7 @@ pub(crate) async fn decide(args: &Args, waiting: &Waiting) -> Result<Option<Deci
     })
 }
 
-/// One decision, several one after the other, or a list of them.
+/// Reads decisions: one, several in a row, or a list.
 fn read(file: &Path) -> io::Result<Decisions> {
     let json = if file == Path::new("-") {
         io::read_to_string(io::stdin())?
@@ -130,11 +130,11 @@ fn read(file: &Path) -> io::Result<Decisions> {
     for value in Deserializer::from_str(&json).into_iter() {
         match value? {
             Value::Array(list) => {
-                for one in list {
-                    decisions.push(serde_json::from_value(one)?);
+                for decision in list {
+                    decisions.push(serde_json::from_value(decision)?);
                 }
             }
-            one => decisions.push(serde_json::from_value(one)?),
+            decision => decisions.push(serde_json::from_value(decision)?),
         }
     }
 
@@ -145,6 +145,7 @@ fn read(file: &Path) -> io::Result<Decisions> {
     }
 }
 
+/// Asks for the decision about a call. `None` if the user decides later.
 async fn ask(
     terminal: &TerminalInteractor,
     files: &LocalBackend,
@@ -159,17 +160,17 @@ async fn ask(
         .or_text("why not");
     let chosen = terminal.choose(&Asking::default(), &choice).await?;
     choice.check(&chosen)?;
-    let denied = |why: String| {
+    let denial = |reason: String| {
         Some(Decision::deny(
             call,
-            format!("the user denied this call{why}"),
+            format!("the user denied this call{reason}"),
         ))
     };
 
     Ok(match (chosen.text, chosen.picked.first()) {
-        (Some(why), _) => denied(format!(": {why}")),
+        (Some(reason), _) => denial(format!(": {reason}")),
         (None, Some(&YES)) => Some(Decision::allow(call)),
-        (None, Some(&NO)) => denied(String::new()),
+        (None, Some(&NO)) => denial(String::new()),
         _ => None,
     })
 }

@@ -9,8 +9,8 @@ use clap::Parser;
 use super::output::{Detail, Output};
 use super::tools::Tools;
 
-/// What the help ends with. The documentation of this program has the same tables.
-const AFTER: &str = "\
+/// The end of the help. The documentation of this program has the same tables.
+const HELP_END: &str = "\
 Exit codes:
   0    the run succeeded, or what was asked for was shown or done
   1    the run failed, files could not be rewound, or the store's server did not answer
@@ -33,9 +33,9 @@ Environment:
 
 /// Runs an agent on one prompt.
 #[derive(Debug, Parser)]
-#[command(name = "agent", version, after_help = AFTER)]
+#[command(name = "agent", version, after_help = HELP_END)]
 pub(crate) struct Args {
-    /// What to do; `-`, or nothing at all, reads it from standard input
+    /// The prompt; without it, or with `-`, it is read from standard input
     prompt: Option<String>,
 
     /// `provider:model` (anthropic, openai, gemini, ollama), or `scripted`, which echoes and needs
@@ -51,28 +51,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// The tools it has
+    /// The tools of the agent
     #[arg(long, value_enum, default_value_t = Tools::Coding)]
     pub(crate) tools: Tools,
 
-    /// A folder with the subagents it may start, a Markdown file each, with `name` and
+    /// A folder with the subagents that it may start, a Markdown file for each, with `name` and
     /// `description` between two lines `---` and the instructions behind them
     #[arg(long, value_name = "DIR")]
     pub(crate) agents: Option<String>,
 
-    /// How much needs no question: default, plan, acceptEdits, bypassPermissions or dontAsk
+    /// The permission mode: default, plan, acceptEdits, bypassPermissions or dontAsk
     #[arg(long, value_name = "MODE")]
     pub(crate) permission_mode: Option<PermissionMode>,
 
-    /// A rule for what needs no question, such as `Bash(git log:*)` or `Edit(src/**)`; repeatable
+    /// A rule for calls that need no question, such as `Bash(git log:*)` or `Edit(src/**)`;
+    /// repeatable
     #[arg(long, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
 
-    /// A rule for what is never done; repeatable
+    /// A rule for calls that are denied; repeatable
     #[arg(long, value_name = "RULE")]
     pub(crate) deny: Vec<String>,
 
-    /// A rule for what is always asked about; repeatable
+    /// A rule for calls that always need a question; repeatable
     #[arg(long, value_name = "RULE")]
     pub(crate) ask: Vec<String>,
 
@@ -81,17 +82,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
 
-    /// Confines commands to the working directory and the system's programs, without the network,
-    /// by the kernel, and lists the rules of --deny that it holds them to
+    /// Lets the kernel confine commands to the working directory and the system's programs, without
+    /// the network, and lists the rules of --deny that it enforces
     #[arg(long)]
     pub(crate) sandbox: bool,
 
-    /// Gives AGENTS.md and the skills of the working directory to the model; without it, that is
-    /// asked at the terminal, once for each directory
+    /// Gives AGENTS.md and the skills of the working directory to the model; without it, the user
+    /// is asked at the terminal, once for each directory
     #[arg(long)]
     pub(crate) trust_project: bool,
 
-    /// What standard output gets
+    /// The form of standard output
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 
@@ -99,54 +100,53 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
-    /// How many times the model may be asked; 0 is no limit
+    /// The maximum number of model calls; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_turns: u32,
 
-    /// The most the run may cost, in US dollars
+    /// The maximum cost of the run, in US dollars
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<f64>,
 
-    /// The most tokens of one answer
+    /// The maximum number of tokens of one answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: Option<u32>,
 
-    /// How many tokens fit into the model's context; unless given, what a server that is not the
-    /// provider's own tells, or what is known of the model
+    /// The context window of the model in tokens; unless given, the one that a server other than
+    /// the provider's own reports, or that of the table of models
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) context_window: Option<u64>,
 
-    /// Leaves calls, why they failed and the task list out of the notes on standard error
+    /// Leaves calls, their failures and the task list out of the notes on standard error
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Adds to the notes of `--output text` what calls returned, and the tokens and costs of the
-    /// run
+    /// Adds the results of calls, and the tokens and the cost of the run, to the notes of `--output
+    /// text`
     #[arg(long, short)]
     verbose: bool,
 
-    /// The session to go on with, or to begin: a conversation that lasts longer than one run
+    /// The session to continue or to begin: a conversation of several runs
     #[arg(long, value_name = "ID", group = "which")]
     pub(crate) session: Option<String>,
 
-    /// Goes on with the session that was written last of those of the working directory
+    /// Continues the session of the working directory that was written last
     #[arg(long = "continue", group = "which")]
     pub(crate) latest: bool,
 
-    /// Goes on with a session that exists; without ID, one is picked at the terminal
+    /// Continues an existing session; without ID, one is picked at the terminal
     #[arg(long, value_name = "ID", group = "which", num_args = 0..=1)]
     pub(crate) resume: Option<Option<String>>,
 
-    /// Goes on with a copy under this id; the session itself stays as it is
+    /// Continues a copy of the session under this id; the session itself does not change
     #[arg(long, value_name = "NEW", requires = "which")]
     pub(crate) fork: Option<String>,
 
-    /// Ends the copy before this message, by its number in --list-messages: where to take another
-    /// turn
+    /// Ends the copy before this message, by its number in --list-messages
     #[arg(long, value_name = "MESSAGE", requires = "fork")]
     pub(crate) at: Option<usize>,
 
-    /// Where sessions are: DIR, sqlite:PATH, postgres:URL or redis:URL; unless given,
+    /// The place of sessions: DIR, sqlite:PATH, postgres:URL or redis:URL; unless given,
     /// agentcore/sessions in the user's state directory
     #[arg(long, value_name = "PLACE")]
     pub(crate) store: Option<String>,
@@ -163,7 +163,7 @@ pub(crate) struct Args {
     )]
     pub(crate) list_messages: bool,
 
-    /// Calls that need an answer nobody is there to give wait for it, instead of being denied
+    /// Lets calls wait for an approval if no user can be asked, instead of denying them
     #[arg(long)]
     pub(crate) park: bool,
 
@@ -173,18 +173,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "which", conflicts_with = "fork")]
     pub(crate) decisions: Option<PathBuf>,
 
-    /// Closes the questions about calls that wait, which are not run, and goes on
+    /// Closes the questions about calls that wait, which are not run, and continues
     #[arg(long, requires = "which", conflicts_with_all = ["fork", "decisions"])]
     pub(crate) dismiss: bool,
 
-    /// Keeps files as they were before each message, so that they can be rewound; what commands
-    /// change is not seen
+    /// Stores files as they were before each message, so that they can be rewound; changes by
+    /// commands are not covered
     #[arg(long)]
     pub(crate) checkpoints: bool,
 
-    /// Makes files what they were before this message of the session, by its number in
-    /// --list-messages, and does nothing else; the number of all messages takes back what was
-    /// rewound; without MESSAGE, lists the messages after which files were changed
+    /// Restores files to their content before this message of the session, by its number in
+    /// --list-messages, and does nothing else; the number of all messages undoes a rewind; without
+    /// MESSAGE, lists the messages after which files were changed
     #[arg(
         long,
         value_name = "MESSAGE",
@@ -194,25 +194,25 @@ pub(crate) struct Args {
     )]
     pub(crate) rewind: Option<Option<usize>>,
 
-    /// Only says what --rewind would do
+    /// Only reports the changes that --rewind would make
     #[arg(long, requires = "rewind")]
     pub(crate) dry_run: bool,
 
-    /// Also rewinds files that somebody else has changed since
+    /// Also rewinds files that others have changed since
     #[arg(long, requires = "rewind", conflicts_with = "dry_run")]
     pub(crate) overwrite: bool,
 
-    /// Prints what was called, when and for how long, to standard error at the end
+    /// Prints the calls with their starts and durations to standard error at the end
     #[arg(long)]
     pub(crate) trace: bool,
 }
 
 impl Args {
-    /// Whether the options go together.
+    /// Checks that the options can be combined.
     ///
     /// # Errors
     ///
-    /// When they do not.
+    /// If they cannot.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.include_partial_messages && self.output != Output::StreamJson {
             let text = "--include-partial-messages needs --output stream-json";
@@ -229,10 +229,10 @@ impl Args {
             return Err(usage(text.to_owned()));
         }
 
-        let resumed = self.resume.as_ref().and_then(Option::as_ref);
+        let resumed_id = self.resume.as_ref().and_then(Option::as_ref);
         for (option, id) in [
             ("--session", self.session.as_ref()),
-            ("--resume", resumed),
+            ("--resume", resumed_id),
             ("--fork", self.fork.as_ref()),
         ] {
             if id.is_some_and(String::is_empty) {
@@ -243,7 +243,7 @@ impl Args {
         Ok(())
     }
 
-    /// What the notes of a run say.
+    /// The detail of the notes of a run.
     pub(crate) fn detail(&self) -> Detail {
         match (self.quiet, self.verbose) {
             (true, _) => Detail::Quiet,
@@ -252,17 +252,17 @@ impl Args {
         }
     }
 
-    /// Whether sessions are kept.
+    /// Returns `true` if sessions are stored.
     pub(crate) fn has_store(&self) -> bool {
         self.store.is_some() || self.names_session()
     }
 
-    /// Whether a session is named.
+    /// Returns `true` if a session is named.
     pub(crate) fn names_session(&self) -> bool {
         self.session.is_some() || self.latest || self.resume.is_some()
     }
 
-    /// Whether the session that is named has to exist.
+    /// Returns `true` if the session that is named must exist.
     pub(crate) fn needs_session(&self) -> bool {
         self.rewind.is_some()
             || self.list_messages
@@ -273,25 +273,25 @@ impl Args {
             || self.latest
     }
 
-    /// Whether the session is picked at the terminal.
-    pub(crate) fn picks(&self) -> bool {
+    /// Returns `true` if the session is picked at the terminal.
+    pub(crate) fn picks_session(&self) -> bool {
         self.resume == Some(None)
     }
 
-    /// What to do; `None` when nothing is said.
+    /// The prompt. `None` if there is none.
     ///
     /// # Errors
     ///
-    /// When standard input cannot be read.
+    /// If standard input cannot be read.
     pub(crate) fn prompt(&self) -> Result<Option<String>, Error> {
-        let is_taken = self.decisions.as_deref() == Some(Path::new("-"));
+        let has_decisions = self.decisions.as_deref() == Some(Path::new("-"));
         let prompt = match self.prompt.as_deref() {
-            Some("-") if is_taken => {
+            Some("-") if has_decisions => {
                 let text = "standard input is either the prompt or the decisions";
                 return Err(usage(text.to_owned()));
             }
             Some(prompt) if prompt != "-" => prompt.to_owned(),
-            None if is_taken || io::stdin().is_terminal() => String::new(),
+            None if has_decisions || io::stdin().is_terminal() => String::new(),
             _ => io::read_to_string(io::stdin())
                 .map(|text| text.trim_end().to_owned())
                 .map_err(|error| usage(format!("cannot read the prompt: {error}")))?,
@@ -304,24 +304,26 @@ impl Args {
     ///
     /// # Errors
     ///
-    /// When it is not a directory.
+    /// If it is not a directory.
     pub(crate) fn cwd(&self) -> Result<String, Error> {
-        let given = self.cwd.as_deref().unwrap_or(Path::new("."));
-        match given.canonicalize() {
+        let path = self.cwd.as_deref().unwrap_or(Path::new("."));
+        match path.canonicalize() {
             Ok(full) if full.is_dir() => Ok(full.display().to_string()),
             Ok(_) => Err(usage(format!(
                 "--cwd {} is not a directory",
-                given.display()
+                path.display()
             ))),
-            Err(error) => Err(usage(format!("--cwd {}: {error}", given.display()))),
+            Err(error) => Err(usage(format!("--cwd {}: {error}", path.display()))),
         }
     }
 }
 
+/// The error of a command line without a prompt.
 pub(crate) fn no_prompt() -> Error {
     usage("there is no prompt; give one, or pipe it in".to_owned())
 }
 
+/// An error of the command line.
 pub(crate) fn usage(text: String) -> Error {
     Error::new(ErrorKind::Config, text)
 }

@@ -1,4 +1,4 @@
-//! Keeping files as they were, and restoring them.
+//! The checkpoints of files, and their rewind.
 
 use std::io::{self, Write};
 
@@ -13,23 +13,25 @@ use super::output::{Output, note};
 use super::sessions::{self, Store, shown};
 use super::store::{self, Place};
 
-/// What was rewound, or could be.
+/// The outcome of `--rewind`.
 pub(crate) struct Report {
-    found: Found,
-    /// Why there is nothing to do, if so.
+    content: Content,
+    /// The reason why nothing was to be done, if there is one.
     nothing: Option<String>,
 }
 
-enum Found {
+enum Content {
+    /// The files that were rewound, or would be.
     Changes(Rewind, RewindMode),
+    /// The messages after which files were changed.
     Messages(Vec<Checkpoint>),
 }
 
-/// Whether checkpoints may be where they would be.
+/// Checks that the agent cannot change the checkpoints.
 ///
 /// # Errors
 ///
-/// When the agent could change them there.
+/// If their folder is inside the workspace.
 pub(crate) fn check_place(place: &Place, cwd: &str) -> Result<(), Error> {
     let folder = place.checkpoints()?;
     if !store::is_beneath(&folder, cwd)? {
@@ -46,16 +48,16 @@ pub(crate) fn check_place(place: &Place, cwd: &str) -> Result<(), Error> {
 ///
 /// # Errors
 ///
-/// When they cannot be kept.
+/// If they cannot be stored.
 pub(crate) fn open(args: &Args, place: &Place, cwd: &str) -> Result<FileCheckpoints, Error> {
     FileCheckpoints::open(confinement::backend(args, cwd)?, place.checkpoints()?)
 }
 
-/// Copies a session with its checkpoints, whether or not this run keeps any.
+/// Copies a session with its checkpoints, also if this run stores none.
 ///
 /// # Errors
 ///
-/// When either cannot be copied; then neither is there.
+/// If either cannot be copied; then there is no copy.
 pub(crate) async fn fork(
     args: &Args,
     place: &Place,
@@ -71,9 +73,9 @@ pub(crate) async fn fork(
         return Ok(fork);
     };
 
-    if let Err(left) = fork.delete().await {
+    if let Err(cause) = fork.delete().await {
         note(&format!(
-            "the copy {new:?} is left without checkpoints: {left}"
+            "the copy {new:?} is left without checkpoints: {cause}"
         ));
     }
 
@@ -81,7 +83,7 @@ pub(crate) async fn fork(
 }
 
 async fn copy(place: &Place, from: &str, to: &str, at: Option<usize>) -> Result<(), Error> {
-    // Where there is no place for any, there are none.
+    // Without a folder there are no checkpoints.
     let Some(folder) = place.checkpoints().ok().filter(|folder| folder.is_dir()) else {
         return Ok(());
     };
@@ -90,12 +92,11 @@ async fn copy(place: &Place, from: &str, to: &str, at: Option<usize>) -> Result<
     files.fork_at(from, to, at.unwrap_or(usize::MAX)).await
 }
 
-/// Whether the files of a session are those of `cwd`: paths are kept as they are beneath the
-/// directory it began in.
+/// Checks that a session began in `cwd`: the paths of checkpoints are relative to that directory.
 ///
 /// # Errors
 ///
-/// When they are others.
+/// If it began in another directory.
 pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
     match state.cwd.as_deref().filter(|began| *began != cwd) {
         None => Ok(()),
@@ -107,12 +108,12 @@ pub(crate) fn check_cwd(state: &AgentState, cwd: &str) -> Result<(), Error> {
     }
 }
 
-/// Rewinds the files of a session `to` a message, or says which there are.
+/// Rewinds the files of a session `to` a message, or lists the messages.
 ///
 /// # Errors
 ///
-/// When a run of the session is going on, when there is no such message, and when checkpoints
-/// cannot be read.
+/// If a run of the session is in progress, if there is no such message, and if checkpoints cannot
+/// be read.
 pub(crate) async fn rewind(
     args: &Args,
     place: &Place,
@@ -136,21 +137,25 @@ pub(crate) async fn rewind(
         None
     };
 
-    let kept = match &files {
+    let checkpoints = match &files {
         Some(files) => files.checkpoints(&id).await?,
         None => Vec::new(),
     };
 
     let none = "this session has no checkpoints; a run with --checkpoints makes them when it \
                 changes files";
-    let nothing = kept.is_empty().then(|| none.to_owned());
+    let nothing = checkpoints.is_empty().then(|| none.to_owned());
     let Some(message) = to else {
-        let found = Found::Messages(kept);
-        return Ok(Report { found, nothing });
+        let content = Content::Messages(checkpoints);
+        return Ok(Report { content, nothing });
     };
 
     let count = state.messages.len();
-    if message > count && kept.iter().all(|one| one.message != message) {
+    if message > count
+        && checkpoints
+            .iter()
+            .all(|checkpoint| checkpoint.message != message)
+    {
         return Err(usage(format!(
             "--rewind {message}: the session has {count} messages, numbered from 0; \
              --list-messages shows them"
@@ -163,65 +168,67 @@ pub(crate) async fn rewind(
         (false, false) => RewindMode::SkipChanged,
     };
 
-    let done = match &files {
+    let rewind = match &files {
         Some(files) => files.rewind(&id, message, mode).await?,
         None => Rewind::default(),
     };
 
-    let same = || {
+    let no_change = || {
         Some(format!(
             "every file is what it was before message {message}"
         ))
     };
 
-    let nothing = if done.changes.is_empty() {
-        nothing.or_else(same)
+    let nothing = if rewind.changes.is_empty() {
+        nothing.or_else(no_change)
     } else {
         None
     };
 
-    let found = Found::Changes(done, mode);
-    Ok(Report { found, nothing })
+    let content = Content::Changes(rewind, mode);
+    Ok(Report { content, nothing })
 }
 
 impl Report {
-    /// Prints it; the exit code says whether all that was to be done is done.
+    /// Prints the report. Returns the exit code, which is 0 if the rewind is complete.
     ///
     /// # Errors
     ///
-    /// When standard output does not take it.
+    /// If standard output cannot be written.
     pub(crate) fn print(&self, output: Output) -> io::Result<u8> {
         let mut out = io::stdout().lock();
-        if let Some(why) = &self.nothing {
-            note(&format!("nothing to do: {why}"));
+        if let Some(reason) = &self.nothing {
+            note(&format!("nothing to do: {reason}"));
         }
 
-        match (&self.found, output) {
-            (Found::Changes(done, _), Output::Text) => write!(out, "{done}")?,
-            (Found::Changes(done, _), _) => line(&mut out, done)?,
-            (Found::Messages(list), Output::Text) => {
-                list.iter().try_for_each(|one| told(&mut out, one))?;
+        match (&self.content, output) {
+            (Content::Changes(rewind, _), Output::Text) => write!(out, "{rewind}")?,
+            (Content::Changes(rewind, _), _) => write_json(&mut out, rewind)?,
+            (Content::Messages(list), Output::Text) => {
+                list.iter()
+                    .try_for_each(|checkpoint| write_checkpoint(&mut out, checkpoint))?;
             }
-            (Found::Messages(list), _) => line(&mut out, list)?,
+            (Content::Messages(list), _) => write_json(&mut out, list)?,
         }
 
-        Ok(match &self.found {
-            Found::Changes(done, mode) if *mode != RewindMode::DryRun => {
-                u8::from(!done.is_complete())
+        Ok(match &self.content {
+            Content::Changes(rewind, mode) if *mode != RewindMode::DryRun => {
+                u8::from(!rewind.is_complete())
             }
             _ => 0,
         })
     }
 }
 
-fn told(out: &mut impl Write, one: &Checkpoint) -> io::Result<()> {
-    let title = one.title.as_deref().unwrap_or_default();
-    writeln!(out, "{}  {}", one.message, shown(title))?;
-    one.files
+fn write_checkpoint(out: &mut impl Write, checkpoint: &Checkpoint) -> io::Result<()> {
+    let title = checkpoint.title.as_deref().unwrap_or_default();
+    writeln!(out, "{}  {}", checkpoint.message, shown(title))?;
+    checkpoint
+        .files
         .iter()
         .try_for_each(|file| writeln!(out, "    {}", shown(file)))
 }
 
-fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     writeln!(out, "{}", serde_json::to_string(value)?)
 }

@@ -1,4 +1,4 @@
-//! The sandbox of commands, and the rules that the kernel holds them to.
+//! The sandbox of commands, and the rules that the kernel enforces.
 
 use agentcore::Error;
 use agentcore::backend::LocalBackend;
@@ -14,7 +14,7 @@ use super::output::note;
 ///
 /// # Errors
 ///
-/// When `cwd` cannot be opened.
+/// If `cwd` cannot be opened.
 pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     let backend = LocalBackend::new(cwd)?;
     #[cfg(feature = "sandbox")]
@@ -24,12 +24,12 @@ pub(crate) fn backend(args: &Args, cwd: &str) -> Result<LocalBackend, Error> {
     Ok(backend)
 }
 
-/// Prints what the kernel enforces with `--sandbox`, and for each rule that denies files to
-/// commands whether the kernel holds them to it.
+/// Notes the limits that the kernel enforces with `--sandbox`, and for each rule that denies files
+/// if the kernel enforces it for commands.
 ///
 /// # Errors
 ///
-/// When this program has no sandbox.
+/// If this program was built without the sandbox.
 #[cfg(feature = "sandbox")]
 pub(crate) fn report(args: &Args, cwd: &str, permissions: &PermissionRules) -> Result<(), Error> {
     if !args.sandbox {

@@ -10,13 +10,13 @@
 //! ```
 //!
 //! It works in the current directory or in `--cwd`, with tools for files, search and the shell.
-//! Reading needs no permission. For what no rule allows, it asks at the terminal, and shows what a
-//! call would change in a file; without one, the model is told that nobody could be asked. Its task
-//! list is shown as it changes.
+//! Reading needs no permission. It asks at the terminal about calls that no rule allows, and shows
+//! the change that a call would make to a file. Without a terminal, these calls are denied. Its
+//! task list is shown as it changes.
 //!
 //! With `--sandbox` (feature `sandbox`, Linux), the kernel confines commands to that directory and
-//! to the system's programs, without the network, and the rules to deny that it holds them to are
-//! listed.
+//! to the system's programs, without the network, and the agent lists the rules of `--deny` that
+//! the kernel enforces.
 //!
 //! The model gets `AGENTS.md` and the skills of that directory with `--trust-project`, or when the
 //! user agrees at the terminal, which is remembered for the directory in
@@ -24,10 +24,10 @@
 //!
 //! With `--session`, `--resume`, `--continue` or `--store` the conversation is kept, in
 //! `$XDG_STATE_HOME/agentcore/sessions` (`~/.local/state/..`) unless `--store` names another place.
-//! The agent can neither read nor write that place. With `--park`, calls that nobody is there to
-//! allow wait; continuing the session asks about them, at the terminal or with `--decisions`, and
-//! `--dismiss` goes on without them. With `--checkpoints`, `--rewind` restores the files to what
-//! they were before a message; `--fork NEW --at` the same message takes the conversation there.
+//! The agent can neither read nor write that place. With `--park`, calls that no user can allow
+//! wait; continuing the session asks about them, at the terminal or with `--decisions`, and
+//! `--dismiss` continues without them. With `--checkpoints`, `--rewind` restores the files to what
+//! they were before a message; `--fork NEW --at` the same message copies the conversation up to it.
 //!
 //! | exit code | |
 //! |---|---|
@@ -88,28 +88,28 @@ use work::{Next, Task};
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
 const AWAITING: u8 = 3;
-/// What shells report of a program that SIGINT ended.
+/// The exit code that shells report for a program that SIGINT ended.
 const GIVEN_UP: u8 = 130;
 
-/// What is to be done.
+/// The job that the arguments describe.
 enum Job {
     Sessions(Vec<SessionInfo>),
     Messages(Messages),
     Rewound(checkpoints::Report),
-    /// Nothing, for nobody has decided about what waits.
+    /// None: there is no decision about the calls that wait. True if there is a prompt.
     Wait(Waiting, bool),
     Run(Session, Task),
 }
 
 impl Job {
-    /// Does it, and returns the exit code.
+    /// Runs the job, and returns the exit code.
     async fn run(self, output: Output, detail: Detail) -> io::Result<u8> {
         match self {
             Self::Sessions(list) => sessions::print(&list, output).map(|()| 0),
             Self::Messages(messages) => sessions::print_messages(&messages, output).map(|()| 0),
             Self::Rewound(report) => report.print(output),
             Self::Wait(waiting, has_prompt) => {
-                waiting.tell(has_prompt);
+                waiting.note_all(has_prompt);
                 waiting.print(output).map(|()| AWAITING)
             }
             Self::Run(session, task) => task.run(session, output, detail).await,
@@ -121,7 +121,7 @@ impl Job {
 async fn main() -> ExitCode {
     let args = Args::parse();
     let trace = MemoryRecorder::new();
-    let done = match prepare(&args, &trace).await {
+    let outcome = match prepare(&args, &trace).await {
         Ok(job) => job.run(args.output, args.detail()).await,
         Err(error) => {
             output::note(&error.to_string());
@@ -137,9 +137,9 @@ async fn main() -> ExitCode {
         output::spans(&trace);
     }
 
-    match done {
+    match outcome {
         Ok(code) => code.into(),
-        // Whoever read the output has seen enough.
+        // The reader of the output has closed it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             output::note(&format!("cannot write the output: {error}"));
@@ -148,7 +148,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Everything that can be wrong before anything runs.
+/// Checks the arguments, and prepares the job without running it.
 async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     args.check()?;
     let place = if args.has_store() || args.list_sessions {
@@ -158,7 +158,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     };
 
     if let Some(place) = &place
-        && let Some(job) = look(args, place).await?
+        && let Some(job) = read_only_job(args, place).await?
     {
         return Ok(job);
     }
@@ -171,7 +171,7 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
 
     let builder = build(args, place.as_ref(), &cwd, trace).await?;
     match place {
-        Some(place) => go_on(args, &place, &cwd, prompt.as_deref(), builder).await,
+        Some(place) => continue_session(args, &place, &cwd, prompt.as_deref(), builder).await,
         None => {
             let is_trusted = trust::is_trusted(args, &cwd).await?;
             let agent = tools::add(builder, args, &cwd, None, is_trusted)?.build()?;
@@ -181,16 +181,16 @@ async fn prepare(args: &Args, trace: &MemoryRecorder) -> Result<Job, Error> {
     }
 }
 
-/// What needs no agent.
-async fn look(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
+/// The job that needs no agent, if the arguments describe one.
+async fn read_only_job(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
     if args.list_sessions {
-        let mut list = place.look().await?.list().await?;
+        let mut list = place.open_existing().await?.list().await?;
         list.retain(|info| info.parent.is_none());
         return Ok(Some(Job::Sessions(list)));
     }
 
     if args.list_messages {
-        let store = place.look().await?;
+        let store = place.open_existing().await?;
         let id = sessions::choose(args, &store, &args.cwd()?).await?;
         let state = sessions::load(&store, &id).await?;
         return Ok(Some(Job::Messages(state.messages)));
@@ -200,13 +200,13 @@ async fn look(args: &Args, place: &Place) -> Result<Option<Job>, Error> {
         return Ok(None);
     };
 
-    let store = place.look().await?;
+    let store = place.open_existing().await?;
     let report = checkpoints::rewind(args, place, &store, to).await?;
     Ok(Some(Job::Rewound(report)))
 }
 
-/// The next run of a session that is kept. What is to be made on the disk is made last.
-async fn go_on(
+/// The next run of a stored session. Files are created last.
+async fn continue_session(
     args: &Args,
     place: &Place,
     cwd: &str,
@@ -218,7 +218,7 @@ async fn go_on(
     }
 
     let store = if args.needs_session() || prompt.is_none() {
-        place.look().await?
+        place.open_existing().await?
     } else {
         place.open().await?
     };
@@ -252,7 +252,7 @@ async fn go_on(
     Ok(Job::Run(session, task))
 }
 
-/// The agent that the arguments describe, but for its tools. Further options go here.
+/// The builder of the agent that the arguments describe, without its tools.
 async fn build(
     args: &Args,
     place: Option<&Place>,

@@ -1,4 +1,4 @@
-//! Which model answers.
+//! The choice of the model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use agentcore::{AgentBuilder, Error, ErrorKind, Model, ModelRequest, async_trait
 use super::script;
 
 /// The model of `spec`, else of the environment: `AGENTCORE_MODEL`, or one of the provider whose
-/// key is set. Its context window is `window`, else what its server tells, else what is known of
-/// it.
+/// key is set. Its context window is `window`, else the one that its server reports, else that of
+/// the table of models.
 ///
 /// # Errors
 ///
-/// When nothing names a model, or what names it cannot be used; the text says what to set.
+/// If no model is named, or it cannot be used. The error names the variable to set.
 pub(crate) async fn choose(
     spec: Option<&str>,
     window: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) async fn choose(
         Some(spec) if spec.starts_with("scripted:") => {
             script::model(Path::new(&spec["scripted:".len()..]))
         }
-        Some(spec) => sized(spec, window).await,
+        Some(spec) => with_window(spec, window).await,
         None => Err(Error::new(
             ErrorKind::Config,
             "no model: give --model provider:model or set AGENTCORE_MODEL, or set \
@@ -41,9 +41,9 @@ pub(crate) async fn choose(
     }
 }
 
-/// The model with the context window that is given, else with the one its server tells.
-async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> {
-    let Some(window) = given else {
+/// The model with this context window, else with the one that its server reports.
+async fn with_window(spec: &str, window: Option<u64>) -> Result<Arc<dyn Model>, Error> {
+    let Some(window) = window else {
         return providers::resolve_with_window(spec).await;
     };
 
@@ -68,7 +68,7 @@ async fn sized(spec: &str, given: Option<u64>) -> Result<Arc<dyn Model>, Error> 
     })
 }
 
-/// A model of another server, with the context window that is given.
+/// A model of another server, with a context window of its own.
 struct WithWindow {
     model: Arc<dyn Model>,
     profile: ModelProfile,
@@ -93,11 +93,11 @@ impl Model for WithWindow {
     }
 }
 
-/// A budget of money needs to know what the model costs.
+/// Checks that the price of a model is known, which a budget of money needs.
 ///
 /// # Errors
 ///
-/// When it does not.
+/// If it is not.
 pub(crate) fn check_price(model: &dyn Model) -> Result<(), Error> {
     if model.profile().prices.is_some() {
         return Ok(());
@@ -109,7 +109,7 @@ pub(crate) fn check_price(model: &dyn Model) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Config, text))
 }
 
-/// A model that repeats what it was told.
+/// A model that repeats its input.
 fn echo() -> FunctionModel {
     FunctionModel::text(|request| request.messages.last_content().into_owned())
         .with_id("scripted:echo")

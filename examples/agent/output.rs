@@ -1,4 +1,4 @@
-//! What standard output gets. Notes for people go to standard error.
+//! The output of a run on standard output, and the notes for people on standard error.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -14,11 +14,12 @@ use super::shown;
 
 /// The tool whose calls are shown as the task list they change.
 const TASKS: &str = "write_todos";
-/// The beginning of notes about subagents.
+/// The indentation of notes about subagents.
 const INDENT: &str = "    ";
-/// How many lines of a result are shown.
-const MAX_RESULT: usize = 10;
+/// The maximum number of lines of a result that are shown.
+const MAX_RESULT_LINES: usize = 10;
 
+/// The form of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// The answer, as it comes
@@ -29,13 +30,13 @@ pub(crate) enum Output {
     StreamJson,
 }
 
-/// What the notes of a run say, beside what always has to be said.
+/// The detail of the notes of a run. Warnings and errors are always noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Detail {
     Quiet,
-    /// Calls, why they failed, the task list.
+    /// Calls, their failures and the task list.
     Calls,
-    /// What calls returned, tokens and costs as well.
+    /// The results of calls, tokens and costs as well.
     Verbose,
 }
 
@@ -46,8 +47,8 @@ pub(crate) struct Printer {
     detail: Detail,
     /// The calls whose denial was noted.
     denied: HashSet<Arc<str>>,
-    /// Whether the last line is not complete.
-    inside_line: bool,
+    /// True if the last line is not complete.
+    is_inside_line: bool,
 }
 
 impl Printer {
@@ -56,15 +57,15 @@ impl Printer {
             output,
             detail,
             denied: HashSet::new(),
-            inside_line: false,
+            is_inside_line: false,
         }
     }
 
-    /// Prints what the output shows of `message`, without buffering, for readers of a pipe.
+    /// Prints a message in the form of the output, without buffering, for readers of a pipe.
     ///
     /// # Errors
     ///
-    /// When standard output does not take it.
+    /// If standard output cannot be written.
     pub(crate) fn print(&mut self, message: &SdkMessage) -> io::Result<()> {
         match self.output {
             Output::StreamJson => line(message),
@@ -80,7 +81,7 @@ impl Printer {
         {
             write(shown::text(text).as_bytes())?;
             if let Some(last) = text.chars().next_back() {
-                self.inside_line = last != '\n';
+                self.is_inside_line = last != '\n';
             }
 
             return Ok(());
@@ -108,16 +109,16 @@ impl Printer {
                 let results = event
                     .messages
                     .iter()
-                    .filter_map(|said| said.as_tool_result());
+                    .filter_map(|message| message.as_tool_result());
                 results.for_each(|result| self.result(result));
                 Ok(())
             }
             SdkMessage::System(event) => self.event(&event.kind, indent),
             SdkMessage::Result(result) => {
                 self.end_line()?;
-                explain(result);
+                note_errors(result);
                 if self.detail == Detail::Verbose {
-                    note(&spent(result));
+                    note(&expenses(result));
                 }
 
                 Ok(())
@@ -130,7 +131,7 @@ impl Printer {
         match kind {
             SystemKind::StreamRestart { .. } if indent.is_empty() => {
                 self.end_line()?;
-                note("the answer begins anew; what was printed of it is void");
+                note("the answer starts again; ignore the part that was printed");
             }
             SystemKind::ApiRetry(retry) => {
                 let (attempt, most) = (retry.attempt, retry.max_retries);
@@ -176,7 +177,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Notes what a call came to: why it failed, or with all details how its result begins.
+    /// Notes the failure of a call, or in verbose mode the first lines of its result.
     fn result(&self, result: &ToolResult) {
         if result.silent || self.detail == Detail::Quiet {
             return;
@@ -186,11 +187,11 @@ impl Printer {
         if self.detail == Detail::Verbose {
             note(&format!("{} returned:", result.name));
             let mut lines = text.lines();
-            let shown = lines.by_ref().take(MAX_RESULT);
-            shown.for_each(|line| note(&format!("    {}", shown::cut(line))));
+            let first_lines = lines.by_ref().take(MAX_RESULT_LINES);
+            first_lines.for_each(|line| note(&format!("    {}", shown::cut(line))));
             match lines.count() {
                 0 => {}
-                rest => note(&format!("    ... ({rest} more lines)")),
+                count => note(&format!("    ... ({count} more lines)")),
             }
         } else if result.is_error && !self.denied.contains(&result.tool_call_id) {
             note(&format!(
@@ -202,7 +203,7 @@ impl Printer {
     }
 
     fn end_line(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.inside_line) {
+        if std::mem::take(&mut self.is_inside_line) {
             write(b"\n")
         } else {
             Ok(())
@@ -210,8 +211,8 @@ impl Printer {
     }
 }
 
-/// The tokens of a run, and what it cost.
-fn spent(result: &ResultMessage) -> String {
+/// The tokens and the cost of a run.
+fn expenses(result: &ResultMessage) -> String {
     let usage = &result.usage;
     let cached = usage
         .cache_read_tokens
@@ -227,24 +228,25 @@ fn spent(result: &ResultMessage) -> String {
     format!("{turns} turns, {input} tokens in, {output} tokens out, {cost}, {seconds:.1} s")
 }
 
-/// Counts up when a write begins and when it ends: odd while one goes on.
+/// The number of beginnings and ends of writes: odd while a write is in progress.
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
-/// Which write goes on now.
+/// The number of the write in progress.
 pub(crate) fn current_write() -> Option<u64> {
     Some(WRITES.load(Ordering::Acquire)).filter(|count| count % 2 == 1)
 }
 
-fn writing<T>(write: impl FnOnce() -> T) -> T {
+/// Counts a write.
+fn count_write<T>(write: impl FnOnce() -> T) -> T {
     WRITES.fetch_add(1, Ordering::AcqRel);
-    let written = write();
+    let outcome = write();
     WRITES.fetch_add(1, Ordering::AcqRel);
-    written
+    outcome
 }
 
 /// Writes to standard output at once.
 fn write(bytes: &[u8]) -> io::Result<()> {
-    writing(|| {
+    count_write(|| {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         out.flush()
@@ -257,7 +259,7 @@ fn line(message: &SdkMessage) -> io::Result<()> {
     write(&line)
 }
 
-/// A task and how far it is.
+/// A task with its status.
 fn task(todo: &Todo) -> String {
     let mark = match todo.status {
         TodoStatus::Pending => ' ',
@@ -268,8 +270,8 @@ fn task(todo: &Todo) -> String {
     format!("[{mark}] {}", shown::line(&todo.title))
 }
 
-/// Says why a run failed.
-fn explain(result: &ResultMessage) {
+/// Notes the errors of a run.
+fn note_errors(result: &ResultMessage) {
     if !result.is_error {
         return;
     }
@@ -279,7 +281,7 @@ fn explain(result: &ResultMessage) {
     }
 }
 
-/// Prints the spans of a run: begin and duration in seconds, what it was, what is known of it.
+/// Prints the spans of a run with their starts and durations in seconds, and their attributes.
 pub(crate) fn spans(trace: &MemoryRecorder) {
     let _ = write!(io::stderr(), "{trace}");
 }
@@ -287,5 +289,5 @@ pub(crate) fn spans(trace: &MemoryRecorder) {
 /// Writes a note to standard error. An error is ignored: there is no other place to report it.
 pub(crate) fn note(text: &str) {
     let text = shown::text(text);
-    let _ = writing(|| writeln!(io::stderr(), "agent: {text}"));
+    let _ = count_write(|| writeln!(io::stderr(), "agent: {text}"));
 }

@@ -1,4 +1,4 @@
-//! What needs a question, and who is asked.
+//! The permission rules of the command line.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use super::args::Args;
 ///
 /// # Errors
 ///
-/// The first rule that could never match, with what to write instead.
+/// The first rule that can never match, with a correction.
 pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(PermissionRules, PermissionMode), Error> {
     let mut permissions = PermissionRules::new().workspace(cwd);
-    let given = [
+    let options = [
         (Behavior::Deny, "--deny", &args.deny),
         (Behavior::Ask, "--ask", &args.ask),
         (Behavior::Allow, "--allow", &args.allow),
     ];
-    for (behavior, option, rules) in given {
+    for (behavior, option, rules) in options {
         for text in rules {
             let rule = Rule::new(behavior, text).map_err(|error| error.context(option))?;
             permissions = permissions.rule(rule.with_source(option));
@@ -32,11 +32,12 @@ pub(crate) fn rules(args: &Args, cwd: &str) -> Result<(PermissionRules, Permissi
         let name = file.display();
         let mut config = read(file).map_err(|error| error.context(format!("--rules {name}")))?;
 
-        // What the command line says counts, and a run's mode can be changed, a gate's not.
+        // The mode of the command line takes precedence. It is the run's mode, which can be
+        // changed.
         mode = mode.or(config.mode.take());
         permissions = permissions.config(&config, &name.to_string())?;
 
-        // The agent does not rewrite what it is held to.
+        // The agent must not change its own rules.
         permissions = permissions.protect(absolute(file)?);
     }
 

@@ -1,4 +1,4 @@
-//! What a call would change in a file, for the person who is asked about it.
+//! The change that a call would make to a file, shown with the question about it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use agentcore::tools::ask::InteractorConfirmer;
 use agentcore::{Answer, PermissionRequest, async_trait, text};
 use similar::TextDiff;
 
-/// The most lines that are shown.
+/// The maximum number of lines that are shown.
 const MAX_LINES: usize = 60;
-/// The longest line, in characters.
+/// The maximum length of a line, in characters.
 const MAX_LINE: usize = 200;
-/// The longest text that is compared, in bytes.
+/// The maximum size of a text that is compared, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
-/// A difference that would take longer is coarser.
-const TIME: Duration = Duration::from_millis(300);
+/// The time of a comparison, after which its result is coarser.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Asks with the difference above the question.
-pub(crate) struct Previewing {
-    pub(crate) asks: InteractorConfirmer,
+/// A confirmer that shows the difference above the question.
+pub(crate) struct PreviewConfirmer {
+    pub(crate) confirmer: InteractorConfirmer,
     pub(crate) backend: Arc<dyn Backend>,
 }
 
 #[async_trait]
-impl Confirmer for Previewing {
+impl Confirmer for PreviewConfirmer {
     async fn confirm(&self, request: &PermissionRequest, asking: &Asking) -> Answer {
         let mut request = request.clone();
         let (name, input) = (&request.tool_name, &request.input);
         request.question = question(&*self.backend, name, input, &request.question).await;
-        self.asks.confirm(&request, asking).await
+        self.confirmer.confirm(&request, asking).await
     }
 }
 
-/// The question about a call, behind what the call would change.
+/// The question about a call, after the change that the call would make.
 pub(crate) async fn question(
     backend: &dyn Backend,
     name: &str,
@@ -55,7 +55,7 @@ async fn difference(backend: &dyn Backend, name: &str, input: &Value) -> Option<
         "Edit" | "edit_file" => {
             let before = field(["old_string", "old_text"])?;
             let after = field(["new_string", "new_text"])?;
-            Some(compared(before, after, false))
+            Some(diff_text(before, after, false))
         }
         "Write" | "write_file" => {
             let after = field(["content", "content"])?;
@@ -65,40 +65,40 @@ async fn difference(backend: &dyn Backend, name: &str, input: &Value) -> Option<
             }
 
             let before = backend.read(path).await.unwrap_or_default();
-            Some(compared(&String::from_utf8_lossy(&before), after, true))
+            Some(diff_text(&String::from_utf8_lossy(&before), after, true))
         }
-        "append_file" => Some(compared("", field(["content", "content"])?, false)),
+        "append_file" => Some(diff_text("", field(["content", "content"])?, false)),
         _ => None,
     }
 }
 
-/// The lines that differ, and those around them; with their numbers where these are those of a
-/// file.
-fn compared(before: &str, after: &str, is_file: bool) -> String {
+/// The lines that differ, with the lines around them. The numbers of lines are those of a file if
+/// `is_file`.
+fn diff_text(before: &str, after: &str, is_file: bool) -> String {
     if before.len() > MAX_TEXT || after.len() > MAX_TEXT {
         return too_large();
     }
 
     let diff = TextDiff::configure()
-        .timeout(TIME)
+        .timeout(DIFF_TIMEOUT)
         .diff_lines(before, after);
     let diff = diff.unified_diff().missing_newline_hint(false).to_string();
     let mut lines = diff
         .lines()
         .filter(|line| is_file || !line.starts_with("@@"))
-        // The question escapes what does not show, and a tab is harmless.
+        // The question escapes invisible characters, and a tab is harmless.
         .map(|line| text::truncate(&line.replace('\t', "    "), MAX_LINE).into_owned());
-    let mut shown: Vec<String> = lines.by_ref().take(MAX_LINES).collect();
-    let rest = lines.count();
-    if rest > 0 {
-        shown.push(format!("... ({rest} more lines)"));
+    let mut shown_lines: Vec<String> = lines.by_ref().take(MAX_LINES).collect();
+    let more_count = lines.count();
+    if more_count > 0 {
+        shown_lines.push(format!("... ({more_count} more lines)"));
     }
 
-    if shown.is_empty() {
-        shown.push("(no line changes)".to_owned());
+    if shown_lines.is_empty() {
+        shown_lines.push("(no line changes)".to_owned());
     }
 
-    shown.join("\n")
+    shown_lines.join("\n")
 }
 
 fn too_large() -> String {

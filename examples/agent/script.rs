@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::args::usage;
 
-/// One answer of the model: what it says, and what it calls then.
+/// One answer of the model: its text and its calls.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
@@ -28,17 +28,17 @@ struct Call {
     args: Value,
 }
 
-/// The model of a file `[{"text": "..", "calls": [{"name": "Read", "args": {..}}]}, ..]`: each
-/// item answers one request, whatever it says.
+/// The model of a file `[{"text": "..", "calls": [{"name": "Read", "args": {..}}]}, ..]`. Each item
+/// answers one request, regardless of its content.
 ///
 /// # Errors
 ///
-/// When the file cannot be read or is something else.
+/// If the file cannot be read, or has another form.
 pub(crate) fn model(file: &Path) -> Result<Arc<dyn Model>, Error> {
-    let wrong = |error: String| usage(format!("the script {}: {error}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    let script_error = |error: String| usage(format!("the script {}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| script_error(error.to_string()))?;
     let answers: Vec<Answer> =
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| script_error(error.to_string()))?;
     let steps = answers.into_iter().map(|answer| {
         let step = match answer.text.as_str() {
             "" => Step::new(),

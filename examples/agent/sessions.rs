@@ -1,4 +1,4 @@
-//! Which session a run belongs to, and the list of all.
+//! The choice of the session, and the lists of sessions and messages.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::output::{Output, note};
 
 pub(crate) type Store = Arc<dyn SessionStore>;
 
-/// The most sessions that are offered to pick from.
+/// The maximum number of sessions to pick from.
 const OFFERED: usize = 9;
 
-/// How much of a message a list shows, in characters.
+/// The maximum length of a message in a list, in characters.
 const LINE: usize = 72;
 
 /// The id of the session that the arguments name; empty for a new one.
 ///
 /// # Errors
 ///
-/// When it has to exist and does not.
+/// If it must exist and does not.
 pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<String, Error> {
     match (&args.session, &args.resume) {
         (Some(id), _) if !args.needs_session() => Ok(id.clone()),
@@ -47,11 +47,11 @@ pub(crate) async fn choose(args: &Args, store: &Store, cwd: &str) -> Result<Stri
     }
 }
 
-/// Lets somebody at the terminal pick a session of the working directory.
+/// Lets the user pick a session of the working directory at the terminal.
 async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
     let terminal = TerminalInteractor::new();
     if !terminal.is_available() {
-        let text = "--resume needs an ID where nobody can be asked; --list-sessions shows them, \
+        let text = "--resume needs an ID without a terminal; --list-sessions shows them, \
             --continue takes the one written last";
         return Err(usage(text.to_owned()));
     }
@@ -67,7 +67,7 @@ async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
 
     let mut choice = Choice::new("Which session?");
     for info in list.iter().take(OFFERED) {
-        let about = format!("{}, {}", info.id, times(info));
+        let about = format!("{}, {}", info.id, summary(info));
         choice = choice.option(ChoiceOption::new(title(info)).with_description(about));
     }
 
@@ -80,26 +80,26 @@ async fn pick(store: &Store, cwd: &str) -> Result<String, Error> {
 ///
 /// # Errors
 ///
-/// When standard output does not take it.
+/// If standard output cannot be written.
 pub(crate) fn print(list: &[SessionInfo], output: Output) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match output {
         Output::Json => {
-            let all: Vec<Value> = list.iter().map(in_json).collect();
-            writeln!(out, "{}", Value::from(all))
+            let infos: Vec<Value> = list.iter().map(info_to_json).collect();
+            writeln!(out, "{}", Value::from(infos))
         }
         Output::StreamJson => list
             .iter()
-            .try_for_each(|info| writeln!(out, "{}", in_json(info))),
+            .try_for_each(|info| writeln!(out, "{}", info_to_json(info))),
         Output::Text => list.iter().try_for_each(|info| {
             let cwd = info.cwd.as_deref().unwrap_or("-");
             writeln!(out, "{}  {}", shown(&info.id), title(info))?;
-            writeln!(out, "    {}, in {}", times(info), shown(cwd))
+            writeln!(out, "    {}, in {}", summary(info), shown(cwd))
         }),
     }
 }
 
-fn in_json(info: &SessionInfo) -> Value {
+fn info_to_json(info: &SessionInfo) -> Value {
     let ms = |time: Option<SystemTime>| {
         let since = time?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         u64::try_from(since.as_millis()).ok()
@@ -125,8 +125,8 @@ fn title(info: &SessionInfo) -> String {
     }
 }
 
-/// How old it is, how long and how large.
-fn times(info: &SessionInfo) -> String {
+/// The age, the length and the size of a session.
+fn summary(info: &SessionInfo) -> String {
     let ago = |time: Option<SystemTime>| {
         let elapsed = time.and_then(|time| time.elapsed().ok());
         elapsed.map_or("at an unknown time".to_owned(), age)
@@ -154,7 +154,7 @@ fn age(elapsed: Duration) -> String {
     }
 }
 
-/// What people and models wrote must not steer the terminal.
+/// Escapes control characters, which must not reach the terminal from stored texts.
 pub(crate) fn shown(text: &str) -> String {
     text.chars()
         .flat_map(|c| {
@@ -167,11 +167,11 @@ pub(crate) fn shown(text: &str) -> String {
         .collect()
 }
 
-/// The session as it is stored; without an id, or before its first run, an empty one.
+/// The stored session. Without an id, or before its first run, an empty one.
 ///
 /// # Errors
 ///
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub(crate) async fn load(store: &Store, id: &str) -> Result<AgentState, Error> {
     match id {
         "" => Ok(AgentState::default()),
@@ -183,23 +183,25 @@ pub(crate) async fn load(store: &Store, id: &str) -> Result<AgentState, Error> {
 ///
 /// # Errors
 ///
-/// When standard output does not take it.
+/// If standard output cannot be written.
 pub(crate) fn print_messages(messages: &Messages, output: Output) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let mut all = messages.iter().enumerate();
+    let mut numbered = messages.iter().enumerate();
     match output {
         Output::Json => {
-            let all: Vec<Value> = all.map(message_in_json).collect();
-            writeln!(out, "{}", Value::from(all))
+            let values: Vec<Value> = numbered.map(message_to_json).collect();
+            writeln!(out, "{}", Value::from(values))
         }
-        Output::StreamJson => all.try_for_each(|one| writeln!(out, "{}", message_in_json(one))),
-        Output::Text => all.try_for_each(|(number, message)| {
-            writeln!(out, "{number}  {}: {}", message.role(), beginning(message))
+        Output::StreamJson => {
+            numbered.try_for_each(|message| writeln!(out, "{}", message_to_json(message)))
+        }
+        Output::Text => numbered.try_for_each(|(number, message)| {
+            writeln!(out, "{number}  {}: {}", message.role(), headline(message))
         }),
     }
 }
 
-fn message_in_json((number, message): (usize, &Message)) -> Value {
+fn message_to_json((number, message): (usize, &Message)) -> Value {
     let calls: Vec<&str> = message.tool_calls().map(|call| &*call.name).collect();
     json!({
         "message": number,
@@ -209,25 +211,26 @@ fn message_in_json((number, message): (usize, &Message)) -> Value {
     })
 }
 
-/// The first line of what a message says, and what it calls.
-fn beginning(message: &Message) -> String {
+/// The first line of a message, and the names of its calls.
+fn headline(message: &Message) -> String {
     let text = message.text();
     let line = text.trim().lines().next().unwrap_or_default();
-    let mut said: String = line.chars().take(LINE).collect();
-    if said.len() < text.trim().len() {
-        said.push_str(" ..");
+    let mut headline: String = line.chars().take(LINE).collect();
+    if headline.len() < text.trim().len() {
+        headline.push_str(" ..");
     }
 
     let calls: Vec<&str> = message.tool_calls().map(|call| &*call.name).collect();
     if !calls.is_empty() {
-        let space = if said.is_empty() { "" } else { " " };
-        said = format!("{said}{space}calls {}", calls.join(", "));
+        let space = if headline.is_empty() { "" } else { " " };
+        headline = format!("{headline}{space}calls {}", calls.join(", "));
     }
 
-    shown(&said)
+    shown(&headline)
 }
 
-/// Says where a session began when that is not where it goes on, and its id when nobody named it.
+/// Notes the directory of a session that began in another one, and its id if the user did not name
+/// it.
 pub(crate) fn introduce(args: &Args, id: &str, state: &AgentState, cwd: &str) {
     if let Some(began) = state.cwd.as_deref().filter(|began| *began != cwd) {
         note(&format!("this session began in {}", shown(began)));

@@ -12,21 +12,21 @@ use tokio::time::sleep;
 
 use super::{FAILED, output};
 
-/// How long one write may take after a signal. A reader that does not read would block for ever.
-const WRITE: Duration = Duration::from_secs(3);
+/// The maximum time of a write after a signal. A reader that does not read would block it for ever.
+const WRITE_LIMIT: Duration = Duration::from_secs(3);
 
-/// What has come and was not looked at yet.
+/// The signals that have arrived and were not handled.
 pub(crate) struct Signals(UnboundedReceiver<()>);
 
 impl Signals {
-    /// From now on, no signal ends the program by itself.
+    /// Handles signals from now on, so that none ends the program by itself.
     ///
-    /// They are watched on a thread of their own, which also ends the program when the other one is
-    /// blocked in a write.
+    /// A thread of its own handles them. It also ends the program if the main thread is blocked in
+    /// a write.
     ///
     /// # Errors
     ///
-    /// When the system refuses a handler.
+    /// If the system refuses a handler.
     pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = unbounded_channel();
         let (ready, is_ready) = mpsc::channel();
@@ -41,7 +41,11 @@ impl Signals {
         Ok(Self(receiver))
     }
 
-    /// Waits for the next one. Cancel safe.
+    /// Waits for the next signal.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no signal.
     pub(crate) async fn next(&mut self) {
         if self.0.recv().await.is_none() {
             pending::<()>().await;
@@ -66,7 +70,7 @@ fn watch(sender: &UnboundedSender<()>, ready: &mpsc::Sender<io::Result<()>>) -> 
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
-                () = some(&mut hangup) => {}
+                () = receive(&mut hangup) => {}
             }
 
             if std::mem::take(&mut is_first) {
@@ -80,7 +84,8 @@ fn watch(sender: &UnboundedSender<()>, ready: &mpsc::Sender<io::Result<()>>) -> 
     })
 }
 
-async fn some(signal: &mut Option<Signal>) {
+/// Waits for a signal. Never ends without one.
+async fn receive(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {
             signal.recv().await;
@@ -89,18 +94,18 @@ async fn some(signal: &mut Option<Signal>) {
     }
 }
 
-/// Ends the program when one write takes too long.
+/// Ends the program if a write takes too long.
 async fn end_when_blocked() {
     loop {
         let before = output::current_write();
-        sleep(WRITE).await;
+        sleep(WRITE_LIMIT).await;
         if before.is_some() && output::current_write() == before {
             process::exit(FAILED.into());
         }
     }
 }
 
-/// Whether somebody, such as `nohup`, has seen to it that a hangup does not end this program.
+/// Returns `true` if the parent process ignores hangups, as `nohup` does.
 fn is_hangup_ignored() -> bool {
     const HANGUP: u64 = 1;
     let Ok(status) = fs::read_to_string("/proc/self/status") else {

@@ -1,4 +1,4 @@
-//! Where sessions are kept.
+//! The place of sessions.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,13 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// For any other scheme, and when there is no state directory.
+    /// If the scheme is another one, or there is no state directory.
     pub(crate) fn of(spec: Option<&str>) -> Result<Self, Error> {
         let Some(spec) = spec else {
             return Ok(Self::Folder(state_directory()?.join("sessions")));
         };
 
-        // A URL keeps its scheme: it is what the store's own documentation calls it.
+        // A URL keeps its scheme, which is part of the store's addresses.
         let url = |rest: &str| {
             if rest.contains("://") {
                 rest.to_owned()
@@ -55,11 +55,11 @@ impl Place {
         }
     }
 
-    /// Opens it.
+    /// Opens the store, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// When it cannot be opened, or the feature it needs is off.
+    /// If it cannot be opened, or the feature that it needs is off.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SessionStore>, Error> {
         match self {
             #[cfg(feature = "jsonl")]
@@ -81,12 +81,12 @@ impl Place {
         }
     }
 
-    /// Opens it to look for what is there. What is not there is not made, and found empty.
+    /// Opens the store for reading. One that does not exist is empty, and is not created.
     ///
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub(crate) async fn look(&self) -> Result<Arc<dyn SessionStore>, Error> {
+    pub(crate) async fn open_existing(&self) -> Result<Arc<dyn SessionStore>, Error> {
         match self {
             Self::Folder(path) | Self::Sqlite(path) if matches!(path.try_exists(), Ok(false)) => {
                 note(&format!("there is nothing at {}", path.display()));
@@ -96,12 +96,12 @@ impl Place {
         }
     }
 
-    /// The folder of checkpoints: in that of the sessions, else in the state directory, one for
-    /// each place, for two of them may have sessions of the same name.
+    /// The folder of checkpoints: inside the folder of sessions, else in the state directory, where
+    /// each place has its own, because two places may have sessions of the same name.
     ///
     /// # Errors
     ///
-    /// When there is no state directory.
+    /// If there is no state directory.
     pub(crate) fn checkpoints(&self) -> Result<PathBuf, Error> {
         let (kind, id) = match self {
             Self::Folder(folder) => return Ok(folder.join("checkpoints")),
@@ -115,19 +115,19 @@ impl Place {
         Ok(state_directory()?.join(format!("checkpoints-{kind}-{id}")))
     }
 
-    /// Keeps the agent away from its own sessions when they lie beneath its working directory.
+    /// Denies the agent access to its own sessions if they are inside its working directory.
     ///
     /// # Errors
     ///
-    /// When no rule can name the place.
+    /// If no rule can name the place.
     pub(crate) fn guard(
         &self,
         permissions: PermissionRules,
         cwd: &str,
     ) -> Result<PermissionRules, Error> {
-        let (path, rest) = match self {
+        let (path, suffix) = match self {
             Self::Folder(folder) => (folder, "/**"),
-            // With its journals beside it.
+            // With the journals next to it.
             Self::Sqlite(file) => (file, "*"),
             Self::Postgres(_) | Self::Redis(_) => return Ok(permissions),
         };
@@ -146,7 +146,7 @@ impl Place {
 
         let mut permissions = permissions.protect(path.as_str());
         for tool in ["Read", "Edit"] {
-            let rule = Rule::new(Behavior::Deny, &format!("{tool}({path}{rest})"))?;
+            let rule = Rule::new(Behavior::Deny, &format!("{tool}({path}{suffix})"))?;
             permissions = permissions.rule(rule.with_source("--store"));
         }
 
@@ -158,7 +158,7 @@ impl Place {
 ///
 /// # Errors
 ///
-/// When there is neither.
+/// If there is neither.
 pub(crate) fn state_directory() -> Result<PathBuf, Error> {
     let var = |name| env::var_os(name).map(PathBuf::from);
     let absolute = |path: &PathBuf| path.is_absolute();
@@ -170,22 +170,22 @@ pub(crate) fn state_directory() -> Result<PathBuf, Error> {
     };
 
     let state = state.or_else(home).ok_or_else(|| {
-        usage("there is no HOME to keep sessions in; say where with --store DIR".to_owned())
+        usage("there is no HOME to store sessions in; name a folder with --store DIR".to_owned())
     })?;
 
     Ok(state.join("agentcore"))
 }
 
-/// Whether the path lies beneath the directory, whether or not it is there.
+/// Returns `true` if the path is inside the directory. The path need not exist.
 ///
 /// # Errors
 ///
-/// When there is no current directory.
+/// If there is no current directory.
 pub(crate) fn is_beneath(path: &Path, cwd: &str) -> Result<bool, Error> {
     Ok(real(path)?.starts_with(cwd))
 }
 
-/// The path as the file tools would name it; what is missing of it is taken as it is written.
+/// The path as the file tools name it. The parts of it that do not exist are not resolved.
 fn real(path: &Path) -> Result<PathBuf, Error> {
     let full = std::path::absolute(path)?;
     for (depth, above) in full.ancestors().enumerate() {
@@ -200,6 +200,7 @@ fn real(path: &Path) -> Result<PathBuf, Error> {
     Ok(full)
 }
 
+/// The error of a store whose feature is off.
 #[allow(dead_code, reason = "unused when every feature is on")]
 fn off(what: &str, feature: &str) -> Error {
     usage(format!(

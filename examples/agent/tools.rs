@@ -1,4 +1,4 @@
-//! What the model may call, what it is told of the directory, and who answers its questions.
+//! The tools and hooks of the agent.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use clap::ValueEnum;
 
 use super::args::Args;
 use super::confinement;
-use super::preview::Previewing;
+use super::preview::PreviewConfirmer;
 
+/// The sets of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tools {
     /// Bash, Read, Write, Edit, Glob and Grep
@@ -25,14 +26,17 @@ pub(crate) enum Tools {
     None,
 }
 
-/// Adds the tools, on the files beneath `cwd`, with a task list, the skills and the `AGENTS.md`
-/// there if it is trusted, kept in `checkpoints` if there are any, and a summary of what is old
-/// when the window fills up; with a terminal, also a way to ask the user, and the user as the one
-/// who answers permission questions.
+/// Adds to a builder:
+///
+/// * the tools for the files below `cwd`, with their checkpoints if there are any;
+/// * a task list;
+/// * if the directory is trusted, its skills and its `AGENTS.md`;
+/// * summaries of old messages when the context window is full;
+/// * with a terminal, a tool to ask the user, who also answers permission questions.
 ///
 /// # Errors
 ///
-/// When `cwd` cannot be opened.
+/// If `cwd` cannot be opened.
 pub(crate) fn add(
     builder: AgentBuilder,
     args: &Args,
@@ -65,12 +69,14 @@ pub(crate) fn add(
     };
 
     let builder = match terminal {
-        Some(terminal) => builder
-            .tool(ask_user_question(terminal.clone()))
-            .confirmer(Previewing {
-                asks: InteractorConfirmer::new(terminal),
-                backend: backend.clone(),
-            }),
+        Some(terminal) => {
+            builder
+                .tool(ask_user_question(terminal.clone()))
+                .confirmer(PreviewConfirmer {
+                    confirmer: InteractorConfirmer::new(terminal),
+                    backend: backend.clone(),
+                })
+        }
         None => builder,
     };
 

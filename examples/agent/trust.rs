@@ -23,7 +23,7 @@ const INSTRUCTIONS: [&str; 2] = ["AGENTS.md", "skills"];
 ///
 /// # Errors
 ///
-/// When the terminal fails, or the answer cannot be kept.
+/// If the terminal fails, or the answer cannot be stored.
 pub(crate) async fn is_trusted(args: &Args, cwd: &str) -> Result<bool, Error> {
     let is_there = |name: &&&str| Path::new(cwd).join(name).symlink_metadata().is_ok();
     let names: Vec<&str> = INSTRUCTIONS.iter().filter(is_there).copied().collect();
@@ -69,7 +69,7 @@ fn has(file: &Path, cwd: &str) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.lines().any(|line| line == cwd))
 }
 
-/// Adds a directory, in one step: two processes may do so at once.
+/// Adds a directory in one write, because two processes may add one at the same time.
 fn add(file: &Path, cwd: &str) -> io::Result<()> {
     if cwd.contains('\n') {
         // It would be two lines.

@@ -1,4 +1,4 @@
-//! Running: what is left to do in a session, and the run that does it.
+//! The task of a run, and the run itself.
 
 use std::io;
 
@@ -13,23 +13,24 @@ use super::output::{Detail, Output, Printer, note};
 use super::signals::Signals;
 use super::{AWAITING, FAILED, GIVEN_UP};
 
-/// What a session and a prompt leave to do: one run, or two when decisions go before an input.
+/// The task of a session and a prompt: one run, or two if decisions precede an input.
 pub(crate) struct Task {
     decisions: Option<Decisions>,
     input: Option<Messages>,
 }
 
+/// The next step in a session.
 pub(crate) enum Next {
     Task(Task),
-    /// Nobody has decided about the calls that wait.
+    /// There is no decision about the calls that wait.
     Wait(Waiting),
 }
 
-/// What is to be done next in a session.
+/// The next step in a session.
 ///
 /// # Errors
 ///
-/// When there is nothing to do.
+/// If there is none.
 pub(crate) async fn next(
     args: &Args,
     session: &str,
@@ -37,16 +38,16 @@ pub(crate) async fn next(
     prompt: Option<&str>,
 ) -> Result<Next, Error> {
     let mut decisions = None;
-    let waiting = Waiting::among(session, state);
-    if args.fork.is_some() && !waiting.calls.is_empty() {
-        note("calls that wait go on waiting in the session; a copy is not asked about them");
+    let waiting_calls = Waiting::of_session(session, state);
+    if args.fork.is_some() && !waiting_calls.calls.is_empty() {
+        note("calls that wait stay in the session; a copy does not have them");
     }
 
     // A run without decisions closes the questions.
     if args.fork.is_none() && !args.dismiss {
-        decisions = approvals::decide(args, &waiting).await?;
-        if decisions.is_none() && !waiting.calls.is_empty() {
-            return Ok(Next::Wait(waiting));
+        decisions = approvals::decide(args, &waiting_calls).await?;
+        if decisions.is_none() && !waiting_calls.calls.is_empty() {
+            return Ok(Next::Wait(waiting_calls));
         }
     }
 
@@ -54,14 +55,15 @@ pub(crate) async fn next(
         Some(prompt) => Some(prompt.into()),
         None if decisions.is_some() => None,
         None if is_unfinished(args, state) => Some(Messages::new()),
-        None if args.picks() => Some(ask().await?.as_str().into()),
+        None if args.picks_session() => Some(ask().await?.as_str().into()),
         None => return Err(no_prompt()),
     };
 
     Ok(Next::Task(Task { decisions, input }))
 }
 
-/// Whether the model has something to answer, or calls have no result: the last run was cut off.
+/// Returns `true` if the last run was interrupted: the model has not answered, or calls have no
+/// result.
 fn is_unfinished(args: &Args, state: &AgentState) -> bool {
     let messages = state.messages.as_slice();
     let end = args.at.unwrap_or(messages.len()).min(messages.len());
@@ -69,7 +71,7 @@ fn is_unfinished(args: &Args, state: &AgentState) -> bool {
     last.is_some_and(|last| last.role() != Role::Assistant || last.tool_calls().next().is_some())
 }
 
-/// Asks whoever has picked a session for the prompt.
+/// Asks the user who has picked a session for the prompt.
 async fn ask() -> Result<String, Error> {
     let terminal = TerminalInteractor::new();
     let prompt = terminal
@@ -82,7 +84,7 @@ async fn ask() -> Result<String, Error> {
 }
 
 impl Task {
-    /// What is to be done for this prompt alone.
+    /// The task of a prompt alone.
     pub(crate) fn of(prompt: &str) -> Self {
         Self {
             decisions: None,
@@ -90,11 +92,11 @@ impl Task {
         }
     }
 
-    /// Does it, and returns the exit code.
+    /// Runs the task, and returns the exit code.
     ///
     /// # Errors
     ///
-    /// When standard output does not take the output.
+    /// If standard output cannot be written.
     pub(crate) async fn run(
         self,
         session: Session,
@@ -125,7 +127,7 @@ impl Task {
         }
 
         match end.waiting {
-            Some(waiting) => waiting.tell(input.is_some()),
+            Some(waiting) => waiting.note_all(input.is_some()),
             None if input.is_some() => note("the prompt was not sent"),
             None => {}
         }
@@ -134,7 +136,7 @@ impl Task {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Default)]
 struct End {
     code: u8,
@@ -143,8 +145,10 @@ struct End {
 
 impl From<u8> for End {
     fn from(code: u8) -> Self {
-        let waiting = None;
-        Self { code, waiting }
+        Self {
+            code,
+            waiting: None,
+        }
     }
 }
 
@@ -153,16 +157,16 @@ impl From<u8> for End {
 async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io::Result<End> {
     let handle = run.handle();
     let mut last = None;
-    let mut interrupted = false;
+    let mut is_interrupted = false;
     loop {
         let message = tokio::select! {
             message = run.next() => message,
             () = signals.next() => {
-                if interrupted {
+                if is_interrupted {
                     return Ok(GIVEN_UP.into());
                 }
 
-                interrupted = true;
+                is_interrupted = true;
                 handle.interrupt();
                 continue;
             }
@@ -170,7 +174,7 @@ async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io:
 
         match message {
             None => break,
-            // Which calls wait is known when the run has ended.
+            // The calls that wait are known after the run has ended.
             Some(SdkMessage::Result(result)) => last = Some(result),
             Some(message) => printer.print(&message)?,
         }
@@ -189,10 +193,10 @@ async fn drive(mut run: Run, mut printer: Printer, signals: &mut Signals) -> io:
     if end.code == AWAITING
         && let Ok(output) = run.into_output()
     {
-        let waiting = Waiting::among(&output.session_id, &output.state);
+        let waiting_calls = Waiting::of_session(&output.session_id, &output.state);
         let extra = &mut result.envelope.extra;
-        extra.insert("pending".to_owned(), waiting.in_json());
-        end.waiting = Some(waiting);
+        extra.insert("pending".to_owned(), waiting_calls.to_json());
+        end.waiting = Some(waiting_calls);
     }
 
     printer.print(&SdkMessage::Result(result))?;

@@ -76,7 +76,7 @@ fn agent(spec: &str, store: &JsonlStore, cwd: &str) -> agentcore::Result<Agent> 
         .build()
 }
 
-/// Shows a turn as it comes, until it ends or Ctrl-C ends it. Returns its cost.
+/// Prints a turn as it arrives, until it ends or Ctrl-C interrupts it. Returns its cost.
 async fn show(mut run: Run) -> Option<f64> {
     let handle = run.handle();
     while let Some(message) = tokio::select! {

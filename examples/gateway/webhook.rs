@@ -15,15 +15,16 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 const CHANNEL: &str = "webhook";
+/// The time in which a request is answered.
 const LIMIT: Duration = Duration::from_secs(60);
 const MAX_HEAD: u64 = 16 * 1024;
 const MAX_BODY: u64 = 64 * 1024;
 
 /// The requests that wait for the next message to their chats.
 #[derive(Default)]
-struct Waiting(Mutex<HashMap<String, oneshot::Sender<String>>>);
+struct OpenRequests(Mutex<HashMap<String, oneshot::Sender<String>>>);
 
-impl Waiting {
+impl OpenRequests {
     fn add(&self, chat_id: String) -> oneshot::Receiver<String> {
         let (sender, receiver) = oneshot::channel();
         self.lock().insert(chat_id, sender);
@@ -41,17 +42,17 @@ impl Waiting {
 
 /// Serves requests until the bus is closed.
 pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<()> {
-    let waiting = Waiting::default();
+    let open_requests = OpenRequests::default();
     let mut requests = FuturesUnordered::new();
     loop {
         tokio::select! {
             connection = listener.accept() => {
-                requests.push(respond(connection?.0, bus, &waiting));
+                requests.push(respond(connection?.0, bus, &open_requests));
             }
             Some(()) = requests.next() => {}
             delivery = bus.consume_outbound(CHANNEL) => {
                 let Some(delivery) = delivery? else { return Ok(()) };
-                if let Some(sender) = waiting.take(&delivery.message.chat_id) {
+                if let Some(sender) = open_requests.take(&delivery.message.chat_id) {
                     // A client that has left needs no reply.
                     let _ = sender.send(delivery.message.content.to_string());
                 }
@@ -62,8 +63,8 @@ pub(crate) async fn serve(listener: TcpListener, bus: &InProcessBus) -> Result<(
 }
 
 /// Answers one request.
-async fn respond(mut stream: TcpStream, bus: &InProcessBus, waiting: &Waiting) {
-    let reply = timeout(LIMIT, exchange(&mut stream, bus, waiting)).await;
+async fn respond(mut stream: TcpStream, bus: &InProcessBus, open_requests: &OpenRequests) {
+    let reply = timeout(LIMIT, exchange(&mut stream, bus, open_requests)).await;
     let (status, body) = match reply {
         Ok(Ok(text)) => ("200 OK", json!({"reply": text})),
         Ok(Err(error)) => ("400 Bad Request", json!({"error": error.to_string()})),
@@ -84,7 +85,11 @@ async fn respond(mut stream: TcpStream, bus: &InProcessBus, waiting: &Waiting) {
 }
 
 /// Passes the message of a request on and waits for the reply.
-async fn exchange(stream: &mut TcpStream, bus: &InProcessBus, waiting: &Waiting) -> Result<String> {
+async fn exchange(
+    stream: &mut TcpStream,
+    bus: &InProcessBus,
+    open_requests: &OpenRequests,
+) -> Result<String> {
     let body = read_body(stream).await?;
     let message: Value = serde_json::from_slice(&body)?;
     let text = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
@@ -92,7 +97,7 @@ async fn exchange(stream: &mut TcpStream, bus: &InProcessBus, waiting: &Waiting)
     if chat_id.is_empty() {
         return Err(invalid("chat_id is missing"));
     }
-    let receiver = waiting.add(chat_id.clone());
+    let receiver = open_requests.add(chat_id.clone());
     let message = InboundMessage::new(CHANNEL, chat_id, sender_id, text("content"));
     bus.publish_inbound(message).await?;
     let reply = receiver.await;
@@ -116,7 +121,7 @@ async fn read_body(stream: &mut TcpStream) -> Result<Vec<u8>> {
             len = value
                 .trim()
                 .parse()
-                .map_err(|_| invalid("content-length is no number"))?;
+                .map_err(|_| invalid("content-length is not a number"))?;
         }
     }
     if len > MAX_BODY {

@@ -7,8 +7,8 @@
 //!
 //! `AGENTCORE_MODEL` names the model (`ollama:llama3.1:8b`, `anthropic:claude-haiku-5-5`, ..);
 //! with `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY` alone it is one of that
-//! provider's. With none of them a scripted model answers the first question, from what the tools
-//! really say.
+//! provider's. With none of them a scripted model answers the first question, from the results of
+//! the tools.
 
 mod scripted;
 mod show;
@@ -24,8 +24,7 @@ use agentcore::{Agent, AgentBuilder, BoxError, FuncTool, Model, ToolContext, Too
 use agentcore::{hook, providers};
 use serde::Deserialize;
 
-const QUESTION: &str =
-    "Which source file of this crate is the longest, and what does it say about itself?";
+const QUESTION: &str = "Which source file of this crate is the longest, and what is its purpose?";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode, BoxError> {
@@ -66,7 +65,7 @@ fn model() -> Result<Arc<dyn Model>, BoxError> {
         writeln!(
             io::stdout(),
             "Neither AGENTCORE_MODEL nor the key of a provider is set:\n\
-             a scripted model stands in. The tools, and what they find, are real.\n"
+             a scripted model answers. The tools and their results are real.\n"
         )?;
         return Ok(Arc::new(scripted::model()));
     };
@@ -82,24 +81,24 @@ struct ListFiles {
 }
 
 async fn list_files(cx: ToolContext, args: ListFiles) -> Result<String, BoxError> {
-    let (root, mut files, mut told) = (root()?, Vec::new(), 0);
+    let (root, mut files, mut reported_count) = (root()?, Vec::new(), 0);
     let mut directories = vec![inside(&args.path)?];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let (path, name) = (entry.path(), entry.file_name());
             if entry.file_type()?.is_dir() {
-                let skipped = name == "target" || name.as_encoded_bytes().starts_with(b".");
-                directories.extend((!skipped).then_some(path));
+                let is_skipped = name == "target" || name.as_encoded_bytes().starts_with(b".");
+                directories.extend((!is_skipped).then_some(path));
             } else if let Ok(text) = fs::read_to_string(&path) {
-                let shown = path.strip_prefix(&root)?.display();
-                files.push(format!("{shown}: {} lines", text.lines().count()));
+                let relative = path.strip_prefix(&root)?.display();
+                files.push(format!("{relative}: {} lines", text.lines().count()));
             }
         }
 
-        if files.len() >= told + 50 {
-            told = files.len();
-            cx.progress(format!("{told} files so far")).await;
+        if files.len() >= reported_count + 50 {
+            reported_count = files.len();
+            cx.progress(format!("{reported_count} files so far")).await;
         }
     }
 
@@ -111,7 +110,7 @@ async fn list_files(cx: ToolContext, args: ListFiles) -> Result<String, BoxError
 struct ReadFile {
     /// A file of the project, such as `src/lib.rs`.
     path: String,
-    /// How many lines to read; 100 unless given.
+    /// The number of lines to read; 100 unless given.
     lines: Option<usize>,
 }
 
@@ -127,7 +126,7 @@ fn root() -> io::Result<PathBuf> {
     PathBuf::from(package.unwrap_or_else(|| ".".into())).canonicalize()
 }
 
-/// The path below the root, symbolic links followed; an error when it leads out of it.
+/// Resolves a path with its symbolic links. A path that leads out of the root is an error.
 fn inside(path: &str) -> Result<PathBuf, BoxError> {
     let root = root()?;
     let full = root

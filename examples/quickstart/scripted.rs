@@ -1,5 +1,5 @@
-//! The model of the quickstart when there is no other. It knows one question, and answers it
-//! from what the tools say.
+//! The model of the quickstart if there is no other. It answers one question, from the results of
+//! the tools.
 
 use agentcore::testing::FunctionModel;
 use agentcore::{ModelEvent, ModelRequest, ToolCall};
@@ -14,7 +14,7 @@ pub(crate) fn model() -> FunctionModel {
 }
 
 fn answer(request: &ModelRequest) -> Events {
-    let asked = request
+    let is_known = request
         .messages
         .user_messages()
         .any(|message| message.text() == QUESTION);
@@ -23,8 +23,10 @@ fn answer(request: &ModelRequest) -> Events {
         .tool_messages()
         .map(|result| result.text())
         .collect();
-    match (asked, &results[..]) {
-        (false, _) => say("I am a script and know one question only. Run me without an argument."),
+    match (is_known, &results[..]) {
+        (false, _) => {
+            say("I am a script and answer one question only. Run me without an argument.")
+        }
         (true, []) => {
             let mut events = say("I will count the lines of every source file first.");
             events.push(call("list_files", json!({"path": "src"})));
@@ -32,7 +34,7 @@ fn answer(request: &ModelRequest) -> Events {
         }
         (true, [listing]) => {
             let Some((path, lines)) = longest(listing) else {
-                return say(&format!("I cannot tell. The listing says: {listing}"));
+                return say(&format!("I cannot answer. The listing is: {listing}"));
             };
 
             let mut events = say(&format!(
@@ -52,7 +54,7 @@ fn answer(request: &ModelRequest) -> Events {
                 .collect();
             let docs = docs.join("\n").trim().replace("\n ", "\n");
             say(&format!(
-                "{path} is the longest, with {lines} lines. It says about itself:\n\n{docs}"
+                "{path} is the longest, with {lines} lines. Its documentation:\n\n{docs}"
             ))
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use agentcore::SdkMessage;
 use agentcore::sdk::{ResultMessage, ToolProgress, UserEvent};
 
-/// Prints what a person wants to see: text as it comes, tools with their progress, the end.
+/// Prints a message: text as it arrives, tools with their progress, and the end of the run.
 pub(crate) fn show(message: &SdkMessage) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match message {
@@ -31,14 +31,14 @@ fn show_progress(out: &mut impl Write, progress: &ToolProgress) -> io::Result<()
     }
 }
 
-/// What failed, among the results of a turn. The model reads it too, and may do better.
+/// Prints the errors among the results of a turn. The model reads them as well.
 fn show_errors(out: &mut impl Write, results: &UserEvent) -> io::Result<()> {
     let results = results
         .messages
         .iter()
         .filter_map(|message| message.as_tool_result());
-    for failed in results.filter(|result| result.is_error) {
-        writeln!(out, "  {}: {}", failed.name, failed.content.text())?;
+    for error in results.filter(|result| result.is_error) {
+        writeln!(out, "  {}: {}", error.name, error.content.text())?;
     }
     writeln!(out)
 }

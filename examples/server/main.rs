@@ -20,11 +20,11 @@ use agentcore::{Error, ErrorKind, Secret, providers};
 async fn main() -> agentcore::Result<()> {
     let options = Options::read(std::env::args().skip(1))?;
     let config = Config::load(&options.path)?;
-    let missing = config.agents().find_map(|(_, agent)| {
+    let model_error = config.agents().find_map(|(_, agent)| {
         let error = providers::resolve(&agent.model).err()?;
         Some(error)
     });
-    let registry = match missing {
+    let registry = match model_error {
         None => Registry::new(),
         Some(error) => {
             println!("A scripted model answers in place of the agents' models: {error}");

@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use crate::backend::Backend;
 use crate::engine::{
-    self, Config, Hooks, Limits, LiveRuns, MIN_RESULT_BYTES, OnUnanswered, RequestOptions,
-    UnfinishedTasks, store_or_default,
+    self, Config, Hooks, Limits, LiveRuns, OnUnanswered, RequestOptions, UnfinishedTasks,
+    store_or_default,
 };
 use crate::error::Result;
 use crate::hook::Hook;
 use crate::message::TokenCounter;
 use crate::model::retry::RetryPolicy;
-use crate::model::{
-    self, Compactor, HostedTool, Model, ModelSettings, Prompter, ResponseLimits, SystemPrompt,
-};
+use crate::model::{self, Compactor, HostedTool, Model, ModelSettings, Prompter, SystemPrompt};
 use crate::run::{GrantedQuestions, RunSettings, check_wrapping_hooks};
 use crate::session::{SessionStore, ThreadStore};
 use crate::tool::{
@@ -222,65 +220,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of model calls of a run; 0 is no limit. Defaults to 100. A call that
-    /// is repeated after a failure, an empty answer or a compaction does not count again.
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.limits.max_turns = turns;
-        self
-    }
-
-    /// Sets the maximum cost of a run in USD, subagents included. Defaults to no limit. A run that
-    /// reaches it ends with [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
-    ///
-    /// ```
-    /// use agentcore::model::{ModelProfile, Prices};
-    /// use agentcore::testing::ScriptedModel;
-    /// use agentcore::{AgentBuilder, ExitReason, FuncTool, Usage};
-    /// use serde_json::json;
-    ///
-    /// # async fn example() -> Result<(), agentcore::Error> {
-    /// let clock = FuncTool::new("clock", "The time", json!({"type": "object"}), |_, _| async {
-    ///     "noon"
-    /// });
-    /// let model = ScriptedModel::new()
-    ///     .call("clock", json!({}))
-    ///     .with_usage(Usage::new(1_000, 500))
-    ///     .with_profile(ModelProfile::default().with_prices(Prices::new(3.0, 15.0)));
-    /// let agent = AgentBuilder::new(model).tool(clock).max_budget_usd(0.01).build()?;
-    /// let output = agent.run("What time is it?").await?;
-    /// assert_eq!(output.end, ExitReason::MaxBudget);
-    /// # Ok(())
-    /// # }
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
-    /// ```
-    pub fn max_budget_usd(mut self, usd: f64) -> Self {
-        self.settings.budget.usd = Some(usd);
-        self
-    }
-
-    /// Sets the maximum number of tokens a run may use, prompts and answers together, subagents
-    /// included. Defaults to no limit. A run that reaches it ends with
-    /// [`ExitReason::MaxBudget`](crate::ExitReason::MaxBudget).
-    pub fn max_total_tokens(mut self, tokens: u64) -> Self {
-        self.settings.budget.tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the maximum duration of a run. Defaults to no limit. A run that reaches it is stopped
-    /// wherever it is, as by an interrupt, and ends with
-    /// [`ExitReason::MaxDuration`](crate::ExitReason::MaxDuration).
-    pub fn max_duration(mut self, duration: Duration) -> Self {
-        self.settings.budget.duration = Some(duration);
-        self
-    }
-
-    /// Allows a money budget with a model whose price is not known: such a model counts as
-    /// free.
-    pub fn allow_unpriced(mut self) -> Self {
-        self.settings.budget.allow_unpriced = true;
-        self
-    }
-
     /// Sets the maximum number of tokens of one answer. Defaults to the model's limit.
     pub fn max_output_tokens(mut self, tokens: u32) -> Self {
         self.request.max_output_tokens = Some(tokens);
@@ -345,124 +284,6 @@ impl AgentBuilder {
     /// `retry-after` of up to a minute.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.retry = policy;
-        self
-    }
-
-    /// Sets the limits on the size of one answer. Defaults to [`ResponseLimits::default`]: 16 MiB,
-    /// 1,000 tool calls, 10,000 content blocks, 50,000 JSON values. A run whose model exceeds one
-    /// ends with an error.
-    pub fn response_limits(mut self, limits: ResponseLimits) -> Self {
-        self.settings.response_limits = limits;
-        self
-    }
-
-    /// Sets how many tool calls of a turn may run at the same time, at least 1. Defaults to 8.
-    pub fn parallel_tools(mut self, calls: usize) -> Self {
-        self.limits.parallel_tools = calls.max(1);
-        self
-    }
-
-    /// Sets the limit of a tool result in bytes, for its content, its display text and its details,
-    /// each on its own. Defaults to 8 MiB, and is at least 1 KiB.
-    ///
-    /// Bytes are counted as for [`max_history_bytes`](Self::max_history_bytes). Text beyond the
-    /// limit is cut with a note, media that does not fit is replaced by an error text, and details
-    /// are removed, before hooks see the result and again after them.
-    ///
-    /// The results of one answer's calls are in memory until the last call ends: together they may
-    /// have twice the limit, divided equally among the calls.
-    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
-        self.limits.max_result_bytes = bytes.max(MIN_RESULT_BYTES);
-        self
-    }
-
-    /// Sets the limit of a history in bytes: of inputs, answers and results together. Defaults to
-    /// 24 MiB.
-    ///
-    /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
-    /// control character up to six; JSON values in calls and details, and all that surrounds a
-    /// text, count as they are in memory: a number takes 36 bytes, an object with one field 700.
-    /// Outcomes of background tasks count toward the limit that is shared until the model is given
-    /// them, and then as inputs. Messages from before the run that a summary covers have a limit of
-    /// their own, of twice as many bytes.
-    ///
-    /// An answer that exceeds the limit ends the run with
-    /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
-    /// text stays, up to three quarters of what was left. Results are cut before that, as by
-    /// [`max_result_bytes`](Self::max_result_bytes), so that one quarter is left for answers. A
-    /// compactor is asked for a summary when more than three quarters are used and messages from
-    /// before the run use more than one quarter.
-    ///
-    /// An input that exceeds the limit by itself is refused with
-    /// [`RequestTooLarge`](crate::ErrorKind::RequestTooLarge) before it is stored. One that exceeds
-    /// it together with the messages before it, which no compactor has shortened, is removed again,
-    /// and the run ends with `ResponseTooLarge`.
-    ///
-    /// The runs within calls of this run share its limit, with their answers in progress; each is
-    /// held to that of its own agent as well.
-    pub fn max_history_bytes(mut self, bytes: usize) -> Self {
-        self.limits.max_history_bytes = bytes;
-        self
-    }
-
-    /// Sets the time a tool call may run without progress. Defaults to 120 seconds; a tool may set
-    /// its own.
-    pub fn tool_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.tool_timeout = timeout;
-        self
-    }
-
-    /// Sets the time in which the tool sources must answer, all together, each time they are asked.
-    /// Defaults to 30 seconds. A source that does not answer in time keeps the tools it had, with a
-    /// warning, and is asked again before the next turn.
-    pub fn tool_source_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.source_timeout = timeout;
-        self
-    }
-
-    /// Sets whether calls that repeat without progress are detected. When the same call has given
-    /// the same result three times, the model is warned; after five times, the run ends with
-    /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). Defaults to `true`.
-    pub fn loop_detection(mut self, enabled: bool) -> Self {
-        self.limits.loop_detection = enabled;
-        self
-    }
-
-    /// Sets the time limit of one phase of a hook, not counting the steps it wraps. Defaults to 60
-    /// seconds; `None` is no limit. Even then the `after_agent` hooks of a run that was
-    /// interrupted, or reached its time limit, have 10 seconds together.
-    pub fn hook_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.settings.hook_timeout = timeout.into();
-        self
-    }
-
-    /// Sets how many times an answer that does not match the requested schema is sent back.
-    /// Defaults to 2.
-    pub fn output_retries(mut self, retries: u32) -> Self {
-        self.limits.output_retries = retries;
-        self
-    }
-
-    /// Sets how deep subagents may nest below a run of the agent: with 0 there may be none, with 1
-    /// they may have none of their own. Defaults to 2, and is at most 8. The limits of the runs
-    /// above apply as well.
-    pub fn max_subagent_depth(mut self, depth: u32) -> Self {
-        self.limits.max_depth = depth;
-        self
-    }
-
-    /// Sets how many subagents may begin below a run, those of its subagents included. Defaults to
-    /// 100; with 0, none may. A subagent beyond the limit of a run above it fails with
-    /// [`Config`](crate::ErrorKind::Config).
-    pub fn max_subagents(mut self, count: u32) -> Self {
-        self.settings.budget.subagents = count;
-        self
-    }
-
-    /// Sets how many model calls a run and its subagents may have in progress, at least 1. Defaults
-    /// to 16.
-    pub fn parallel_model_calls(mut self, calls: usize) -> Self {
-        self.settings.parallel_model_calls = calls.max(1);
         self
     }
 

@@ -8,6 +8,7 @@
 mod agent;
 mod as_tool;
 mod builder;
+mod builder_limits;
 mod check;
 mod child_result;
 mod child_session;

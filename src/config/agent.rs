@@ -11,7 +11,7 @@ use super::backend::BackendCfg;
 use super::builtin::BuiltinConfig;
 use super::hook_choice::HookChoice;
 use super::limits::LimitsCfg;
-use super::place::Origin;
+use super::origin::Origin;
 use super::prompt::{MemoryCfg, SkillsCfg};
 use super::sessions::SessionsCfg;
 use super::source::{self, model_name};

@@ -19,20 +19,21 @@ use crate::util::blocking::blocking;
 
 use super::agent::AgentConfig;
 use super::builtin::builtin_names;
-use super::files::PromptFiles;
-use super::parts::Parts;
-use super::source::unknown;
 
-/// The parts of an agent that take time to get, and that a second agent of the same configuration
-/// shares.
+use super::parts::Parts;
+use super::prompt_files::PromptFiles;
+use super::source::unknown_name;
+
+/// The backend of an agent, and the paths of its skills and memory. Agents of the same
+/// configuration can share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Equipment {
+pub(crate) struct Workspace {
     /// The backend of hooks and tools, with the shared files of the configuration.
     pub(crate) backend: Option<Arc<dyn Backend>>,
     files: PromptFiles,
 }
 
-impl Equipment {
+impl Workspace {
     /// The skills that the agent finds now.
     pub(crate) async fn skills(&self) -> Vec<Skill> {
         match &self.backend {
@@ -88,8 +89,8 @@ impl AgentConfig {
             Some(_) => Some(self.open_store().await?),
             None => parts.store.clone(),
         };
-        let equipment = self.equip(backend).await?;
-        let builder = self.assemble(parts, &equipment, &[], &|hook| self.hooks.has(hook))?;
+        let workspace = self.open_workspace(backend).await?;
+        let builder = self.assemble(parts, &workspace, &[], &|hook| self.hooks.has(hook))?;
         Ok(match store {
             Some(store) => builder.store(store),
             None => builder,
@@ -100,21 +101,24 @@ impl AgentConfig {
     pub(crate) async fn open_store(&self) -> Result<Arc<dyn SessionStore>> {
         let config = self.sessions.clone().unwrap_or_default();
         let folder = self.folder().map(std::path::Path::to_owned);
-        let opened = blocking(move || config.open(folder.as_deref())).await;
-        opened.map_err(|error| self.error_from("sessions", error))
+        let outcome = blocking(move || config.open(folder.as_deref())).await;
+        outcome.map_err(|error| self.error_from("sessions", error))
     }
 
-    /// Adds the shared files of the configuration to a backend.
-    pub(crate) async fn equip(&self, backend: Option<Arc<dyn Backend>>) -> Result<Equipment> {
+    /// Returns the workspace on a backend: its files, and the shared files of the configuration.
+    pub(crate) async fn open_workspace(
+        &self,
+        backend: Option<Arc<dyn Backend>>,
+    ) -> Result<Workspace> {
         let Some(backend) = backend else {
-            return Ok(Equipment {
+            return Ok(Workspace {
                 backend: None,
                 files: PromptFiles::default(),
             });
         };
         let config = self.clone();
         let (files, shared) = blocking(move || config.prompt_files()).await?;
-        Ok(Equipment {
+        Ok(Workspace {
             backend: Some(shared.over(backend)),
             files,
         })
@@ -125,13 +129,13 @@ impl AgentConfig {
     pub(crate) fn assemble(
         &self,
         parts: &Parts,
-        equipment: &Equipment,
+        workspace: &Workspace,
         registered: &[String],
         is_on: &dyn Fn(&str) -> bool,
     ) -> Result<AgentBuilder> {
         let model = (parts.make_model)(&self.model);
         let model = model.map_err(|error| self.error_from("model", error))?;
-        let hooks = self.configured_hooks(equipment, is_on)?;
+        let hooks = self.configured_hooks(workspace, is_on)?;
         self.check_names(parts, &hooks, registered)?;
 
         let mut builder = AgentBuilder::new(model)
@@ -143,16 +147,16 @@ impl AgentConfig {
         if !self.system_prompt.is_empty() {
             builder = builder.system_prompt(self.system_prompt.as_str());
         }
-        if let Some(backend) = &equipment.backend {
+        if let Some(backend) = &workspace.backend {
             builder = builder.cwd(backend.root()).backend(backend.clone());
         }
-        Ok(self.limited(builder))
+        Ok(self.add_limits(builder))
     }
 
     /// The hooks in their order.
     fn configured_hooks(
         &self,
-        equipment: &Equipment,
+        workspace: &Workspace,
         is_on: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<Arc<dyn Hook>>> {
         let mut hooks: Vec<Arc<dyn Hook>> = Vec::new();
@@ -165,8 +169,8 @@ impl AgentConfig {
         if is_on("todolist") {
             hooks.push(Arc::new(TodoListHook::new()));
         }
-        if let Some(backend) = &equipment.backend {
-            let files = &equipment.files;
+        if let Some(backend) = &workspace.backend {
+            let files = &workspace.files;
             if is_on("filesystem") {
                 hooks.push(Arc::new(FilesystemHook::new(backend.clone())));
             }
@@ -214,14 +218,15 @@ impl AgentConfig {
         names.extend(hook_tools.iter().map(String::as_str));
         for (index, name) in self.tools.iter().enumerate() {
             if !names.contains(&name.as_str()) {
-                let text = unknown("tool", name, &names);
+                let text = unknown_name("tool", name, &names);
                 return Err(self.error_at(&format!("tools.{index}"), text));
             }
         }
         Ok(())
     }
 
-    fn limited(&self, mut builder: AgentBuilder) -> AgentBuilder {
+    /// Adds the limits of the configuration.
+    fn add_limits(&self, mut builder: AgentBuilder) -> AgentBuilder {
         let limits = &self.limits;
         builder = builder.max_turns(limits.max_turns);
         if let Some(tokens) = limits.max_tokens {

@@ -14,6 +14,9 @@ use super::agent::AgentConfig;
 use super::check::needs_feature;
 use super::source;
 
+/// The tool that needs a key.
+const SEARCH: &str = "internet_search";
+
 /// The keys of tools of this crate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -30,10 +33,13 @@ pub struct BuiltinConfig {
 struct Builtin {
     name: &'static str,
     feature: &'static str,
+    /// True if the feature is part of this program.
     is_on: bool,
+    /// Makes the tool. Returns `None` if its feature is off or its key is missing.
     make: fn(&BuiltinConfig) -> Option<Arc<dyn Tool>>,
 }
 
+/// The tools of this crate that a configuration may name.
 const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "calculate",
@@ -99,7 +105,7 @@ const BUILTINS: &[Builtin] = &[
     },
 ];
 
-/// The names of tools of hooks and for subagents.
+/// The names of the tools that hooks register, and of those that start subagents.
 const HOOK_TOOLS: [&str; 15] = [
     "ls",
     "read_file",
@@ -118,9 +124,6 @@ const HOOK_TOOLS: [&str; 15] = [
     "await_async_tasks",
 ];
 
-/// The tool that needs a key.
-const SEARCH: &str = "internet_search";
-
 #[cfg(feature = "web")]
 fn search(keys: &BuiltinConfig) -> Option<Arc<dyn Tool>> {
     use tools::web::{Tavily, internet_search};
@@ -133,7 +136,7 @@ pub(crate) fn builtin_names() -> Vec<&'static str> {
     BUILTINS.iter().map(|builtin| builtin.name).collect()
 }
 
-/// The names of those that this program has.
+/// The names of the tools of this crate whose features are part of this program.
 pub(crate) fn available_builtin_names() -> Vec<&'static str> {
     let available = BUILTINS.iter().filter(|builtin| builtin.is_on);
     available.map(|builtin| builtin.name).collect()
@@ -152,8 +155,8 @@ impl AgentConfig {
         let tools = self.tools.iter().enumerate();
         for (index, name) in tools {
             let path = format!("tools.{index}");
-            let is_twice = self.tools[..index].contains(name);
-            if is_twice {
+            let is_repeated = self.tools[..index].contains(name);
+            if is_repeated {
                 return Err(
                     self.error_at(&path, format!("the tool {} is listed twice", quoted(name)))
                 );

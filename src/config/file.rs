@@ -9,15 +9,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::util::text::quoted;
 
 use super::agent::AgentConfig;
-use super::check::check_agent_id;
-use super::place::{Origin, located};
-use super::source::{Entry, Fault, MAX_BYTES, Node, Tree, parse_json, parse_yaml, read, unknown};
-
-/// The id of the agent of a file with the keys of one agent.
-pub(crate) const DEFAULT_AGENT: &str = "default";
+use super::agent_nodes::{agent_nodes, check_keys};
+use super::origin::{Origin, located};
+use super::source::{Fault, MAX_BYTES, Node, parse_json, parse_yaml, read};
 
 /// The agents of a configuration file.
 ///
@@ -41,9 +37,9 @@ pub struct Config {
     pub(super) agents: BTreeMap<String, AgentConfig>,
 }
 
-/// The form of a text.
+/// The format of a text.
 #[derive(Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum Format {
     Yaml,
     Json,
 }
@@ -68,7 +64,7 @@ impl Config {
     ///
     /// [`ErrorKind::Config`], as [`load`](Self::load); the name of the file is `config`.
     pub fn from_yaml(yaml: &str) -> Result<Self> {
-        Self::read(yaml, Form::Yaml, "config", None, None)
+        Self::read(yaml, Format::Yaml, "config", None, None)
     }
 
     /// Reads JSON with the same keys. Relative paths in it begin at the working directory of the
@@ -78,27 +74,28 @@ impl Config {
     ///
     /// As [`from_yaml`](Self::from_yaml).
     pub fn from_json(json: &str) -> Result<Self> {
-        Self::read(json, Form::Json, "config", None, None)
+        Self::read(json, Format::Json, "config", None, None)
     }
 
-    /// Reads a text. If `keys` are given, each agent may have these alone, and no model.
+    /// Reads a text. With `allowed_keys`, an agent may have only these keys, and its model may be
+    /// missing.
     pub(super) fn read(
         text: &str,
-        form: Form,
+        format: Format,
         name: &str,
         folder: Option<&Path>,
-        keys: Option<&[&str]>,
+        allowed_keys: Option<&[&str]>,
     ) -> Result<Self> {
         let to_error = |fault: Fault| located(name, &fault);
-        let root = parse(text, form).map_err(to_error)?;
+        let root = parse(text, format).map_err(to_error)?;
         let mut agents = BTreeMap::new();
         let nodes = agent_nodes(root).map_err(to_error)?;
         if let Some(defaults) = &nodes.defaults {
-            check_keys(defaults, keys).map_err(to_error)?;
+            check_keys(defaults, allowed_keys).map_err(to_error)?;
             read::<AgentConfig>(defaults).map_err(to_error)?;
         }
         for (id, node) in nodes.agents {
-            check_keys(&node, keys).map_err(to_error)?;
+            check_keys(&node, allowed_keys).map_err(to_error)?;
             let mut agent: AgentConfig = read(&node).map_err(to_error)?;
             agent.origin = Some(Arc::new(Origin {
                 name: name.into(),
@@ -106,7 +103,7 @@ impl Config {
                 node,
             }));
             agent.name.get_or_insert_with(|| id.clone());
-            if keys.is_none() {
+            if allowed_keys.is_none() {
                 agent.check()?;
             }
             agents.insert(id, agent);
@@ -154,15 +151,15 @@ impl Config {
     }
 }
 
-/// Reads a file; for `keys` see [`Config::read`].
-pub(super) fn read_file(path: &Path, keys: Option<&[&str]>) -> Result<Config> {
+/// Reads a file, as [`Config::read`] does.
+pub(super) fn read_file(path: &Path, allowed_keys: Option<&[&str]>) -> Result<Config> {
     let text = read_text(path)?;
     let name = path.file_name().unwrap_or(path.as_os_str());
     let has_json_name = path.extension().is_some_and(|end| end == "json");
-    let form = if has_json_name {
-        Form::Json
+    let format = if has_json_name {
+        Format::Json
     } else {
-        Form::Yaml
+        Format::Yaml
     };
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -172,23 +169,13 @@ pub(super) fn read_file(path: &Path, keys: Option<&[&str]>) -> Result<Config> {
         let text = format!("cannot find {}: {error}", folder.display());
         Error::new(ErrorKind::Io, text)
     })?;
-    Config::read(&text, form, &name.to_string_lossy(), Some(&folder), keys)
-}
-
-/// Checks the keys of a configuration that is not trusted.
-fn check_keys(node: &Node, keys: Option<&[&str]>) -> Result<(), Fault> {
-    let Some(keys) = keys else { return Ok(()) };
-    for entry in node.entries() {
-        if !keys.contains(&entry.key.as_str()) {
-            let text = format!(
-                "a configuration that is not trusted must not have the key {}; it may have: {}",
-                quoted(&entry.key),
-                keys.join(", ")
-            );
-            return Err(Fault::new(text).at(entry.place));
-        }
-    }
-    Ok(())
+    Config::read(
+        &text,
+        format,
+        &name.to_string_lossy(),
+        Some(&folder),
+        allowed_keys,
+    )
 }
 
 /// Reads the configuration of one agent.
@@ -205,10 +192,10 @@ pub(super) fn read_agent(json: &str) -> Result<AgentConfig> {
     Ok(agent)
 }
 
-fn parse(text: &str, form: Form) -> Result<Node, Fault> {
-    match form {
-        Form::Yaml => parse_yaml(text),
-        Form::Json => parse_json(text),
+fn parse(text: &str, format: Format) -> Result<Node, Fault> {
+    match format {
+        Format::Yaml => parse_yaml(text),
+        Format::Json => parse_json(text),
     }
 }
 
@@ -221,86 +208,11 @@ fn read_text(path: &Path) -> Result<String> {
     let file = File::open(path).map_err(|error| fail(error.to_string()))?;
     let metadata = file.metadata().map_err(|error| fail(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(fail("it is not a file".to_owned()));
+        return Err(fail("it is not a regular file".to_owned()));
     }
     let mut text = String::new();
     file.take(MAX_BYTES as u64 + 1)
         .read_to_string(&mut text)
         .map_err(|error| fail(error.to_string()))?;
     Ok(text)
-}
-
-/// The values of a file.
-#[derive(Default)]
-struct Nodes {
-    /// The values of each agent by its id, with the defaults of the file.
-    agents: Vec<(String, Node)>,
-    defaults: Option<Node>,
-}
-
-/// Divides a file into its agents.
-fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
-    let has_agents = root.entry("agents").is_some() || root.entry("defaults").is_some();
-    if !has_agents {
-        return Ok(Nodes {
-            agents: vec![(DEFAULT_AGENT.to_owned(), root)],
-            defaults: None,
-        });
-    }
-
-    let mut defaults = None;
-    let mut agents = None;
-    let Tree::Map(entries) = root.tree else {
-        return Ok(Nodes::default());
-    };
-    for entry in entries {
-        match entry.key.as_str() {
-            "defaults" => defaults = Some(entry.value),
-            "agents" => agents = Some(entry),
-            key => {
-                let text = unknown("key", key, &["agents", "defaults"]);
-                return Err(Fault::new(text).at(entry.place));
-            }
-        }
-    }
-
-    let Some(agents) = agents else {
-        return Err(Fault::new("the key \"agents\" is missing").at(root.place));
-    };
-    let agents_place = agents.value.place;
-    let Tree::Map(agents) = agents.value.tree else {
-        let text = "\"agents\": expected a map of agents by their ids";
-        return Err(Fault::new(text).at(agents_place));
-    };
-
-    let mut nodes = Vec::new();
-    for Entry { key, place, value } in agents {
-        check_agent_id(&key).map_err(|text| Fault::new(text).at(place))?;
-        nodes.push((key, with_defaults(value, defaults.as_ref())));
-    }
-    Ok(Nodes {
-        agents: nodes,
-        defaults,
-    })
-}
-
-/// Adds the keys of `defaults` that an agent lacks.
-fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
-    if let (Tree::Map(entries), Some(defaults)) = (&mut node.tree, defaults) {
-        for entry in defaults.entries() {
-            let names = same_key(&entry.key);
-            if !entries.iter().any(|own| names.contains(&&*own.key)) {
-                entries.push(entry.clone());
-            }
-        }
-    }
-    node
-}
-
-/// The names of a key: `middleware` is another one of `hooks`.
-fn same_key(key: &str) -> [&str; 2] {
-    match key {
-        "middleware" | "hooks" => ["hooks", "middleware"],
-        _ => [key, key],
-    }
 }

@@ -6,19 +6,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::source::unknown;
+use super::source::unknown_name;
 
-/// The names of [`HookChoice::CONFIGURABLE`].
-const CONFIGURABLE: [&str; 6] = [
-    "tracing",
-    "todolist",
-    "filesystem",
-    "skills",
-    "memory",
-    "summarization",
-];
-
-/// The hook that holds an agent to its permission rules.
+/// The hook that enforces an agent's permission rules.
 pub(crate) const PERMISSIONS: &str = "permissions";
 
 /// The choice of an agent's hooks: `{todolist: off}` switches hooks off, `[tracing, filesystem]`
@@ -34,7 +24,14 @@ pub enum HookChoice {
 
 impl HookChoice {
     /// The hooks of a configured agent, outermost first, that can be switched off.
-    pub const CONFIGURABLE: [&'static str; 6] = CONFIGURABLE;
+    pub const CONFIGURABLE: [&'static str; 6] = [
+        "tracing",
+        "todolist",
+        "filesystem",
+        "skills",
+        "memory",
+        "summarization",
+    ];
 
     /// All hooks but these.
     pub fn without<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
@@ -53,7 +50,7 @@ impl HookChoice {
 
     /// The hooks that are chosen here and in `other`.
     pub(super) fn and(&self, other: &Self) -> Self {
-        let names = CONFIGURABLE.iter().copied();
+        let names = Self::CONFIGURABLE.iter().copied();
         Self::without(names.filter(|name| !self.has(name) || !other.has(name)))
     }
 }
@@ -71,10 +68,10 @@ pub(crate) fn check_hook(name: &str) -> Result<(), String> {
             "the hook {PERMISSIONS:?} cannot be switched on or off; change the key \"permissions\""
         ));
     }
-    if CONFIGURABLE.contains(&name) {
+    if HookChoice::CONFIGURABLE.contains(&name) {
         return Ok(());
     }
-    Err(unknown("hook", name, &CONFIGURABLE))
+    Err(unknown_name("hook", name, &HookChoice::CONFIGURABLE))
 }
 
 impl<'de> Deserialize<'de> for HookChoice {
@@ -167,7 +164,7 @@ impl schemars::JsonSchema for HookChoice {
         let switch = serde_json::json!({
             "anyOf": [{"type": "boolean"}, {"enum": ["on", "off"]}]
         });
-        let properties = CONFIGURABLE
+        let properties = Self::CONFIGURABLE
             .iter()
             .map(|name| ((*name).to_owned(), switch.clone()));
         let properties: serde_json::Map<_, _> = properties.collect();
@@ -175,7 +172,7 @@ impl schemars::JsonSchema for HookChoice {
             "description": "The hooks that are on or off, or a list of the hooks to keep.",
             "anyOf": [
                 {"type": "object", "properties": properties, "additionalProperties": false},
-                {"type": "array", "items": {"enum": CONFIGURABLE}},
+                {"type": "array", "items": {"enum": Self::CONFIGURABLE}},
                 {"type": "null"}
             ]
         })

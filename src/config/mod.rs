@@ -31,9 +31,9 @@
 //!
 //! # Features
 //!
-//! A name whose code is not part of the program is an error that names the cargo feature: the tool
-//! `calculate` needs `calc`, a backend of the type `docker` needs `docker`, sessions of the type
-//! `sqlite` need `sqlite`. So a program has the dependencies of what its files use, and no more.
+//! A configuration can only name parts whose cargo feature is on: the tool `calculate` needs
+//! `calc`, a backend of the type `docker` needs `docker`, and sessions of the type `sqlite` need
+//! `sqlite`. Any other name is an error that states the feature.
 //!
 //! # Secrets
 //!
@@ -42,22 +42,24 @@
 //! errors.
 
 mod agent;
+mod agent_nodes;
 mod backend;
 mod build;
 mod builtin;
 mod check;
 mod file;
-mod files;
 mod hook_choice;
 mod limits;
-mod narrow;
+mod origin;
 mod parts;
-mod place;
 mod prompt;
+mod prompt_files;
 mod sessions;
 mod shared_folders;
 mod source;
+mod started_backend;
 mod subagent;
+mod untrusted;
 
 pub use agent::AgentConfig;
 pub use backend::{BackendCfg, BackendType, SandboxCfg};
@@ -65,15 +67,15 @@ pub use builtin::BuiltinConfig;
 pub use file::Config;
 pub use hook_choice::HookChoice;
 pub use limits::LimitsCfg;
-pub use narrow::Untrusted;
 pub use parts::Parts;
 pub use prompt::{MemoryCfg, SkillsCfg};
 pub use sessions::{SessionsCfg, SessionsType};
 pub use subagent::SubAgentCfg;
+pub use untrusted::Untrusted;
 
-pub(crate) use backend::{Owner, StartedBackend};
-pub(crate) use build::Equipment;
+pub(crate) use build::Workspace;
 pub(crate) use builtin::{available_builtin_names, reserved_tool_names};
 pub(crate) use check::check_agent_id;
-pub(crate) use hook_choice::check_hook;
+pub(crate) use hook_choice::{PERMISSIONS, check_hook};
 pub(crate) use sessions::StoreKey;
+pub(crate) use started_backend::{Owner, StartedBackend};

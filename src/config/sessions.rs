@@ -58,9 +58,7 @@ impl SessionsCfg {
             url: None,
         }
     }
-}
 
-impl SessionsCfg {
     /// Opens the store. Relative paths begin at `folder`.
     ///
     /// # Errors
@@ -68,14 +66,14 @@ impl SessionsCfg {
     /// [`ErrorKind::Config`] for a type whose feature is off or whose path or address is missing,
     /// and the errors of the store.
     pub(crate) fn open(&self, folder: Option<&Path>) -> Result<Arc<dyn SessionStore>> {
-        let place = || self.place(folder);
+        let path = || self.full_path(folder);
         let address = || self.url.as_ref().ok_or_else(|| missing("url"));
         let store: Arc<dyn SessionStore> = match self.kind {
             SessionsType::Memory => Arc::new(ThreadStore::new()),
             #[cfg(all(feature = "jsonl", unix))]
-            SessionsType::Jsonl => Arc::new(crate::session::JsonlStore::open(place()?)?),
+            SessionsType::Jsonl => Arc::new(crate::session::JsonlStore::open(path()?)?),
             #[cfg(all(feature = "sqlite", unix))]
-            SessionsType::Sqlite => Arc::new(crate::session::SqliteStore::open(place()?)?),
+            SessionsType::Sqlite => Arc::new(crate::session::SqliteStore::open(path()?)?),
             #[cfg(feature = "postgres")]
             SessionsType::Postgres => {
                 Arc::new(crate::session::PostgresStore::open(address()?.expose())?)
@@ -85,7 +83,7 @@ impl SessionsCfg {
             // Those whose feature is off. With all features there are none.
             #[allow(unreachable_patterns)]
             _ => {
-                place().map(drop).or_else(|_| address().map(drop))?;
+                path().map(drop).or_else(|_| address().map(drop))?;
                 let text = "the cargo feature of this store of sessions is off in this program";
                 return Err(Error::new(ErrorKind::Config, text));
             }
@@ -93,8 +91,8 @@ impl SessionsCfg {
         Ok(store)
     }
 
-    /// The folder or file of the store.
-    pub(crate) fn place(&self, folder: Option<&Path>) -> Result<PathBuf> {
+    /// The path of the store's folder or file. A relative one begins at `folder`.
+    fn full_path(&self, folder: Option<&Path>) -> Result<PathBuf> {
         let path = self.path.as_deref().ok_or_else(|| missing("path"))?;
         Ok(folder.map_or_else(|| PathBuf::from(path), |folder| folder.join(path)))
     }
@@ -105,20 +103,19 @@ fn missing(key: &str) -> Error {
     Error::new(ErrorKind::Config, text)
 }
 
-/// The identity of a store: agents with the same share it.
+/// The type and the address of a store. Agents with equal keys share one store.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct StoreKey(SessionsType, String);
 
 impl AgentConfig {
-    /// The identity of the store, if the configuration names one. All stores in memory are the
-    /// same.
+    /// The key of the store, if the configuration names one. Stores in memory have equal keys.
     pub(crate) fn store_key(&self) -> Option<StoreKey> {
         let sessions = self.sessions.as_ref()?;
-        let place = match (&sessions.url, sessions.place(self.folder())) {
+        let address = match (&sessions.url, sessions.full_path(self.folder())) {
             (Some(url), _) => url.expose().to_owned(),
             (None, Ok(path)) => lexical(&path.to_string_lossy()),
             (None, Err(_)) => String::new(),
         };
-        Some(StoreKey(sessions.kind, place))
+        Some(StoreKey(sessions.kind, address))
     }
 }

@@ -32,14 +32,14 @@ pub struct SubAgentCfg {
     #[serde(default)]
     pub model: Option<String>,
     /// True if it can be started by a call that waits for it. Defaults to `true`.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub sync: bool,
     /// True if it can be started in the background. Defaults to `false`.
     #[serde(default, rename = "async")]
     pub background: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 

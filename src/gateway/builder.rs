@@ -23,19 +23,21 @@ use crate::tools::{memory, preset};
 
 use super::bus::MessageBus;
 use super::channels::KnownChannels;
-use super::gateway::{Core, Gateway};
+use super::chat_interactor::ChatInteractor;
+use super::core::Core;
+use super::gateway::Gateway;
 use super::heartbeat::Heartbeat;
-use super::in_process::InProcessBus;
-use super::lane::Lanes;
+use super::in_process_bus::InProcessBus;
+use super::lanes::Lanes;
 use super::options::{DeliveryPolicy, WhenBusy};
-use super::questions::ChatInteractor;
 use super::registered_tools::RegisteredTools;
 use super::served::Served;
 use super::shared::{Observer, Shared};
-use super::state::StateManager;
-use super::summary::Summaries;
+use super::state_manager::StateManager;
+use super::summaries::Summaries;
 use super::tools;
 
+// The defaults of the setters.
 const MAX_ITERATIONS: u32 = 20;
 const MAX_TOKENS: u32 = 8_192;
 const TEMPERATURE: f64 = 0.7;
@@ -68,6 +70,7 @@ pub struct GatewayBuilder {
     observer: Option<Observer>,
 }
 
+/// The agents of the gateway.
 enum Agents {
     One(Box<AgentBuilder>),
     Group(HandoffsBuilder),
@@ -158,15 +161,15 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets the maximum number of model calls of a turn. Defaults to 20. It takes the place of the
-    /// agent's own limit.
+    /// Sets the maximum number of model calls of a turn, in place of the agent's own limit.
+    /// Defaults to 20.
     pub fn max_iterations(mut self, count: u32) -> Self {
         self.max_iterations = count;
         self
     }
 
-    /// Sets the maximum number of tokens of one answer. Defaults to 8,192. It takes the place of
-    /// the agent's own limit.
+    /// Sets the maximum number of tokens of one answer, in place of the agent's own limit. Defaults
+    /// to 8,192.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
@@ -201,29 +204,29 @@ impl GatewayBuilder {
         self
     }
 
-    /// Sets how many sessions may have a turn in progress at the same time, at least 1. Defaults to
-    /// 256.
+    /// Sets the maximum number of sessions with a turn in progress, at least 1. Defaults to 256.
     pub fn parallel_sessions(mut self, count: usize) -> Self {
         self.parallel_sessions = count;
         self
     }
 
-    /// Sets how many tasks of the tool `spawn` may be in progress at the same time, of all
-    /// sessions. Defaults to 64. Beyond that, `spawn` fails.
+    /// Sets the maximum number of tasks of the tool `spawn` in progress, of all sessions. Defaults
+    /// to
+    /// 64. Beyond that, `spawn` fails.
     pub fn max_tasks(mut self, count: usize) -> Self {
         self.max_tasks = count;
         self
     }
 
-    /// Adds channels that the tool `message` may write to. Those in which a person wrote since the
-    /// gateway was built are among them by themselves. To all others it fails.
+    /// Adds channels that the tool `message` may write to. A channel in which a person writes is
+    /// added by the gateway. For any other channel, the tool fails.
     pub fn channels<T: Into<Arc<str>>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.channels.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Sets whether a turn whose tool `message` wrote only to other chats is replied to. Defaults
-    /// to `false`: a message to any chat takes the place of the reply.
+    /// Sends a reply although the tool `message` wrote to other chats in the turn. Defaults to
+    /// `false`: a message to any chat replaces the reply.
     pub fn reply_after_message_elsewhere(mut self, enabled: bool) -> Self {
         self.replies_after_message_elsewhere = enabled;
         self
@@ -246,10 +249,10 @@ impl GatewayBuilder {
         let registered_tools = RegisteredTools::default();
         let default_context = || Some(ContextBuilder::new(self.workspace.clone()?));
         let context = self.context.clone().or_else(default_context);
-        let equip = |agent| self.equip(agent, context.as_ref(), &registered_tools);
+        let complete = |agent| self.complete(agent, context.as_ref(), &registered_tools);
         let served = match &self.agents {
-            Agents::One(agent) => Served::Agent(equip((**agent).clone()).build()?),
-            Agents::Group(group) => Served::Group(group.clone().map_agents(equip).build()?),
+            Agents::One(agent) => Served::Agent(complete((**agent).clone()).build()?),
+            Agents::Group(group) => Served::Group(group.clone().map_agents(complete).build()?),
         };
 
         let bus = self
@@ -259,7 +262,7 @@ impl GatewayBuilder {
         let max_tasks = self.max_tasks.min(Semaphore::MAX_PERMITS);
         let shared = Shared::new(bus, channels, max_tasks, self.observer, self.ask_timeout);
         let permits = self.parallel_sessions.clamp(1, Semaphore::MAX_PERMITS);
-        Ok(Gateway::of(Core {
+        Ok(Gateway::with_core(Core {
             served,
             shared,
             registered_tools,
@@ -277,7 +280,7 @@ impl GatewayBuilder {
     }
 
     /// Adds the tools and settings of the gateway to an agent.
-    fn equip(
+    fn complete(
         &self,
         agent: AgentBuilder,
         context: Option<&ContextBuilder>,

@@ -10,8 +10,8 @@ use crate::error::Result;
 
 use super::message::{InboundMessage, OutboundMessage};
 
-/// A bus: channels publish inbound messages and consume outbound ones, and the gateway does the
-/// opposite.
+/// A bus between channels and a gateway: channels publish inbound messages and consume outbound
+/// ones, and the gateway does the opposite.
 ///
 /// [`conformance::message_bus`](crate::testing::conformance::message_bus) tests a bus against these
 /// rules:
@@ -26,7 +26,8 @@ use super::message::{InboundMessage, OutboundMessage};
 ///   delivered in the order in which they were published. One that was given back precedes all
 ///   later ones that have not been delivered: while it waits for its delay, these wait too.
 ///   Messages of other sessions and of other channels do not wait.
-/// * Every future may be dropped at any time: a message is then published or not, and none is lost.
+/// * Every future is cancel safe: a message whose publishing was dropped is published or not, and
+///   none is lost.
 #[async_trait]
 pub trait MessageBus: Send + Sync + 'static {
     /// Publishes a message of a person. Waits while the bus is full.
@@ -57,8 +58,7 @@ pub trait MessageBus: Send + Sync + 'static {
     /// If the bus cannot be reached.
     async fn consume_outbound(&self, channel: &str) -> Result<Option<Delivery<OutboundMessage>>>;
 
-    /// Returns the interval in which a receiver calls [`Delivery::keep_alive`]. Ten seconds unless
-    /// a bus implements it.
+    /// The interval in which a receiver calls [`Delivery::keep_alive`]. Defaults to ten seconds.
     fn keep_alive_interval(&self) -> Duration {
         Duration::from_secs(10)
     }
@@ -117,13 +117,14 @@ impl<M> Delivery<M> {
     ///
     /// # Errors
     ///
-    /// If the bus cannot be reached. The message is delivered again all the same, at another time.
+    /// If the bus cannot be reached. The message is delivered again, but not necessarily after
+    /// `delay`.
     pub async fn give_back(self, delay: Duration) -> Result<()> {
         self.receipt.give_back(delay).await
     }
 
     /// Reports that the message is being processed. A bus between machines delivers a message again
-    /// if its receiver does neither this nor any of the others for a time.
+    /// if its receiver neither reports, acknowledges nor gives it back for a time.
     ///
     /// # Errors
     ///
@@ -159,7 +160,7 @@ pub trait Receipt: Send + Sync + 'static {
     /// If the bus cannot be reached.
     async fn give_back(self: Box<Self>, delay: Duration) -> Result<()>;
 
-    /// Reports that the message is being processed. Does nothing unless a bus implements it.
+    /// Reports that the message is being processed. Defaults to doing nothing.
     ///
     /// # Errors
     ///

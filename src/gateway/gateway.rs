@@ -1,38 +1,25 @@
-//! The gateway itself.
+//! A gateway, the handle that programs hold.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
 
 use crate::agent::AgentBuilder;
-use crate::error::{ErrorKind, Result};
-use crate::prompt::{ContextBuilder, Conversation};
+use crate::error::Result;
+use crate::prompt::Conversation;
 use crate::subagent::HandoffsBuilder;
 use crate::tool::Tool;
 
 use super::builder::GatewayBuilder;
 use super::bus::MessageBus;
 use super::channels::{CLI, SYSTEM, is_internal_channel};
-use super::heartbeat::{Heartbeat, HeartbeatReply};
-use super::lane::Lanes;
+use super::core::Core;
+use super::heartbeat::HeartbeatReply;
 use super::message::{InboundMessage, OutboundMessage};
-use super::options::{DeliveryPolicy, ProcessOptions, StartupInfo, WhenBusy};
-use super::process::{Processed, stopped};
-use super::registered_tools::RegisteredTools;
-use super::served::Served;
-use super::shared::Shared;
-use super::state::StateManager;
-use super::summary::Summaries;
+use super::process_options::ProcessOptions;
+use super::startup_info::StartupInfo;
+use super::state_manager::StateManager;
 use super::turn::HEARTBEAT;
 
-/// The time after which a session that another process has is tried again.
-pub(super) const BUSY_RETRY: Duration = Duration::from_millis(250);
-/// The time for which a caller waits for such a session.
-const BUSY_LIMIT: Duration = Duration::from_secs(10);
 /// The chat of [`Gateway::process_direct`].
 const DIRECT: &str = "direct";
 
@@ -69,64 +56,6 @@ pub struct Gateway {
     pub(super) core: Arc<Core>,
 }
 
-/// The gateway behind its handles.
-pub(super) struct Core {
-    pub(super) served: Served,
-    pub(super) shared: Arc<Shared>,
-    pub(super) registered_tools: RegisteredTools,
-    pub(super) context: Option<ContextBuilder>,
-    pub(super) summaries: Option<Summaries>,
-    pub(super) state: Option<StateManager>,
-    pub(super) heartbeat: Option<Heartbeat>,
-    pub(super) delivery: DeliveryPolicy,
-    pub(super) when_busy: WhenBusy,
-    pub(super) replies_after_message_elsewhere: bool,
-    pub(super) lanes: Lanes,
-    /// The turns that may be in progress.
-    pub(super) turns: Semaphore,
-    pub(super) is_running: AtomicBool,
-}
-
-impl Core {
-    /// Waits for the lane of the session, and for ten seconds if another process has the session,
-    /// and runs a turn.
-    async fn process_in_lane(&self, options: &ProcessOptions) -> Result<Processed> {
-        let _place = loop {
-            let place = self.lanes.enter(&options.session_key);
-            let has_turn = tokio::select! {
-                biased;
-                () = self.shared.stop.cancelled() => return Err(stopped()),
-                has_turn = place.turn() => has_turn,
-            };
-            // A lane that was cleared for messages of the bus is entered again.
-            if has_turn {
-                break place;
-            }
-        };
-        let _permit = self.turns.acquire().await.map_err(|_| stopped())?;
-        let deadline = Instant::now() + BUSY_LIMIT;
-        loop {
-            match self.process(options).await {
-                Err(error)
-                    if error.kind() == ErrorKind::SessionBusy && Instant::now() < deadline =>
-                {
-                    sleep(BUSY_RETRY).await;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        // The tasks hold what they share with the gateway.
-        self.shared.tasks.close();
-        self.shared.summaries.close();
-        self.shared.waiting_tasks.clear();
-    }
-}
-
 impl Gateway {
     /// Begins a gateway of one agent.
     pub fn builder(agent: AgentBuilder) -> GatewayBuilder {
@@ -138,7 +67,7 @@ impl Gateway {
         GatewayBuilder::of_group(group)
     }
 
-    pub(super) fn of(core: Core) -> Self {
+    pub(super) fn with_core(core: Core) -> Self {
         Self {
             core: Arc::new(core),
         }
@@ -149,8 +78,8 @@ impl Gateway {
         &self.core.shared.bus
     }
 
-    /// Runs one turn in the lane of its session and returns the reply; an empty one if a question
-    /// waits for its answer.
+    /// Runs one turn after the earlier turns of its session, and returns the reply. The reply is
+    /// empty if a question waits for its answer.
     ///
     /// # Errors
     ///
@@ -159,8 +88,8 @@ impl Gateway {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the turn and leaves the lane. What was stored stays, also the
-    /// session of a turn without history.
+    /// Dropping the future drops the turn, and the next turn of the session may begin. What was
+    /// stored stays, also the session of a turn without history.
     pub async fn run_agent_loop(&self, options: ProcessOptions) -> Result<String> {
         Ok(self.core.process_in_lane(&options).await?.text)
     }
@@ -223,8 +152,8 @@ impl Gateway {
             .await
     }
 
-    /// Processes a text without a history, for a chat, and returns the reply. The turn takes place
-    /// in a session of its own and leaves nothing.
+    /// Processes a text without a history, for a chat, and returns the reply. The turn runs in a
+    /// session of its own, which is deleted afterwards.
     ///
     /// # Errors
     ///
@@ -313,9 +242,9 @@ impl Gateway {
         self.core.registered_tools.register(tool)
     }
 
-    /// Returns the counts and names of tools and skills.
+    /// Returns the names of the tools and skills.
     pub async fn startup_info(&self) -> StartupInfo {
-        let agent = self.core.served.first();
+        let agent = self.core.served.first_agent();
         let own_names = agent.tools().iter().map(|tool| tool.name().to_owned());
         let hook_names = agent.hooks().iter().flat_map(|hook| hook.tools());
         let mut tools: Vec<_> = own_names.chain(hook_names).collect();

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::backend::{Backend, is_not_found};
 use crate::error::Result;
-use crate::prompt::Days;
+use crate::prompt::LocalClock;
 use crate::util::text::line_of;
 
 const FILE: &str = "HEARTBEAT.md";
@@ -70,7 +70,7 @@ Add your tasks below this line:
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     workspace: Arc<dyn Backend>,
-    days: Days,
+    clock: LocalClock,
     /// `None` if it is off.
     interval: Option<Duration>,
 }
@@ -92,7 +92,7 @@ impl Heartbeat {
     pub fn new(workspace: impl Backend) -> Self {
         Self {
             workspace: Arc::new(workspace),
-            days: Days::local(),
+            clock: LocalClock::system(),
             interval: Some(INTERVAL),
         }
     }
@@ -115,7 +115,7 @@ impl Heartbeat {
     /// Sets the clock of the log and the prompt, such as a fixed one in tests.
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.days = self.days.with_clock(Arc::new(clock));
+        self.clock = self.clock.with_clock(Arc::new(clock));
         self
     }
 
@@ -126,7 +126,7 @@ impl Heartbeat {
     ///
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such zone.
     pub fn zone(mut self, name: &str) -> Result<Self> {
-        self.days = self.days.with_zone(name)?;
+        self.clock = self.clock.with_zone(name)?;
         Ok(self)
     }
 
@@ -202,7 +202,7 @@ impl Heartbeat {
             return Ok(None);
         }
 
-        let time = self.days.now()?;
+        let time = self.clock.now()?;
         Ok(Some(format!(
             "# Heartbeat\n\nCurrent time: {time}\n\n\
              This is a scheduled check. Work on the tasks below with your tools. If nothing needs \
@@ -214,7 +214,7 @@ impl Heartbeat {
     async fn log(&self, level: &str, text: &str) {
         let line = line_of(text, MAX_LOGGED);
         let outcome = async {
-            let stamp = self.days.stamp()?;
+            let stamp = self.clock.stamp()?;
             let line = format!("[{stamp}] [{level}] {line}\n");
             self.workspace.append(LOG, line.as_bytes()).await
         };

@@ -1,4 +1,4 @@
-//! Inputs that answer questions: those that come late, and those that are delivered again.
+//! Inputs that answer questions after their run has ended, or are delivered again.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::error::Result;
 use crate::session::{AgentState, Record, StoredSession};
 
 use super::answers::late_decision;
-use super::gateway::Core;
+use super::core::Core;
 use super::message::InboundMessage;
-use super::options::ProcessOptions;
+use super::process_options::ProcessOptions;
 
 /// The use of an input in its session.
 pub(super) enum InputUse {
     /// An input of the conversation, perhaps one that was processed before.
     Input,
     /// An answer that was taken before.
-    Taken,
+    KnownAnswer,
     /// The answer to a call of the session that waits.
     Answer(Box<AgentState>, Decision),
     /// The answer to a task of `spawn` that waits.
     TaskAnswer,
 }
 
-/// The id that a session has for an input that was taken as an answer.
-fn id_of_taken(input_id: &str) -> Arc<str> {
+/// The id in a session of an input that was taken as an answer.
+fn answer_id(input_id: &str) -> Arc<str> {
     format!("answer:{input_id}").into()
 }
 
-/// The id that a session has for an input that decides a call.
-fn id_of_decision(input_id: &str, call_id: &str) -> Arc<str> {
+/// The id in a session of an input that decides a call.
+fn decision_id(input_id: &str, call_id: &str) -> Arc<str> {
     format!("decision:{call_id}:{input_id}").into()
 }
 
@@ -43,17 +43,17 @@ impl Core {
         let (key, id) = (&options.session_key, &options.input_id);
         let stored = self.served.store().load(key).await?.unwrap_or_default();
         let has_id = !id.is_empty();
-        if has_id && is_known(&stored, &id_of_taken(id)) {
-            return Ok(InputUse::Taken);
+        if has_id && is_known(&stored, &answer_id(id)) {
+            return Ok(InputUse::KnownAnswer);
         }
 
         let is_input = has_id && is_known(&stored, id);
         let state = stored.state;
         let asked_id = state.user_id.as_deref().unwrap_or_default();
-        // A decision that was stored, whose run did not begin.
+        // The decision may be stored although its run did not begin.
         let is_decided = |call_id: &str| {
-            let decision_id = id_of_decision(id, call_id);
-            stored.input_ids.contains(&decision_id) || state.inputs.contains(&decision_id)
+            let id = decision_id(id, call_id);
+            stored.input_ids.contains(&id) || state.inputs.contains(&id)
         };
         let mut calls = state.pending.iter();
         let call = calls
@@ -61,7 +61,7 @@ impl Core {
             .filter(|_| *asked_id == *options.sender_id);
         if let Some(call) = call {
             let decision = late_decision(call, &options.user_message);
-            let ids = vec![id.clone(), id_of_decision(id, &call.id)];
+            let ids = vec![id.clone(), decision_id(id, &call.id)];
             if has_id && !is_input {
                 self.store_ids(key, ids).await?;
             }
@@ -71,12 +71,12 @@ impl Core {
             return Ok(InputUse::Input);
         }
         if has_id {
-            self.store_ids(key, vec![id_of_taken(id)]).await?;
+            self.store_ids(key, vec![answer_id(id)]).await?;
         }
         Ok(InputUse::TaskAnswer)
     }
 
-    /// Stores ids in a session, in front of what follows from them.
+    /// Stores ids in a session, before the input has any effect.
     async fn store_ids(&self, key: &str, ids: Vec<Arc<str>>) -> Result<()> {
         let store = self.served.store();
         let lease = store.lease(key).await?;
@@ -84,17 +84,17 @@ impl Core {
         store.append(&lease, records.collect()).await
     }
 
-    /// Notes in the run in progress that a message was taken as an answer. It is stored with the
+    /// Notes in the run in progress that a message was taken as an answer, which is stored with the
     /// effect of the answer. Returns `false` if there is no run.
     pub(super) fn note_answer(&self, message: &InboundMessage) -> bool {
-        let handle = self.served.handle(&message.session_key);
-        handle.is_some_and(|handle| handle.note_input(id_of_taken(&message.id)))
+        let handle = self.served.handle_of(&message.session_key);
+        handle.is_some_and(|handle| handle.note_input(answer_id(&message.id)))
     }
 
     /// Stores that a message was taken as an answer, of a task whose conversation has no run in
     /// progress.
     pub(super) async fn store_answer(&self, message: &InboundMessage) {
-        let ids = vec![id_of_taken(&message.id)];
+        let ids = vec![answer_id(&message.id)];
         if let Err(error) = self.store_ids(&message.session_key, ids).await {
             tracing::warn!("an answer could not be noted and may be an input later: {error}");
         }

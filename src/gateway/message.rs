@@ -13,11 +13,11 @@ use crate::util::text::floor_char_boundary;
 
 use super::channels::SYSTEM;
 
-/// The longest id, in bytes. Buses keep ids longer than their messages.
+/// The maximum length of an id, in bytes. Buses keep ids after their messages are gone.
 const MAX_ID: usize = 1_024;
-/// The longest name of a channel, a chat or a sender, in bytes.
+/// The maximum length of the name of a channel, a chat or a sender, in bytes.
 const MAX_NAME: usize = 1_024;
-/// The longest text `CHANNEL:CHAT_ID`, in bytes.
+/// The maximum length of `CHANNEL:CHAT_ID`, in bytes.
 const MAX_ORIGIN: usize = 2 * MAX_NAME + 1;
 
 /// A message that a person wrote in a channel.
@@ -111,7 +111,7 @@ impl InboundMessage {
         self
     }
 
-    /// Fills in the id and the session if they are empty. Each bus does so when a message is
+    /// Sets the id and the session if they are empty. Each bus calls this when a message is
     /// published.
     #[must_use]
     pub fn completed(mut self) -> Self {
@@ -215,7 +215,7 @@ impl OutboundMessage {
         self
     }
 
-    /// Fills in the id if it is empty. Each bus does so when a message is published.
+    /// Sets the id if it is empty. Each bus calls this when a message is published.
     #[must_use]
     pub fn completed(mut self) -> Self {
         fill_id(&mut self.id);
@@ -235,7 +235,7 @@ fn check_id(id: &str) -> Result<()> {
     if len <= MAX_ID {
         return Ok(());
     }
-    let text = format!("the id of a message has {len} bytes, at most {MAX_ID} may be");
+    let text = format!("the id of a message has {len} bytes; use at most {MAX_ID}");
     Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 
@@ -244,7 +244,7 @@ fn check_name(part: &str, name: &str, max: usize) -> Result<()> {
     if len <= max {
         return Ok(());
     }
-    let text = format!("the {part} of a message has a name of {len} bytes, at most {max} may be");
+    let text = format!("the name of a message's {part} has {len} bytes; use at most {max}");
     Err(Error::new(ErrorKind::InvalidRequest, text))
 }
 

@@ -90,14 +90,14 @@
 //! conversation without the call. A task of [`spawn`] whose question is not answered in time waits
 //! as well, until its process ends. A heartbeat asks nothing: its questions are denied.
 //!
-//! A message that was taken as an answer is none of the conversation, also when it is delivered
+//! A message that was taken as an answer is not part of the conversation, also when it is delivered
 //! again.
 //!
 //! # Names
 //!
-//! The gateway follows that of the agent `picoclaw`, under these names:
+//! The gateway has the functions of the agent loop of `picoclaw`, under these names:
 //!
-//! | there | here |
+//! | `picoclaw` | this crate |
 //! |---|---|
 //! | `AgentLoop`, `NewAgentLoop` | [`Gateway`], [`Gateway::builder`] |
 //! | `Run`, `Stop`, `RegisterTool` | [`Gateway::run`], [`stop`](Gateway::stop), [`register_tool`](Gateway::register_tool) |
@@ -125,12 +125,15 @@ mod answers;
 mod builder;
 mod bus;
 mod channels;
+mod chat_interactor;
+mod core;
 mod dispatch;
+mod drive;
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod gateway;
 mod heartbeat;
-mod in_process;
-mod lane;
+mod in_process_bus;
+mod lanes;
 mod late_answers;
 mod message;
 #[cfg(feature = "nats")]
@@ -138,15 +141,20 @@ mod nats;
 mod newest_ids;
 mod options;
 mod process;
+mod process_options;
+mod question_text;
 mod questions;
 mod queue;
 mod registered_tools;
 mod served;
-mod sessions;
+mod session_manager;
+mod settlement;
 mod shared;
-mod state;
-mod summary;
+mod startup_info;
+mod state_manager;
+mod summaries;
 mod system_channel;
+mod task_slot;
 mod tools;
 mod turn;
 mod waiting_tasks;
@@ -156,12 +164,14 @@ pub use bus::{Delivery, MessageBus, Receipt};
 pub use channels::is_internal_channel;
 pub use gateway::Gateway;
 pub use heartbeat::{Heartbeat, HeartbeatReply};
-pub use in_process::InProcessBus;
+pub use in_process_bus::InProcessBus;
 pub use message::{InboundMessage, OutboundMessage};
 #[cfg(feature = "nats")]
 pub use nats::{NatsBus, NatsOptions};
-pub use options::{DEFAULT_RESPONSE, DeliveryPolicy, ProcessOptions, StartupInfo, WhenBusy};
-pub use sessions::{ImportedSessions, SessionManager};
-pub use state::StateManager;
-pub use summary::{Summaries, estimate_tokens};
+pub use options::{DeliveryPolicy, WhenBusy};
+pub use process_options::{DEFAULT_RESPONSE, ProcessOptions};
+pub use session_manager::{ImportedSessions, SessionManager};
+pub use startup_info::StartupInfo;
+pub use state_manager::StateManager;
+pub use summaries::{Summaries, estimate_tokens};
 pub use tools::{message, spawn, subagent};

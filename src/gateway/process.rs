@@ -11,11 +11,11 @@ use crate::session::Record;
 use crate::tool::TaskOutcome;
 
 use super::channels::is_internal_channel;
-use super::gateway::Core;
+use super::core::Core;
 use super::late_answers::InputUse;
 use super::message::OutboundMessage;
-use super::options::ProcessOptions;
-use super::served::Served;
+use super::process_options::ProcessOptions;
+use super::served::{Served, ServedRun};
 use super::tools::resume_task;
 use super::turn::Turn;
 
@@ -33,7 +33,7 @@ pub(super) struct Processed {
 }
 
 impl Core {
-    /// Runs one turn. The caller has the session's lane.
+    /// Runs one turn. The caller is first in the session's lane.
     pub(super) async fn process(&self, options: &ProcessOptions) -> Result<Processed> {
         if !is_internal_channel(&options.channel) && options.report_depth == 0 {
             self.shared.channels.add(&options.channel);
@@ -48,7 +48,7 @@ impl Core {
         };
         let outcome = self.run(&turn, &id, options).await;
         if options.no_history {
-            let session = self.served.first().session(id.clone());
+            let session = self.served.first_agent().session(id.clone());
             if let Err(error) = session.delete().await {
                 tracing::warn!("session {id} could not be deleted: {error}");
             }
@@ -95,7 +95,7 @@ impl Core {
             return;
         };
         let state = output.state.clone();
-        let session = self.served.active(&state);
+        let session = self.served.active_agent(&state);
         let session = session.session(output.session_id.clone());
         self.shared.summaries.spawn("summary", async move {
             match summaries.maybe_summarize(&session, &state).await {
@@ -116,31 +116,40 @@ impl Core {
         id: &Arc<str>,
         options: &ProcessOptions,
     ) -> Result<Option<RunOutput>> {
-        let shows_results = options.send_response;
-        let (state, decision) = match self.use_of(options).await? {
-            InputUse::Answer(state, decision) => (state, decision),
+        match self.use_of(options).await? {
             InputUse::Input => {
                 let input = Messages::new().human(input(options));
                 let run = self.served.run(turn, id, input);
-                return self.shared.drive(run, turn, shows_results).await.map(Some);
+                self.drive(run, turn, options).await.map(Some)
+            }
+            InputUse::Answer(state, decision) => {
+                let run = self.served.resume(turn, &state, decision);
+                let output = self.drive(run, turn, options).await?;
+                let is_handed_over = output.end == ExitReason::HookStopped
+                    && matches!(self.served, Served::Group(_));
+                if !is_handed_over {
+                    return Ok(Some(output));
+                }
+                let run = self.served.run(turn, id, Messages::new());
+                self.drive(run, turn, options).await.map(Some)
             }
             InputUse::TaskAnswer => {
                 if let Some((task, decision)) = self.shared.waiting_tasks.take(options) {
                     resume_task(task, decision);
                 }
-                return Ok(None);
+                Ok(None)
             }
-            InputUse::Taken => return Ok(None),
-        };
-
-        let run = self.served.resume(turn, &state, decision);
-        let output = self.shared.drive(run, turn, shows_results).await?;
-        if output.end != ExitReason::HookStopped || !matches!(self.served, Served::Group(_)) {
-            return Ok(Some(output));
+            InputUse::KnownAnswer => Ok(None),
         }
-        // The conversation was handed over.
-        let run = self.served.run(turn, id, Messages::new());
-        self.shared.drive(run, turn, shows_results).await.map(Some)
+    }
+
+    async fn drive(
+        &self,
+        run: ServedRun,
+        turn: &Turn,
+        options: &ProcessOptions,
+    ) -> Result<RunOutput> {
+        self.shared.drive(run, turn, options.send_response).await
     }
 
     /// The text of the reply: the answer, or else the default response, which is stored.

@@ -1,24 +1,21 @@
-//! Questions in chats.
+//! The open questions of a gateway.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::run::Responder;
 use crate::sdk::PermissionRequest;
-use crate::tool::{Answer, Asking};
-use crate::tools::ask::{Choice, Chosen, Interactor};
+use crate::tool::Answer;
+use crate::tools::ask::{Choice, Chosen};
 use crate::util::sync::lock;
 
 use super::answers::{chosen_of, permission_answer};
-use super::message::{InboundMessage, OutboundMessage};
+use super::message::InboundMessage;
 use super::newest_ids::NewestIds;
-use super::turn::{Turn, UNATTENDED};
+use super::turn::Turn;
 
 /// The number of answers whose ids are kept.
 const MAX_ANSWERS: usize = 4_096;
@@ -26,7 +23,8 @@ const MAX_ANSWERS: usize = 4_096;
 /// The questions that wait for a person, by session, the oldest first.
 pub(super) struct Questions {
     open: Mutex<HashMap<Arc<str>, VecDeque<Question>>>,
-    count: AtomicU64,
+    /// The number of askers so far.
+    asker_count: AtomicU64,
     /// The ids of the messages that were taken as answers.
     answers: Mutex<NewestIds>,
 }
@@ -35,15 +33,15 @@ impl Default for Questions {
     fn default() -> Self {
         Self {
             open: Mutex::default(),
-            count: AtomicU64::default(),
+            asker_count: AtomicU64::default(),
             answers: Mutex::new(NewestIds::new(MAX_ANSWERS)),
         }
     }
 }
 
 struct Question {
-    /// The run or the call that asks it.
-    asker: u64,
+    /// The id of its [`Asker`].
+    asker_id: u64,
     channel: Arc<str>,
     chat_id: Arc<str>,
     sender_id: Arc<str>,
@@ -53,7 +51,7 @@ struct Question {
 }
 
 /// The receiver of an answer.
-enum Target {
+pub(super) enum Target {
     Permission {
         responder: Responder,
         id: Arc<str>,
@@ -129,24 +127,29 @@ impl Questions {
         question
     }
 
-    /// Begins the questions of a run or a call.
-    pub(super) fn asked(&self) -> Asked<'_> {
-        Asked {
+    /// Adds an asker without questions: a run or a call.
+    pub(super) fn asker(&self) -> Asker<'_> {
+        Asker {
             questions: self,
-            asker: self.count.fetch_add(1, Ordering::Relaxed),
+            id: self.asker_count.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
 
-/// The questions of a run or a call, which are withdrawn when it is dropped.
-pub(super) struct Asked<'a> {
+/// A run or a call that asks questions. Dropping it withdraws them.
+pub(super) struct Asker<'a> {
     questions: &'a Questions,
-    asker: u64,
+    id: u64,
 }
 
-impl Asked<'_> {
-    /// Adds a question that a responder answers.
-    pub(super) fn permission(
+impl Asker<'_> {
+    /// The number of this asker, unique in its gateway.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Adds a question whose answer a responder receives.
+    pub(super) fn add_permission(
         &self,
         turn: &Turn,
         request: &PermissionRequest,
@@ -161,9 +164,10 @@ impl Asked<'_> {
         self.add(turn, target);
     }
 
-    fn add(&self, turn: &Turn, target: Target) {
+    /// Adds a question of a turn.
+    pub(super) fn add(&self, turn: &Turn, target: Target) {
         let question = Question {
-            asker: self.asker,
+            asker_id: self.id,
             channel: turn.channel.clone(),
             chat_id: turn.chat_id.clone(),
             sender_id: turn.sender_id.clone(),
@@ -176,93 +180,12 @@ impl Asked<'_> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Asker<'_> {
     fn drop(&mut self) {
         let mut open = lock(&self.questions.open);
         open.retain(|_, questions| {
-            questions.retain(|question| question.asker != self.asker);
+            questions.retain(|question| question.asker_id != self.id);
             !questions.is_empty()
         });
-    }
-}
-
-/// The text of a question about a call.
-pub(super) fn permission_text(request: &PermissionRequest) -> String {
-    let question = &request.question;
-    if let Some(choice) = Choice::of_request(request) {
-        choice_text(&choice)
-    } else if request.expects_text {
-        question.clone()
-    } else {
-        format!("{question}\n\nReply yes, always, no, or no with a reason.")
-    }
-}
-
-fn choice_text(choice: &Choice) -> String {
-    let mut text = choice.question.clone();
-    for (index, option) in choice.options.iter().enumerate() {
-        let number = index + 1;
-        text.push_str(&format!("\n{number}. {}", option.label));
-        if !option.description.is_empty() {
-            text.push_str(&format!(" - {}", option.description));
-        }
-    }
-    text.push_str(if choice.text.is_some() {
-        "\n\nReply with a number, or in your own words."
-    } else {
-        "\n\nReply with a number."
-    });
-    text
-}
-
-/// Asks in the chat of the turn that a question comes from.
-pub(super) struct ChatInteractor;
-
-impl ChatInteractor {
-    /// Asks, and waits for the answer.
-    async fn answer<T>(
-        asking: &Asking,
-        text: String,
-        target: impl FnOnce(oneshot::Sender<T>) -> Target,
-    ) -> Result<T> {
-        let turn = asking.value::<Arc<Turn>>().ok_or_else(|| {
-            let text = "the run belongs to no conversation of a gateway";
-            Error::new(ErrorKind::Config, text)
-        })?;
-        if !turn.is_attended() {
-            return Err(Error::new(ErrorKind::InvalidRequest, UNATTENDED));
-        }
-        let shared = &turn.shared;
-        let (sender, receiver) = oneshot::channel();
-        let asked = shared.questions.asked();
-        asked.add(&turn, target(sender));
-        let id = format!("{}:{}:{}", turn.input_id, asking.call_id, asked.asker);
-        let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
-            .with_derived_id(id);
-        shared.bus.publish_outbound(message).await?;
-
-        let limit = shared.ask_timeout;
-        match timeout(limit, receiver).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) | Err(_) => {
-                let text = format!("there was no answer within {} s", limit.as_secs());
-                Err(Error::new(ErrorKind::Timeout, text))
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl Interactor for ChatInteractor {
-    async fn choose(&self, asking: &Asking, choice: &Choice) -> Result<Chosen> {
-        let target = |sender| Target::Choice {
-            choice: choice.clone(),
-            sender,
-        };
-        Self::answer(asking, choice_text(choice), target).await
-    }
-
-    async fn ask(&self, asking: &Asking, question: &str) -> Result<String> {
-        Self::answer(asking, question.to_owned(), Target::Text).await
     }
 }

@@ -20,11 +20,11 @@ pub(super) enum Served {
 
 impl Served {
     pub(super) fn store(&self) -> &Arc<dyn SessionStore> {
-        self.first().store()
+        self.first_agent().store()
     }
 
     /// The agent, or the one that begins.
-    pub(super) fn first(&self) -> &Agent {
+    pub(super) fn first_agent(&self) -> &Agent {
         match self {
             Self::Agent(agent) => agent,
             Self::Group(group) => &group.agents()[0],
@@ -32,7 +32,7 @@ impl Served {
     }
 
     /// The handle of the run in progress in a session.
-    pub(super) fn handle(&self, session_id: &str) -> Option<RunHandle> {
+    pub(super) fn handle_of(&self, session_id: &str) -> Option<RunHandle> {
         match self {
             Self::Agent(agent) => agent.handle(session_id),
             Self::Group(group) => {
@@ -43,7 +43,7 @@ impl Served {
     }
 
     /// The agent that has the conversation.
-    pub(super) fn active(&self, state: &AgentState) -> &Agent {
+    pub(super) fn active_agent(&self, state: &AgentState) -> &Agent {
         match self {
             Self::Agent(agent) => agent,
             Self::Group(group) => group.active(state),
@@ -85,7 +85,7 @@ impl Served {
         state: &AgentState,
         decision: Decision,
     ) -> ServedRun {
-        let session = session(self.active(state), turn, &turn.session_key);
+        let session = session(self.active_agent(state), turn, &turn.session_key);
         ServedRun::Agent(Box::new(session.resume(decision)))
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn task_message(
         .with_metadata(SESSION, &*turn.session_key)
         .with_metadata(SENDER, &*turn.sender_id)
         .with_metadata(DEPTH, (turn.report_depth + 1).to_string());
-    if turn.has_marked_sent() {
+    if turn.has_sent_any() {
         message.with_metadata(HAS_SENT, "true")
     } else {
         message
@@ -58,7 +58,7 @@ fn origin(message: &InboundMessage) -> Option<(&str, &str)> {
 
 /// The notice of a message of the channel `system` for the chat that it is about. `None` if the
 /// task sent a message itself.
-pub(super) fn notice(message: &InboundMessage) -> Option<OutboundMessage> {
+pub(super) fn notice_of(message: &InboundMessage) -> Option<OutboundMessage> {
     if message.metadata.contains_key(HAS_SENT) {
         return None;
     }
@@ -68,7 +68,7 @@ pub(super) fn notice(message: &InboundMessage) -> Option<OutboundMessage> {
 }
 
 /// A message of the channel `system` as an input of the conversation that it is about.
-pub(super) fn handed_over(message: &InboundMessage) -> Option<InboundMessage> {
+pub(super) fn input_of(message: &InboundMessage) -> Option<InboundMessage> {
     let (channel, chat_id) = origin(message)?;
     // Not the task, which could not answer the questions of the turn.
     let sender_id = message.metadata.get(SENDER).map_or("", String::as_str);
@@ -92,23 +92,23 @@ mod tests {
 
     #[test]
     fn chat_is_named_by_channel_and_id() {
-        let text = notice(&message("telegram:12:3")).unwrap();
+        let text = notice_of(&message("telegram:12:3")).unwrap();
         assert_eq!((&*text.channel, &*text.chat_id), ("telegram", "12:3"));
         assert_eq!((&*text.id, &*text.content), ("m1:notice", "done"));
         for chat_id in ["telegram", ":1", "telegram:", ""] {
-            assert!(notice(&message(chat_id)).is_none(), "{chat_id}");
-            assert!(handed_over(&message(chat_id)).is_none(), "{chat_id}");
+            assert!(notice_of(&message(chat_id)).is_none(), "{chat_id}");
+            assert!(input_of(&message(chat_id)).is_none(), "{chat_id}");
         }
     }
 
     #[test]
     fn input_belongs_to_the_session_that_is_named() {
-        let input = handed_over(&message("telegram:1")).unwrap();
+        let input = input_of(&message("telegram:1")).unwrap();
         assert_eq!(
             (&*input.session_key, &*input.id),
             ("telegram:1", "m1:input")
         );
         let named = message("telegram:1").with_metadata(SESSION, "family");
-        assert_eq!(&*handed_over(&named).unwrap().session_key, "family");
+        assert_eq!(&*input_of(&named).unwrap().session_key, "family");
     }
 }

@@ -8,7 +8,7 @@ use crate::prompt::Conversation;
 use crate::run::RunOutput;
 use crate::tool::ToolContext;
 
-use super::options::ProcessOptions;
+use super::process_options::ProcessOptions;
 use super::shared::Shared;
 use super::tools::{MESSAGE, sent_text};
 
@@ -48,8 +48,8 @@ impl Turn {
         })
     }
 
-    /// The same chat, for a task that outlives the turn.
-    pub(super) fn of_task(&self) -> Arc<Self> {
+    /// A turn of the same chat, for a task that outlives this one.
+    pub(super) fn for_task(&self) -> Arc<Self> {
         Arc::new(Self {
             shared: self.shared.clone(),
             session_key: self.session_key.clone(),
@@ -92,7 +92,7 @@ impl Turn {
     }
 
     /// Returns `true` if a message was sent to any chat.
-    pub(super) fn has_marked_sent(&self) -> bool {
+    pub(super) fn has_sent_any(&self) -> bool {
         self.has_sent.load(Ordering::Acquire)
     }
 
@@ -104,10 +104,10 @@ impl Turn {
         } else {
             &self.has_sent
         };
-        mark.load(Ordering::Acquire) || self.is_sent_in_history(output, only_own_chat)
+        mark.load(Ordering::Acquire) || self.has_sent_in_history(output, only_own_chat)
     }
 
-    fn is_sent_in_history(&self, output: &RunOutput, only_own_chat: bool) -> bool {
+    fn has_sent_in_history(&self, output: &RunOutput, only_own_chat: bool) -> bool {
         let messages = output.messages.as_slice();
         let Some(start) = output.state.inputs.start_of(&self.input_id) else {
             return false;

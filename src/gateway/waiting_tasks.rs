@@ -8,7 +8,7 @@ use crate::session::PendingCall;
 use crate::util::sync::lock;
 
 use super::answers::late_decision;
-use super::options::ProcessOptions;
+use super::process_options::ProcessOptions;
 use super::turn::Turn;
 
 /// A task of `spawn`: a subagent in a session of its own, for a conversation.

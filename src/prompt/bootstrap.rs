@@ -3,7 +3,7 @@
 use crate::backend::{Backend, is_not_found};
 use crate::error::Result;
 
-use super::context_builder::Reading;
+use super::context_builder::PromptPart;
 
 /// The files, in the order of the prompt.
 const FILES: [&str; 4] = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md"];
@@ -11,10 +11,10 @@ const FILES: [&str; 4] = ["AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md"];
 const MAX_BYTES: usize = 256 * 1024;
 
 /// The texts of the files, each below its name.
-pub(super) async fn read_files(workspace: &dyn Backend) -> Result<Reading> {
+pub(super) async fn read_files(workspace: &dyn Backend) -> Result<PromptPart> {
     let mut sections = Vec::new();
     let mut free_bytes = MAX_BYTES;
-    let mut reading = Reading::default();
+    let mut part = PromptPart::default();
     for file in FILES {
         let content = match workspace.read_range(file, 0, free_bytes + 1).await {
             Ok(content) => content,
@@ -24,7 +24,7 @@ pub(super) async fn read_files(workspace: &dyn Backend) -> Result<Reading> {
 
         if content.len() > free_bytes {
             let warning = format!("{file} is cut: the files have {MAX_BYTES} bytes together");
-            reading.warnings.push(warning);
+            part.warnings.push(warning);
         }
 
         let content = &content[..content.len().min(free_bytes)];
@@ -36,6 +36,6 @@ pub(super) async fn read_files(workspace: &dyn Backend) -> Result<Reading> {
         }
     }
 
-    reading.text = sections.join("\n\n");
-    Ok(reading)
+    part.text = sections.join("\n\n");
+    Ok(part)
 }

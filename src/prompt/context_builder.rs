@@ -84,9 +84,9 @@ pub struct SkillsInfo {
     pub names: Vec<String>,
 }
 
-/// A part of the prompt.
+/// A part of the prompt, and the warnings about it.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct PromptPart {
     pub(super) text: String,
     pub(super) warnings: Vec<String>,
 }
@@ -159,7 +159,7 @@ impl ContextBuilder {
     ///
     /// The backend's error.
     pub async fn load_bootstrap_files(&self) -> Result<String> {
-        Ok(logged(read_files(&*self.workspace).await?))
+        Ok(log_warnings(read_files(&*self.workspace).await?))
     }
 
     /// Returns the skills, in the order of the folders and of their paths.
@@ -194,11 +194,11 @@ impl ContextBuilder {
         conversation: Option<&Conversation>,
     ) -> Result<SystemPrompt> {
         let mut parts = Vec::new();
-        for reading in self.read().await {
-            parts.push(logged(reading?));
+        for part in self.read_parts().await {
+            parts.push(log_warnings(part?));
         }
 
-        let stable = self.stable_section(&self.tools, &joined(parts));
+        let stable = self.stable_section(&self.tools, &join_parts(parts));
         let volatile = session_section(&self.time()?, conversation);
         let mut prompt = SystemPrompt::new();
         prompt.set(STABLE, stable, Stability::Stable);
@@ -274,7 +274,7 @@ impl ContextBuilder {
     }
 
     /// The parts of the prompt that come from files, in its order.
-    pub(super) async fn read(&self) -> [Result<Reading>; 3] {
+    pub(super) async fn read_parts(&self) -> [Result<PromptPart>; 3] {
         [
             read_files(&*self.workspace).await,
             Ok(self.read_skills().await),
@@ -282,7 +282,7 @@ impl ContextBuilder {
         ]
     }
 
-    async fn read_skills(&self) -> Reading {
+    async fn read_skills(&self) -> PromptPart {
         let search = find(&*self.workspace, &self.skill_folders).await;
         let (elements, omitted_count) = elements(&search.skills);
         let mut warnings = search.warnings;
@@ -291,13 +291,13 @@ impl ContextBuilder {
             warnings.push(format!("{omitted_count} of {count} skills are not listed"));
         }
         let text = skills_section(&elements);
-        Reading { text, warnings }
+        PromptPart { text, warnings }
     }
 
-    async fn read_memory(&self) -> Result<Reading> {
+    async fn read_memory(&self) -> Result<PromptPart> {
         let text = self.memory.memory_context().await?;
         let heading = if text.is_empty() { "" } else { "# Memory\n\n" };
-        Ok(Reading {
+        Ok(PromptPart {
             text: format!("{heading}{text}"),
             warnings: Vec::new(),
         })
@@ -306,7 +306,7 @@ impl ContextBuilder {
     /// The first section of the prompt.
     pub(super) fn stable_section(&self, tools: &[ToolDefinition], files: &str) -> String {
         let identity = [self.identity(), identity::tools_section(tools)].join("\n\n");
-        joined([identity.trim_end().to_owned(), files.to_owned()])
+        join_parts([identity.trim_end().to_owned(), files.to_owned()])
     }
 
     /// The present time, for the second section.
@@ -316,15 +316,15 @@ impl ContextBuilder {
 }
 
 /// The parts that are not empty, with a line `---` between them.
-pub(super) fn joined(parts: impl IntoIterator<Item = String>) -> String {
+pub(super) fn join_parts(parts: impl IntoIterator<Item = String>) -> String {
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// The text of a part, whose warnings are logged.
-fn logged(reading: Reading) -> String {
-    for warning in &reading.warnings {
+/// Logs the warnings of a part, and returns its text.
+fn log_warnings(part: PromptPart) -> String {
+    for warning in &part.warnings {
         tracing::warn!("context: {warning}");
     }
-    reading.text
+    part.text
 }

@@ -9,7 +9,7 @@ use crate::model::Stability;
 use crate::run::RunContext;
 use crate::session::AgentState;
 
-use super::context_builder::{ContextBuilder, STABLE, VOLATILE, joined};
+use super::context_builder::{ContextBuilder, STABLE, VOLATILE, join_parts};
 use super::conversation::Conversation;
 use super::identity::session_section;
 
@@ -35,18 +35,18 @@ impl Hook for ContextBuilder {
 
     async fn before_agent(&self, cx: &RunContext, mut state: AgentState) -> Result<AgentState> {
         let mut parts = Vec::new();
-        for reading in self.read().await {
-            match reading {
-                Ok(reading) => {
-                    let warnings = reading.warnings.iter();
+        for part in self.read_parts().await {
+            match part {
+                Ok(part) => {
+                    let warnings = part.warnings.iter();
                     warnings.for_each(|warning| cx.warn(format!("context: {warning}")));
-                    parts.push(reading.text);
+                    parts.push(part.text);
                 }
                 Err(error) => cx.warn(format!("context: {error}")),
             }
         }
 
-        let (files, time) = (joined(parts), self.time()?);
+        let (files, time) = (join_parts(parts), self.time()?);
         state.values.insert(Loaded { files, time });
         Ok(state)
     }

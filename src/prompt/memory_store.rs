@@ -10,7 +10,7 @@ use crate::backend::{Backend, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::text::floor_char_boundary;
 
-use super::days::Days;
+use super::local_clock::LocalClock;
 
 const LONG_TERM: &str = "memory/MEMORY.md";
 const SEPARATOR: &str = "\n\n---\n\n";
@@ -47,8 +47,8 @@ const MAX_DAYS: u32 = 366;
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     backend: Arc<dyn Backend>,
-    days: Days,
-    /// Held while notes are appended, so that a day has one heading.
+    clock: LocalClock,
+    /// Locked while notes are appended, so that a day has one heading.
     appending: Arc<Mutex<()>>,
 }
 
@@ -58,7 +58,7 @@ impl MemoryStore {
     pub fn new(backend: impl Backend) -> Self {
         Self {
             backend: Arc::new(backend),
-            days: Days::local(),
+            clock: LocalClock::system(),
             appending: Arc::default(),
         }
     }
@@ -66,7 +66,7 @@ impl MemoryStore {
     /// Sets the clock, such as a fixed one in tests.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.days = self.days.with_clock(Arc::new(clock));
+        self.clock = self.clock.with_clock(Arc::new(clock));
         self
     }
 
@@ -76,7 +76,7 @@ impl MemoryStore {
     ///
     /// [`ErrorKind::Config`] if there is no such zone.
     pub fn with_zone(mut self, name: &str) -> Result<Self> {
-        self.days = self.days.with_zone(name)?;
+        self.clock = self.clock.with_zone(name)?;
         Ok(self)
     }
 
@@ -91,7 +91,7 @@ impl MemoryStore {
     ///
     /// [`ErrorKind::Other`] if the clock is outside the calendar.
     pub fn today_file(&self) -> Result<String> {
-        Ok(file_of(self.days.today()?))
+        Ok(file_of(self.clock.today()?))
     }
 
     /// Reads long-term memory.
@@ -131,7 +131,7 @@ impl MemoryStore {
     pub async fn append_today(&self, text: &str) -> Result<()> {
         check_size(text)?;
         let _appending = self.appending.lock().await;
-        let today = self.days.today()?;
+        let today = self.clock.today()?;
         let path = file_of(today);
         let notes = self.read(&path).await?;
         let text = if notes.is_empty() {
@@ -159,7 +159,7 @@ impl MemoryStore {
     /// As [`read_today`](Self::read_today).
     pub async fn recent_daily_notes(&self, days: u32) -> Result<String> {
         let mut notes = String::new();
-        for day in self.days.newest(days.min(MAX_DAYS))? {
+        for day in self.clock.newest_days(days.min(MAX_DAYS))? {
             let text = self.read(&file_of(day)).await?;
             let text = text.trim_end();
             let gap = if notes.is_empty() { "" } else { SEPARATOR };
@@ -192,13 +192,13 @@ impl MemoryStore {
     /// The present time in the zone of the notes.
     #[cfg(feature = "yaml")]
     pub(super) fn now(&self) -> Result<String> {
-        self.days.now()
+        self.clock.now()
     }
 
     /// The files that [`memory_context`](Self::memory_context) reads.
     pub(crate) fn context_files(&self) -> Vec<String> {
         // Without a date there are no notes, and `memory_context` fails.
-        let days = self.days.newest(DAYS).unwrap_or_default();
+        let days = self.clock.newest_days(DAYS).unwrap_or_default();
         let notes = days.into_iter().map(file_of);
         std::iter::once(LONG_TERM.to_owned()).chain(notes).collect()
     }

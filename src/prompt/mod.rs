@@ -9,10 +9,10 @@ mod context_builder;
 mod context_hook;
 #[cfg(all(feature = "time", feature = "yaml"))]
 mod conversation;
-#[cfg(feature = "time")]
-mod days;
 #[cfg(all(feature = "time", feature = "yaml"))]
 mod identity;
+#[cfg(feature = "time")]
+mod local_clock;
 #[cfg(feature = "time")]
 mod memory_store;
 #[cfg(feature = "yaml")]
@@ -23,7 +23,7 @@ pub use context_builder::{ContextBuilder, SkillsInfo};
 #[cfg(all(feature = "time", feature = "yaml"))]
 pub use conversation::Conversation;
 #[cfg(feature = "gateway")]
-pub(crate) use days::Days;
+pub(crate) use local_clock::LocalClock;
 #[cfg(feature = "time")]
 pub use memory_store::MemoryStore;
 #[cfg(feature = "yaml")]

@@ -8,7 +8,8 @@ use serde::Serialize;
 use crate::agent::{Agent, AgentBuilder, Session};
 use crate::backend::Backend;
 use crate::config::{
-    AgentConfig, BackendType, Equipment, HookChoice, Parts, available_builtin_names, check_hook,
+    AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, available_builtin_names,
+    check_hook,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Skill;
@@ -18,12 +19,9 @@ use crate::util::sync::{read, write};
 use super::backend_store::{BackendInfo, BackendStore, ContainerAction};
 use super::event_bus::EventBus;
 use super::overrides::HookOverrides;
-use super::registry::Complete;
+use super::registry::CompleteBuilder;
 use super::template::Template;
 use super::tool_store::ToolStore;
-
-/// The hook that cannot be switched off.
-const PERMISSIONS: &str = "permissions";
 
 /// The agent of one user, made from a template.
 ///
@@ -34,20 +32,20 @@ pub struct Instance {
     pub(super) user: Arc<str>,
     pub(super) template: Template,
     pub(super) parts: Parts,
-    pub(super) complete: Complete,
+    pub(super) complete: CompleteBuilder,
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) tools: ToolStore,
     pub(super) backends: BackendStore,
     pub(super) events: EventBus,
     pub(super) current: RwLock<Current>,
-    /// Held while the instance changes, so that changes come one after the other.
+    /// Locked while the instance changes, so that changes are made one after the other.
     pub(super) changes: tokio::sync::Mutex<()>,
 }
 
 /// The changing part of an instance.
 pub(super) struct Current {
     pub(super) agent: Agent,
-    pub(super) equipment: Equipment,
+    pub(super) workspace: Workspace,
     pub(super) overrides: HookOverrides,
     /// The configuration with the backend of this user.
     pub(super) config: Option<Arc<AgentConfig>>,
@@ -90,7 +88,7 @@ impl Instance {
 
     /// The backend, if it has one, with the shared files of the configuration.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
-        read(&self.current).equipment.backend.clone()
+        read(&self.current).workspace.backend.clone()
     }
 
     /// The configuration, if the template is one, with the backend that was set for the user.
@@ -128,8 +126,8 @@ impl Instance {
 
         let mut overrides = self.overrides();
         overrides.switch(enable, disable);
-        let equipment = read(&self.current).equipment.clone();
-        self.rebuild(equipment, overrides, self.config())?;
+        let workspace = read(&self.current).workspace.clone();
+        self.rebuild(workspace, overrides, self.config())?;
         let event = format!("hooks_changed:{}", self.id);
         self.events.publish_to(&self.user, event);
         Ok(())
@@ -234,17 +232,12 @@ impl Instance {
 
         let _change = self.changes.lock().await;
         let config = Arc::new(config.clone().with_backend(backend));
-        let equipment = self.equip(&config).await?;
-        self.rebuild(equipment, self.overrides(), Some(config))?;
+        let workspace = start_workspace(&config, &self.backends, &self.id, &self.user).await?;
+        self.rebuild(workspace, self.overrides(), Some(config))?;
         let event = format!("container_status:{}", self.user);
         self.events.publish_to(&self.user, event);
         let info = self.backend_info().await?;
         info.ok_or_else(|| invalid("the backend was removed"))
-    }
-
-    /// Starts the user's backend.
-    async fn equip(&self, config: &AgentConfig) -> Result<Equipment> {
-        start_equipment(config, &self.backends, &self.id, &self.user).await
     }
 
     /// The description of the backend. Returns `None` if there is none, and for a builder.
@@ -270,8 +263,8 @@ impl Instance {
 
     /// The skills that the agent finds now. Empty for a builder.
     pub async fn skills(&self) -> Vec<Skill> {
-        let equipment = read(&self.current).equipment.clone();
-        equipment.skills().await
+        let workspace = read(&self.current).workspace.clone();
+        workspace.skills().await
     }
 
     /// The tools that a run has, sorted by name.
@@ -304,7 +297,7 @@ impl Instance {
     /// Builds the agent again.
     fn rebuild(
         &self,
-        equipment: Equipment,
+        workspace: Workspace,
         overrides: HookOverrides,
         config: Option<Arc<AgentConfig>>,
     ) -> Result<()> {
@@ -312,31 +305,27 @@ impl Instance {
             (Some(config), _) => {
                 let registered = self.tools.names(&self.user);
                 let is_on = |name: &str| overrides.is_on(name, config.hooks.has(name));
-                config.assemble(&self.parts, &equipment, &registered, &is_on)?
+                config.assemble(&self.parts, &workspace, &registered, &is_on)?
             }
             (None, Template::Builder(builder)) => builder
                 .clone()
                 .retain_hooks(|name| overrides.is_on(name, true)),
             (None, Template::Config(_)) => return Err(invalid("the configuration is missing")),
         };
-        let agent = self.finish(builder)?;
+        let builder = (self.complete)(builder);
+        let agent = build_agent(builder, &self.store, &self.tools, &self.user)?;
         *write(&self.current) = Current {
             agent,
-            equipment,
+            workspace,
             overrides,
             config,
         };
         Ok(())
     }
-
-    fn finish(&self, builder: AgentBuilder) -> Result<Agent> {
-        let builder = (self.complete)(builder);
-        finish(builder, &self.store, &self.tools, &self.user)
-    }
 }
 
 /// Builds the agent of a user.
-pub(super) fn finish(
+pub(super) fn build_agent(
     builder: AgentBuilder,
     store: &Arc<dyn SessionStore>,
     tools: &ToolStore,
@@ -350,12 +339,12 @@ pub(super) fn finish(
 }
 
 /// Starts the backend of a user.
-pub(super) async fn start_equipment(
+pub(super) async fn start_workspace(
     config: &AgentConfig,
     backends: &BackendStore,
     id: &str,
     user: &str,
-) -> Result<Equipment> {
+) -> Result<Workspace> {
     let backend = match &config.backend {
         Some(backend) => {
             let folder = config.folder();
@@ -364,7 +353,7 @@ pub(super) async fn start_equipment(
         }
         None => None,
     };
-    config.equip(backend).await
+    config.open_workspace(backend).await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.

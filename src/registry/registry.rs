@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::agent::AgentBuilder;
-use crate::config::{AgentConfig, Config, Equipment, Parts, StoreKey, check_agent_id};
+use crate::config::{AgentConfig, Config, Parts, StoreKey, Workspace, check_agent_id};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::session::{SessionStore, ThreadStore};
@@ -15,17 +15,17 @@ use crate::util::text::quoted;
 
 use super::backend_store::BackendStore;
 use super::event_bus::EventBus;
-use super::instance::{Current, Instance, finish, start_equipment};
+use super::instance::{Current, Instance, build_agent, start_workspace};
 use super::instances::{Instances, Key};
 use super::overrides::HookOverrides;
 use super::template::{Template, TemplateInfo};
 use super::tool_store::ToolStore;
 use super::user::folder_of;
 
-/// Completes the builder of every agent.
-pub(super) type Complete = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Send + Sync>;
+/// The function of [`Registry::complete_with`].
+pub(super) type CompleteBuilder = Arc<dyn Fn(AgentBuilder) -> AgentBuilder + Send + Sync>;
 
-/// Templates of agents, and one agent of each for every user. Clones are the same registry.
+/// Templates of agents, and an agent of each template for each user. Clones share one registry.
 ///
 /// An [`Instance`] that the program does not hold is dropped an hour after its last
 /// [`get_or_clone`](Self::get_or_clone), and, while there are more than 1,024, the least recently
@@ -38,7 +38,7 @@ struct Inner {
     templates: RwLock<BTreeMap<Arc<str>, Template>>,
     instances: Mutex<Instances>,
     parts: RwLock<Parts>,
-    complete: RwLock<Complete>,
+    complete: RwLock<CompleteBuilder>,
     default_store: RwLock<Arc<dyn SessionStore>>,
     /// The stores of configurations, which agents share.
     stores: Mutex<HashMap<StoreKey, Arc<dyn SessionStore>>>,
@@ -78,10 +78,9 @@ impl Registry {
         self,
         make: impl Fn(&str) -> Result<M> + Send + Sync + 'static,
     ) -> Self {
-        {
-            let mut parts = write(&self.0.parts);
-            *parts = parts.clone().models(make);
-        }
+        let mut parts = write(&self.0.parts);
+        *parts = parts.clone().models(make);
+        drop(parts);
         self
     }
 
@@ -249,34 +248,34 @@ impl Registry {
     }
 
     fn template(&self, id: &str) -> Result<Template> {
-        self.get(id).ok_or_else(|| self.unknown(id))
+        self.get(id).ok_or_else(|| self.unknown_agent(id))
     }
 
     async fn make(&self, key: &Key) -> Result<Arc<Instance>> {
         let (id, user) = key;
-        // Read only now that there is an entry: a template that is replaced from here on takes the
-        // entry out, so that no instance of the old one is found again.
+        // Read after the entry was added: replacing the template removes the entry, so that no
+        // instance of the old template stays.
         let template = self.template(id)?;
         let parts = read(&self.0.parts).clone();
-        let (builder, store, equipment) = match &template {
+        let (builder, store, workspace) = match &template {
             Template::Config(config) => {
                 let store = self.store_of(config).await?;
-                let equipment = start_equipment(config, &self.0.backends, id, user).await?;
+                let workspace = start_workspace(config, &self.0.backends, id, user).await?;
                 let registered = self.0.tools.names(user);
                 let is_on = |name: &str| config.hooks.has(name);
-                let builder = config.assemble(&parts, &equipment, &registered, &is_on)?;
-                (builder, store, equipment)
+                let builder = config.assemble(&parts, &workspace, &registered, &is_on)?;
+                (builder, store, workspace)
             }
             Template::Builder(builder) => {
                 let store = builder.own_store();
                 let store = store.unwrap_or_else(|| read(&self.0.default_store).clone());
-                ((**builder).clone(), store, Equipment::default())
+                ((**builder).clone(), store, Workspace::default())
             }
         };
         let complete = read(&self.0.complete).clone();
         let current = Current {
-            agent: finish(complete(builder), &store, &self.0.tools, user)?,
-            equipment,
+            agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
+            workspace,
             overrides: HookOverrides::default(),
             config: template.config().cloned().map(Arc::new),
         };
@@ -308,7 +307,7 @@ impl Registry {
         Ok(lock(&self.0.stores).entry(key).or_insert(store).clone())
     }
 
-    fn unknown(&self, agent: &str) -> Error {
+    fn unknown_agent(&self, agent: &str) -> Error {
         let templates = read(&self.0.templates);
         let ids: Vec<&str> = templates.keys().map(|id| &**id).collect();
         let mut text = format!("there is no agent {}", quoted(agent));

@@ -50,13 +50,12 @@ pub struct EventRecord {
     pub metadata: Value,
 }
 
-/// Keeps spans and events in memory, for tests and for a look at what a run did. Clones share what
-/// was recorded. It has no limit: a long-running process has to [`clear`](MemoryRecorder::clear)
-/// it.
+/// A recorder that keeps spans and events in memory, for tests and diagnosis. Clones share them. It
+/// has no limit: a long-running process has to [`clear`](MemoryRecorder::clear) it.
 ///
-/// [`Display`](fmt::Display) prints the spans as a tree, with the time each began and how long it
-/// took in seconds, without the ids of runs. The clock is tokio's: where that is paused, the tree
-/// is the same every time.
+/// [`Display`](fmt::Display) prints the spans as a tree, with their starts and durations in seconds
+/// and without the ids of runs. The clock is tokio's: while it is paused, the tree is always the
+/// same.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -84,8 +83,9 @@ pub struct MemoryRecorder(Arc<Mutex<Trace>>);
 struct Trace {
     /// The time of the first span or event.
     zero: Option<Instant>,
-    /// Ids count on when the records are cleared, so that a late span finds no stranger's place.
-    first: u64,
+    /// The id of the first span. Clearing the records raises it, so that a span that ends later
+    /// does not change another one.
+    first_id: u64,
     spans: Vec<SpanRecord>,
     events: Vec<EventRecord>,
 }
@@ -97,7 +97,7 @@ impl Trace {
     }
 
     fn span(&mut self, id: SpanId) -> Option<&mut SpanRecord> {
-        let index = id.get().checked_sub(self.first)?;
+        let index = id.get().checked_sub(self.first_id)?;
         self.spans.get_mut(usize::try_from(index).ok()?)
     }
 }
@@ -118,10 +118,10 @@ impl MemoryRecorder {
         lock(&self.0).events.clone()
     }
 
-    /// Removes all spans and events. Spans that are going on are not recorded further.
+    /// Removes all spans and events. Spans in progress are no longer recorded.
     pub fn clear(&self) {
         let mut trace = lock(&self.0);
-        trace.first += trace.spans.len() as u64;
+        trace.first_id += trace.spans.len() as u64;
         trace.spans.clear();
         trace.events.clear();
         trace.zero = None;
@@ -129,7 +129,7 @@ impl MemoryRecorder {
 
     fn start(&self, name: &str, parent: Option<SpanId>) -> Box<dyn SpanHandle> {
         let mut trace = lock(&self.0);
-        let id = SpanId::new(trace.first + trace.spans.len() as u64);
+        let id = SpanId::new(trace.first_id + trace.spans.len() as u64);
         let start = trace.now();
         trace.spans.push(SpanRecord {
             id,
@@ -140,7 +140,7 @@ impl MemoryRecorder {
             attributes: Vec::new(),
         });
 
-        Box::new(Open {
+        Box::new(OpenSpan {
             recorder: self.clone(),
             id,
         })
@@ -167,13 +167,13 @@ impl TraceRecorder for MemoryRecorder {
     }
 }
 
-/// A span that is going on; its drop ends it.
-struct Open {
+/// A span in progress. Dropping it ends the span.
+struct OpenSpan {
     recorder: MemoryRecorder,
     id: SpanId,
 }
 
-impl SpanHandle for Open {
+impl SpanHandle for OpenSpan {
     fn id(&self) -> Option<SpanId> {
         Some(self.id)
     }
@@ -191,7 +191,7 @@ impl SpanHandle for Open {
     fn end(self: Box<Self>) {}
 }
 
-impl Drop for Open {
+impl Drop for OpenSpan {
     fn drop(&mut self) {
         let mut trace = lock(&self.recorder.0);
         let now = trace.now();

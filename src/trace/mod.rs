@@ -4,10 +4,10 @@
 //! [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder) and reached by hooks
 //! through [`RunContext::trace`](crate::RunContext::trace); without one, tracing costs nothing.
 //! The secrets of this process are removed from all it receives; see [`Secret`](crate::Secret).
-//! The spans are [`TracingHook`](crate::hooks::TracingHook)'s; the loop itself records none.
+//! [`TracingHook`](crate::hooks::TracingHook) records the spans; the loop itself records none.
 //!
 //! * [`MemoryRecorder`] keeps them, and prints them as a tree.
-//! * `OtelRecorder` (feature `otel`) hands them to OpenTelemetry.
+//! * `OtelRecorder` (feature `otel`) sends them to OpenTelemetry.
 
 mod memory;
 #[cfg(feature = "otel")]

@@ -1,4 +1,4 @@
-//! Spans to OpenTelemetry.
+//! A recorder that sends spans to OpenTelemetry.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,16 +13,17 @@ use crate::util::sync::lock;
 
 use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 
-/// Hands the spans of a [`TracingHook`](crate::hooks::TracingHook) to OpenTelemetry, in the terms
-/// of its conventions for generative AI: `chat MODEL`, `execute_tool NAME` and `invoke_agent NAME`
-/// with `gen_ai.*` attributes. Attributes without a convention are named `agentcore.*`.
+/// A recorder that sends the spans of a [`TracingHook`](crate::hooks::TracingHook) to
+/// OpenTelemetry, with the names of its conventions for generative AI: `chat MODEL`, `execute_tool
+/// NAME` and `invoke_agent NAME` with `gen_ai.*` attributes. Attributes without a convention are
+/// named `agentcore.*`.
 ///
 /// The first spans of a run are children of the OpenTelemetry context that is current there. Texts
 /// of the conversation and arguments of tools are left out unless
 /// [asked for](Self::with_content).
 ///
-/// The crate `opentelemetry` of the version 0.33 is part of this signature. Where spans go is the
-/// application's affair: give it a tracer of its provider.
+/// The crate `opentelemetry` of the version 0.33 is part of this signature. The application chooses
+/// the exporter: the tracer is one of its provider.
 ///
 /// ```
 /// use agentcore::AgentBuilder;
@@ -50,13 +51,13 @@ use super::recorder::{SpanHandle, SpanId, TraceRecorder};
 pub struct OtelRecorder<T> {
     tracer: T,
     content: bool,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenSpans>>,
 }
 
-/// The spans that are going on.
+/// The spans in progress.
 #[derive(Default)]
-struct Open {
-    next: u64,
+struct OpenSpans {
+    last_id: u64,
     spans: HashMap<SpanId, Context>,
 }
 
@@ -65,7 +66,7 @@ where
     T: Tracer + Send + Sync + 'static,
     T::Span: Send + Sync + 'static,
 {
-    /// Spans by `tracer`, without content.
+    /// Creates a recorder that sends spans through `tracer`, without content.
     pub fn new(tracer: T) -> Self {
         Self {
             tracer,
@@ -74,7 +75,8 @@ where
         }
     }
 
-    /// Sets whether texts of the conversation, and arguments and results of tools, are recorded.
+    /// Records the texts of the conversation, and the arguments and results of tools. Defaults to
+    /// `false`.
     #[must_use]
     pub fn with_content(mut self, content: bool) -> Self {
         self.content = content;
@@ -96,8 +98,8 @@ where
         }
 
         let mut open_spans = lock(&self.open);
-        open_spans.next += 1;
-        let id = SpanId::new(open_spans.next);
+        open_spans.last_id += 1;
+        let id = SpanId::new(open_spans.last_id);
         open_spans.spans.insert(id, context.clone());
         Box::new(OtelSpan {
             open: self.open.clone(),
@@ -109,6 +111,7 @@ where
     }
 }
 
+/// The operation of a span, for the spans that have a convention.
 fn operation(name: &str) -> Option<&'static str> {
     match name {
         "llm.call" => Some("chat"),
@@ -148,9 +151,9 @@ impl<T> fmt::Debug for OtelRecorder<T> {
     }
 }
 
-/// A span that is going on; its drop ends it.
+/// A span in progress. Dropping it ends the span.
 struct OtelSpan {
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenSpans>>,
     id: SpanId,
     operation: Option<&'static str>,
     content: bool,
@@ -158,16 +161,16 @@ struct OtelSpan {
 }
 
 impl OtelSpan {
-    fn put(&self, key: impl Into<Key>, value: impl Into<opentelemetry::Value>) {
+    fn set_attribute(&self, key: impl Into<Key>, value: impl Into<opentelemetry::Value>) {
         self.context.span().set_attribute(KeyValue::new(key, value));
     }
 
-    /// `chat MODEL` and the like.
-    fn rename(&self, what: &str) {
+    /// Renames the span to `OPERATION SUBJECT`, such as `chat MODEL`.
+    fn rename(&self, subject: &str) {
         if let Some(operation) = self.operation {
             self.context
                 .span()
-                .update_name(format!("{operation} {what}"));
+                .update_name(format!("{operation} {subject}"));
         }
     }
 }
@@ -188,36 +191,36 @@ impl SpanHandle for OtelSpan {
                 let id = text();
                 let (provider, model) = id.split_once(':').unwrap_or(("", &id));
                 if !provider.is_empty() {
-                    self.put("gen_ai.provider.name", provider.to_owned());
+                    self.set_attribute("gen_ai.provider.name", provider.to_owned());
                 }
 
-                self.put("gen_ai.request.model", model.to_owned());
+                self.set_attribute("gen_ai.request.model", model.to_owned());
                 self.rename(model);
             }
             "agent" => {
-                self.put("gen_ai.agent.name", text());
+                self.set_attribute("gen_ai.agent.name", text());
                 if self.operation == Some("invoke_agent") {
                     self.rename(&text());
                 }
             }
             "tool_name" => {
-                self.put("gen_ai.tool.name", text());
-                self.put("gen_ai.tool.type", "function");
+                self.set_attribute("gen_ai.tool.name", text());
+                self.set_attribute("gen_ai.tool.type", "function");
                 self.rename(&text());
             }
             "stop_reason" => {
                 let reasons = vec![StringValue::from(text())];
                 let reasons = opentelemetry::Value::Array(Array::String(reasons));
-                self.put("gen_ai.response.finish_reasons", reasons);
+                self.set_attribute("gen_ai.response.finish_reasons", reasons);
             }
             "error" => {
                 let description = if self.content { text() } else { String::new() };
                 self.context.span().set_status(Status::error(description));
             }
             _ if is_content(key) && !self.content => {}
-            _ => match attribute(&value) {
-                Some(value) => self.put(name(key), value),
-                None => self.put(name(key), text()),
+            _ => match attribute_value(&value) {
+                Some(value) => self.set_attribute(attribute_name(key), value),
+                None => self.set_attribute(attribute_name(key), text()),
             },
         }
         self
@@ -238,8 +241,8 @@ fn is_content(key: &str) -> bool {
     matches!(key, "content_preview" | "tool_args" | "output_preview")
 }
 
-/// The name a convention has for the attribute.
-fn name(key: &str) -> Cow<'static, str> {
+/// The name of an attribute in the conventions.
+fn attribute_name(key: &str) -> Cow<'static, str> {
     let attribute = match key {
         "session_id" => "gen_ai.conversation.id",
         "max_tokens" => "gen_ai.request.max_tokens",
@@ -261,7 +264,8 @@ fn name(key: &str) -> Cow<'static, str> {
     attribute.into()
 }
 
-fn attribute(value: &Value) -> Option<opentelemetry::Value> {
+/// The value of an attribute. `None` for a value that OpenTelemetry does not have.
+fn attribute_value(value: &Value) -> Option<opentelemetry::Value> {
     Some(match value {
         Value::Bool(value) => (*value).into(),
         Value::Number(number) => match number.as_i64() {

@@ -1,4 +1,4 @@
-//! The traits a recorder and its spans implement.
+//! The traits of recorders and of their spans.
 
 use std::fmt;
 use std::sync::Arc;

@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::
 
     stack.extend(children(None).map(|span| (0, None, span)));
     while let Some((depth, parent, span)) = stack.pop() {
-        line(out, depth, parent, span)?;
+        write_line(out, depth, parent, span)?;
         let inner = children(Some(span)).map(|inner| (depth + 1, Some(span), inner));
         stack.extend(inner);
     }
@@ -44,7 +44,8 @@ pub(super) fn write(out: &mut fmt::Formatter<'_>, spans: &[SpanRecord]) -> fmt::
     Ok(())
 }
 
-fn line(
+/// Writes the line of a span.
+fn write_line(
     out: &mut fmt::Formatter<'_>,
     depth: usize,
     parent: Option<&SpanRecord>,
@@ -66,15 +67,15 @@ fn line(
     for (key, value) in &span.attributes {
         let is_repeated = parent.and_then(|parent| parent.get(key)) == Some(value);
         if key != RUN_ID && !(is_repeated && value.is_string()) {
-            write!(out, " {key}={}", printed(value))?;
+            write!(out, " {key}={}", display_value(value))?;
         }
     }
 
     out.write_char('\n')
 }
 
-/// Bare words as they are, everything else as JSON on one line.
-fn printed(value: &Value) -> String {
+/// The text of a value: a bare word as it is, any other value as JSON on one line.
+fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) => {
             let text = truncate(text, MAX_VALUE);

@@ -206,7 +206,7 @@ fn fork_leaves_pending_calls_in_the_original() {
     let mut command = resume(&workshop, &store, &["--fork", "t", "Never mind"]);
     let output = command.output().unwrap();
     let told = text(&output.stderr);
-    assert!(told.contains("go on waiting in the session"), "{told}");
+    assert!(told.contains("stay in the session"), "{told}");
     assert_eq!(text(&output.stdout), "It is made.\n");
     assert_eq!(workshop.get("made"), None);
     let (_, told, code) = decide(&workshop, &store, &decision.to_string());

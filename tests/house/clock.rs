@@ -14,8 +14,8 @@ const DATED: &[(&str, &str)] = &[
         "src/providers/status/errors.rs",
         "`retry-after` may be a date",
     ),
-    ("src/prompt/days.rs", "notes have dates"),
-    ("src/session/log/open_log.rs", "records have dates"),
+    ("src/prompt/local_clock.rs", "notes have dates"),
+    ("src/session/log/clock.rs", "records have dates"),
     (
         "src/session/session_store.rs",
         "the example of a store has dates",

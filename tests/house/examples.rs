@@ -176,7 +176,7 @@ fn quickstart_runs_without_a_key() {
     let (code, said) = ask(None);
     assert_eq!(code, Some(0), "{said}");
     for expected in [
-        "a scripted model stands in",
+        "a scripted model answers",
         "list_files",
         "read_file",
         "src/",

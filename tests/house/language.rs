@@ -3,7 +3,7 @@
 
 use super::assert_none;
 use super::lexer::{literals, tokens};
-use super::tree::sources;
+use super::tree::{File, files, sources};
 
 /// Openings that ask instead of naming.
 const QUESTIONS: &[&str] = &[
@@ -116,6 +116,13 @@ const TEXT_EXCEPTIONS: &[(&str, &str)] = &[
     ("src/testing/", "suites of tests"),
 ];
 
+/// The sources of the library and the examples.
+fn sources_and_examples() -> Vec<File> {
+    let mut all = sources();
+    all.extend(files(&["examples"], &["rs"]));
+    all
+}
+
 struct Comment {
     line: usize,
     text: String,
@@ -160,7 +167,7 @@ fn opening(comment: &Comment) -> &str {
 #[test]
 fn doc_comments_open_with_a_noun_or_a_verb() {
     let mut violations = Vec::new();
-    for file in sources() {
+    for file in sources_and_examples() {
         for comment in doc_comments(&file.text) {
             if QUESTIONS.contains(&opening(&comment)) {
                 let first = comment.text.lines().next().unwrap_or_default();
@@ -178,7 +185,7 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
 #[test]
 fn doc_comments_use_standard_terms() {
     let mut violations = Vec::new();
-    for file in sources() {
+    for file in sources_and_examples() {
         for comment in doc_comments(&file.text) {
             for word in forbidden_words(&prose(&comment.text)) {
                 violations.push(format!("{}:{}: `{word}`", file.path, comment.line));
@@ -214,7 +221,7 @@ fn without_values(text: &str) -> String {
 #[test]
 fn errors_and_other_texts_use_standard_terms() {
     let mut violations = Vec::new();
-    for file in sources() {
+    for file in sources_and_examples() {
         if TEXT_EXCEPTIONS
             .iter()
             .any(|(place, _reason)| file.path.starts_with(place))
@@ -263,7 +270,7 @@ fn locals(source: &str) -> Vec<(String, usize)> {
 #[test]
 fn locals_are_nouns() {
     let mut violations = Vec::new();
-    for file in sources() {
+    for file in sources_and_examples() {
         for (name, line) in locals(&file.text) {
             if LOCALS.contains(&name.as_str()) {
                 violations.push(format!("{}:{line}: `{name}`", file.path));

@@ -154,9 +154,9 @@ impl<'de> MapAccess<'de> for Entries<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let Some(entry) = self.current.take() else {
-            return Err(Fault::new("a value was asked for before its key"));
+            return Err(Fault::new("a value was requested before its key"));
         };
         let value = seed.deserialize(&entry.value);
-        value.map_err(|fault| fault.of(&entry.key, entry.value.place))
+        value.map_err(|fault| fault.at_value_of(&entry.key, entry.value.place))
     }
 }

@@ -17,7 +17,7 @@ const MAX_NAMES: usize = 16;
 pub(in crate::config) struct Fault {
     pub(in crate::config) text: String,
     pub(in crate::config) place: Option<Place>,
-    /// True if the text is about a value, so that the key before it has to be named.
+    /// True if the text concerns a value, whose key is to be named in front of it.
     is_of_value: bool,
 }
 
@@ -37,7 +37,7 @@ impl Fault {
     }
 
     /// Sets the place of the value of `key`, unless an inner one is known.
-    pub(super) fn of(mut self, key: &str, place: Place) -> Self {
+    pub(super) fn at_value_of(mut self, key: &str, place: Place) -> Self {
         if std::mem::take(&mut self.is_of_value) {
             self.text = format!("{}: {}", quoted(key), self.text);
         }
@@ -66,30 +66,30 @@ impl de::Error for Fault {
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let kind = kind(&unexpected);
-        Self::of_value(format!("expected {}, not {kind}", plain(expected)))
+        let kind = kind_of(&unexpected);
+        Self::of_value(format!("expected {}, not {kind}", plain_text(expected)))
     }
 
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let value = match unexpected {
             Unexpected::Signed(number) => number.to_string(),
             Unexpected::Unsigned(number) => number.to_string(),
-            other => kind(&other).to_owned(),
+            other => kind_of(&other).to_owned(),
         };
-        Self::of_value(format!("expected {}, not {value}", plain(expected)))
+        Self::of_value(format!("expected {}, not {value}", plain_text(expected)))
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        let text = format!("expected {}, not {length} values", plain(expected));
+        let text = format!("expected {}, not {length} values", plain_text(expected));
         Self::of_value(text)
     }
 
     fn unknown_variant(name: &str, expected: &'static [&'static str]) -> Self {
-        Self::of_value(unknown("value", name, expected))
+        Self::of_value(unknown_name("value", name, expected))
     }
 
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(unknown("key", name, expected))
+        Self::new(unknown_name("key", name, expected))
     }
 
     fn missing_field(name: &'static str) -> Self {
@@ -101,8 +101,8 @@ impl de::Error for Fault {
     }
 }
 
-/// The text for a name that is none of `names`.
-pub(in crate::config) fn unknown(what: &str, name: &str, names: &[&str]) -> String {
+/// The text of an error about a name that is not among `names`.
+pub(in crate::config) fn unknown_name(what: &str, name: &str, names: &[&str]) -> String {
     let mut text = format!("unknown {what} {}", quoted(name));
     match near_names(name, names).first() {
         Some(near) => text.push_str(&format!("; did you mean {near:?}?")),
@@ -117,7 +117,7 @@ pub(in crate::config) fn unknown(what: &str, name: &str, names: &[&str]) -> Stri
 }
 
 /// The kind of a value, which may be a secret itself.
-fn kind(unexpected: &Unexpected<'_>) -> &'static str {
+fn kind_of(unexpected: &Unexpected<'_>) -> &'static str {
     match unexpected {
         Unexpected::Bool(_) => "a boolean",
         Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a number",
@@ -131,7 +131,7 @@ fn kind(unexpected: &Unexpected<'_>) -> &'static str {
 }
 
 /// The expectation in the words of a configuration instead of those of Rust.
-fn plain(expected: &dyn Expected) -> String {
+fn plain_text(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, at least 0".to_owned(),

@@ -6,7 +6,7 @@ mod fields;
 mod tree;
 
 pub(super) use deserializer::read;
-pub(super) use fault::{Fault, unknown};
+pub(super) use fault::{Fault, unknown_name};
 pub(super) use fields::{
     address, model_name, model_schema, permissions_schema, secret, secret_schema,
 };

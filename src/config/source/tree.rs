@@ -8,13 +8,13 @@ use serde_saphyr::{Options, Spanned, from_str_with_options, options};
 
 use super::fault::Fault;
 
-/// The longest text that is read, in bytes.
+/// The maximum size of a text, in bytes.
 pub(in crate::config) const MAX_BYTES: usize = 1024 * 1024;
 
-/// The most scalars, lists and other parts of a text, aliases counted where they stand.
+/// The maximum number of scalars, lists and other parts of a text, with those of its aliases.
 const MAX_EVENTS: usize = 50_000;
 
-/// The levels of lists and maps; a configuration has eight at most.
+/// The maximum nesting of lists and maps. The deepest configuration has eight levels.
 const MAX_DEPTH: usize = 32;
 
 /// A line and a column, both from 1.
@@ -73,9 +73,9 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// The place of what `path` names: keys, and positions in lists, separated by dots. Of a value
-    /// with a key, the place of the key. If there is no such value, the place of the last one that
-    /// there is.
+    /// The place of the value at `path`, which has keys and positions in lists, separated by dots.
+    /// A value with a key is located by its key. If the value does not exist, returns the place of
+    /// the innermost one that does.
     pub(in crate::config) fn locate(&self, path: &str) -> Place {
         let mut place = self.place;
         let mut node = self;
@@ -106,12 +106,14 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
 
     let node: Option<Spanned<Tree>> =
         from_str_with_options(text, plain_options()).map_err(|error| {
-            let place = error.location().map(|location| Place {
-                line: location.line(),
-                column: location.column(),
-            });
             let fault = Fault::new(without_place(&error.to_string()));
-            place.map_or(fault.clone(), |place| fault.at(place))
+            match error.location() {
+                Some(location) => fault.at(Place {
+                    line: location.line(),
+                    column: location.column(),
+                }),
+                None => fault,
+            }
         })?;
     Ok(node.map_or(
         Node {
@@ -122,7 +124,7 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
     ))
 }
 
-/// Reads JSON, which is YAML once the tabs between its values are gone.
+/// Reads JSON, which is YAML after the tabs between its values are replaced.
 pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         let place = Place {
@@ -131,12 +133,12 @@ pub(in crate::config) fn parse_json(text: &str) -> Result<Node, Fault> {
         };
         let text = error.to_string();
         let text = text.split(" at line ").next().unwrap_or_default();
-        return Err(Fault::new(format!("this is no JSON: {text}")).at(place));
+        return Err(Fault::new(format!("this is not JSON: {text}")).at(place));
     }
     parse_yaml(&text.replace('\t', " "))
 }
 
-/// Errors without the lines around them, which may hold what is not for logs.
+/// Options whose errors quote no lines of the text, because it may contain secrets.
 fn plain_options() -> Options {
     options! {
         with_snippet: false,

@@ -1,4 +1,4 @@
-//! The bus itself.
+//! The bus on a NATS server.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -36,7 +36,7 @@ struct Inner {
     is_closed: AtomicBool,
 }
 
-/// The direction of a stream.
+/// The direction of a stream's messages.
 #[derive(Clone, Copy)]
 pub(super) enum Direction {
     In,
@@ -44,6 +44,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
+    /// Its parts of the names of streams and of subjects.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::In => ("IN", "in"),
@@ -58,11 +59,20 @@ impl Connection {
         options.check()?;
         let address: ServerAddr = url.parse().map_err(|_| {
             // The text may have a password.
-            invalid("the URL of a NATS server has the form nats://HOST:PORT".to_owned())
+            invalid(
+                "the URL of the NATS server cannot be read; it has the form nats://HOST:PORT"
+                    .to_owned(),
+            )
         })?;
         let connect_options = match &options.credentials {
-            Some(credentials) => ConnectOptions::with_credentials(credentials.expose())
-                .map_err(|_| invalid("these are no NATS credentials".to_owned()))?,
+            Some(credentials) => {
+                ConnectOptions::with_credentials(credentials.expose()).map_err(|_| {
+                    invalid(
+                        "the NATS credentials cannot be read; use the content of a `.creds` file"
+                            .to_owned(),
+                    )
+                })?
+            }
             None => ConnectOptions::new(),
         };
         let connecting = connect_options
@@ -137,7 +147,7 @@ impl Connection {
         self.0.is_closed.store(true, Ordering::Release);
     }
 
-    /// The number of the first message of a subject from a number on.
+    /// The sequence number of the first message of a subject, at or after `start`.
     pub(super) async fn first(
         &self,
         stream: &str,

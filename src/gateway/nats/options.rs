@@ -96,6 +96,8 @@ impl NatsOptions {
         self
     }
 
+    /// Checks the options.
+    ///
     /// # Errors
     ///
     /// [`Config`](crate::ErrorKind::Config) when an option is not valid.
@@ -105,18 +107,20 @@ impl NatsOptions {
         if !(1..=MAX_PREFIX).contains(&prefix.len()) || !prefix.bytes().all(is_allowed) {
             let prefix: String = prefix.chars().take(MAX_PREFIX + 1).collect();
             let text = format!(
-                "{prefix:?} is no prefix of a NATS bus; use 1 to {MAX_PREFIX} of A-Z a-z 0-9 _ -"
+                "{prefix:?} is not a prefix of a NATS bus; use 1 to {MAX_PREFIX} of A-Z a-z 0-9 _ -"
             );
             return Err(invalid(text));
         }
         if !(MIN_ACK_WAIT..=MAX_ACK_WAIT).contains(&self.ack_wait) {
             let time = self.ack_wait;
-            let text = format!("an ack_wait of {time:?} is not between 1 s and 1 h");
+            let text = format!("the ack_wait of a NATS bus cannot be {time:?}; use 1 s to 1 h");
             return Err(invalid(text));
         }
         if !(1..=5).contains(&self.replicas) {
             let count = self.replicas;
-            return Err(invalid(format!("{count} replicas are not between 1 and 5")));
+            return Err(invalid(format!(
+                "a NATS bus cannot have {count} replicas; use 1 to 5"
+            )));
         }
         Ok(())
     }

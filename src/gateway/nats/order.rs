@@ -22,7 +22,7 @@ struct Line {
 /// The condition under which a message is delivered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Condition {
-    /// None: it is in progress here.
+    /// It is never delivered: it is in progress here.
     Never,
     /// The earlier message with this number is no longer in the stream.
     Gone(u64),

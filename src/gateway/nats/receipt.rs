@@ -16,28 +16,30 @@ use super::source::SourceState;
 /// The longest delay of a message that is given back: a year.
 const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// The place of a message in its stream.
+/// The position of a message in its stream.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct Position {
+    /// The subject.
     pub(super) subject: Arc<str>,
+    /// The sequence number.
     pub(super) number: u64,
 }
 
 /// The receipt of a message, which owns the right to acknowledge it.
 pub(super) struct NatsReceipt {
     state: Arc<SourceState>,
-    place: Place,
+    position: Position,
     /// `None` once the message was acknowledged or given back.
     acker: Option<Acker>,
 }
 
 impl NatsReceipt {
     /// Creates the receipt of a message that is in progress from now on.
-    pub(super) fn begin(state: &Arc<SourceState>, place: Place, acker: Acker) -> Self {
-        state.begin(&place);
+    pub(super) fn begin(state: &Arc<SourceState>, position: Position, acker: Acker) -> Self {
+        state.begin(&position);
         Self {
             state: state.clone(),
-            place,
+            position,
             acker: Some(acker),
         }
     }
@@ -52,13 +54,13 @@ impl Receipt for NatsReceipt {
             ack.map_err(|error| failed("the acknowledgement of a message", error))?;
         }
         self.acker = None;
-        self.state.end(&self.place);
+        self.state.end(&self.position);
         Ok(())
     }
 
     async fn give_back(mut self: Box<Self>, delay: Duration) -> Result<()> {
         if let Some(acker) = &self.acker {
-            self.state.give_back(&self.place);
+            self.state.give_back(&self.position);
             let delay = (!delay.is_zero()).then(|| delay.min(MAX_DELAY));
             let outcome = acker.ack_with(AckKind::Nak(delay)).await;
             outcome.map_err(|error| failed("giving back a message", error))?;
@@ -81,7 +83,7 @@ impl Receipt for NatsReceipt {
 impl Drop for NatsReceipt {
     fn drop(&mut self) {
         if let Some(acker) = self.acker.take() {
-            self.state.give_back(&self.place);
+            self.state.give_back(&self.position);
             self.state.give_back_later(acker);
         }
     }

@@ -19,21 +19,21 @@ use super::super::bus::Delivery;
 use super::connection::Connection;
 use super::failure::failed;
 use super::order::{Condition, Order};
-use super::receipt::{NatsReceipt, Place};
+use super::receipt::{NatsReceipt, Position};
 
-/// The time after which a message that came out of order is delivered again, and that after many
-/// attempts.
-const OUT_OF_ORDER: Duration = Duration::from_millis(250);
-const LONG_OUT_OF_ORDER: Duration = Duration::from_secs(1);
-/// The number of attempts after which the time is longer.
+/// The delay after which a message that came out of order is delivered again.
+const ORDER_DELAY: Duration = Duration::from_millis(250);
+/// The same delay after [`MANY_ATTEMPTS`].
+const LONG_ORDER_DELAY: Duration = Duration::from_secs(1);
+/// The number of deliveries after which the delay is longer.
 const MANY_ATTEMPTS: i64 = 8;
-/// The most messages that are delivered and not acknowledged, of all processes.
+/// The maximum number of messages that are delivered and not acknowledged, of all processes.
 const MAX_ACK_PENDING: i64 = 10_000;
-/// The messages that are requested at once.
+/// The number of messages that are requested at once.
 const BATCH: usize = 16;
-/// The time for which a request for messages waits at the server, and the time after which the
-/// server reports that it does.
+/// The time that a request for messages waits at the server.
 const EXPIRES: Duration = Duration::from_secs(30);
+/// The interval in which the server reports that the request waits.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// The time between attempts to reach the server.
 const RETRY: Duration = Duration::from_millis(500);
@@ -50,16 +50,16 @@ pub(super) struct SourceState {
 }
 
 impl SourceState {
-    pub(super) fn begin(&self, place: &Place) {
-        lock(&self.order).begin(&place.subject, place.number);
+    pub(super) fn begin(&self, position: &Position) {
+        lock(&self.order).begin(&position.subject, position.number);
     }
 
-    pub(super) fn end(&self, place: &Place) {
-        lock(&self.order).end(&place.subject, place.number);
+    pub(super) fn end(&self, position: &Position) {
+        lock(&self.order).end(&position.subject, position.number);
     }
 
-    pub(super) fn give_back(&self, place: &Place) {
-        lock(&self.order).give_back(&place.subject, place.number);
+    pub(super) fn give_back(&self, position: &Position) {
+        lock(&self.order).give_back(&position.subject, position.number);
     }
 
     /// Leaves a delivery that was dropped to the next consumer, which gives it back.
@@ -87,8 +87,8 @@ struct Pull {
     current: Option<Message>,
 }
 
-/// The use of a message that has arrived.
-enum Step {
+/// The action on a message that has arrived.
+enum Disposition {
     Deliver,
     /// It is delivered again later.
     Hold,
@@ -146,16 +146,16 @@ impl Source {
             let Some(message) = &pull.current else {
                 continue;
             };
-            let place = place_of(message)?;
-            let step = self.step(&place).await?;
+            let position = position_of(message)?;
+            let disposition = self.disposition(&position).await?;
             let Some(message) = pull.current.take() else {
                 continue;
             };
-            match step {
-                Step::Skip => {}
-                Step::Hold => self.hold(&message).await,
-                Step::Deliver => {
-                    if let Some(delivery) = self.delivery(message, place).await {
+            match disposition {
+                Disposition::Skip => {}
+                Disposition::Hold => self.hold(&message).await,
+                Disposition::Deliver => {
+                    if let Some(delivery) = self.delivery(message, position).await {
                         return Ok(Some(delivery));
                     }
                 }
@@ -229,23 +229,23 @@ impl Source {
         }
     }
 
-    /// Determines the use of a message that has arrived.
-    async fn step(&self, place: &Place) -> Result<Step> {
-        let (subject, number) = (&place.subject, place.number);
+    /// Determines the action on a message that has arrived.
+    async fn disposition(&self, position: &Position) -> Result<Disposition> {
+        let (subject, number) = (&position.subject, position.number);
         loop {
             let condition = lock(&self.state.order).condition(subject, number);
             match condition {
-                Condition::Never => return Ok(Step::Skip),
+                Condition::Never => return Ok(Disposition::Skip),
                 Condition::Gone(earlier) => match self.first(subject, earlier).await? {
-                    Some(first) if first == earlier => return Ok(Step::Hold),
+                    Some(first) if first == earlier => return Ok(Disposition::Hold),
                     _ => lock(&self.state.order).forget(subject, earlier),
                 },
                 Condition::FirstFrom(start) => {
                     return Ok(match self.first(subject, start).await? {
-                        Some(first) if first == number => Step::Deliver,
-                        Some(first) if first < number => Step::Hold,
+                        Some(first) if first == number => Disposition::Deliver,
+                        Some(first) if first < number => Disposition::Hold,
                         // It is no longer in the stream.
-                        _ => Step::Skip,
+                        _ => Disposition::Skip,
                     });
                 }
             }
@@ -277,9 +277,9 @@ impl Source {
     async fn hold(&self, message: &Message) {
         let attempts = message.info().map_or(0, |info| info.delivered);
         let delay = if attempts < MANY_ATTEMPTS {
-            OUT_OF_ORDER
+            ORDER_DELAY
         } else {
-            LONG_OUT_OF_ORDER
+            LONG_ORDER_DELAY
         };
         if let Err(error) = message.ack_with(AckKind::Nak(Some(delay))).await {
             tracing::warn!("NATS: a message is delivered again later: {error}");
@@ -290,19 +290,21 @@ impl Source {
     async fn delivery<M: DeserializeOwned>(
         &self,
         message: Message,
-        place: Place,
+        position: Position,
     ) -> Option<Delivery<M>> {
         match serde_json::from_slice(&message.payload) {
             Ok(content) => {
                 let (_, acker) = message.split();
-                let receipt = NatsReceipt::begin(&self.state, place, acker);
+                let receipt = NatsReceipt::begin(&self.state, position, acker);
                 Some(Delivery::new(content, receipt))
             }
             Err(error) => {
-                let (stream, number) = (&self.stream, place.number);
-                tracing::error!("message {number} of stream {stream} is no message: {error}");
+                let (stream, number) = (&self.stream, position.number);
+                tracing::error!(
+                    "message {number} of stream {stream} cannot be read and is removed: {error}"
+                );
                 if let Err(error) = message.ack_with(AckKind::Term).await {
-                    tracing::warn!("NATS: it could not be removed: {error}");
+                    tracing::warn!("NATS: message {number} could not be removed: {error}");
                 }
                 None
             }
@@ -310,10 +312,10 @@ impl Source {
     }
 }
 
-fn place_of(message: &Message) -> Result<Place> {
+fn position_of(message: &Message) -> Result<Position> {
     let info = message.info();
-    let info = info.map_err(|error| failed("reading the place of a message", error))?;
-    Ok(Place {
+    let info = info.map_err(|error| failed("reading the position of a message", error))?;
+    Ok(Position {
         subject: message.subject.as_str().into(),
         number: info.stream_sequence,
     })

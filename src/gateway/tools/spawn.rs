@@ -9,16 +9,16 @@ use crate::tool::{FuncTool, TaskOutcome, TaskSpec, ToolContext, ToolError, ToolO
 use crate::util::text::line_of;
 
 use super::super::served::ServedRun;
-use super::super::shared::{MAX_TASKS, TaskPlace};
 use super::super::system_channel::task_message;
+use super::super::task_slot::{MAX_TASKS, TaskSlot};
 use super::super::turn::Turn;
 use super::super::waiting_tasks::SpawnedTask;
 use super::subagent::{SubagentTask, agent_tool, child_session};
 
 const NAME: &str = "spawn";
-/// The most tasks that begin each because of the report of the one before.
+/// The maximum number of tasks in a row, each begun in the turn about the end of the one before.
 const MAX_CHAIN: u32 = 8;
-/// The most characters of a label.
+/// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 200;
 
 /// `spawn { task, label? }`: starts a subagent on a task in the background and returns at once.
@@ -51,7 +51,7 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         );
         return Err(ToolError::new(text).into());
     }
-    let Some(place) = TaskPlace::take(&turn.shared, &turn.session_key) else {
+    let Some(slot) = TaskSlot::take(&turn.shared, &turn.session_key) else {
         let text = format!(
             "too many tasks are running: a conversation has {MAX_TASKS} at most. Wait for a report, \
              or do the work yourself"
@@ -65,10 +65,10 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
         None => format!("Spawned subagent for task: {task}"),
     };
 
-    let turn = turn.of_task();
+    let turn = turn.for_task();
     let permits = turn.shared.task_permits.clone();
     let Ok(permit) = permits.try_acquire_owned() else {
-        return Err(ToolError::new(no_room(turn.shared.max_tasks)).into());
+        return Err(ToolError::new(no_permit_text(turn.shared.max_tasks)).into());
     };
     let id = turn.shared.next_task_id();
     let label = label.unwrap_or_else(|| id.to_string());
@@ -86,13 +86,13 @@ async fn run(cx: ToolContext, args: Value) -> Result<ToolOutput, BoxError> {
     };
     let tasks = task.turn.shared.tasks.clone();
     tasks.begin(spec, |_| async move {
-        let _held = (permit, place);
+        let _held = (permit, slot);
         run_task(task, run).await
     });
     Ok(ToolOutput::new(text).in_background())
 }
 
-fn no_room(max_tasks: usize) -> String {
+fn no_permit_text(max_tasks: usize) -> String {
     format!(
         "no subagent was spawned: {max_tasks} tasks are in progress, which is the limit of this \
          gateway. Spawn it again when one of them has ended, or do the task without spawn."

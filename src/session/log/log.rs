@@ -177,7 +177,7 @@ pub trait Log: Send + Sync + 'static {
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
     /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns
-    /// the place of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
+    /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
     /// kept.
     ///
     /// It is repeated when a later step failed, and must then not set a part aside twice.
@@ -220,8 +220,8 @@ pub trait Log: Send + Sync + 'static {
         Ok(ids.iter().map(|id| self.tail(id, len)).collect())
     }
 
-    /// The place of a log, for errors: a path, or the name of a server. The provided method returns
-    /// `None`.
+    /// The location of a log, for errors: a path, or the name of a server. The provided method
+    /// returns `None`.
     fn place(&self, id: &str) -> Option<String> {
         let _ = id;
         None

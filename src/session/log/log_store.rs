@@ -19,10 +19,8 @@ use crate::util::new_thread::on_new_thread;
 use crate::util::sync::lock;
 
 use super::fold::LogFold;
-use super::line::MAX_LINE;
-use super::log::{Log, LogTail};
-use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
-use super::open_log::{OpenLog, stored_session, system_time};
+use super::log::Log;
+use super::open_log::{OpenLog, stored_session};
 use super::queue::Queue;
 #[cfg(any(
     feature = "jsonl",
@@ -31,19 +29,9 @@ use super::queue::Queue;
     feature = "redis"
 ))]
 use super::queue::Queues;
-use super::scan::{Scan, last_info, scan_stored};
+use super::scan::{Scan, scan_stored};
 use super::shared::Shared;
 use super::snapshot;
-use super::summary::LogSummary;
-
-/// The most bytes of the ids that one call of `prune` looks at, with those of their allocation.
-const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
-const ID_OVERHEAD: usize = 32;
-
-/// The number of bytes of a log's end that are read first to list it.
-const TAIL: u64 = 16 * 1024;
-/// The number of sessions whose ends are read at once.
-const AT_ONCE: usize = 100;
 
 /// A [`SessionStore`] over a [`Log`], which has an example. Clones share it.
 ///
@@ -134,7 +122,7 @@ impl<L: Log> LogStore<L> {
                 return Ok(false);
             }
 
-            match shared.read(id, &Cancellation::default(), LogFold::new(id)) {
+            match shared.read_whole(id, &Cancellation::default(), LogFold::new(id)) {
                 Ok(Some(scan)) => user.remove(Some(scan.len)),
                 Ok(None) => Ok(false),
                 // A session that cannot be read stays: it is of a newer version, or over a limit.
@@ -284,7 +272,7 @@ impl<L: Log> SessionStore for LogStore<L> {
         let shared = self.0.clone();
         let id = from.to_owned();
         let forked = self.reading(move |cancellation| {
-            let read = |fold| shared.read(&id, cancellation, fold);
+            let read = |fold| shared.read_whole(&id, cancellation, fold);
             let full_scan = read(LogFold::new(&id))?.ok_or_else(|| not_found(&id))?;
             let total = full_scan.fold.session().state.messages.len();
             let stored_session =
@@ -313,70 +301,29 @@ impl<L: Log> SessionStore for LogStore<L> {
 
     async fn list(&self) -> Result<Vec<SessionInfo>> {
         let shared = self.0.clone();
-        self.reading(move |cancellation| {
-            let mut newest = Newest::new(MAX_COUNT, MAX_BYTES);
-            let mut ids = Vec::new();
-            shared.log.for_each_page(&mut |page| {
-                check_wanted(cancellation)?;
-                for id in page {
-                    ids.push(id);
-                    if ids.len() == AT_ONCE {
-                        shared.add_infos(&ids, &mut newest, cancellation)?;
-                        ids.clear();
-                    }
-                }
-                Ok(())
-            })?;
-            shared.add_infos(&ids, &mut newest, cancellation)?;
-            Ok(newest.into_list())
-        })
-        .await
+        self.reading(move |cancellation| shared.list(cancellation))
+            .await
     }
 
     async fn prune(&self, older_than: Duration) -> Result<usize> {
         let shared = self.0.clone();
-        let ids = self.reading(move |cancellation| {
-            let mut ids = Vec::new();
-            let mut bytes = 0_usize;
-            let outcome = shared.log.for_each_page(&mut |page| {
-                check_wanted(cancellation)?;
-                for id in page {
-                    bytes = bytes.saturating_add(id.len() + ID_OVERHEAD);
-                    if bytes > MAX_ID_BYTES {
-                        return Err(Error::new(ErrorKind::Cancelled, "enough ids for one call"));
-                    }
-                    ids.push(id);
-                }
-                Ok(())
-            });
-            // The others remain for the next call.
-            if bytes <= MAX_ID_BYTES {
-                outcome?;
-            }
-            Ok(ids)
-        });
+        let ids = self.reading(move |cancellation| shared.first_ids(cancellation));
         let ids = ids.await?;
-        let mut removed = 0;
-        let mut first = Ok(());
+        let mut removed_count = 0;
+        let mut first_error = Ok(());
         for id in ids {
             match self.prune_one(&id, older_than).await {
-                Ok(gone) => removed += usize::from(gone),
+                Ok(is_removed) => removed_count += usize::from(is_removed),
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
-                Err(error) if self.0.log.concerns_one_log(&error) => first = first.and(Err(error)),
+                Err(error) if self.0.log.concerns_one_log(&error) => {
+                    first_error = first_error.and(Err(error));
+                }
                 Err(error) => return Err(error),
             }
         }
 
-        first.map(|()| removed)
+        first_error.map(|()| removed_count)
     }
-}
-
-/// Returns an error once the call whose work this is was dropped.
-fn check_wanted(cancellation: &Cancellation) -> Result<()> {
-    if cancellation.is_cancelled() {
-        return Err(Error::new(ErrorKind::Cancelled, "the call was dropped"));
-    }
-    Ok(())
 }
 
 /// Runs blocking work when it is its turn. The work is skipped if its future has been dropped by
@@ -394,7 +341,12 @@ where
 
 impl<L: Log> Shared<L> {
     /// Reads a whole log into an empty session.
-    fn read(&self, id: &str, cancellation: &Cancellation, fold: LogFold) -> Result<Option<Scan>> {
+    pub(super) fn read_whole(
+        &self,
+        id: &str,
+        cancellation: &Cancellation,
+        fold: LogFold,
+    ) -> Result<Option<Scan>> {
         if id.is_empty() {
             return Ok(None);
         }
@@ -404,99 +356,6 @@ impl<L: Log> Shared<L> {
         let fold = fold.limited(self.memory_limit(id));
         on_new_thread(|| scan_stored(&self.log, cancellation, fold, id))
     }
-
-    /// Returns `true` if the session can be read and its last write is older than `age`.
-    fn is_older(&self, id: &str, age: Duration, cancellation: &Cancellation) -> Result<bool> {
-        let info = self.info(id, self.log.tail(id, TAIL), cancellation)?;
-        Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
-    }
-
-    /// Adds the infos of logs for a list.
-    fn add_infos(
-        &self,
-        ids: &[Arc<str>],
-        newest: &mut Newest,
-        cancellation: &Cancellation,
-    ) -> Result<()> {
-        for (id, end) in ids.iter().zip(self.log.tails(ids, TAIL)?) {
-            check_wanted(cancellation)?;
-            if let Some(info) = self.info(id, end, cancellation)? {
-                newest.add(info);
-            }
-        }
-        Ok(())
-    }
-
-    /// The info for lists of a log with this `end`; `None` for a session without content.
-    fn info(
-        &self,
-        id: &str,
-        mut end: Result<Option<LogTail>>,
-        cancellation: &Cancellation,
-    ) -> Result<Option<SessionInfo>> {
-        let mut info = SessionInfo::new(id, 0);
-        let mut len = TAIL;
-        let summary = loop {
-            let tail = match end {
-                Ok(Some(tail)) => tail,
-                Ok(None) => return Ok(None),
-                // A session that cannot be read does not end the list.
-                Err(error) if self.log.concerns_one_log(&error) => {
-                    info.problem = Some(error.to_string().into());
-                    return Ok(Some(info));
-                }
-                Err(error) => return Err(error),
-            };
-
-            info.size = Some(tail.size);
-            match last_info(&tail.bytes) {
-                Some(summary) => break Ok(Some(summary)),
-                None if !tail.is_whole() && len < MAX_LINE as u64 => {
-                    len = len.saturating_mul(16);
-                    end = self.log.tail(id, len);
-                }
-                None => {
-                    drop(tail);
-                    let scan = self.read(id, cancellation, LogFold::new(id));
-
-                    break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
-                }
-            }
-        };
-
-        match summary {
-            Ok(Some((summary, at))) => {
-                info.messages = summary.messages;
-                info.title = summary.title;
-                info.created_at = system_time(summary.created);
-                info.updated_at = system_time(at);
-                info.user_id = summary.user_id;
-                info.cwd = summary.cwd;
-                info.parent = summary.parent;
-            }
-            Ok(None) => return Ok(None),
-            Err(error) => info.problem = Some(error.to_string().into()),
-        }
-
-        Ok(Some(info))
-    }
-}
-
-/// The info for lists of a log whose last line cannot be read.
-fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
-    let fold = &scan.fold;
-    let time = scan.fold.at;
-    if fold.exists() {
-        return Ok(Some((fold.info_after(&[], time), time)));
-    }
-    if scan.damage.is_empty() {
-        // An incomplete first write.
-        return Ok(None);
-    }
-    Err(Error::new(
-        ErrorKind::Corrupt,
-        "no record of it can be read",
-    ))
 }
 
 impl<L: Log> Clone for LogStore<L> {

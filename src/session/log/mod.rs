@@ -10,26 +10,28 @@
 //! {"crc":"9d1e4b02","v":1,"seq":7,"token":2,"at":1767225600000,"kind":"message","data":{..},"info":{..}}
 //! ```
 //!
-//! | field | what it is |
+//! | field | meaning |
 //! |---|---|
 //! | `crc` | CRC-32 of everything after its comma, up to the end of the line; first in every version |
 //! | `v` | the version of the format; a session with a newer one is left untouched |
 //! | `seq` | counts the session's records from 1, so that missing and repeated ones are noticed |
 //! | `token` | the lease it was written under; a lower one than before is of a writer that was replaced |
 //! | `at` | milliseconds since the Unix epoch |
-//! | `kind`, `data` | what changed; unknown kinds and fields are ignored |
+//! | `kind`, `data` | the change; unknown kinds and fields are ignored |
 //! | `info` | the summary of the session for lists; only on the last record of a write |
 //!
 //! The records of a write count only if its last one is complete. Content that a provider wrote in
 //! several lines is kept in one. Where records are lost, `info` contains how many messages were
 //! lost with them: positions in later records are corrected, or dropped where they cannot be.
 //!
-//! When the log has doubled since the last one, a snapshot is added, by which opening it is
-//! bounded: see `snapshot.rs`.
+//! A snapshot is added each time the log has doubled, which bounds the time of opening it: see
+//! `snapshot.rs`.
 
+mod clock;
 mod fold;
 mod line;
 mod line_writer;
+mod list;
 #[cfg(test)]
 mod list_tests;
 #[expect(clippy::module_inception, reason = "the trait has the module's name")]
@@ -46,12 +48,14 @@ mod piece_tests;
 mod queue;
 mod repair;
 mod scan;
+mod scanner;
 mod shared;
+mod slot;
 mod snapshot;
 mod snapshot_reader;
-mod summary;
 #[cfg(test)]
-mod tests;
+mod snapshot_tests;
+mod summary;
 
 #[cfg(any(
     feature = "jsonl",

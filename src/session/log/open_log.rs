@@ -1,8 +1,6 @@
 //! An opened log: the right to write a session, and its state.
 
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::size::added_size;
@@ -21,44 +19,6 @@ use super::scan::{Scan, scan, scan_stored, scan_until};
 use super::shared::Shared;
 use super::snapshot;
 use super::summary::SnapshotPosition;
-
-/// The clock and the token counter shared by all sessions of a store.
-#[derive(Debug, Default)]
-pub(super) struct Clock {
-    /// The newest time that was returned, in milliseconds since the Unix epoch.
-    last_time: AtomicU64,
-    /// The newest fencing token.
-    last_token: AtomicU64,
-}
-
-impl Clock {
-    /// Returns a time, at least `after`, that no other write of this store has, so that lists have
-    /// an order.
-    fn next_time(&self, after: u64) -> u64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-        let next = |last: u64| now.max(last.saturating_add(1));
-        let last = self
-            .last_time
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
-        // A session with a time in the future must not move the times of the others.
-        last.map_or(now, next).max(after)
-    }
-
-    /// Returns a token greater than `after` and than all that were returned before.
-    fn next_token(&self, after: u64) -> u64 {
-        let next = |last: u64| last.max(after).saturating_add(1);
-        let last = self
-            .last_token
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| Some(next(last)));
-        last.map_or(after, next)
-    }
-}
-
-/// The time of a record; `None` when this system's clock cannot represent it.
-pub(super) fn system_time(at: u64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(at))
-}
 
 /// A leased session: the right to write its log, and what is in it.
 pub(super) struct OpenLog<L: Log> {
@@ -277,15 +237,9 @@ impl<L: Log> OpenLog<L> {
             remaining = marks;
         }
 
-        let info_of_write = Some(&info);
+        let write_info = Some(&info);
         line_writer::write(
-            &mut bytes,
-            remaining,
-            seq,
-            self.token,
-            at,
-            info_of_write,
-            MAX_LINE,
+            &mut bytes, remaining, seq, self.token, at, write_info, MAX_LINE,
         )?;
         let new_size = self.size.saturating_add(bytes.len() as u64);
         let id = &self.fold.session().state.thread_id;

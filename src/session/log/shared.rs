@@ -1,19 +1,16 @@
-//! The sessions in use by a store.
+//! The state of a store, which its clones share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tokio::runtime::Handle;
-
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::check_id;
-use crate::util::sync::lock;
 
+use super::clock::Clock;
 use super::log::Log;
 use super::memory_limit::{MemoryLimit, max_memory};
-use super::open_log::{Clock, OpenLog};
 use super::queue::Queues;
+use super::slot::Slot;
 
 /// The number of bytes of a log's end that are read first when it is opened.
 const END: u64 = 64 * 1024;
@@ -21,7 +18,7 @@ const END: u64 = 64 * 1024;
 /// The default of the most bytes of a log.
 pub(super) const MAX_LOG: u64 = 256 * 1024 * 1024;
 
-/// The state shared by all users of a store.
+/// The state of a store, which its clones share.
 pub(super) struct Shared<L: Log> {
     pub(super) log: L,
     pub(super) clock: Clock,
@@ -31,51 +28,8 @@ pub(super) struct Shared<L: Log> {
     /// The name of the option that sets `max_session_bytes`, for errors.
     pub(super) size_option: &'static str,
     pub(super) queues: Queues,
-    slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
-}
-
-/// The log of a session, while it is open.
-pub(super) type OpenSlot<L> = Arc<Mutex<Option<OpenLog<L>>>>;
-
-/// A session in use.
-struct Slot<L: Log> {
-    users: usize,
-    /// True if one of the users holds or is about to hold the lease.
-    is_held: bool,
-    /// Locked only on threads for blocking work, and by its last user.
-    open: OpenSlot<L>,
-}
-
-/// Keeps a slot in the map. The last user closes the session.
-pub(super) struct SlotUser<L: Log> {
-    pub(super) shared: Arc<Shared<L>>,
-    pub(super) id: Arc<str>,
-    pub(super) open: OpenSlot<L>,
-    is_holder: bool,
-    /// True if it is dropped on an async thread, which must not block.
-    pub(super) is_async: bool,
-}
-
-/// The outcome of leaving a slot.
-enum Leaving {
-    /// This is the last user of a session that is open with this token: it has to be closed first.
-    Last(u64),
-    Done,
-}
-
-impl<L: Log> Drop for SlotUser<L> {
-    fn drop(&mut self) {
-        while let Leaving::Last(token) = self.leave() {
-            // The slot stays until then: without a slot, another caller would take the session as
-            // free.
-            if let Some(runtime) = self.runtime() {
-                let user = self.for_blocking_drop();
-                runtime.spawn_blocking(move || drop(user));
-                return;
-            }
-            self.close(token);
-        }
-    }
+    /// The sessions in use.
+    pub(super) slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
 }
 
 impl<L: Log> Shared<L> {
@@ -139,50 +93,6 @@ impl<L: Log> Shared<L> {
         let place = self.log.place(id);
         MemoryLimit::new(id, place.as_deref(), max, self.size_option)
     }
-
-    /// Adds a user to the slot of the session, if it has one.
-    pub(super) fn join(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
-        let mut slots = lock(&self.slots);
-        let slot = slots.get_mut(id)?;
-        slot.users += 1;
-        Some(self.user(id, slot, false))
-    }
-
-    /// Adds a user to the slot of the session, if it is held.
-    pub(super) fn join_if_held(self: &Arc<Self>, id: &Arc<str>) -> Option<SlotUser<L>> {
-        let is_held = lock(&self.slots).get(id).is_some_and(|slot| slot.is_held);
-        is_held.then(|| self.join(id)).flatten()
-    }
-
-    /// Reserves the session in this process.
-    pub(super) fn hold(self: &Arc<Self>, id: &str) -> Result<SlotUser<L>> {
-        check_id(id)?;
-        let id = Arc::<str>::from(id);
-        let mut slots = lock(&self.slots);
-        let slot = slots.entry(id.clone()).or_insert_with(|| Slot {
-            users: 0,
-            is_held: false,
-            open: OpenSlot::<L>::default(),
-        });
-
-        if slot.is_held {
-            return Err(Error::session_busy(&id));
-        }
-
-        slot.is_held = true;
-        slot.users += 1;
-        Ok(self.user(&id, slot, true))
-    }
-
-    fn user(self: &Arc<Self>, id: &Arc<str>, slot: &Slot<L>, is_holder: bool) -> SlotUser<L> {
-        SlotUser {
-            shared: self.clone(),
-            id: id.clone(),
-            open: slot.open.clone(),
-            is_holder,
-            is_async: false,
-        }
-    }
 }
 
 /// The error for a log that has more than `max` bytes.
@@ -204,149 +114,4 @@ pub(in crate::session) fn too_large(
 /// The place of a log, as errors name it.
 pub(super) fn place_phrase(place: Option<&str>) -> String {
     place.map_or(String::new(), |place| format!(" in {place}"))
-}
-
-impl<L: Log> SlotUser<L> {
-    /// Gives up the lease, and then the slot, unless the session has to be closed first.
-    fn leave(&mut self) -> Leaving {
-        let mut slots = lock(&self.shared.slots);
-        let Some(slot) = slots.get_mut(&self.id) else {
-            return Leaving::Done;
-        };
-
-        if std::mem::take(&mut self.is_holder) {
-            slot.is_held = false;
-        }
-
-        let open_token = match slot.users {
-            1 => lock(&self.open).as_ref().map(|log| log.token),
-            _ => None,
-        };
-
-        if let Some(token) = open_token {
-            return Leaving::Last(token);
-        }
-
-        slot.users -= 1;
-        if slot.users == 0 {
-            slots.remove(&self.id);
-        }
-
-        Leaving::Done
-    }
-
-    /// The runtime on whose threads the session is closed; `None` where it may be closed right
-    /// here.
-    fn runtime(&self) -> Option<Handle> {
-        if self.is_async {
-            Handle::try_current().ok()
-        } else {
-            None
-        }
-    }
-
-    /// The user in the place of this one, to be dropped where it may block.
-    fn for_blocking_drop(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            id: self.id.clone(),
-            open: self.open.clone(),
-            is_holder: false,
-            is_async: false,
-        }
-    }
-
-    /// Closes what was opened with this token. A later lease of the session has closed it before.
-    fn close(&self, token: u64) {
-        let mut open_log = lock(&self.open);
-        if open_log.as_ref().is_some_and(|log| log.token == token) {
-            *open_log = None;
-        }
-    }
-
-    pub(super) fn remove(&self, size: Option<u64>) -> Result<bool> {
-        *lock(&self.open) = None;
-        self.shared.log.remove(&self.id, size)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::thread::{self, ThreadId};
-
-    use crate::session::SessionStore;
-    use crate::session::log::log_store::LogStore;
-    use crate::session::log::memory_log::{Gate, MemoryLog, Step};
-
-    /// A store that needs permission to close a log, and reports where it was closed.
-    fn slow() -> (LogStore<MemoryLog>, Sender<()>, Receiver<ThreadId>) {
-        let (gate, permits, _) = Gate::new();
-        let (closes, closed) = channel();
-        let log = MemoryLog::default().on_step(move |step| {
-            if let Step::Close = step {
-                gate.pass();
-                let _ = closes.send(thread::current().id());
-            }
-            Ok(())
-        });
-        (LogStore::new(log), permits, closed)
-    }
-
-    #[tokio::test]
-    async fn session_is_closed_on_another_thread() {
-        let (store, gate_sender, close_receiver) = slow();
-        for _ in 0..3 {
-            let lease = store.lease("s").await.unwrap();
-            drop(lease);
-            gate_sender.send(()).unwrap();
-            assert_ne!(close_receiver.recv().unwrap(), thread::current().id());
-        }
-    }
-
-    #[tokio::test]
-    async fn next_lease_waits_until_the_session_is_closed() {
-        let (store, gate_sender, close_receiver) = slow();
-        drop(store.lease("s").await.unwrap());
-        assert!(
-            store.load("other").await.unwrap().is_none(),
-            "not so others"
-        );
-        let next = store.lease("s");
-        let gate_future = async { gate_sender.send(()).unwrap() };
-        let (next, ()) = futures::future::join(next, gate_future).await;
-        let next = next.unwrap();
-        close_receiver.recv().unwrap();
-        assert!(close_receiver.try_recv().is_err(), "the new one stays open");
-        gate_sender.send(()).unwrap();
-        drop(next);
-        close_receiver.recv().unwrap();
-    }
-
-    #[test]
-    fn session_is_closed_in_place_without_a_runtime() {
-        let (store, gate_sender, close_receiver) = slow();
-        let lease = futures::executor::block_on(store.lease("s")).unwrap();
-        gate_sender.send(()).unwrap();
-        drop(lease);
-        assert_eq!(close_receiver.try_recv(), Ok(thread::current().id()));
-    }
-
-    #[test]
-    fn runtime_shutdown_closes_the_session() {
-        let (store, gate_sender, close_receiver) = slow();
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.build().unwrap();
-        let lease = runtime.block_on(store.lease("s")).unwrap();
-        gate_sender.send(()).unwrap();
-        runtime.spawn(async move {
-            let _lease = lease;
-            std::future::pending::<()>().await;
-        });
-
-        drop(runtime);
-        close_receiver.recv().unwrap();
-        gate_sender.send(()).unwrap();
-        drop(futures::executor::block_on(store.lease("s")).unwrap());
-    }
 }

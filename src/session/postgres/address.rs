@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
 use crate::util::secret::Redactor;
 
-/// An address that was understood. It shows no password.
+/// The address of a database, with the user's credentials.
 pub(super) struct Address {
     pub(super) config: Config,
     /// The name for errors.
@@ -18,9 +18,12 @@ pub(super) struct Address {
 }
 
 impl Address {
+    /// Parses an address.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
+    /// [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature `tls` is
+    /// off.
     pub(super) fn read(url: &str) -> Result<Self> {
         // The parser's error may contain a part of the password.
         let make_error = || {
@@ -46,11 +49,12 @@ impl Address {
         let mut config: Config = outcome.map_err(|_| make_error())?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(refused(
-                "the address of the PostgreSQL database names no host",
+                "the address of the PostgreSQL database names no host; add one, such as \
+                 postgres://USER@HOST/DATABASE",
             ));
         }
 
-        if !is_even(&config) {
+        if !has_matching_lists(&config) {
             return Err(refused(
                 "the address of the PostgreSQL database has not as many hosts as `hostaddr`s, or \
                  neither one port nor one for each host",
@@ -58,13 +62,15 @@ impl Address {
         }
 
         if config.get_channel_binding() == ChannelBinding::Require {
-            return Err(refused("channel_binding=require is not supported"));
+            return Err(refused(
+                "channel_binding=require is not supported; remove it",
+            ));
         }
 
         match config.get_target_session_attrs() {
             TargetSessionAttrs::ReadOnly => {
                 return Err(refused(
-                    "a store writes: target_session_attrs=read-only is no use",
+                    "target_session_attrs=read-only cannot be used, because a store writes; remove it",
                 ));
             }
             // Without this, a standby would be used like the primary, with outdated data.
@@ -75,9 +81,9 @@ impl Address {
             return Err(refused("sslmode=require needs the crate feature `tls`"));
         }
 
-        let stays_here = config.get_hosts().iter().all(is_local)
+        let is_on_this_machine = config.get_hosts().iter().all(is_local)
             && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
-        if config.get_ssl_mode() == SslMode::Prefer && stays_here {
+        if config.get_ssl_mode() == SslMode::Prefer && is_on_this_machine {
             config.ssl_mode(SslMode::Disable);
         }
 
@@ -93,7 +99,7 @@ impl Address {
             None => Redactor::default(),
         };
 
-        let name = format!("PostgreSQL at {}", place(&config));
+        let name = format!("PostgreSQL at {}", name_of(&config));
         Ok(Self {
             config,
             name,
@@ -101,7 +107,7 @@ impl Address {
         })
     }
 
-    /// A text of the server or the client without what is secret.
+    /// Removes the secrets from a text of the server or the client.
     pub(super) fn scrub(&self, text: &str) -> String {
         self.redactor.text(text).into_owned()
     }
@@ -125,14 +131,14 @@ fn is_ambiguous(url: &str) -> bool {
 }
 
 /// Returns `true` if the lists of hosts, addresses and ports match in length.
-fn is_even(config: &Config) -> bool {
+fn has_matching_lists(config: &Config) -> bool {
     let hosts = config.get_hosts().len();
     let ips = config.get_hostaddrs().len();
     let ports = config.get_ports().len();
     (hosts == ips || hosts == 0 || ips == 0) && (ports <= 1 || ports == hosts.max(ips))
 }
 
-/// A connection that leaves no machine needs no TLS.
+/// Returns `true` for this machine, to which connections need no TLS.
 fn is_local(host: &Host) -> bool {
     match host {
         Host::Tcp(name) => {
@@ -143,8 +149,8 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// `HOST:PORT/DATABASE`, of all hosts there are.
-fn place(config: &Config) -> String {
+/// The hosts and the database, as `HOST:PORT,HOST:PORT/DATABASE`.
+fn name_of(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
     let hosts = config.get_hosts().iter().enumerate();

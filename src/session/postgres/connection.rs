@@ -1,7 +1,5 @@
 //! A connection to a database, used from threads for blocking work.
 
-use std::error::Error as _;
-use std::fmt::Write as _;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -20,15 +18,16 @@ use crate::session::remote::{Failure, Outcome, timeout_for};
 
 use super::address::Address;
 use super::bounded::{Bounded, Problem, ProblemSlot};
-use super::hosts::first;
+use super::failure::{Fault, client_failure, refused_answer};
+use super::hosts::connect_first;
 use super::socket::Socket;
 
-/// The most bytes of the rows of an answer, in addition to those for parts of logs.
+/// The maximum size of the rows of an answer in bytes, in addition to parts of logs.
 const MAX_ROWS: u64 = 4 * 1024 * 1024;
 /// The bytes of rows for each byte of a log that was asked for: rows may be short.
 const BYTES_PER_LOG_BYTE: u64 = 4;
-/// The memory of a row, without its bytes.
-const ROW: u64 = 256;
+/// The memory of a row in bytes, without its values.
+const ROW_OVERHEAD: u64 = 256;
 
 /// The parameters of a statement.
 pub(super) type Values<'a> = [(&'a (dyn ToSql + Sync), Type)];
@@ -46,27 +45,8 @@ pub(super) struct Connection {
 /// The rows of an answer.
 enum Rows {
     Read(Vec<Row>),
-    /// There are more bytes than these.
+    /// They have more bytes than this limit.
     TooMany(u64),
-}
-
-/// The reason why there is no answer.
-enum Fault {
-    Client(tokio_postgres::Error),
-    /// There is no connection.
-    Socket(io::Error),
-}
-
-impl From<tokio_postgres::Error> for Fault {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Client(error)
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        Self::Socket(error)
-    }
 }
 
 impl Drop for Connection {
@@ -88,7 +68,7 @@ impl Connection {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Refused(error.into()))?;
         let problem = ProblemSlot::default();
-        let client = first(&address.config, timeout, |config, share| {
+        let client = connect_first(&address.config, timeout, |config, share| {
             let connecting = connect(config, problem.clone());
             wait(&runtime, share, address, &problem, connecting)
         })?;
@@ -123,12 +103,12 @@ impl Connection {
         self.wait(address, size, self.client.execute_typed(sql, values))
     }
 
-    /// Statements without values.
+    /// Runs statements without values.
     pub(super) fn batch(&mut self, address: &Address, sql: &str) -> Outcome<()> {
         self.wait(address, 0, self.client.batch_execute(sql))
     }
 
-    /// The rows of a statement.
+    /// Runs a statement and returns its rows.
     pub(super) fn query(
         &mut self,
         address: &Address,
@@ -167,8 +147,8 @@ impl Connection {
         self.check(address, answer)
     }
 
-    /// The rows of a statement without values; `None` when its table has not been made.
-    pub(super) fn query_if_made(
+    /// Runs a statement without values and returns its rows. `None` if its table does not exist.
+    pub(super) fn query_if_exists(
         &mut self,
         address: &Address,
         sql: &str,
@@ -183,13 +163,14 @@ impl Connection {
         answer.map(|answer| self.check(address, answer)).transpose()
     }
 
+    /// Returns the rows. Marks the connection as broken if some were not read.
     fn check(&mut self, address: &Address, answer: Rows) -> Outcome<Vec<Row>> {
         match answer {
             Rows::Read(rows) => Ok(rows),
             Rows::TooMany(max_bytes) => {
                 self.is_broken = true;
                 let problem = format!("answered with rows of more than {max_bytes} bytes");
-                Err(unread(address, &problem))
+                Err(refused_answer(address, &problem))
             }
         }
     }
@@ -205,9 +186,9 @@ impl Connection {
             return Err(Failure::Lost(Error::new(ErrorKind::Connect, text)));
         }
 
-        let longest = timeout_for(self.timeout, size);
+        let limit = timeout_for(self.timeout, size);
         match &self.runtime {
-            Some(runtime) => wait(runtime, longest, address, &self.problem, answer),
+            Some(runtime) => wait(runtime, limit, address, &self.problem, answer),
             None => unreachable!("it is taken when the connection is dropped"),
         }
     }
@@ -226,7 +207,7 @@ async fn rows(
     let mut output = Vec::new();
     let mut received = 0_u64;
     while let Some(row) = rows.try_next().await? {
-        received = received.saturating_add(row.raw_size_bytes() as u64 + ROW);
+        received = received.saturating_add(row.raw_size_bytes() as u64 + ROW_OVERHEAD);
         if received > max_bytes {
             return Ok(Rows::TooMany(max_bytes));
         }
@@ -236,7 +217,7 @@ async fn rows(
     Ok(Rows::Read(output))
 }
 
-/// Connects to the one host of this configuration, which must accept writes. A task of the runtime
+/// Connects to the only host of a configuration, which must accept writes. A task of the runtime
 /// drives the connection.
 async fn connect(config: &Config, problem: ProblemSlot) -> Result<Client, Fault> {
     let socket = Socket::open(config).await?;
@@ -273,19 +254,20 @@ async fn connect(config: &Config, problem: ProblemSlot) -> Result<Client, Fault>
     let text = match is_read_only {
         Some(false) => return Ok(client),
         Some(true) => "the database does not allow writes",
-        None => "the server did not report if it allows writes",
+        None => "the server did not report whether it allows writes",
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text).into())
 }
 
+/// Drives the runtime until there is an answer, and classifies the error if there is none.
 fn wait<T, E: Into<Fault>>(
     runtime: &Runtime,
-    longest: Duration,
+    limit: Duration,
     address: &Address,
     problem: &ProblemSlot,
     answer: impl Future<Output = Result<T, E>>,
 ) -> Outcome<T> {
-    let outcome = runtime.block_on(async { timeout(longest, answer).await });
+    let outcome = runtime.block_on(async { timeout(limit, answer).await });
     let fault = match outcome {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(error)) => Some(error.into()),
@@ -293,9 +275,9 @@ fn wait<T, E: Into<Fault>>(
     };
 
     Err(match (problem.take(), fault) {
-        (Some(Problem::Refused(text)), _) => unread(address, &text),
+        (Some(Problem::Refused(text)), _) => refused_answer(address, &text),
         (Some(Problem::Worn(text)), _) => Failure::Lost(Error::new(ErrorKind::Connect, text)),
-        (None, Some(Fault::Client(error))) => failure(address, &error),
+        (None, Some(Fault::Client(error))) => client_failure(address, &error),
         (None, Some(Fault::Socket(error))) => {
             let kind = match error.kind() {
                 io::ErrorKind::TimedOut => ErrorKind::Timeout,
@@ -306,91 +288,7 @@ fn wait<T, E: Into<Fault>>(
         }
         (None, None) => Failure::Lost(Error::new(
             ErrorKind::Timeout,
-            format!("nothing came for {longest:?}"),
+            format!("the server did not answer within {limit:?}"),
         )),
     })
-}
-
-fn unread(address: &Address, problem: &str) -> Failure {
-    let text = format!("{} {problem}", address.name);
-    Failure::Refused(Error::new(ErrorKind::Protocol, text))
-}
-
-/// Classifies an error for the next attempt.
-fn failure(address: &Address, error: &tokio_postgres::Error) -> Failure {
-    let make_error = |kind| Error::new(kind, address.scrub(&describe(error)));
-    if let Some(code) = error.code() {
-        return refused(code, make_error);
-    }
-
-    #[cfg(feature = "tls")]
-    if cause::<super::tls::Distrust>(error).is_some() {
-        return Failure::Refused(make_error(ErrorKind::Tls));
-    }
-
-    let text = error.to_string();
-    match cause::<io::Error>(error) {
-        // The password is missing, or the server could not prove that it has it.
-        _ if ["invalid configuration", "authentication error"].contains(&&*text) => {
-            Failure::Refused(make_error(ErrorKind::Auth))
-        }
-        _ if error.is_closed() => Failure::Lost(make_error(ErrorKind::Connect)),
-        Some(cause) if cause.kind() == io::ErrorKind::TimedOut => {
-            Failure::Lost(make_error(ErrorKind::Timeout))
-        }
-        Some(_) => Failure::Lost(make_error(ErrorKind::Connect)),
-        None if text.contains("TLS") => Failure::Refused(make_error(ErrorKind::Tls)),
-        None => Failure::Refused(make_error(ErrorKind::Protocol)),
-    }
-}
-
-/// Classifies an error of the server. Its classes and codes are those of the SQL standard and
-/// PostgreSQL's own.
-fn refused(code: &SqlState, make_error: impl Fn(ErrorKind) -> Error) -> Failure {
-    match code.code() {
-        // The server is starting, stopping or full, a transaction was idle for too long, or this is
-        // a standby that will be promoted.
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" | "25006" => {
-            Failure::Lost(make_error(ErrorKind::Connect))
-        }
-        // A serialization failure or a deadlock of two transactions.
-        "40001" | "40P01" => Failure::Lost(make_error(ErrorKind::Server)),
-        "28000" | "28P01" => Failure::Refused(make_error(ErrorKind::Auth)),
-        "42501" => Failure::Refused(make_error(ErrorKind::PermissionDenied)),
-        // The text has characters that the database's encoding does not support.
-        "22021" | "22P05" => Failure::Refused(make_error(ErrorKind::InvalidRequest)),
-        "3D000" | "3F000" => Failure::Refused(make_error(ErrorKind::Config)),
-        other if other.starts_with("08") => Failure::Lost(make_error(ErrorKind::Connect)),
-        _ => Failure::Refused(make_error(ErrorKind::Io)),
-    }
-}
-
-fn cause<T: std::error::Error + 'static>(error: &tokio_postgres::Error) -> Option<&T> {
-    let mut next = error.source();
-    while let Some(error) = next {
-        if let Some(source_error) = error.downcast_ref() {
-            return Some(source_error);
-        }
-        next = error.source();
-    }
-    None
-}
-
-fn describe(error: &tokio_postgres::Error) -> String {
-    if let Some(answer) = error.as_db_error() {
-        return format!("{} ({})", answer.message(), answer.code().code());
-    }
-
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        let cause = error.to_string();
-        if !text.contains(&cause) {
-            let _ = write!(text, ": {cause}");
-        }
-
-        next = error.source();
-    }
-
-    text
 }

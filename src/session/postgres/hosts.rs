@@ -11,17 +11,18 @@ use crate::error::{Error, ErrorKind};
 use crate::session::remote::{Failure, Lookup, Outcome};
 
 /// The minimum time for one host.
-const LEAST: Duration = Duration::from_millis(1);
+const MIN_SHARE: Duration = Duration::from_millis(1);
 
 /// A host of an address.
-struct Place {
+struct HostEntry {
     /// The host name to verify, over TLS.
     host: Host,
-    at: At,
+    location: Location,
     port: u16,
 }
 
-enum At {
+/// The location of a host.
+enum Location {
     #[cfg(unix)]
     Socket,
     Ip(IpAddr),
@@ -31,21 +32,21 @@ enum At {
 /// Connects to the first host that accepts, within `timeout` for all hosts. Each has an equal share
 /// of the remaining time, and a name whose look-up hangs delays the others by a quarter of
 /// `timeout` at most.
-pub(super) fn first<T>(
+pub(super) fn connect_first<T>(
     base: &Config,
     timeout: Duration,
     connect: impl Fn(&Config, Duration) -> Outcome<T>,
 ) -> Outcome<T> {
-    let mut places = places(base);
+    let mut hosts = host_entries(base);
     let start_time = Instant::now();
     let mut failure = None;
     for limit in [timeout / 4, timeout] {
         let mut reachable = Vec::new();
         let mut unknown_hosts = Vec::new();
-        for place in places {
-            match place.configs(base, start_time + limit) {
+        for host in hosts {
+            match host.configs(base, start_time + limit) {
                 Ok(Some(configs)) => reachable.extend(configs),
-                Ok(None) => unknown_hosts.push(place),
+                Ok(None) => unknown_hosts.push(host),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
@@ -60,50 +61,52 @@ pub(super) fn first<T>(
             let own_timeout = base.get_connect_timeout().copied();
             let share = (time_left / others)
                 .min(own_timeout.unwrap_or(time_left))
-                .max(LEAST);
+                .max(MIN_SHARE);
             match connect(config, share) {
-                Ok(made) => return Ok(made),
+                Ok(connection) => return Ok(connection),
                 Err(error) => failure = Some(error),
             }
         }
 
-        places = unknown_hosts;
+        hosts = unknown_hosts;
     }
 
     Err(failure.unwrap_or_else(|| {
-        let text = format!("no name of a host was found within {timeout:?}");
+        let text = format!("no host name was resolved within {timeout:?}");
         Failure::Lost(Error::new(ErrorKind::Timeout, text))
     }))
 }
 
-/// The addresses to try; the lookup of names starts here.
-fn places(base: &Config) -> Vec<Place> {
+/// The hosts of a configuration. The look-ups of their names begin with this call.
+fn host_entries(base: &Config) -> Vec<HostEntry> {
     let hosts = base.get_hosts();
     let ips = base.get_hostaddrs();
     let ports = base.get_ports();
-    let place = |at: usize| {
+    let entry = |at: usize| {
         let ip = ips.get(at).copied();
         let host = match (hosts.get(at), ip) {
             (Some(host), _) => host.clone(),
             (None, ip) => Host::Tcp(ip?.to_string()),
         };
 
-        let at_ip = |name: &str| ip.or_else(|| name.parse().ok()).map(At::Ip);
-        Some(Place {
-            at: match &host {
-                Host::Tcp(name) => at_ip(name).unwrap_or_else(|| At::Name(Lookup::begin(name))),
+        let at_ip = |name: &str| ip.or_else(|| name.parse().ok()).map(Location::Ip);
+        Some(HostEntry {
+            location: match &host {
+                Host::Tcp(name) => {
+                    at_ip(name).unwrap_or_else(|| Location::Name(Lookup::begin(name)))
+                }
                 #[cfg(unix)]
-                Host::Unix(_) => ip.map_or(At::Socket, At::Ip),
+                Host::Unix(_) => ip.map_or(Location::Socket, Location::Ip),
             },
             host,
             port: ports.get(at).or(ports.first()).copied().unwrap_or(5432),
         })
     };
 
-    (0..hosts.len().max(ips.len())).filter_map(place).collect()
+    (0..hosts.len().max(ips.len())).filter_map(entry).collect()
 }
 
-impl Place {
+impl HostEntry {
     /// The configuration for each of its addresses; `None` when they are not resolved in time.
     fn configs(&self, base: &Config, until: Instant) -> Outcome<Option<Vec<Config>>> {
         let make_config = |ip: Option<IpAddr>| {
@@ -122,11 +125,11 @@ impl Place {
             config
         };
 
-        let host_configs = match &self.at {
+        let host_configs = match &self.location {
             #[cfg(unix)]
-            At::Socket => vec![make_config(None)],
-            At::Ip(ip) => vec![make_config(Some(*ip))],
-            At::Name(look_up) => match look_up.wait(until)? {
+            Location::Socket => vec![make_config(None)],
+            Location::Ip(ip) => vec![make_config(Some(*ip))],
+            Location::Name(look_up) => match look_up.wait(until)? {
                 Some(addresses) => addresses
                     .iter()
                     .map(|address| make_config(Some(address.ip())))
@@ -197,12 +200,12 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The addresses that `first` tries when no server accepts, and the time for each; `callback`
-    /// is called each time.
+    /// The addresses that `connect_first` tries when no server accepts, and the time for each;
+    /// `callback` is called each time.
     fn tried(base: &str, mut callback: impl FnMut()) -> Vec<(String, Duration)> {
         let attempts = RefCell::<Vec<(String, Duration)>>::default();
         let callback = RefCell::new(&mut callback);
-        let outcome = first::<()>(&read(base), LIMIT, |config, share| {
+        let outcome = connect_first::<()>(&read(base), LIMIT, |config, share| {
             let address = match (config.get_hosts(), config.get_hostaddrs()) {
                 ([Host::Tcp(name)], [ip]) => format!("{name} {ip}"),
                 #[cfg(unix)]
@@ -228,9 +231,9 @@ mod tests {
              keepalives=0 keepalives_idle=4 keepalives_interval=5 keepalives_retries=6 \
              target_session_attrs=read-write channel_binding=disable",
         );
-        let places = places(&base);
-        let configs = places[0].configs(&base, Instant::now()).unwrap().unwrap();
-        assert!(places.len() == 1 && configs == [base]);
+        let hosts = host_entries(&base);
+        let configs = hosts[0].configs(&base, Instant::now()).unwrap().unwrap();
+        assert!(hosts.len() == 1 && configs == [base]);
     }
 
     #[cfg(unix)]

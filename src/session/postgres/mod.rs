@@ -3,6 +3,7 @@
 mod address;
 mod bounded;
 mod connection;
+mod failure;
 mod hosts;
 mod schema;
 mod server;

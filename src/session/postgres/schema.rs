@@ -1,4 +1,4 @@
-//! The tables.
+//! The tables, and the statements on them.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const DURABLE: &str = "select set_config('synchronous_commit', 'on', true)
 pub(super) struct Statements {
     version: String,
     create: String,
-    tidy: String,
+    remove_expired: String,
     pub(super) ids: String,
     pub(super) read: String,
     pub(super) tails: String,
@@ -38,7 +38,7 @@ pub(super) struct Statements {
     pub(super) begin: String,
     pub(super) resize: String,
     pub(super) is_resized: String,
-    pub(super) keep: String,
+    pub(super) set_aside: String,
     pub(super) clear: String,
     pub(super) add: String,
     pub(super) shift: String,
@@ -48,7 +48,8 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// `prefix` is a name that needs no quotes; `pause` is how long a transaction may.
+    /// Creates the statements. `prefix` is a name that needs no quotes, and `pause` the time after
+    /// which the server ends an idle transaction.
     pub(super) fn new(prefix: &str, pause: Duration) -> Self {
         let [schema, sessions, log, damaged] =
             ["schema", "sessions", "log", "damaged"].map(|name| format!("{prefix}_{name}"));
@@ -90,7 +91,7 @@ impl Statements {
                  insert into {schema} select {VERSION} where not exists (select from {schema});
                  commit"
             ),
-            tidy: format!(
+            remove_expired: format!(
                 "delete from {sessions} where size = 0 and until < now() - interval '1 day'"
             ),
             ids: format!(
@@ -165,7 +166,7 @@ impl Statements {
                 "select 1 from {sessions}
                  where id = $1 and owner = $2 and lease = $3 and size = $4"
             ),
-            keep: format!(
+            set_aside: format!(
                 "insert into {damaged} (session, at, what, bytes) select $1, $2, $3, $4
                  where not exists (select from {damaged}
                      where session = $1 and at = $2 and what = $3 and bytes = $4)"
@@ -196,10 +197,10 @@ impl Statements {
     /// [`ErrorKind::VersionTooNew`] when they are of a newer version.
     pub(super) fn prepare(&self, connection: &mut Connection, address: &Address) -> Outcome<()> {
         // Queried first, because a user who may use the tables may not be allowed to create them.
-        let mut version_row = connection.query_if_made(address, &self.version)?;
+        let mut version_row = connection.query_if_exists(address, &self.version)?;
         if version_row.is_none() {
             connection.batch(address, &self.create)?;
-            version_row = connection.query_if_made(address, &self.version)?;
+            version_row = connection.query_if_exists(address, &self.version)?;
         }
 
         let rows = version_row.unwrap_or_default();
@@ -220,6 +221,6 @@ impl Statements {
             .into());
         }
 
-        connection.batch(address, &self.tidy)
+        connection.batch(address, &self.remove_expired)
     }
 }

@@ -1,4 +1,4 @@
-//! A database that logs are kept in.
+//! A PostgreSQL database as a server of logs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::address::Address;
 use super::connection::{Connection, Values};
 use super::schema::{IDS_AT_ONCE, Statements};
 
-/// The longest id, in bytes: entries of an index are bounded.
+/// The maximum length of an id in bytes, which entries of an index limit.
 const MAX_ID: usize = 1_000;
 /// The maximum number of bytes of a row, so that the end of a log is read without what stands
 /// before it.
@@ -29,7 +29,7 @@ const ROW: usize = 64 * 1024;
 /// meet those that they replace.
 const SHIFT: i64 = 1 << 62;
 
-/// A database that logs are kept in.
+/// A PostgreSQL database as a server of logs.
 pub(super) struct Database {
     address: Address,
     sql: Statements,
@@ -94,7 +94,7 @@ fn tail_of(rows: &[Row], len: u64) -> Outcome<ServerTail> {
     Ok(ServerTail { tail, end })
 }
 
-/// The rows of these bytes, and their places from this one on.
+/// Divides bytes into rows. Returns the offsets of the rows, beginning at `first`, and the rows.
 fn rows_of(bytes: &[u8], first: i64) -> (Vec<i64>, Vec<&[u8]>) {
     let rows: Vec<_> = bytes.chunks(ROW).collect();
     let places = (0..rows.len()).map(|row| first.saturating_add((row * ROW) as i64));
@@ -136,9 +136,9 @@ impl Server for Database {
 
     fn check_id(&self, id: &str) -> Result<()> {
         let reason = if id.contains('\0') {
-            "PostgreSQL takes no text with a NUL character".to_owned()
+            "PostgreSQL stores no text with a NUL character; use another id".to_owned()
         } else if id.len() > MAX_ID {
-            format!("it has {} bytes, {MAX_ID} at most", id.len())
+            format!("it has {} bytes; use at most {MAX_ID}", id.len())
         } else {
             return Ok(());
         };
@@ -146,7 +146,7 @@ impl Server for Database {
         let short_id = truncate(id, 60);
         Err(Error::new(
             ErrorKind::InvalidRequest,
-            format!("session id {short_id:?} cannot be kept: {reason}"),
+            format!("session id {short_id:?} cannot be stored: {reason}"),
         ))
     }
 
@@ -357,6 +357,7 @@ impl Server for Database {
 }
 
 impl Database {
+    /// Repairs a log inside a transaction.
     fn repair_within(
         &self,
         connection: &mut Connection,
@@ -380,7 +381,7 @@ impl Database {
                 (&part.bytes as &(dyn ToSql + Sync), Type::BYTEA),
             ];
             let size = part.bytes.len();
-            connection.write(&self.address, &self.sql.keep, &values, size)?;
+            connection.write(&self.address, &self.sql.set_aside, &values, size)?;
         }
 
         match repair.cut {
@@ -392,6 +393,7 @@ impl Database {
         }
     }
 
+    /// Sets the size of a log that ends at `end`. Returns `false` if it has another size or lease.
     fn resize(
         &self,
         connection: &mut Connection,
@@ -447,7 +449,7 @@ impl Database {
         Ok(())
     }
 
-    /// Removes what was just leased.
+    /// Removes a log that this store has leased.
     fn remove_leased(
         &self,
         connection: &mut Connection,
@@ -473,7 +475,7 @@ impl Database {
         Ok(Removal::Done)
     }
 
-    /// Returns `true` if the log was cut, and the answer lost.
+    /// Returns `true` if the log was truncated although the answer was lost.
     fn is_resized(
         &self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! The public store.
+//! The store of sessions in a PostgreSQL database.
 
 use std::fmt;
 

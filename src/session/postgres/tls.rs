@@ -19,7 +19,7 @@ use super::socket::Socket;
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The reason why the server is not trusted. Another try would find the same.
+/// The reason why the server is not trusted. Another attempt would fail as well.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Distrust(String);
@@ -46,7 +46,8 @@ impl TlsConnect<Bounded<Socket>> for Connector {
         Box::pin(async move {
             let Self(host) = self;
             let name = ServerName::try_from(host.clone());
-            let name = name.map_err(|_| Distrust(format!("{host:?} is no name of a server")))?;
+            let name =
+                name.map_err(|_| Distrust(format!("{host:?} is not the name of a server")))?;
             let config = trusting_system().map_err(|error| Distrust(error.to_string()))?;
             let connector = TlsConnector::from(Arc::new(config));
             let problem = stream.pass_on();

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::util::Secret;
 use crate::util::secret::Redactor;
 
-/// An address that was understood. It shows no password.
+/// The address of a server, with the user's credentials.
 pub(super) struct Address {
     pub(super) place: ConnectionAddr,
     #[cfg(feature = "tls")]
@@ -20,14 +20,17 @@ pub(super) struct Address {
 }
 
 impl Address {
+    /// Parses an address.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] when it cannot be understood, or asks for TLS where there is none.
+    /// [`ErrorKind::Config`] if it cannot be parsed, or requires TLS while the feature `tls` is
+    /// off.
     pub(super) fn read(url: &str) -> Result<Self> {
         // The parser receives a plain address; with TLS it would create its own connection.
         let plain_url = url
             .strip_prefix("rediss://")
-            .map(|rest| format!("redis://{rest}"));
+            .map(|address| format!("redis://{address}"));
         let is_secure = plain_url.is_some();
         if is_secure && cfg!(not(feature = "tls")) {
             return Err(Error::new(
@@ -76,7 +79,7 @@ impl Address {
         })
     }
 
-    /// A text of the server or the client without what is secret.
+    /// Removes the secrets from a text of the server or the client.
     pub(super) fn scrub(&self, text: &str) -> String {
         self.redactor.text(text).into_owned()
     }

@@ -19,10 +19,10 @@ use super::socket::{self, Socket};
 /// The number of bytes that are read at once.
 const BUFFER: usize = 64 * 1024;
 
-/// The most bytes of the replies to a call, in addition to those of logs.
+/// The maximum size of the replies to a call in bytes, in addition to parts of logs.
 pub(super) const MAX_REPLY: u64 = 1024 * 1024;
 
-/// A connection. After a failure that lost it, nothing more must be asked of it.
+/// A connection to a server. After a failure that lost it, it must not be used.
 pub(super) struct Connection {
     stream: BufReader<Stream>,
     timeout: Duration,
@@ -46,8 +46,8 @@ impl Connection {
         self.is_broken
     }
 
-    /// Connects and sends the password. That takes at most `timeout`, together with the questions
-    /// up to [`finish_opening`](Self::finish_opening).
+    /// Connects and sends the password. All calls until [`finish_opening`](Self::finish_opening)
+    /// share the `timeout`.
     pub(super) fn open(address: &Address, timeout: Duration) -> Outcome<Self> {
         let mut connection = Self {
             stream: BufReader::with_capacity(BUFFER, Stream::open(address, timeout)?),
@@ -91,7 +91,7 @@ impl Connection {
         self.ask_log(address, command, 0)
     }
 
-    /// Sends one command, of which the answer has parts of a log with at most so many bytes.
+    /// Sends one command whose answer has at most `log_bytes` of a log.
     pub(super) fn ask_log(
         &mut self,
         address: &Address,
@@ -107,7 +107,7 @@ impl Connection {
         self.ask_logs(address, commands, 0)
     }
 
-    /// Like `ask`, with answers that have parts of logs with at most so many bytes together.
+    /// Like `ask`, with answers that have at most `log_bytes` of logs together.
     pub(super) fn ask_logs(
         &mut self,
         address: &Address,

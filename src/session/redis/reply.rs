@@ -1,27 +1,27 @@
-//! The replies of a server, which are read within bounds. A server is trusted with sessions, but
-//! not with the memory of this program.
+//! The replies of a server, read within limits: a server is trusted with sessions, but not with the
+//! memory of this program.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use redis::{Value, parse_redis_value};
 
-/// The most bytes of a line: a status, an error, a number.
+/// The maximum length of a line in bytes: a status, an error or a number.
 const MAX_LINE: usize = 64 * 1024;
-/// The most values of a reply, of which each takes 56 bytes.
+/// The maximum number of values of a reply. Each takes 56 bytes.
 const MAX_VALUES: usize = 256 * 1024;
-/// The most arrays around a value. The deepest reply that is asked for is two.
+/// The maximum number of arrays around a value. The deepest reply that is requested has two.
 const MAX_DEPTH: usize = 8;
 /// The number of bytes that are allocated before any has arrived.
 const FIRST_BYTES: usize = 64 * 1024;
-/// The line of a text or an array that is not there.
+/// The length of a text or an array that does not exist.
 const ABSENT: &[u8] = b"-1";
 
-/// The reason a reply was not read. The rest of it may still come, so that the connection is of no
-/// use any more.
+/// The reason why a reply was not read. The rest of it may still arrive, so that the connection
+/// cannot be used again.
 #[derive(Debug)]
 pub(super) enum Unread {
     Lost(io::Error),
-    /// It is no reply, or more than what is read.
+    /// It is not a reply, or exceeds a limit.
     Refused(String),
 }
 
@@ -82,7 +82,7 @@ impl<'a, R: Read> ReplyReader<'a, R> {
         if self.values > MAX_VALUES {
             return Err(too_large("values", self.values, MAX_VALUES));
         }
-        // Not with room for all: none of them has come.
+        // Not allocated at once: none of the values has arrived.
         let mut values = Vec::new();
         for _ in 0..len {
             values.push(self.value(depth + 1)?);

@@ -4,24 +4,26 @@
 //! damaged parts, the version. `ARGV` begins with the session id, the lease and its duration in
 //! milliseconds. Every script may be repeated after a lost answer.
 
-/// A piece of the log, the size of the log, and whether it should be there. `ARGV[2]` and
+/// Returns a piece of the log, the size of the log, and 1 if the session exists. `ARGV[2]` and
 /// `ARGV[3]`: the offsets of the first and the last byte.
 pub(super) const READ: &str = "
 return {redis.call('getrange', KEYS[1], ARGV[2], ARGV[3]), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";
 
-/// The last bytes of the log, its size, and whether it should be there. `ARGV[2]`: how many bytes.
+/// Returns the last bytes of the log, its size, and 1 if the session exists. `ARGV[2]`: the number
+/// of bytes.
 pub(super) const TAIL: &str = "
 return {redis.call('getrange', KEYS[1], '-' .. ARGV[2], -1), redis.call('strlen', KEYS[1]),
     redis.call('hexists', KEYS[3], ARGV[1])}";
 
-/// The prefix of scripts that need a session no other store has leased. `ARGV[4]`: what the leases
-/// of this store begin with.
+/// The prefix of scripts that need a session which no other store has leased. `ARGV[4]`: the prefix
+/// of this store's leases.
 pub(super) const CHECK_FREE: &str = "
 local held = redis.call('get', KEYS[2])
 if held and string.sub(held, 1, #ARGV[4]) ~= ARGV[4] then return 0 end
 ";
 
+/// Takes the lease.
 pub(super) const CLAIM: &str = "
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 if redis.call('hexists', KEYS[3], ARGV[1]) == 1 then
@@ -29,7 +31,8 @@ if redis.call('hexists', KEYS[3], ARGV[1]) == 1 then
 end
 return 1";
 
-/// The prefix of scripts that only the holder may run, or the last holder when there is none.
+/// The prefix of scripts that only the holder of the lease may run, or the last holder if the lease
+/// has expired.
 pub(super) const CHECK_HELD: &str = "
 local held = redis.call('get', KEYS[2])
 if held and held ~= ARGV[2] then return 0 end
@@ -37,18 +40,20 @@ local last = redis.call('hget', KEYS[3], ARGV[1])
 if last and last ~= ARGV[2] then return 0 end
 ";
 
-/// A server without memory refuses to set what it lets last longer.
+/// Extends a lease. It is set only if it has expired, because a server without free memory extends
+/// keys but does not set them.
 pub(super) const RENEW: &str = "
 if not held or redis.call('pexpire', KEYS[2], ARGV[3]) == 0 then
     redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 end
 return 1";
 
+/// Releases the lease.
 pub(super) const RELEASE: &str = "
 if redis.call('get', KEYS[2]) == ARGV[2] then redis.call('del', KEYS[2]) end
 return 1";
 
-/// `ARGV[4]`: where the log ends, `ARGV[5]`: what to add.
+/// Appends to the log. `ARGV[4]`: the size of the log, `ARGV[5]`: the bytes to append.
 pub(super) const APPEND: &str = "
 local size, at = redis.call('strlen', KEYS[1]), tonumber(ARGV[4])
 if size == at then
@@ -60,8 +65,8 @@ redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
 return 1";
 
-/// The prefix of scripts that may find everything done. A wait for the disk is a wait for the last
-/// write of a connection: this one changes nothing, and needs no memory.
+/// The prefix of scripts that may be repeated after they succeeded. Waiting for the disk needs a
+/// write on the same connection: `touch` writes without a change, and without memory.
 pub(super) const DEFINE_TOUCH: &str = "
 local function touch()
     redis.call('pexpire', KEYS[5], 60000)
@@ -69,8 +74,9 @@ local function touch()
 end
 ";
 
-/// `ARGV[4]`: where the log ends, `ARGV[5]`: where to cut it or -1; then what to put aside.
-pub(super) const HEAL: &str = "
+/// Repairs the log. `ARGV[4]`: its size, `ARGV[5]`: the size to truncate it to, or -1; then the
+/// damaged parts to set aside.
+pub(super) const REPAIR: &str = "
 local size, cut = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size ~= tonumber(ARGV[4]) then
     if size ~= cut then return 0 end
@@ -92,7 +98,7 @@ end
 redis.call('hset', KEYS[3], ARGV[1], ARGV[2])
 return 1";
 
-/// `ARGV[5]`: how long the log must be, if there is one, or -1.
+/// Removes the session. `ARGV[5]`: the size that a log must have, or -1.
 pub(super) const REMOVE: &str = "
 local size, wanted = redis.call('strlen', KEYS[1]), tonumber(ARGV[5])
 if size > 0 and wanted >= 0 and size ~= wanted then return 2 end

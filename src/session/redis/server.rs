@@ -1,4 +1,4 @@
-//! A server that logs are kept on.
+//! A Redis server as a server of logs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::session::remote::{
 use super::address::Address;
 use super::connection::{Connection, checked};
 use super::scripts::{
-    APPEND, CHECK_FREE, CHECK_HELD, CLAIM, DEFINE_TOUCH, HEAL, READ, RELEASE, REMOVE, RENEW, TAIL,
+    APPEND, CHECK_FREE, CHECK_HELD, CLAIM, DEFINE_TOUCH, READ, RELEASE, REMOVE, RENEW, REPAIR, TAIL,
 };
 
 /// The number of characters of a server's reason that reach the log.
@@ -24,14 +24,15 @@ const MAX_REASON: usize = 200;
 /// The version of the keys that is made, and the highest that is used.
 const VERSION: u64 = 1;
 
-/// The most bytes of a value, by default. A server closes the connection over it.
+/// The default of a server's maximum size of a value, in bytes. It closes the connection beyond it.
 const MAX_VALUE: u64 = 512 * 1024 * 1024;
 
 /// The number of ids that are asked for at once.
 const IDS_AT_ONCE: usize = 1000;
-/// The most bytes of the ids of such a page. A server returns a small hash at once.
+/// The maximum size of the ids of a page, in bytes. A server returns a small hash at once.
 const MAX_IDS: u64 = 32 * 1024 * 1024;
 
+/// The keys of a store on a Redis server.
 pub(super) struct Keys {
     address: Address,
     prefix: String,
@@ -88,8 +89,8 @@ impl Keys {
         command
     }
 
-    /// A script that is given a lease, too.
-    fn script_of(&self, text: &[&str], lease: &LeaseKey) -> Cmd {
+    /// A script with the keys of a session and its lease.
+    fn leased_script(&self, text: &[&str], lease: &LeaseKey) -> Cmd {
         let mut command = self.script(text, &lease.id);
         command.arg(lease_value(lease)).arg(self.lease_millis);
         command
@@ -129,7 +130,7 @@ impl Keys {
                     tracing::warn!(
                         server = self.address.name,
                         ?reason,
-                        "what is acknowledged is as durable as the server's settings make it"
+                        "acknowledged writes are only as durable as the server's settings make them"
                     );
                 }
 
@@ -192,16 +193,17 @@ impl Keys {
         }
     }
 
+    /// The error of a session whose log is missing.
     fn evicted(&self, id: &str) -> Error {
         let name = &self.address.name;
         let text = format!(
-            "the log of session {id:?} is gone from {name}, perhaps evicted for want of memory; \
+            "the log of session {id:?} is gone from {name}, perhaps because the server evicts keys; \
              restore it, or delete the session"
         );
         Error::new(ErrorKind::Corrupt, text)
     }
 
-    /// Checks that no later version of this crate has arranged the keys.
+    /// Checks that the keys are not of a newer version of this crate.
     fn check_version(&self, connection: &mut Connection) -> Outcome<()> {
         let key = self.version();
         let mut get = cmd("GET");
@@ -348,7 +350,7 @@ impl Server for Keys {
     }
 
     fn claim(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<bool> {
-        let mut command = self.script_of(&[CHECK_FREE, CLAIM], lease);
+        let mut command = self.leased_script(&[CHECK_FREE, CLAIM], lease);
         command.arg(owner_prefix(lease));
         Ok(self.run(connection, command)? == 1)
     }
@@ -356,7 +358,7 @@ impl Server for Keys {
     fn renew(&self, connection: &mut Connection, leases: &[LeaseKey]) -> Outcome<()> {
         let commands: Vec<_> = leases
             .iter()
-            .map(|lease| self.script_of(&[CHECK_HELD, RENEW], lease))
+            .map(|lease| self.leased_script(&[CHECK_HELD, RENEW], lease))
             .collect();
         for answer in connection.ask(&self.address, &commands)? {
             checked(&self.address, answer)?;
@@ -365,7 +367,7 @@ impl Server for Keys {
     }
 
     fn release(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<()> {
-        self.run(connection, self.script_of(&[RELEASE], lease))?;
+        self.run(connection, self.leased_script(&[RELEASE], lease))?;
         Ok(())
     }
 
@@ -387,7 +389,7 @@ impl Server for Keys {
             return Err(Error::new(ErrorKind::Io, text).into());
         }
 
-        let mut command = self.script_of(&[CHECK_HELD, APPEND], lease);
+        let mut command = self.leased_script(&[CHECK_HELD, APPEND], lease);
         command.arg(end).arg(bytes);
         Ok(self.run_durably(connection, command)? == 1)
     }
@@ -399,7 +401,7 @@ impl Server for Keys {
         end: u64,
         repair: &ServerRepair<'_>,
     ) -> Outcome<bool> {
-        let mut command = self.script_of(&[CHECK_HELD, DEFINE_TOUCH, HEAL], lease);
+        let mut command = self.leased_script(&[CHECK_HELD, DEFINE_TOUCH, REPAIR], lease);
         let cut_len = repair
             .cut
             .map_or(-1, |len| i64::try_from(len).unwrap_or(i64::MAX));
@@ -411,14 +413,14 @@ impl Server for Keys {
         Ok(self.run_durably(connection, command)? == 1)
     }
 
-    /// Needs no lease, for which a server without memory has no place.
+    /// Takes no lease, because a server without free memory cannot store one.
     fn remove(
         &self,
         connection: &mut Connection,
         lease: &LeaseKey,
         size: Option<u64>,
     ) -> Outcome<Removal> {
-        let mut command = self.script_of(&[CHECK_FREE, DEFINE_TOUCH, REMOVE], lease);
+        let mut command = self.leased_script(&[CHECK_FREE, DEFINE_TOUCH, REMOVE], lease);
         let size = size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
         command.arg(owner_prefix(lease)).arg(size);
         Ok(match self.run_durably(connection, command)? {

@@ -1,4 +1,4 @@
-//! The public store.
+//! The store of sessions on a Redis server.
 
 use std::fmt;
 
@@ -48,11 +48,10 @@ use super::server::Keys;
 ///
 /// # Keys
 ///
-/// `PREFIX:log:ID` is a session, `PREFIX:lease:ID` who may write it, `PREFIX:damaged:ID` the parts
-/// of it that could not be read; `PREFIX:sessions` has the ids, `PREFIX:version` the version of all
-/// this. Keys of a newer version are not touched. Writes are scripts (`EVAL`), each of which
-/// happens as a whole. A cluster cannot be used, because the keys of a script would be on several
-/// of its nodes.
+/// `PREFIX:log:ID` has a session, `PREFIX:lease:ID` its lease, and `PREFIX:damaged:ID` its damaged
+/// parts. `PREFIX:sessions` has the ids, and `PREFIX:version` the version of the keys. Keys of a
+/// newer version are not touched. Writes are scripts (`EVAL`), each of which happens as a whole. A
+/// cluster cannot be used, because the keys of a script would be on several of its nodes.
 ///
 /// Leases expire on the server, and calls are retried: see [`ServerOptions`].
 ///

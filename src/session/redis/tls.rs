@@ -17,7 +17,7 @@ pub(super) type Stream = StreamOwned<ClientConnection, Socket>;
 pub(super) fn secure(host: &str, mut socket: Socket) -> Outcome<Stream> {
     let make_error = |error: String| Failure::Refused(Error::new(ErrorKind::Tls, error));
     let name = ServerName::try_from(host.to_owned());
-    let name = name.map_err(|_| make_error(format!("{host:?} is no name of a server")))?;
+    let name = name.map_err(|_| make_error(format!("{host:?} is not the name of a server")))?;
     let config = trusting_system()?;
     let mut connection = ClientConnection::new(Arc::new(config), name)
         .map_err(|error| make_error(error.to_string()))?;

@@ -23,10 +23,10 @@ use super::schema;
 use super::side_files;
 use super::steps::Steps;
 
-/// The time to wait for other writers.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The time that a write waits for other writers.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most bytes of a value: a row has fewer, and of damaged parts a piece.
+/// The maximum size of a value, in bytes. Rows of logs and pieces of damage are smaller.
 pub(super) const MAX_VALUE: i32 = 8 * 1024 * 1024;
 
 /// A database file with two connections, so that a long read does not delay writers.
@@ -48,8 +48,8 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// The database, made if need be, for its owner alone. A write waits `busy_timeout` at most for
-    /// others, of which some passes in the queue `writers`.
+    /// Opens the database, and creates it if it does not exist, readable by its owner only. A write
+    /// waits at most `busy_timeout` for others, including its time in the queue `writers`.
     pub(super) fn open(path: &Path, busy_timeout: Duration, writers: Queue) -> Result<Self> {
         let path = file::resolve_path(path)?;
         let is_there = file::exists(&path)?;
@@ -106,6 +106,7 @@ impl Database {
         &self.locks
     }
 
+    /// Runs a query. `what` names it in errors.
     pub(super) fn read<T>(
         &self,
         what: &str,
@@ -129,13 +130,14 @@ impl Database {
         Ok(())
     }
 
-    /// One transaction: all of `work` is durable, or none of it.
+    /// Runs `work` in one transaction: after it, all of it is durable or none. `what` names it in
+    /// errors.
     pub(super) fn write<T>(
         &self,
         what: &str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Unwritten> {
-        // SQLite would continue to write to a file that has no name any more.
+        // SQLite would continue to write to a file that was removed.
         if identity(&self.path).map_err(Unwritten::undone)? != self.identity {
             return Err(Unwritten::undone(Error::new(
                 ErrorKind::Conflict,

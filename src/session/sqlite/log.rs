@@ -1,4 +1,4 @@
-//! The log of a session, in rows.
+//! The logs of sessions, in rows of a database.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::failure::Unwritten;
 
 /// The most bytes of a row: the end of a log is read without what stands before it.
 const ROW: usize = 64 * 1024;
-/// The number of bytes from which on damaged parts are put aside at once.
+/// The number of bytes of damaged parts that are set aside in one transaction.
 const PARTS: usize = 8 * 1024 * 1024;
-/// The number of bytes from which on rows are passed on.
+/// The number of bytes after which rows are passed on.
 const PIECE: usize = 1024 * 1024;
 /// The most bytes of damage in one row.
 const PART: usize = 4 * 1024 * 1024;
@@ -34,7 +34,7 @@ pub(super) struct Writer {
     /// The end of the log.
     end: i64,
     /// True if the contents of the log are no longer certain.
-    broken: bool,
+    is_broken: bool,
 }
 
 impl Database {
@@ -50,12 +50,12 @@ impl Database {
         what: &str,
         work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        if writer.broken {
+        if writer.is_broken {
             return Err(Error::new(
                 ErrorKind::Io,
                 format!(
-                    "session {:?} was not written: what became of an earlier write is not known; \
-                     run the session again to read it again",
+                    "session {:?} was not written: the outcome of an earlier write is not known; run \
+                     the session again, which reads it again",
                     writer.id
                 ),
             ));
@@ -74,18 +74,19 @@ impl Database {
             Ok(None) => {
                 // Another process has written: file locks do not work on every network file system,
                 // or against other programs.
-                writer.broken = true;
+                writer.is_broken = true;
                 Err(Error::session_taken_over(&writer.id))
             }
             Err(Unwritten { error, is_undone }) => {
-                writer.broken = !is_undone;
+                writer.is_broken = !is_undone;
                 Err(error)
             }
         }
     }
 
-    /// Keeps damaged parts for later inspection: their offsets, their descriptions, their bytes.
-    fn put_aside(&self, writer: &mut Writer, parts: &[(i64, String, Vec<u8>)]) -> Result<()> {
+    /// Sets damaged parts aside for inspection. A part is its offset, its description and its
+    /// bytes.
+    fn set_aside(&self, writer: &mut Writer, parts: &[(i64, String, Vec<u8>)]) -> Result<()> {
         if parts.is_empty() {
             return Ok(());
         }
@@ -139,7 +140,7 @@ impl Log for Database {
             _lock: lock,
             id: id.to_owned(),
             end,
-            broken: false,
+            is_broken: false,
         };
 
         Ok((writer, tail))
@@ -174,16 +175,16 @@ impl Log for Database {
                 size += piece.len();
                 if size >= PARTS {
                     size = 0;
-                    self.put_aside(writer, &std::mem::take(&mut parts))?;
+                    self.set_aside(writer, &std::mem::take(&mut parts))?;
                 }
             }
             Ok(())
         })?;
 
-        self.put_aside(writer, &parts)?;
+        self.set_aside(writer, &parts)?;
         if let Some(end) = repair.truncate_to() {
             writer.end = self.change(writer, "repair", |connection, writer| {
-                cut(connection, &writer.id, end)
+                truncate(connection, &writer.id, end)
             })?;
         }
 
@@ -225,7 +226,7 @@ impl Log for Database {
     }
 }
 
-/// SQLite counts with signs; it keeps no bytes this could be too small for.
+/// The length in SQLite's signed numbers, which no stored value exceeds.
 fn len(bytes: &[u8]) -> i64 {
     i64::try_from(bytes.len()).unwrap_or(i64::MAX)
 }
@@ -292,10 +293,10 @@ fn next_rows(
 
 /// The last rows of a log that have so many bytes together.
 fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogTail> {
-    // Of one moment: others write meanwhile.
-    let moment = connection.unchecked_transaction()?;
-    let mut rows =
-        moment.prepare("SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at DESC")?;
+    // One transaction: others write meanwhile.
+    let transaction = connection.unchecked_transaction()?;
+    let mut rows = transaction
+        .prepare("SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at DESC")?;
     let mut rows = rows.query([id])?;
     let mut places: Option<(i64, i64)> = None;
     let mut byte_count = 0_u64;
@@ -329,7 +330,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogT
     } else {
         end.unsigned_abs()
     };
-    let bytes = rows_from(&moment, id, start, byte_count)?;
+    let bytes = rows_from(&transaction, id, start, byte_count)?;
     Ok(LogTail::new(bytes, size))
 }
 
@@ -342,7 +343,7 @@ fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlit
     while let Some(row) = rows.next()? {
         let part = row.get_ref(0)?.as_blob()?;
         if bytes.is_empty() {
-            // Not before a row was read: its length may be another than it says.
+            // After the first row was read: the length that SQLite reports may be wrong.
             bytes.reserve_exact(usize::try_from(len).unwrap_or(0));
         }
         bytes.extend_from_slice(part);
@@ -350,10 +351,10 @@ fn rows_from(connection: &Connection, id: &str, start: i64, len: u64) -> rusqlit
     Ok(bytes)
 }
 
-/// Leaves the first `kept` bytes of a log, and returns where it ends then. Only existing bytes are
-/// counted: rows may be missing.
-fn cut(connection: &Connection, id: &str, kept: u64) -> rusqlite::Result<i64> {
-    let mut remaining = i64::try_from(kept).unwrap_or(i64::MAX);
+/// Truncates a log to its first `len` bytes, and returns its end. Only existing bytes are counted:
+/// rows may be missing.
+fn truncate(connection: &Connection, id: &str, len: u64) -> rusqlite::Result<i64> {
+    let mut remaining = i64::try_from(len).unwrap_or(i64::MAX);
     // The place of the last row that stays, and the bytes of it that do.
     let mut last_row: Option<(i64, i64)> = None;
     let sql = "SELECT at, length(bytes) FROM log WHERE session = ?1 ORDER BY at";

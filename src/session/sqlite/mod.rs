@@ -2,13 +2,13 @@
 
 mod database;
 mod failure;
+#[cfg(test)]
+mod fault_tests;
 mod file;
 mod log;
 mod schema;
 mod side_files;
 mod steps;
 mod store;
-#[cfg(test)]
-mod tests;
 
 pub use store::SqliteStore;

@@ -1,4 +1,4 @@
-//! The public store.
+//! The store of sessions in an SQLite database.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::session::forward::forward_session_store;
 use crate::session::log::{LogStore, Queue, Queues};
 use crate::session::session_store::SessionStore;
 
-use super::database::{Database, PATIENCE};
+use super::database::{BUSY_TIMEOUT, Database};
 
 /// Sessions in one SQLite database, to which any number of processes may write.
 ///
@@ -75,10 +75,11 @@ impl SqliteStore {
     /// created it; [`Corrupt`](crate::ErrorKind::Corrupt) when it is damaged;
     /// [`Io`](crate::ErrorKind::Io) when it cannot be created or may not be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::waiting(path.as_ref(), PATIENCE)
+        Self::with_busy_timeout(path.as_ref(), BUSY_TIMEOUT)
     }
 
-    pub(super) fn waiting(path: &Path, busy_timeout: Duration) -> Result<Self> {
+    /// Opens a store whose writes wait at most `busy_timeout` for others.
+    pub(super) fn with_busy_timeout(path: &Path, busy_timeout: Duration) -> Result<Self> {
         let writers = Queue::default();
         let database = Database::open(path, busy_timeout, writers.clone())?;
         let option = "SqliteStore::with_max_session_bytes";

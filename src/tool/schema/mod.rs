@@ -1,6 +1,7 @@
 //! The validation of a call's arguments against the tool's JSON Schema, of which a subset is
 //! supported: see the documentation of [`crate::tool`].
 
+mod alternatives;
 mod arguments;
 mod failure;
 mod reference;

@@ -27,19 +27,21 @@ const EFFORT_A_VALUE: usize = 100 * SCHEMA;
 /// The most effort, however large the arguments: that of 2,000,000 schemas.
 const MAX_EFFORT: usize = 2_000_000 * SCHEMA;
 
+/// A step from a value to one inside it.
 #[derive(Clone, Copy)]
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Key(&'a str),
     Index(usize),
 }
 
+/// The walk over the arguments and the schema.
 pub(super) struct Validator<'a> {
     root: &'a Value,
-    path: Vec<Step<'a>>,
+    pub(super) path: Vec<Step<'a>>,
     /// References that are being followed, with the value each is applied to.
     following: Vec<(&'a Value, &'a Value)>,
-    failures: Vec<Failure>,
-    omitted: usize,
+    pub(super) failures: Vec<Failure>,
+    pub(super) omitted: usize,
     depth: usize,
     /// The effort that is left.
     effort: usize,
@@ -81,7 +83,7 @@ impl<'a> Validator<'a> {
         Err(ArgumentError::new(self.failures, self.omitted))
     }
 
-    fn apply(&mut self, schema: &'a Value, value: &'a Value) {
+    pub(super) fn apply(&mut self, schema: &'a Value, value: &'a Value) {
         if self.effort < SCHEMA {
             self.add_effort();
         }
@@ -329,111 +331,6 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn combinations(&mut self, schema: &'a Map<String, Value>, value: &'a Value) {
-        if let Some(Value::Array(schemas)) = schema.get("allOf") {
-            for one in schemas {
-                self.apply(one, value);
-            }
-        }
-
-        if let Some(Value::Array(alternatives)) = schema.get("anyOf") {
-            self.any_of(alternatives, value);
-        }
-
-        if let Some(Value::Array(alternatives)) = schema.get("oneOf") {
-            self.one_of(alternatives, value);
-        }
-
-        if let Some(not_schema) = schema.get("not")
-            && self.attempt(not_schema, value).is_empty()
-        {
-            self.fail(Kind::Other, "matches what the schema excludes");
-        }
-    }
-
-    fn any_of(&mut self, alternatives: &'a [Value], value: &'a Value) {
-        let mut misses = Vec::new();
-        for alternative in alternatives {
-            let failures = self.attempt(alternative, value);
-            if failures.is_empty() {
-                return;
-            }
-            misses.push(failures);
-        }
-        self.miss(misses);
-    }
-
-    fn one_of(&mut self, alternatives: &'a [Value], value: &'a Value) {
-        let attempts = alternatives.iter().map(|one| self.attempt(one, value));
-        let (matches, misses): (Vec<_>, Vec<_>) = attempts.partition(Vec::is_empty);
-        match matches.len() {
-            0 => self.miss(misses),
-            1 => {}
-            many => {
-                let text = format!("matches {many} of the alternatives, but must match one");
-                self.fail(Kind::Other, text);
-            }
-        }
-    }
-
-    /// Reports that no alternative fits: by the failures of the intended one, when the value's type
-    /// or its tag identifies it, else by the first failure of each.
-    fn miss(&mut self, mut misses: Vec<Vec<Failure>>) {
-        if misses.is_empty() {
-            return;
-        }
-
-        let depth = self.path.len();
-        let is_meant = |failures: &[Failure]| {
-            !failures.iter().any(|failure| match failure.kind {
-                Kind::Type => failure.depth == depth,
-                Kind::Tag => failure.depth <= depth + 1,
-                Kind::Other => false,
-            })
-        };
-
-        let mut candidates = (0..misses.len()).filter(|index| is_meant(&misses[*index]));
-        if let (Some(index), None) = (candidates.next(), candidates.next()) {
-            for failure in misses.swap_remove(index) {
-                self.record(failure);
-            }
-
-            return;
-        }
-
-        let own_pointer = self.pointer();
-        let mut reasons: Vec<String> = Vec::new();
-        for failure in misses.iter().filter_map(|failures| failures.first()) {
-            let reason = if failure.path == own_pointer {
-                failure.text.clone()
-            } else {
-                format!("{}: {}", failure.path, failure.text)
-            };
-
-            if !reasons.contains(&reason) && reasons.len() < 4 {
-                reasons.push(reason);
-            }
-        }
-
-        let text = format!("matches none of the alternatives ({})", reasons.join("; "));
-
-        // If all alternatives fail by type, this is a wrong type for an enclosing choice as well.
-        let all_types = misses
-            .iter()
-            .flatten()
-            .all(|f| f.kind == Kind::Type && f.depth == depth);
-        self.fail(if all_types { Kind::Type } else { Kind::Other }, text);
-    }
-
-    /// The failures of `value` against `schema`, kept apart.
-    fn attempt(&mut self, schema: &'a Value, value: &'a Value) -> Vec<Failure> {
-        let failures = std::mem::take(&mut self.failures);
-        let old_omitted = self.omitted;
-        self.apply(schema, value);
-        self.omitted = old_omitted;
-        std::mem::replace(&mut self.failures, failures)
-    }
-
     fn reference(&mut self, reference: &str, value: &'a Value) {
         let Some(target) = resolve(self.root, reference) else {
             return;
@@ -459,7 +356,7 @@ impl<'a> Validator<'a> {
         self.path.pop();
     }
 
-    fn fail(&mut self, kind: Kind, text: impl Into<String>) {
+    pub(super) fn fail(&mut self, kind: Kind, text: impl Into<String>) {
         if self.failures.len() >= MOST {
             self.omitted += 1;
             return;
@@ -473,7 +370,7 @@ impl<'a> Validator<'a> {
         self.failures.push(failure);
     }
 
-    fn record(&mut self, failure: Failure) {
+    pub(super) fn record(&mut self, failure: Failure) {
         if self.failures.len() < MOST {
             self.failures.push(failure);
         } else {
@@ -481,7 +378,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    fn pointer(&self) -> String {
+    pub(super) fn pointer(&self) -> String {
         if self.path.is_empty() {
             return String::from("/");
         }

@@ -1,4 +1,4 @@
-//! The tools for tasks that run in the background already.
+//! The tools for tasks in the background.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) fn async_task_tools() -> [FuncTool; 5] {
 
 fn check() -> FuncTool {
     let run = |cx: ToolContext, args: Value| async move {
-        let task = named(&cx, &args)?;
+        let task = task_of_call(&cx, &args)?;
         Ok::<_, BoxError>(report(&task))
     };
     let description = "Returns the state of a task in the background, with its result if it has \
@@ -36,7 +36,7 @@ fn check() -> FuncTool {
 
 fn update() -> FuncTool {
     let run = |cx: ToolContext, args: Value| async move {
-        let task = named(&cx, &args)?;
+        let task = task_of_call(&cx, &args)?;
         task.send(args["message"].as_str().unwrap_or_default())?;
         Ok::<_, BoxError>(format!("The update waits for task {}.", task.id()))
     };
@@ -56,7 +56,7 @@ fn update() -> FuncTool {
 
 fn cancel() -> FuncTool {
     let run = |cx: ToolContext, args: Value| async move {
-        let task = named(&cx, &args)?;
+        let task = task_of_call(&cx, &args)?;
         let text = if task.stop() {
             format!("Task {} is cancelled.", task.id())
         } else {
@@ -90,6 +90,7 @@ fn list() -> FuncTool {
         .starting_agents()
 }
 
+/// The arguments of `await_async_tasks`.
 #[derive(Deserialize)]
 struct Wait {
     task_ids: Option<Vec<String>>,
@@ -117,8 +118,8 @@ async fn wait_for_tasks(cx: ToolContext, args: Value) -> Result<String, BoxError
     let tasks = match wait.task_ids {
         Some(ids) => {
             // A result is returned once, however often its task is named.
-            let mut named = HashSet::new();
-            let ids = ids.iter().filter(|id| named.insert(id.as_str()));
+            let mut unique_ids = HashSet::new();
+            let ids = ids.iter().filter(|id| unique_ids.insert(id.as_str()));
             let tasks = ids.map(|id| find_task(&cx, id));
             tasks.collect::<Result<Vec<_>, _>>()?
         }
@@ -153,7 +154,8 @@ fn report(task: &TaskHandle) -> String {
     }
 }
 
-fn named(cx: &ToolContext, args: &Value) -> Result<TaskHandle, BoxError> {
+/// The task that the argument `task_id` names.
+fn task_of_call(cx: &ToolContext, args: &Value) -> Result<TaskHandle, BoxError> {
     find_task(cx, args["task_id"].as_str().unwrap_or_default())
 }
 

@@ -1,4 +1,4 @@
-//! `delegate_to_agent`.
+//! The tools `delegate_to_agent` and `start_async_task`.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ struct Arguments {
     task: String,
 }
 
-/// A subagent that is about to work on a task.
+/// The start of a subagent by a call.
 struct Delegation {
     name: Arc<str>,
     session: Session,
@@ -78,8 +78,11 @@ struct Delegation {
 impl Delegation {
     fn of_call(children: &Children, cx: &ToolContext, args: Value) -> Result<Self, BoxError> {
         let Arguments { agent, task } = serde_json::from_value(args)?;
-        let unknown = || format!("unknown sub-agent {}", quoted(&agent));
-        let (name, _) = children.types.get_key_value(&*agent).ok_or_else(unknown)?;
+        let unknown_text = || format!("unknown sub-agent {}", quoted(&agent));
+        let (name, _) = children
+            .types
+            .get_key_value(&*agent)
+            .ok_or_else(unknown_text)?;
         let agent = children.agent(cx, name, None)?;
         let session = agent.session(child_session_id(cx, name));
         let spec = TaskSpec::new(name.clone())

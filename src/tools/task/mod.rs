@@ -1,13 +1,13 @@
 //! The tools that start subagents: `Task`, `TaskOutput` and `TaskStop`.
 
-mod background;
-mod child;
-mod foreground;
+mod children;
+mod control_tools;
 mod report;
 mod subagent_tools;
+mod task_tool;
 
-pub(super) use background::{DEFAULT_TIMEOUT, MAX_TIMEOUT, find_task};
-pub use child::ChildHooks;
-pub(crate) use child::Children;
-pub(super) use foreground::begin_child;
+pub use children::ChildHooks;
+pub(crate) use children::Children;
+pub(super) use control_tools::{DEFAULT_TIMEOUT, MAX_TIMEOUT, find_task};
 pub use subagent_tools::{SubagentTools, task};
+pub(super) use task_tool::begin_child;

@@ -1,4 +1,4 @@
-//! The builder of the tools.
+//! The builder of the tools that start subagents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +10,9 @@ use crate::model::{self, Model};
 use crate::subagent::SubagentRegistry;
 use crate::tool::{FuncTool, ToolRegistry};
 
-use super::background::{task_output, task_stop};
-use super::child::{ChildHooks, ChildType, Children};
-use super::foreground::task_tool;
+use super::children::{ChildHooks, ChildType, Children};
+use super::control_tools::{task_output, task_stop};
+use super::task_tool::task_tool;
 
 /// The time limit of a subagent.
 const MAX_DURATION: Duration = Duration::from_secs(10 * 60);

@@ -156,9 +156,9 @@ fn json_has_the_same_keys_and_places() {
     assert_eq!(agent.name.as_deref(), Some("a/b \u{e9} \u{1f600}\n"));
 
     let text = Config::from_json("model: m").unwrap_err().to_string();
-    assert!(text.starts_with("config:1:1: this is no JSON: "), "{text}");
+    assert!(text.starts_with("config:1:1: this is not JSON: "), "{text}");
     let text = Config::from_json(r#"{"model": }"#).unwrap_err().to_string();
-    assert!(text.starts_with("config:1:11: this is no JSON: "), "{text}");
+    assert!(text.starts_with("config:1:11: this is not JSON: "), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The places of an agent's skills and memory.
+//! The paths of an agent's skills and memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,8 +58,8 @@ impl SharedFiles {
     }
 }
 
-/// The place of a path of a configuration.
-enum FilePlace {
+/// The location of a file that a configuration names.
+enum FileLocation {
     /// In the workspace of each user.
     Workspace(String),
     /// On this machine.
@@ -72,17 +72,17 @@ impl AgentConfig {
         let mut files = PromptFiles::default();
         let mut shared = SharedFiles::default();
         for path in &self.skills.paths {
-            match self.place(path) {
-                FilePlace::Workspace(path) => files.skills.push(path),
-                FilePlace::Machine(path) => files.skills.extend(shared.add_folder(&path)?),
+            match self.location(path) {
+                FileLocation::Workspace(path) => files.skills.push(path),
+                FileLocation::Machine(path) => files.skills.extend(shared.add_folder(&path)?),
             }
         }
 
         let mut shared_memory = Vec::new();
         for path in &self.memory.paths {
-            let own = match self.place(path) {
-                FilePlace::Workspace(path) => path,
-                FilePlace::Machine(path) => {
+            let own = match self.location(path) {
+                FileLocation::Workspace(path) => path,
+                FileLocation::Machine(path) => {
                     shared_memory.extend(shared.add_file(&path)?);
                     let name = path
                         .file_name()
@@ -98,23 +98,27 @@ impl AgentConfig {
         Ok((files, shared))
     }
 
-    fn place(&self, path: &str) -> FilePlace {
+    fn location(&self, path: &str) -> FileLocation {
         let Some(backend) = &self.backend else {
-            return FilePlace::Workspace(path.to_owned());
+            return FileLocation::Workspace(path.to_owned());
         };
         let is_absolute = path.starts_with('/');
         match backend.kind {
-            BackendType::Docker if is_absolute => FilePlace::Workspace(path.to_owned()),
+            BackendType::Docker if is_absolute => FileLocation::Workspace(path.to_owned()),
             BackendType::State if is_absolute && is_in_folder(STATE_ROOT, &lexical(path)) => {
-                FilePlace::Workspace(path.to_owned())
+                FileLocation::Workspace(path.to_owned())
             }
-            BackendType::Docker | BackendType::State => FilePlace::Machine(self.on_machine(path)),
+            BackendType::Docker | BackendType::State => {
+                FileLocation::Machine(self.on_machine(path))
+            }
             BackendType::Local => {
                 let workdir = self.on_machine(backend.workdir.as_deref().unwrap_or("."));
                 let full_path = self.on_machine(path);
                 match full_path.strip_prefix(&workdir) {
-                    Ok(relative) => FilePlace::Workspace(relative.to_string_lossy().into_owned()),
-                    Err(_) => FilePlace::Machine(full_path),
+                    Ok(relative) => {
+                        FileLocation::Workspace(relative.to_string_lossy().into_owned())
+                    }
+                    Err(_) => FileLocation::Machine(full_path),
                 }
             }
         }

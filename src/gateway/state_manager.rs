@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, is_not_found};
 use crate::error::{Error, ErrorKind, Result};
-use crate::prompt::{Conversation, Days};
+use crate::prompt::{Conversation, LocalClock};
 use crate::util::sync::lock;
 
 const FILE: &str = "state/state.json";
-/// The most bytes of the file, which is not read beyond them.
+/// The maximum size of the file, in bytes. The rest is not read.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The state of a gateway that outlives its process: the chat in which a person wrote last.
@@ -40,9 +40,9 @@ const MAX_BYTES: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct StateManager {
     workspace: Arc<dyn Backend>,
-    days: Days,
+    clock: LocalClock,
     values: Arc<Mutex<Saved>>,
-    /// Held while the file is written, so that the newest state is the last.
+    /// Locked while the file is written, so that the newest state is written last.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -78,7 +78,7 @@ impl StateManager {
 
         Ok(Self {
             workspace: Arc::new(workspace),
-            days: Days::local(),
+            clock: LocalClock::system(),
             values: Arc::new(Mutex::new(values)),
             writing: Arc::default(),
         })
@@ -87,7 +87,7 @@ impl StateManager {
     /// Sets the clock, such as a fixed one in tests.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        self.days = self.days.with_clock(Arc::new(clock));
+        self.clock = self.clock.with_clock(Arc::new(clock));
         self
     }
 
@@ -151,12 +151,12 @@ impl StateManager {
             return Ok(());
         }
 
-        values.timestamp = self.days.utc()?;
+        values.timestamp = self.clock.utc()?;
         let json = serde_json::to_vec(&values)?;
         if json.len() > MAX_BYTES {
             let text = format!(
-                "the last chat was not stored: {FILE} would have {} bytes, at most {MAX_BYTES} are \
-                 read again; use a shorter id",
+                "the last chat was not stored: {FILE} would have {} bytes, and {MAX_BYTES} are the \
+                 limit; use a shorter id",
                 json.len()
             );
             return Err(Error::new(ErrorKind::InvalidRequest, text));

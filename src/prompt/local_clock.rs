@@ -1,4 +1,4 @@
-//! The days of a local calendar.
+//! The clock and the calendar of a time zone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,23 +12,24 @@ use crate::error::{Error, ErrorKind, Result};
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
-/// The days of a local calendar.
+/// The clock and the calendar of a time zone.
 #[derive(Clone)]
-pub(crate) struct Days {
+pub(crate) struct LocalClock {
     clock: Arc<Clock>,
     /// `None` for that of the system, which may change.
     zone: Option<TimeZone>,
 }
 
-impl Days {
-    /// The days in the time zone of the system.
-    pub(crate) fn local() -> Self {
+impl LocalClock {
+    /// The clock of the system, in its time zone.
+    pub(crate) fn system() -> Self {
         Self {
             clock: Arc::new(SystemTime::now),
             zone: None,
         }
     }
 
+    /// Sets the function that returns the time.
     pub(crate) fn with_clock(mut self, clock: Arc<Clock>) -> Self {
         self.clock = clock;
         self
@@ -37,11 +38,17 @@ impl Days {
     /// Sets the time zone by its IANA name.
     pub(crate) fn with_zone(mut self, name: &str) -> Result<Self> {
         let zone = TimeZone::get(name);
-        let error = |_| Error::new(ErrorKind::Config, format!("unknown time zone {name:?}"));
+        let error = |_| {
+            Error::new(
+                ErrorKind::Config,
+                format!("unknown time zone {name:?}; use an IANA name such as \"Europe/Paris\""),
+            )
+        };
         self.zone = Some(zone.map_err(error)?);
         Ok(self)
     }
 
+    /// The date of today.
     pub(super) fn today(&self) -> Result<Date> {
         Ok(self.time()?.date())
     }
@@ -73,16 +80,16 @@ impl Days {
     }
 
     /// Today and the days before it, `count` in all, the newest first.
-    pub(super) fn newest(&self, count: u32) -> Result<Vec<Date>> {
+    pub(super) fn newest_days(&self, count: u32) -> Result<Vec<Date>> {
         let today = self.today()?;
         let days = (0..count).map_while(|age| today.checked_sub(i64::from(age).days()).ok());
         Ok(days.collect())
     }
 }
 
-impl fmt::Debug for Days {
+impl fmt::Debug for LocalClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Days")
+        f.debug_struct("LocalClock")
             .field("zone", &self.zone)
             .finish_non_exhaustive()
     }

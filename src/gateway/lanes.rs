@@ -21,8 +21,8 @@ struct Ticket {
     is_cleared: AtomicBool,
 }
 
-/// A place in the lane of a session, which is left when it is dropped.
-pub(super) struct Place {
+/// A place in the lane of a session. Dropping it leaves the lane.
+pub(super) struct LanePlace {
     lanes: Lanes,
     key: Arc<str>,
     ticket: Arc<Ticket>,
@@ -30,12 +30,12 @@ pub(super) struct Place {
 
 impl Lanes {
     /// Takes the last place in the lane of a session.
-    pub(super) fn enter(&self, key: &Arc<str>) -> Place {
+    pub(super) fn enter(&self, key: &Arc<str>) -> LanePlace {
         let ticket = Arc::<Ticket>::default();
         let mut lanes = lock(&self.0);
         let lane = lanes.entry(key.clone()).or_default();
         lane.push_back(ticket.clone());
-        Place {
+        LanePlace {
             lanes: self.clone(),
             key: key.clone(),
             ticket,
@@ -48,7 +48,7 @@ impl Lanes {
     }
 }
 
-impl Place {
+impl LanePlace {
     /// Waits for the turn. Returns `false` if the lane was [cleared](Self::clear_later) meanwhile.
     pub(super) async fn turn(&self) -> bool {
         loop {
@@ -81,13 +81,13 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LanePlace {
     fn drop(&mut self) {
         let mut lanes = lock(&self.lanes.0);
         let Some(lane) = lanes.get_mut(&self.key) else {
             return;
         };
-        // Nearly always the first: a search through all would take long where many are left.
+        // Nearly always the first, so that leaving a long lane does not search it.
         let mut tickets = lane.iter();
         if let Some(index) = tickets.position(|ticket| Arc::ptr_eq(ticket, &self.ticket)) {
             lane.remove(index);

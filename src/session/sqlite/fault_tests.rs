@@ -20,7 +20,7 @@ use super::store::SqliteStore;
 fn open() -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let store = SqliteStore::waiting(&path, Duration::ZERO).unwrap();
+    let store = SqliteStore::with_busy_timeout(&path, Duration::ZERO).unwrap();
     (folder, store)
 }
 
@@ -186,7 +186,8 @@ async fn database_locked_by_another_writer_is_waited_for_and_then_an_error() {
     }
 
     assert_eq!(names(&store).await, pairs(&[1]), "reading goes on");
-    let waiting_store = SqliteStore::waiting(store.path(), Duration::from_secs(60)).unwrap();
+    let waiting_store =
+        SqliteStore::with_busy_timeout(store.path(), Duration::from_secs(60)).unwrap();
     let patient = waiting_store.lease("patient").await.unwrap();
     let wait = waiting_store.append(&patient, vec![said("at last".into())]);
     let commit = async {
@@ -277,7 +278,7 @@ fn waiting_writers_use_one_thread() {
     runtime(2).block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        let store = SqliteStore::waiting(&path, Duration::from_secs(60)).unwrap();
+        let store = SqliteStore::with_busy_timeout(&path, Duration::from_secs(60)).unwrap();
         let mut leases = Vec::new();
         for number in 0..8 {
             leases.push(store.lease(&number.to_string()).await.unwrap());
@@ -312,7 +313,7 @@ fn busy_timeout_is_counted_from_the_call() {
     runtime(2).block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        let store = SqliteStore::waiting(&path, Duration::from_millis(50)).unwrap();
+        let store = SqliteStore::with_busy_timeout(&path, Duration::from_millis(50)).unwrap();
         let first = store.lease("first").await.unwrap();
         let second_lease = store.lease("second").await.unwrap();
         let connection = Connection::open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Configurations that may only narrow others.
+//! A configuration that can only narrow another one.
 
 use std::path::Path;
 
@@ -7,18 +7,30 @@ use crate::permission::PermissionConfig;
 use crate::tool::PermissionMode;
 
 use super::agent::AgentConfig;
-use super::file::{Config, Form, read_file};
-use super::source::unknown;
+use super::file::{Config, Format, read_file};
+use super::source::unknown_name;
 
 /// The keys that a configuration that is not trusted may have.
 const NARROWING: [&str; 5] = ["hooks", "limits", "middleware", "permissions", "tools"];
 
-/// A configuration that is not trusted, such as that of a project of others: it can
-/// [narrow](Config::narrow) another one and do nothing else.
+/// The builder's default time limit of a call, in seconds.
+const TOOL_TIMEOUT: u64 = 120;
+
+/// The builder's default number of calls at the same time.
+const PARALLEL_TOOLS: usize = 8;
+
+/// A configuration that is not trusted, such as that of a cloned repository. It can only
+/// [narrow](Config::narrow) another one.
 ///
-/// It may have rules to deny and to ask, the modes `plan` and `dontAsk`, a part of the tools, lower
-/// limits, and hooks that are off. It may set no model, no prompt, no backend, no key and no
-/// address.
+/// It may have:
+///
+/// * rules to deny and to ask, but none to allow;
+/// * the permission modes `plan` and `dontAsk`;
+/// * a part of the agent's tools;
+/// * limits that are at most those of the agent;
+/// * hooks that are off.
+///
+/// Any other key is an error: it sets no model, prompt, backend, key or address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Untrusted(Config);
 
@@ -39,7 +51,7 @@ impl Untrusted {
     ///
     /// As [`load`](Self::load).
     pub fn from_yaml(yaml: &str) -> Result<Self> {
-        Config::read(yaml, Form::Yaml, "config", None, Some(&NARROWING)).map(Self)
+        Config::read(yaml, Format::Yaml, "config", None, Some(&NARROWING)).map(Self)
     }
 }
 
@@ -70,7 +82,7 @@ impl Config {
         for (id, agent) in &untrusted.0.agents {
             let Some(base) = narrowed.agents.get_mut(id) else {
                 let ids: Vec<&str> = self.agents.keys().map(String::as_str).collect();
-                return Err(agent.error_at("", unknown("agent", id, &ids)));
+                return Err(agent.error_at("", unknown_name("agent", id, &ids)));
             };
             base.narrow(agent)?;
         }
@@ -142,24 +154,24 @@ impl AgentConfig {
             }
             base.max_turns = other.max_turns;
         }
-        if !lower(&mut base.max_tokens, other.max_tokens) {
+        if !lower_limit(&mut base.max_tokens, other.max_tokens) {
             return refuse("max_tokens");
         }
-        if !lower(&mut base.max_budget_usd, other.max_budget_usd) {
+        if !lower_limit(&mut base.max_budget_usd, other.max_budget_usd) {
             return refuse("max_budget_usd");
         }
-        if !lower(&mut base.max_total_tokens, other.max_total_tokens) {
+        if !lower_limit(&mut base.max_total_tokens, other.max_total_tokens) {
             return refuse("max_total_tokens");
         }
-        if !lower(&mut base.max_duration, other.max_duration) {
+        if !lower_limit(&mut base.max_duration, other.max_duration) {
             return refuse("max_duration");
         }
         let mut tool_timeout = Some(base.tool_timeout.unwrap_or(TOOL_TIMEOUT));
-        if !lower(&mut tool_timeout, other.tool_timeout) {
+        if !lower_limit(&mut tool_timeout, other.tool_timeout) {
             return refuse("tool_timeout");
         }
         let mut parallel_tools = Some(base.parallel_tools.unwrap_or(PARALLEL_TOOLS));
-        if !lower(&mut parallel_tools, other.parallel_tools) {
+        if !lower_limit(&mut parallel_tools, other.parallel_tools) {
             return refuse("parallel_tools");
         }
         (base.tool_timeout, base.parallel_tools) = (tool_timeout, parallel_tools);
@@ -198,14 +210,8 @@ impl AgentConfig {
     }
 }
 
-/// The builder's default time limit of a call, in seconds.
-const TOOL_TIMEOUT: u64 = 120;
-
-/// The builder's default number of calls at the same time.
-const PARALLEL_TOOLS: usize = 8;
-
 /// Sets the limit to `other`. Returns `false` if that is more.
-fn lower<T: PartialOrd + Copy>(limit: &mut Option<T>, other: Option<T>) -> bool {
+fn lower_limit<T: PartialOrd + Copy>(limit: &mut Option<T>, other: Option<T>) -> bool {
     let Some(other) = other else { return true };
     if limit.is_some_and(|limit| other > limit) {
         return false;

@@ -1,4 +1,4 @@
-//! The agents that `Task` starts.
+//! The subagents that the tools start.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

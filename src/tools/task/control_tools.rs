@@ -1,4 +1,4 @@
-//! `TaskOutput` and `TaskStop`.
+//! The tools `TaskOutput` and `TaskStop`.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, TaskHandle, TaskOutcome, ToolContext};
 use crate::util::text::quoted;
 
-/// The longest wait, in milliseconds.
+/// The maximum wait, in milliseconds.
 pub(crate) const MAX_TIMEOUT: u64 = 600_000;
-/// The wait unless another is given, in milliseconds.
+/// The default wait, in milliseconds.
 pub(crate) const DEFAULT_TIMEOUT: u64 = 30_000;
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! `Task`.
+//! The tool `Task`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::tool::{
 };
 use crate::util::text::quoted;
 
-use super::child::Children;
+use super::children::Children;
 use super::report::report;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ struct Arguments {
     resume: Option<Arc<str>>,
 }
 
-/// A child that is about to run.
+/// The start of a subagent by a call.
 struct Start {
     session: Session,
     prompt: String,
@@ -114,6 +114,7 @@ async fn run_task(
     }
 }
 
+/// Runs a subagent to its end.
 async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxError> {
     let Start {
         session,
@@ -136,8 +137,8 @@ async fn run_to_end(cx: &ToolContext, start: Start) -> Result<ToolOutput, BoxErr
     )
 }
 
-/// Begins a child in the background, and returns the result of the call. `text` makes the text of
-/// the task's outcome from the child's.
+/// Begins a subagent in the background, and returns the result of the call. `text` converts the
+/// outcome of the subagent to that of the task.
 pub(crate) fn begin_child(
     cx: ToolContext,
     session: Session,
@@ -156,6 +157,7 @@ pub(crate) fn begin_child(
     ToolOutput::new(text).in_background()
 }
 
+/// Creates an id of the form `task_` and eight hexadecimal digits.
 fn new_id() -> Arc<str> {
     let digits = Uuid::new_v4().simple().to_string();
     format!("task_{}", &digits[..8]).into()
@@ -168,6 +170,7 @@ fn is_id(id: &str) -> bool {
     digits.len() == 8 && digits.bytes().all(is_digit)
 }
 
+/// Returns `true` if the session of a resumed subagent does not exist.
 fn is_unknown(error: &Error) -> bool {
     error.kind() == ErrorKind::SessionNotFound
 }

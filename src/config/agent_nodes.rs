@@ -1,0 +1,102 @@
+//! The values of a configuration file, divided into its agents.
+
+use crate::util::text::quoted;
+
+use super::check::check_agent_id;
+use super::source::{Entry, Fault, Node, Tree, unknown_name};
+
+/// The id of the agent of a file with the keys of one agent.
+const DEFAULT_AGENT: &str = "default";
+
+/// The values of a file.
+#[derive(Default)]
+pub(super) struct Nodes {
+    /// The values of each agent by its id, with the defaults of the file.
+    pub(super) agents: Vec<(String, Node)>,
+    pub(super) defaults: Option<Node>,
+}
+
+/// Divides a file into its agents.
+pub(super) fn agent_nodes(root: Node) -> Result<Nodes, Fault> {
+    let has_agents = root.entry("agents").is_some() || root.entry("defaults").is_some();
+    if !has_agents {
+        return Ok(Nodes {
+            agents: vec![(DEFAULT_AGENT.to_owned(), root)],
+            defaults: None,
+        });
+    }
+
+    let mut defaults = None;
+    let mut agents = None;
+    let Tree::Map(entries) = root.tree else {
+        return Ok(Nodes::default());
+    };
+    for entry in entries {
+        match entry.key.as_str() {
+            "defaults" => defaults = Some(entry.value),
+            "agents" => agents = Some(entry),
+            key => {
+                let text = unknown_name("key", key, &["agents", "defaults"]);
+                return Err(Fault::new(text).at(entry.place));
+            }
+        }
+    }
+
+    let Some(agents) = agents else {
+        return Err(Fault::new("the key \"agents\" is missing").at(root.place));
+    };
+    let agents_place = agents.value.place;
+    let Tree::Map(agents) = agents.value.tree else {
+        let text = "\"agents\": expected a map of agents by their ids";
+        return Err(Fault::new(text).at(agents_place));
+    };
+
+    let mut nodes = Vec::new();
+    for Entry { key, place, value } in agents {
+        check_agent_id(&key).map_err(|text| Fault::new(text).at(place))?;
+        nodes.push((key, with_defaults(value, defaults.as_ref())));
+    }
+    Ok(Nodes {
+        agents: nodes,
+        defaults,
+    })
+}
+
+/// Adds the keys of `defaults` that an agent lacks.
+fn with_defaults(mut node: Node, defaults: Option<&Node>) -> Node {
+    if let (Tree::Map(entries), Some(defaults)) = (&mut node.tree, defaults) {
+        for entry in defaults.entries() {
+            let names = names_of_key(&entry.key);
+            if !entries.iter().any(|own| names.contains(&&*own.key)) {
+                entries.push(entry.clone());
+            }
+        }
+    }
+    node
+}
+
+/// The names of a key. `middleware` is an alias of `hooks`.
+fn names_of_key(key: &str) -> [&str; 2] {
+    match key {
+        "middleware" | "hooks" => ["hooks", "middleware"],
+        _ => [key, key],
+    }
+}
+
+/// Checks the keys of a configuration that is not trusted. Without `allowed_keys`, it is trusted.
+pub(super) fn check_keys(node: &Node, allowed_keys: Option<&[&str]>) -> Result<(), Fault> {
+    let Some(keys) = allowed_keys else {
+        return Ok(());
+    };
+    for entry in node.entries() {
+        if !keys.contains(&entry.key.as_str()) {
+            let text = format!(
+                "a configuration that is not trusted must not have the key {}; it may have: {}",
+                quoted(&entry.key),
+                keys.join(", ")
+            );
+            return Err(Fault::new(text).at(entry.place));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! The reading of a run to its end.
+
+use crate::error::Result;
+use crate::message::Message;
+use crate::run::{Responder, RunOutput};
+use crate::sdk::{PermissionRequest, SdkMessage, UserEvent};
+use crate::tool::Answer;
+
+use super::message::OutboundMessage;
+use super::question_text::permission_text;
+use super::questions::Asker;
+use super::served::ServedRun;
+use super::shared::Shared;
+use super::turn::{Turn, UNATTENDED};
+
+impl Shared {
+    /// Reads a run to its end. Its questions are asked in the chat of the turn, and the texts that
+    /// tools show to the user are sent there if `shows_results`.
+    pub(super) async fn drive(
+        &self,
+        mut run: ServedRun,
+        turn: &Turn,
+        shows_results: bool,
+    ) -> Result<RunOutput> {
+        let responder = run.responder();
+        let asker = self.questions.asker();
+        let mut is_interrupted = false;
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = self.interrupt.cancelled(), if !is_interrupted => {
+                    is_interrupted = true;
+                    run.interrupt();
+                    continue;
+                }
+                message = run.next() => message,
+            };
+            let Some(message) = message else {
+                return run.into_output();
+            };
+
+            if let Some(observer) = &self.observer {
+                observer(&message);
+            }
+            match message {
+                SdkMessage::PermissionRequest(request) => {
+                    self.ask(turn, &request, &responder, &asker).await;
+                }
+                SdkMessage::User(event) if shows_results => self.show_results(turn, &event).await?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks a question of a run in the chat of its turn. Denies the call in an unattended turn.
+    async fn ask(
+        &self,
+        turn: &Turn,
+        request: &PermissionRequest,
+        responder: &Responder,
+        asker: &Asker<'_>,
+    ) {
+        if !turn.is_attended() {
+            responder.respond(request, Answer::Deny(UNATTENDED.to_owned()));
+            return;
+        }
+        asker.add_permission(turn, request, responder.clone());
+        let text = permission_text(request);
+        let message = OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text)
+            .with_id(request.id.clone());
+        if let Err(error) = self.bus.publish_outbound(message).await {
+            tracing::warn!("a question could not be sent: {error}");
+            responder.respond(request, Answer::Unanswered);
+        }
+    }
+
+    /// Sends the texts that tools show to the user.
+    async fn show_results(&self, turn: &Turn, event: &UserEvent) -> Result<()> {
+        if event.envelope.parent_tool_use_id.is_some() {
+            return Ok(());
+        }
+        let results = event.messages.iter();
+        for result in results.filter_map(|message| Message::as_tool_result(message)) {
+            let Some(text) = result.display.as_ref().filter(|_| !result.silent) else {
+                continue;
+            };
+            let suffix = format!("{}:display", result.tool_call_id);
+            let message =
+                OutboundMessage::new(turn.channel.clone(), turn.chat_id.clone(), text.as_str())
+                    .with_id_of_input(&turn.input_id, &suffix);
+            self.bus.publish_outbound(message).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! The options of one turn.
+
+use std::sync::Arc;
+
+use crate::message::Part;
+
+use super::message::InboundMessage;
+
+/// The reply to an input whose run ended without a text, unless another is set.
+pub const DEFAULT_RESPONSE: &str = "I've completed processing but have no response to give.";
+
+/// The input of one turn, with its chat and its settings.
+///
+/// ```
+/// use agentcore::gateway::ProcessOptions;
+///
+/// let options = ProcessOptions::new("telegram:123", "telegram", "123", "hi").without_history();
+/// assert!(options.no_history && !options.enable_summary && !options.send_response);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProcessOptions {
+    /// The session.
+    pub session_key: Arc<str>,
+    /// The channel that the turn belongs to.
+    pub channel: Arc<str>,
+    /// The chat in the channel.
+    pub chat_id: Arc<str>,
+    /// The person who wrote the input; empty if there is none.
+    pub sender_id: Arc<str>,
+    /// The id of the input, with which it is processed once. Empty for none.
+    pub input_id: Arc<str>,
+    /// The text of the input.
+    pub user_message: Arc<str>,
+    /// Pictures and documents of the input.
+    pub media: Vec<Part>,
+    /// The reply if the run ends without a text. Defaults to [`DEFAULT_RESPONSE`].
+    pub default_response: String,
+    /// True if a long history is summarised after the turn. Defaults to `false`.
+    pub enable_summary: bool,
+    /// True if the reply, and the texts that tools show to the user, are sent to the chat. Defaults
+    /// to `false`.
+    pub send_response: bool,
+    /// True if the turn runs in a session of its own, `KEY:once:UUID`, which is deleted afterwards.
+    /// Defaults to `false`.
+    pub no_history: bool,
+    /// The number of tasks, each begun because of the result of the one before, of which the input
+    /// is the last result; 0 if it is no result of a task. A result is no answer to a question.
+    pub(super) report_depth: u32,
+}
+
+impl ProcessOptions {
+    /// Creates the options of a turn with this text as its input.
+    pub fn new(
+        session_key: impl Into<Arc<str>>,
+        channel: impl Into<Arc<str>>,
+        chat_id: impl Into<Arc<str>>,
+        user_message: impl Into<Arc<str>>,
+    ) -> Self {
+        Self {
+            session_key: session_key.into(),
+            channel: channel.into(),
+            chat_id: chat_id.into(),
+            sender_id: Arc::default(),
+            input_id: Arc::default(),
+            user_message: user_message.into(),
+            media: Vec::new(),
+            default_response: DEFAULT_RESPONSE.to_owned(),
+            enable_summary: false,
+            send_response: false,
+            no_history: false,
+            report_depth: 0,
+        }
+    }
+
+    /// The options of the turn that a message begins.
+    pub(super) fn of_message(message: &InboundMessage) -> Self {
+        Self {
+            sender_id: message.sender_id.clone(),
+            input_id: message.id.clone(),
+            media: message.media.clone(),
+            enable_summary: true,
+            ..Self::new(
+                message.session_key.clone(),
+                message.channel.clone(),
+                message.chat_id.clone(),
+                message.content.clone(),
+            )
+        }
+    }
+
+    /// Sets the person who wrote the input.
+    #[must_use]
+    pub fn with_sender(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.sender_id = id.into();
+        self
+    }
+
+    /// Sets the id of the input.
+    #[must_use]
+    pub fn with_input_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.input_id = id.into();
+        self
+    }
+
+    /// Sets the reply of a run that ends without a text.
+    #[must_use]
+    pub fn with_default_response(mut self, text: impl Into<String>) -> Self {
+        self.default_response = text.into();
+        self
+    }
+
+    /// Enables summaries.
+    #[must_use]
+    pub fn with_summary(mut self) -> Self {
+        self.enable_summary = true;
+        self
+    }
+
+    /// Sends the reply to the chat.
+    #[must_use]
+    pub fn with_response_sent(mut self) -> Self {
+        self.send_response = true;
+        self
+    }
+
+    /// Runs the turn without the history of the session.
+    #[must_use]
+    pub fn without_history(mut self) -> Self {
+        self.no_history = true;
+        self
+    }
+}

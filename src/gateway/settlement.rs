@@ -1,0 +1,172 @@
+//! The work on one message of the bus, until it is acknowledged or given back.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::text::truncate;
+
+use super::bus::Delivery;
+use super::core::{BUSY_RETRY, Core};
+use super::lanes::LanePlace;
+use super::message::InboundMessage;
+use super::process::Processed;
+use super::process_options::ProcessOptions;
+use super::system_channel::notice_of;
+
+/// The time after which a message that could not be processed is delivered again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The minimum interval of the reports to the bus that a message is in progress.
+const MIN_KEEP_ALIVE: Duration = Duration::from_millis(100);
+
+/// The end of the work on a message.
+enum Settlement {
+    /// It is acknowledged.
+    Done,
+    /// It is given back, to be delivered again after this delay.
+    Retry(Duration),
+}
+
+impl Core {
+    /// Sends a message about background work to its chat.
+    pub(super) async fn notify(&self, delivery: Delivery<InboundMessage>) {
+        if let Some(message) = notice_of(&delivery.message)
+            && let Err(error) = self.shared.bus.publish_outbound(message).await
+            && let Settlement::Retry(delay) = after_refusal(&delivery.message.id, &error)
+        {
+            return give_back(delivery, delay).await;
+        }
+        acknowledge(delivery).await;
+    }
+
+    /// Acknowledges a message that was taken as an answer.
+    pub(super) async fn acknowledge_answer(
+        &self,
+        delivery: Delivery<InboundMessage>,
+        is_noted: bool,
+    ) {
+        if !is_noted {
+            self.store_answer(&delivery.message).await;
+        }
+        acknowledge(delivery).await;
+    }
+
+    /// Processes a message after the earlier messages of its session, replies, and acknowledges it.
+    pub(super) async fn answer(
+        &self,
+        delivery: Delivery<InboundMessage>,
+        options: ProcessOptions,
+        place: LanePlace,
+        is_steered: bool,
+    ) {
+        let work = async {
+            let has_turn = tokio::select! {
+                biased;
+                () = self.shared.stop.cancelled() => return Settlement::Retry(Duration::ZERO),
+                has_turn = place.turn() => has_turn,
+            };
+            if !has_turn {
+                return Settlement::Retry(BUSY_RETRY);
+            }
+            let outcome = {
+                let Ok(_permit) = self.turns.acquire().await else {
+                    return Settlement::Retry(Duration::ZERO);
+                };
+                self.process(&options).await
+            };
+            // The permit is released first: a channel whose queue is full does not block others.
+            self.deliver(outcome, &options, is_steered).await
+        };
+        let interval = self.shared.bus.keep_alive_interval();
+        match keep_alive(&delivery, interval, work).await {
+            Settlement::Done => acknowledge(delivery).await,
+            Settlement::Retry(delay) => {
+                // The later messages are given back as well, so that the bus keeps their order.
+                place.clear_later();
+                give_back(delivery, delay).await;
+            }
+        }
+    }
+
+    /// Sends the reply, or the error.
+    async fn deliver(
+        &self,
+        outcome: Result<Processed>,
+        options: &ProcessOptions,
+        is_steered: bool,
+    ) -> Settlement {
+        let sending = match outcome {
+            // The run that the message was sent to has replied.
+            Ok(processed) if is_steered && processed.is_repeated => Ok(()),
+            Ok(processed) => self.send_reply(options, &processed).await,
+            Err(error) if error.kind() == ErrorKind::SessionBusy => {
+                return Settlement::Retry(BUSY_RETRY);
+            }
+            Err(_) if self.shared.interrupt.is_cancelled() => {
+                return Settlement::Retry(Duration::ZERO);
+            }
+            Err(error) => {
+                let text = format!("Error processing message: {error}");
+                self.send_text(options, &text).await
+            }
+        };
+        match sending {
+            Ok(()) => Settlement::Done,
+            Err(error) => after_refusal(&options.input_id, &error),
+        }
+    }
+}
+
+/// The settlement of a message whose reply could not be sent: another attempt, unless the bus would
+/// refuse each.
+fn after_refusal(input_id: &str, error: &Error) -> Settlement {
+    if error.kind() == ErrorKind::InvalidRequest {
+        let input_id = truncate(input_id, 64);
+        tracing::error!(
+            "the reply to message {input_id:?} is not sent: the bus refuses it: {error}"
+        );
+        return Settlement::Done;
+    }
+    tracing::warn!("a reply could not be sent and is sent again later: {error}");
+    Settlement::Retry(RETRY_DELAY)
+}
+
+/// Drives the work on a message, and reports to the bus in each interval that it is in progress.
+async fn keep_alive<T>(
+    delivery: &Delivery<InboundMessage>,
+    interval: Duration,
+    work: impl Future<Output = T>,
+) -> T {
+    let reports = async {
+        let interval = interval.max(MIN_KEEP_ALIVE);
+        let mut interval = interval_at(Instant::now() + interval, interval);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            if let Err(error) = delivery.keep_alive().await {
+                tracing::warn!(
+                    "the bus could not be informed that a message is in progress: {error}"
+                );
+            }
+        }
+    };
+    // A report that hangs does not delay the work.
+    tokio::select! {
+        biased;
+        output = work => output,
+        never = reports => never,
+    }
+}
+
+pub(super) async fn acknowledge(delivery: Delivery<InboundMessage>) {
+    if let Err(error) = delivery.ack().await {
+        tracing::warn!("a message could not be acknowledged and may be delivered again: {error}");
+    }
+}
+
+async fn give_back(delivery: Delivery<InboundMessage>, delay: Duration) {
+    if let Err(error) = delivery.give_back(delay).await {
+        tracing::warn!("a message could not be given back: {error}");
+    }
+}

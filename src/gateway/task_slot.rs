@@ -1,0 +1,44 @@
+//! The limit of the tasks of a session.
+
+use std::sync::Arc;
+
+use crate::util::sync::lock;
+
+use super::shared::Shared;
+
+/// The maximum number of tasks of `spawn` of a session that have not ended.
+pub(super) const MAX_TASKS: usize = 16;
+
+/// One of the tasks of `spawn` that a session may have. Dropping it frees the slot.
+pub(super) struct TaskSlot {
+    shared: Arc<Shared>,
+    session_key: Arc<str>,
+}
+
+impl TaskSlot {
+    /// Takes a slot of a session. `None` if the session has [`MAX_TASKS`].
+    pub(super) fn take(shared: &Arc<Shared>, session_key: &Arc<str>) -> Option<Self> {
+        let mut open_tasks = lock(&shared.open_tasks);
+        let own_count = open_tasks.get(session_key).copied().unwrap_or_default();
+        if own_count >= MAX_TASKS {
+            return None;
+        }
+        open_tasks.insert(session_key.clone(), own_count + 1);
+        Some(Self {
+            shared: shared.clone(),
+            session_key: session_key.clone(),
+        })
+    }
+}
+
+impl Drop for TaskSlot {
+    fn drop(&mut self) {
+        let mut open_tasks = lock(&self.shared.open_tasks);
+        if let Some(count) = open_tasks.get_mut(&self.session_key) {
+            *count -= 1;
+            if *count == 0 {
+                open_tasks.remove(&self.session_key);
+            }
+        }
+    }
+}

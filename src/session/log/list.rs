@@ -1,0 +1,176 @@
+//! The list of the sessions of a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::SessionInfo;
+use crate::util::Cancellation;
+
+use super::clock::system_time;
+use super::fold::LogFold;
+use super::line::MAX_LINE;
+use super::log::{Log, LogTail};
+use super::newest::{MAX_BYTES, MAX_COUNT, Newest};
+use super::scan::{Scan, last_info};
+use super::shared::Shared;
+use super::summary::LogSummary;
+
+/// The maximum size of the ids that one call of `prune` looks at, in bytes.
+const MAX_ID_BYTES: usize = 32 * 1024 * 1024;
+/// The bytes that the allocation of an id takes in addition.
+const ID_OVERHEAD: usize = 32;
+
+/// The number of bytes of a log's end that are read first to list it.
+const TAIL: u64 = 16 * 1024;
+/// The number of sessions whose ends are read at once.
+const AT_ONCE: usize = 100;
+
+impl<L: Log> Shared<L> {
+    /// The infos of all sessions, the newest first.
+    pub(super) fn list(&self, cancellation: &Cancellation) -> Result<Vec<SessionInfo>> {
+        let mut newest = Newest::new(MAX_COUNT, MAX_BYTES);
+        let mut ids = Vec::new();
+        self.log.for_each_page(&mut |page| {
+            check_not_cancelled(cancellation)?;
+            for id in page {
+                ids.push(id);
+                if ids.len() == AT_ONCE {
+                    self.add_infos(&ids, &mut newest, cancellation)?;
+                    ids.clear();
+                }
+            }
+            Ok(())
+        })?;
+        self.add_infos(&ids, &mut newest, cancellation)?;
+        Ok(newest.into_list())
+    }
+
+    /// The ids of the sessions that one call of `prune` looks at. The others remain for the next
+    /// call.
+    pub(super) fn first_ids(&self, cancellation: &Cancellation) -> Result<Vec<Arc<str>>> {
+        let mut ids = Vec::new();
+        let mut bytes = 0_usize;
+        let outcome = self.log.for_each_page(&mut |page| {
+            check_not_cancelled(cancellation)?;
+            for id in page {
+                bytes = bytes.saturating_add(id.len() + ID_OVERHEAD);
+                if bytes > MAX_ID_BYTES {
+                    return Err(Error::new(ErrorKind::Cancelled, "enough ids for one call"));
+                }
+                ids.push(id);
+            }
+            Ok(())
+        });
+        if bytes <= MAX_ID_BYTES {
+            outcome?;
+        }
+        Ok(ids)
+    }
+
+    /// Returns `true` if the session can be read and its last write is older than `age`.
+    pub(super) fn is_older(
+        &self,
+        id: &str,
+        age: Duration,
+        cancellation: &Cancellation,
+    ) -> Result<bool> {
+        let info = self.info(id, self.log.tail(id, TAIL), cancellation)?;
+        Ok(info.is_some_and(|info| info.problem.is_none() && info.is_older_than(age)))
+    }
+
+    /// Adds the infos of logs for a list.
+    fn add_infos(
+        &self,
+        ids: &[Arc<str>],
+        newest: &mut Newest,
+        cancellation: &Cancellation,
+    ) -> Result<()> {
+        for (id, end) in ids.iter().zip(self.log.tails(ids, TAIL)?) {
+            check_not_cancelled(cancellation)?;
+            if let Some(info) = self.info(id, end, cancellation)? {
+                newest.add(info);
+            }
+        }
+        Ok(())
+    }
+
+    /// The info for lists of a log with this `end`; `None` for a session without content.
+    fn info(
+        &self,
+        id: &str,
+        mut end: Result<Option<LogTail>>,
+        cancellation: &Cancellation,
+    ) -> Result<Option<SessionInfo>> {
+        let mut info = SessionInfo::new(id, 0);
+        let mut len = TAIL;
+        let summary = loop {
+            let tail = match end {
+                Ok(Some(tail)) => tail,
+                Ok(None) => return Ok(None),
+                // A session that cannot be read does not end the list.
+                Err(error) if self.log.concerns_one_log(&error) => {
+                    info.problem = Some(error.to_string().into());
+                    return Ok(Some(info));
+                }
+                Err(error) => return Err(error),
+            };
+
+            info.size = Some(tail.size);
+            match last_info(&tail.bytes) {
+                Some(summary) => break Ok(Some(summary)),
+                None if !tail.is_whole() && len < MAX_LINE as u64 => {
+                    len = len.saturating_mul(16);
+                    end = self.log.tail(id, len);
+                }
+                None => {
+                    drop(tail);
+                    let scan = self.read_whole(id, cancellation, LogFold::new(id));
+
+                    break scan.and_then(|scan| scan.map_or(Ok(None), |scan| whole_info(&scan)));
+                }
+            }
+        };
+
+        match summary {
+            Ok(Some((summary, at))) => {
+                info.messages = summary.messages;
+                info.title = summary.title;
+                info.created_at = system_time(summary.created);
+                info.updated_at = system_time(at);
+                info.user_id = summary.user_id;
+                info.cwd = summary.cwd;
+                info.parent = summary.parent;
+            }
+            Ok(None) => return Ok(None),
+            Err(error) => info.problem = Some(error.to_string().into()),
+        }
+
+        Ok(Some(info))
+    }
+}
+
+/// The info for lists of a log whose last line cannot be read.
+fn whole_info(scan: &Scan) -> Result<Option<(LogSummary, u64)>> {
+    let fold = &scan.fold;
+    let time = scan.fold.at;
+    if fold.exists() {
+        return Ok(Some((fold.info_after(&[], time), time)));
+    }
+    if scan.damage.is_empty() {
+        // An incomplete first write.
+        return Ok(None);
+    }
+    Err(Error::new(
+        ErrorKind::Corrupt,
+        "no record of it can be read",
+    ))
+}
+
+/// Returns an error after the call was dropped.
+fn check_not_cancelled(cancellation: &Cancellation) -> Result<()> {
+    if cancellation.is_cancelled() {
+        return Err(Error::new(ErrorKind::Cancelled, "the call was dropped"));
+    }
+    Ok(())
+}
