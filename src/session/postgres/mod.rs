@@ -4,6 +4,7 @@ mod address;
 mod bounded;
 mod connection;
 mod hosts;
+mod rows;
 mod schema;
 mod server;
 mod socket;
