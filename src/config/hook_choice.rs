@@ -52,7 +52,7 @@ impl HookChoice {
     }
 
     /// The hooks that are chosen here and in `other`.
-    pub(super) fn and(&self, other: &Self) -> Self {
+    pub(super) fn intersection(&self, other: &Self) -> Self {
         let names = CONFIGURABLE.iter().copied();
         Self::without(names.filter(|name| !self.has(name) || !other.has(name)))
     }

@@ -57,6 +57,7 @@ mod prompt;
 mod sessions;
 mod shared_folders;
 mod source;
+mod started_backend;
 mod subagent;
 
 pub use agent::AgentConfig;
@@ -71,9 +72,9 @@ pub use prompt::{MemoryCfg, SkillsCfg};
 pub use sessions::{SessionsCfg, SessionsType};
 pub use subagent::SubAgentCfg;
 
-pub(crate) use backend::{Owner, StartedBackend};
 pub(crate) use build::Equipment;
 pub(crate) use builtin::{available_builtin_names, reserved_tool_names};
 pub(crate) use check::check_agent_id;
 pub(crate) use hook_choice::check_hook;
 pub(crate) use sessions::StoreKey;
+pub(crate) use started_backend::{Owner, StartedBackend};

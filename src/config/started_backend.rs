@@ -1,0 +1,287 @@
+//! The start of a backend from its configuration.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backend::{Backend, LocalBackend, MemoryBackend};
+#[cfg(all(feature = "docker", unix))]
+use crate::backend::{DockerBackend, DockerBuilder};
+use crate::error::{Error, ErrorKind, Result};
+use crate::util::blocking::blocking;
+
+#[cfg(feature = "sandbox")]
+use super::backend::SandboxCfg;
+use super::backend::{BackendCfg, BackendType};
+
+/// The time limit of a command in seconds, unless the configuration sets another.
+const TIMEOUT: u64 = 120;
+
+/// The number of bytes that are kept of the output of a command, unless the configuration sets
+/// another.
+const MAX_OUTPUT: usize = 100_000;
+
+/// The number of bytes of the files that one user has in memory.
+const USER_MEMORY: usize = 8 * 1024 * 1024;
+
+/// A backend that was started from its configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct StartedBackend {
+    /// The backend.
+    pub(crate) backend: Arc<dyn Backend>,
+    /// Its kind.
+    pub(crate) kind: BackendType,
+    /// The container, if it is one.
+    #[cfg(all(feature = "docker", unix))]
+    container: Option<Arc<DockerBackend>>,
+}
+
+impl StartedBackend {
+    /// The status of the container, if it is one: `running`, `missing`, or the engine's word.
+    pub(crate) async fn container_status(&self) -> Result<Option<String>> {
+        #[cfg(all(feature = "docker", unix))]
+        if let Some(container) = &self.container {
+            use crate::backend::ContainerStatus;
+            return Ok(Some(match container.container_status().await? {
+                ContainerStatus::Running => "running".to_owned(),
+                ContainerStatus::Stopped(word) => word,
+                ContainerStatus::Missing => "missing".to_owned(),
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Stops the container, if it is one.
+    pub(crate) async fn stop_container(&self) -> Result<()> {
+        #[cfg(all(feature = "docker", unix))]
+        if let Some(container) = &self.container {
+            container.stop_container().await?;
+        }
+        Ok(())
+    }
+
+    /// Restarts the container, if it is one.
+    pub(crate) async fn restart_container(&self) -> Result<()> {
+        #[cfg(all(feature = "docker", unix))]
+        if let Some(container) = &self.container {
+            container.restart_container().await?;
+        }
+        Ok(())
+    }
+}
+
+/// The owner of a backend, which has its files alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    /// The id of the agent.
+    #[cfg_attr(
+        not(feature = "docker"),
+        expect(dead_code, reason = "containers are named after it")
+    )]
+    pub(crate) agent: &'a str,
+    /// The name of the user's folder.
+    pub(crate) user: &'a str,
+}
+
+#[cfg(all(feature = "docker", unix))]
+impl Owner<'_> {
+    /// The name of the user's container, which no other owner has: the ids of agents have no dot.
+    /// Where the configuration's `name` has some, its length marks where the user begins; in the
+    /// names of folders, `_` is followed by a digit, a letter up to `f`, or `long-`.
+    fn container_name(&self, name: Option<&str>) -> String {
+        let user = self.user;
+        match name {
+            Some(name) => format!("{name}.{user}_n{}", name.len()),
+            None => format!("agentcore-{}.{user}", self.agent),
+        }
+    }
+}
+
+impl BackendCfg {
+    /// Starts the backend: for a user, with a folder or a container of the user's own. Relative
+    /// paths begin at `folder`.
+    pub(crate) async fn start(
+        &self,
+        folder: Option<&Path>,
+        owner: Option<Owner<'_>>,
+    ) -> Result<StartedBackend> {
+        match self.kind {
+            BackendType::Local => self.start_local(folder, owner).await,
+            BackendType::State => {
+                let files = match owner {
+                    Some(_) => MemoryBackend::new().with_max_bytes(USER_MEMORY),
+                    None => MemoryBackend::new(),
+                };
+                Ok(self.started(Arc::new(files)))
+            }
+            BackendType::Docker => self.start_docker(owner).await,
+        }
+    }
+
+    fn started(&self, backend: Arc<dyn Backend>) -> StartedBackend {
+        StartedBackend {
+            backend,
+            kind: self.kind,
+            #[cfg(all(feature = "docker", unix))]
+            container: None,
+        }
+    }
+
+    async fn start_local(
+        &self,
+        folder: Option<&Path>,
+        owner: Option<Owner<'_>>,
+    ) -> Result<StartedBackend> {
+        let workdir = Path::new(self.workdir.as_deref().unwrap_or("."));
+        let mut root = folder.map_or_else(|| workdir.to_owned(), |folder| folder.join(workdir));
+        if let Some(owner) = owner {
+            root.push("users");
+            root.push(owner.user);
+        }
+        let config = self.clone();
+        let backend = blocking(move || {
+            std::fs::create_dir_all(&root).map_err(|error| {
+                let text = format!("cannot make the folder {}: {error}", root.display());
+                Error::new(ErrorKind::Io, text)
+            })?;
+            config.open_local(&root)
+        });
+        Ok(self.started(Arc::new(backend.await?)))
+    }
+
+    fn open_local(&self, root: &Path) -> Result<LocalBackend> {
+        let backend = LocalBackend::new(root)?
+            .with_timeout(self.time_limit())
+            .with_max_output(self.output_limit());
+        #[cfg(feature = "sandbox")]
+        if self.sandbox == SandboxCfg::Workspace {
+            return Ok(backend.with_sandbox(crate::backend::Sandbox::workspace(root)));
+        }
+        Ok(backend)
+    }
+
+    fn time_limit(&self) -> Duration {
+        Duration::from_secs(self.timeout.unwrap_or(TIMEOUT))
+    }
+
+    fn output_limit(&self) -> usize {
+        self.max_output_bytes.unwrap_or(MAX_OUTPUT)
+    }
+
+    #[cfg(not(all(feature = "docker", unix)))]
+    async fn start_docker(&self, _owner: Option<Owner<'_>>) -> Result<StartedBackend> {
+        let text = super::check::needs_feature("a backend of the type \"docker\"", "docker");
+        Err(Error::new(ErrorKind::Config, text))
+    }
+
+    /// Starts the container, or uses the one of the same name that an earlier process has left.
+    #[cfg(all(feature = "docker", unix))]
+    async fn start_docker(&self, owner: Option<Owner<'_>>) -> Result<StartedBackend> {
+        let name = match (owner, &self.container_name) {
+            (Some(owner), name) => Some(owner.container_name(name.as_deref())),
+            (None, name) => name.clone(),
+        };
+        let attached = || {
+            let name = name.clone().unwrap_or_default();
+            self.docker_settings(DockerBackend::attach(name))
+        };
+        let mounts = self.existing_mounts().await?;
+        let container = match &self.image {
+            None => attached().start().await?,
+            Some(image) => {
+                let mut builder = self.docker_settings(DockerBackend::run(image));
+                for folder in mounts {
+                    builder = builder.mount_read_only(&folder, folder.as_str());
+                }
+                if let Some(network) = &self.network {
+                    builder = builder.network(network);
+                }
+                if let Some(name) = &name {
+                    // The files in a container with a name are there again after a restart.
+                    builder = builder.name(name).keep(true);
+                }
+                match builder.start().await {
+                    Err(error) if error.kind() == ErrorKind::Conflict && name.is_some() => {
+                        attached().start().await?
+                    }
+                    started => started?,
+                }
+            }
+        };
+        let container = Arc::new(container);
+        Ok(StartedBackend {
+            backend: container.clone(),
+            kind: self.kind,
+            container: Some(container),
+        })
+    }
+
+    /// The absolute paths of the folders that are to be mounted, of those that exist.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if there is one and the container cannot have it.
+    #[cfg(all(feature = "docker", unix))]
+    async fn existing_mounts(&self) -> Result<Vec<String>> {
+        let folders = self.mounts.clone();
+        let folders = blocking(move || {
+            let folders = folders.iter().filter(|folder| folder.is_dir());
+            let roots = folders.map(|folder| Ok(LocalBackend::new(folder)?.root().to_owned()));
+            roots.collect::<Result<Vec<_>>>()
+        });
+        let folders = folders.await?;
+        let Some(folder) = folders.first() else {
+            return Ok(folders);
+        };
+        let reason = match (&self.image, &self.docker_host) {
+            (_, Some(host)) => format!("the engine at {host} has other files than this machine"),
+            (None, _) => "the container runs already".to_owned(),
+            (Some(_), None) => return Ok(folders),
+        };
+        let text = format!(
+            "the skills in {folder} cannot be mounted, for {reason}; copy them into the container, \
+             and name them by their absolute path in it"
+        );
+        Err(Error::new(ErrorKind::Config, text))
+    }
+
+    #[cfg(all(feature = "docker", unix))]
+    fn docker_settings(&self, mut builder: DockerBuilder) -> DockerBuilder {
+        builder = builder
+            .timeout(self.time_limit())
+            .max_output(self.output_limit());
+        if let Some(workdir) = &self.workdir {
+            builder = builder.workdir(workdir);
+        }
+        if let Some(program) = &self.docker_program {
+            builder = builder.program(program);
+        }
+        if let Some(host) = &self.docker_host {
+            builder = builder.host(host);
+        }
+        builder
+    }
+}
+
+#[cfg(all(test, feature = "docker", unix))]
+mod tests {
+    use super::Owner;
+
+    #[test]
+    fn container_names_of_different_owners_differ() {
+        let name = |agent, user, name| Owner { agent, user }.container_name(name);
+        let pairs = [
+            (name("code", "r-ann", None), name("code-r", "ann", None)),
+            (name("a", "x-b", Some("box")), name("a", "b", Some("box-x"))),
+            (name("a", "x.b", Some("box")), name("a", "b", Some("box.x"))),
+            (name("a", "1.b", Some("box")), name("a", "b", Some("box.1"))),
+            (
+                name("box", "ann", None),
+                name("a", "ann", Some("agentcore-box")),
+            ),
+        ];
+        for (one, other) in pairs {
+            assert_ne!(one, other);
+        }
+    }
+}
