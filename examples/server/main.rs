@@ -4,10 +4,12 @@
 //! cargo run --example server --features server -- examples/server/agents.yaml [--port N]
 //! ```
 //!
-//! It prints the address of the page, with the token, on a line of its own, and ends with Ctrl-C.
+//! It prints the address of the page, with the token, on a line of its own, and ends with Ctrl-C or
+//! SIGTERM: the runs are stored first.
 //! `AGENTS_TOKEN` sets the token. Without the key of a provider a scripted model answers.
 
 mod scripted;
+mod stop;
 
 use std::net::IpAddr;
 
@@ -43,13 +45,7 @@ async fn main() -> agentcore::Result<()> {
     }
     let listening = server.listen().await?;
     println!("{}", listening.url_with_token());
-    let stop = async {
-        if let Err(error) = tokio::signal::ctrl_c().await {
-            eprintln!("cannot listen for Ctrl-C: {error}; kill the process to stop the server");
-            std::future::pending::<()>().await;
-        }
-    };
-    listening.serve(stop).await
+    listening.serve(stop::requested()).await
 }
 
 /// The arguments of the program.

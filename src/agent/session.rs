@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::message::Messages;
 use crate::model::Compaction;
 use crate::run::{Run, RunOutput, RunningCall};
-use crate::session::{AgentState, PendingCall, is_of_another};
+use crate::session::{AgentState, PendingCall};
 use crate::tool::{TaskContext, TaskSpec, ToolContext};
 use crate::trace::{Redacting, TraceRecorder};
 use crate::util::Values;
@@ -359,9 +359,7 @@ impl Session {
     ///
     /// The store's error.
     pub async fn state(&self) -> Result<Option<AgentState>> {
-        let stored_session = self.agent.store().load(&self.id).await?;
-        let state = stored_session.map(|session| session.state);
-        Ok(state.filter(|state| !is_of_another(state, self.owner.as_ref())))
+        self.stored().state().await
     }
 
     /// The calls that wait for approval in this session, oldest first.
@@ -420,7 +418,7 @@ impl Session {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
     /// ```
     pub async fn compact(&self) -> Result<Option<Compaction>> {
-        self.check_owner().await?;
+        self.stored().check_owner().await?;
         compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
     }
 

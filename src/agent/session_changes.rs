@@ -1,10 +1,9 @@
 //! The changes of a stored session outside a run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::session::{Record, SessionInfo, is_of_another, not_found};
+use crate::session::OwnedSession;
 
 use super::session::Session;
 
@@ -18,15 +17,7 @@ impl Session {
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist,
     /// [`SessionBusy`](crate::ErrorKind::SessionBusy) while a run holds it, or the store's error.
     pub async fn set_title(&self, title: impl Into<Arc<str>>) -> Result<()> {
-        let store = self.agent.store();
-        let lease = store.lease(&self.id).await?;
-        let stored = store.load(&self.id).await?;
-        let mut state = stored.ok_or_else(|| not_found(&self.id))?.state;
-        if is_of_another(&state, self.owner.as_ref()) {
-            return Err(not_found(&self.id));
-        }
-        state.title = Some(title.into()).filter(|title: &Arc<str>| !title.trim().is_empty());
-        store.append(&lease, vec![Record::about(&state)]).await
+        self.stored().set_title(title.into()).await
     }
 
     /// Copies the conversation to the new id; this one stays as it is.
@@ -37,8 +28,7 @@ impl Session {
     /// [`Conflict`](crate::ErrorKind::Conflict) when the new id is taken.
     pub async fn fork(&self, new_id: impl Into<Arc<str>>) -> Result<Self> {
         let id = new_id.into();
-        self.check_owner().await?;
-        self.agent.store().fork(&self.id, &id).await?;
+        self.stored().fork(&id).await?;
         Ok(self.renamed(id))
     }
 
@@ -52,8 +42,7 @@ impl Session {
     /// there are fewer messages.
     pub async fn fork_at(&self, new_id: impl Into<Arc<str>>, messages: usize) -> Result<Self> {
         let id = new_id.into();
-        self.check_owner().await?;
-        self.agent.store().fork_at(&self.id, &id, messages).await?;
+        self.stored().fork_at(&id, messages).await?;
         Ok(self.renamed(id))
     }
 
@@ -68,28 +57,16 @@ impl Session {
     /// If the session of a subagent cannot be removed, all others are before the error is returned;
     /// a second call removes what is left.
     pub async fn delete(&self) -> Result<bool> {
-        let store = self.agent.store();
-        if self.owner.is_some() && self.state().await?.is_none() {
-            return Ok(false);
-        }
-        let has_existed = store.delete(&self.id).await?;
-
-        let list = store.list().await?;
-        let mut first_error = Ok(());
-        for id in subagent_sessions(&self.id, &list) {
-            if let Err(error) = store.delete(&id).await {
-                first_error = first_error.and(Err(error));
-            }
-        }
-        first_error.map(|()| has_existed)
+        self.stored().delete().await
     }
 
-    /// Checks that the session is not one of another user.
-    pub(super) async fn check_owner(&self) -> Result<()> {
-        if self.owner.is_some() && self.state().await?.is_none() {
-            return Err(not_found(&self.id));
+    /// The session as its store has it.
+    pub(super) fn stored(&self) -> OwnedSession<'_> {
+        OwnedSession {
+            store: &**self.agent.store(),
+            id: &self.id,
+            owner: self.owner.as_ref(),
         }
-        Ok(())
     }
 
     /// A handle of the session `id` of the same user.
@@ -99,25 +76,4 @@ impl Session {
         session.owner.clone_from(&self.owner);
         session
     }
-}
-
-/// The sessions of the subagents of a session, and of theirs.
-fn subagent_sessions(id: &Arc<str>, list: &[SessionInfo]) -> Vec<Arc<str>> {
-    let mut children: HashMap<&str, Vec<&Arc<str>>> = HashMap::new();
-    for info in list {
-        if let Some(parent) = &info.parent {
-            children.entry(parent).or_default().push(&info.id);
-        }
-    }
-
-    let mut ids = Vec::new();
-    let mut parents = vec![id];
-    while let Some(parent) = parents.pop() {
-        // Each list is taken once, so that the loop ends even if sessions name each other.
-        for child in children.remove(&**parent).unwrap_or_default() {
-            ids.push(child.clone());
-            parents.push(child);
-        }
-    }
-    ids
 }

@@ -73,6 +73,9 @@ pub struct BackendCfg {
     /// The program that is run instead of `docker`. A file cannot set it.
     #[serde(skip)]
     pub docker_program: Option<PathBuf>,
+    /// The folders of this machine that a container has as well, to be read only.
+    #[serde(skip)]
+    pub(super) mounts: Vec<PathBuf>,
 }
 
 impl BackendCfg {

@@ -76,7 +76,7 @@ impl AgentConfig {
     /// A container that was being started is removed again.
     pub async fn builder(&self, parts: &Parts) -> Result<AgentBuilder> {
         self.check()?;
-        let backend = match (&parts.backend, &self.backend) {
+        let backend = match (&parts.backend, self.mounted_backend()) {
             (Some(backend), _) => Some(backend.clone()),
             (None, Some(config)) => {
                 let outcome = config.start(self.folder(), None).await;

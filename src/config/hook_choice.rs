@@ -49,7 +49,7 @@ impl HookChoice {
     }
 
     /// The hooks that are chosen here and in `other`.
-    pub(super) fn and(&self, other: &Self) -> Self {
+    pub(super) fn intersection(&self, other: &Self) -> Self {
         let names = Self::CONFIGURABLE.iter().copied();
         Self::without(names.filter(|name| !self.has(name) || !other.has(name)))
     }

@@ -8,7 +8,10 @@ use serde::Deserialize;
 #[non_exhaustive]
 pub struct SkillsCfg {
     /// The folders. A relative path begins at the folder of the configuration file; all users share
-    /// it, and the agent can only read it.
+    /// it, and the agent can only read it. A new container has the folder at the same path as this
+    /// machine, and one that an earlier process has left keeps those it was started with. For a
+    /// container that runs already, and for an engine on another machine, name an absolute path in
+    /// the container.
     pub paths: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::util::path::{is_in_folder, lexical};
 
 use super::agent::AgentConfig;
-use super::backend::BackendType;
+use super::backend::{BackendCfg, BackendType};
 use super::shared_folders::{Shared, SharedFolders};
 
 /// The root of a workspace in memory.
@@ -96,6 +96,21 @@ impl AgentConfig {
         }
         files.memory.extend(shared_memory);
         Ok((files, shared))
+    }
+
+    /// The backend of the configuration. A container has the folders of skills that are on this
+    /// machine, for the commands of skills.
+    pub(crate) fn mounted_backend(&self) -> Option<BackendCfg> {
+        let mut backend = self.backend.clone()?;
+        if backend.kind == BackendType::Docker {
+            let locations = self.skills.paths.iter().map(|path| self.location(path));
+            let folders = locations.filter_map(|location| match location {
+                FileLocation::Machine(path) => Some(path),
+                FileLocation::Workspace(_) => None,
+            });
+            backend.mounts = folders.collect();
+        }
+        Some(backend)
     }
 
     fn location(&self, path: &str) -> FileLocation {

@@ -189,10 +189,14 @@ impl BackendCfg {
             let name = name.clone().unwrap_or_default();
             self.docker_settings(DockerBackend::attach(name))
         };
+        let mounts = self.existing_mounts().await?;
         let container = match &self.image {
             None => attached().start().await?,
             Some(image) => {
                 let mut builder = self.docker_settings(DockerBackend::run(image));
+                for folder in mounts {
+                    builder = builder.mount_read_only(&folder, folder.as_str());
+                }
                 if let Some(network) = &self.network {
                     builder = builder.network(network);
                 }
@@ -214,6 +218,35 @@ impl BackendCfg {
             kind: self.kind,
             container: Some(container),
         })
+    }
+
+    /// The absolute paths of the folders that are to be mounted, of those that exist.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] if there is one and the container cannot have it.
+    #[cfg(all(feature = "docker", unix))]
+    async fn existing_mounts(&self) -> Result<Vec<String>> {
+        let folders = self.mounts.clone();
+        let folders = blocking(move || {
+            let folders = folders.iter().filter(|folder| folder.is_dir());
+            let roots = folders.map(|folder| Ok(LocalBackend::new(folder)?.root().to_owned()));
+            roots.collect::<Result<Vec<_>>>()
+        });
+        let folders = folders.await?;
+        let Some(folder) = folders.first() else {
+            return Ok(folders);
+        };
+        let reason = match (&self.image, &self.docker_host) {
+            (_, Some(host)) => format!("the engine at {host} has other files than this machine"),
+            (None, _) => "the container runs already".to_owned(),
+            (Some(_), None) => return Ok(folders),
+        };
+        let text = format!(
+            "the skills in {folder} cannot be mounted, for {reason}; copy them into the container, \
+             and name them by their absolute path in it"
+        );
+        Err(Error::new(ErrorKind::Config, text))
     }
 
     #[cfg(all(feature = "docker", unix))]

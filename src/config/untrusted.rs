@@ -206,7 +206,7 @@ impl AgentConfig {
     }
 
     fn narrow_hooks(&mut self, untrusted: &Self) {
-        self.hooks = self.hooks.and(&untrusted.hooks);
+        self.hooks = self.hooks.intersection(&untrusted.hooks);
     }
 }
 

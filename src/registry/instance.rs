@@ -6,10 +6,10 @@ use std::sync::{Arc, RwLock};
 use serde::Serialize;
 
 use crate::agent::{Agent, AgentBuilder, Session};
-use crate::backend::Backend;
+use crate::backend::{Backend, MemoryBackend};
 use crate::config::{
-    AgentConfig, BackendType, HookChoice, PERMISSIONS, Parts, Workspace, available_builtin_names,
-    check_hook,
+    AgentConfig, BackendCfg, BackendType, HookChoice, PERMISSIONS, Parts, Workspace,
+    available_builtin_names, check_hook,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Skill;
@@ -345,15 +345,32 @@ pub(super) async fn start_workspace(
     id: &str,
     user: &str,
 ) -> Result<Workspace> {
-    let backend = match &config.backend {
+    let backend = match config.mounted_backend() {
         Some(backend) => {
             let folder = config.folder();
-            let created = backends.get_or_create(id, user, backend, folder).await;
+            let created = backends.get_or_create(id, user, &backend, folder).await;
             Some(created.map_err(|error| config.error_from("backend", error))?)
         }
         None => None,
     };
     config.open_workspace(backend).await
+}
+
+/// The backend of a user for the description of an agent: one that is in use, or a folder. Files
+/// in memory and a container that are not in use are replaced by no files.
+pub(super) async fn describing_workspace(
+    config: &AgentConfig,
+    backends: &BackendStore,
+    id: &str,
+    user: &str,
+) -> Result<Workspace> {
+    let is_folder = |backend: &BackendCfg| backend.kind == BackendType::Local;
+    if config.backend.as_ref().is_none_or(is_folder) {
+        return start_workspace(config, backends, id, user).await;
+    }
+    let no_files = || -> Arc<dyn Backend> { Arc::new(MemoryBackend::new()) };
+    let backend = backends.get(id, user).unwrap_or_else(no_files);
+    config.open_workspace(Some(backend)).await
 }
 
 /// Checks the address of an engine, which becomes an argument of a program.

@@ -58,6 +58,11 @@ impl Instances {
         (cell, Vec::new())
     }
 
+    /// The instance, if it is made. This is no use of it.
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Instance>> {
+        self.entries.get(key)?.cell.get().cloned()
+    }
+
     fn take_unused(&mut self, now: Instant) -> Vec<(Key, Cell)> {
         self.last_search = Some(now);
         let unused = self.entries.iter().filter(|(_, entry)| entry.is_unused());

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, RwLock};
 
 use crate::agent::AgentBuilder;
-use crate::config::{AgentConfig, Config, Parts, StoreKey, Workspace, check_agent_id};
+use crate::config::{Config, Parts, StoreKey, Workspace, check_agent_id};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Model;
 use crate::session::{SessionStore, ThreadStore};
@@ -15,7 +15,7 @@ use crate::util::text::quoted;
 
 use super::backend_store::BackendStore;
 use super::event_bus::EventBus;
-use super::instance::{Current, Instance, build_agent, start_workspace};
+use super::instance::{Current, Instance, build_agent, describing_workspace, start_workspace};
 use super::instances::{Instances, Key};
 use super::overrides::HookOverrides;
 use super::template::{Template, TemplateInfo};
@@ -240,6 +240,56 @@ impl Registry {
         Ok(instance.clone())
     }
 
+    /// Returns the store of the sessions of an agent's users, and opens it if no agent uses it yet.
+    /// Neither a backend is started nor a model made, so that histories can be read and changed
+    /// while those do not work.
+    ///
+    /// ```
+    /// use agentcore::AgentBuilder;
+    /// use agentcore::registry::Registry;
+    /// use agentcore::testing::ScriptedModel;
+    ///
+    /// # async fn example() -> Result<(), agentcore::Error> {
+    /// let registry = Registry::new();
+    /// registry.register_template("default", AgentBuilder::new(ScriptedModel::new()))?;
+    /// let store = registry.session_store("default").await?;
+    /// assert!(store.list().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if there is no such template, and the errors of the store.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped while it opens the store, the next call begins again.
+    pub async fn session_store(&self, agent: &str) -> Result<Arc<dyn SessionStore>> {
+        self.store_of(&self.template(agent)?).await
+    }
+
+    /// The agent of a user, to be described: the one that exists, or one that is not kept, runs
+    /// nothing and has no files in a container or in memory.
+    pub(crate) async fn described(&self, agent: &str, user: &str) -> Result<Arc<Instance>> {
+        folder_of(user)?;
+        let template = self.template(agent)?;
+        let key: Key = (agent.into(), user.into());
+        let instance = lock(&self.0.instances).get(&key);
+        if let Some(instance) = instance {
+            return Ok(instance);
+        }
+        let workspace = match &template {
+            Template::Config(config) => {
+                describing_workspace(config, &self.0.backends, agent, user).await?
+            }
+            Template::Builder(_) => Workspace::default(),
+        };
+        let store = Arc::new(ThreadStore::new());
+        self.assemble(&key, template, store, workspace)
+    }
+
     /// Drops the instances of an agent, for one user or for all, so that the next
     /// [`get_or_clone`](Self::get_or_clone) makes new ones. Runs in progress continue. Hooks that
     /// users switched are reset to the template.
@@ -256,21 +306,30 @@ impl Registry {
         // Read after the entry was added: replacing the template removes the entry, so that no
         // instance of the old template stays.
         let template = self.template(id)?;
+        let store = self.store_of(&template).await?;
+        let workspace = match &template {
+            Template::Config(config) => start_workspace(config, &self.0.backends, id, user).await?,
+            Template::Builder(_) => Workspace::default(),
+        };
+        self.assemble(key, template, store, workspace)
+    }
+
+    /// Makes an instance of its parts.
+    fn assemble(
+        &self,
+        (id, user): &Key,
+        template: Template,
+        store: Arc<dyn SessionStore>,
+        workspace: Workspace,
+    ) -> Result<Arc<Instance>> {
         let parts = read(&self.0.parts).clone();
-        let (builder, store, workspace) = match &template {
+        let builder = match &template {
             Template::Config(config) => {
-                let store = self.store_of(config).await?;
-                let workspace = start_workspace(config, &self.0.backends, id, user).await?;
                 let registered = self.0.tools.names(user);
                 let is_on = |name: &str| config.hooks.has(name);
-                let builder = config.assemble(&parts, &workspace, &registered, &is_on)?;
-                (builder, store, workspace)
+                config.assemble(&parts, &workspace, &registered, &is_on)?
             }
-            Template::Builder(builder) => {
-                let store = builder.own_store();
-                let store = store.unwrap_or_else(|| read(&self.0.default_store).clone());
-                ((**builder).clone(), store, Workspace::default())
-            }
+            Template::Builder(builder) => (**builder).clone(),
         };
         let complete = read(&self.0.complete).clone();
         let current = Current {
@@ -295,9 +354,16 @@ impl Registry {
     }
 
     /// The store of an agent's sessions. Agents whose configurations name the same one share it.
-    async fn store_of(&self, config: &AgentConfig) -> Result<Arc<dyn SessionStore>> {
+    async fn store_of(&self, template: &Template) -> Result<Arc<dyn SessionStore>> {
+        let default_store = || read(&self.0.default_store).clone();
+        let config = match template {
+            Template::Config(config) => config,
+            Template::Builder(builder) => {
+                return Ok(builder.own_store().unwrap_or_else(default_store));
+            }
+        };
         let Some(key) = config.store_key() else {
-            return Ok(read(&self.0.default_store).clone());
+            return Ok(default_store());
         };
         let known_store = lock(&self.0.stores).get(&key).cloned();
         if let Some(store) = known_store {

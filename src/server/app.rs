@@ -9,10 +9,10 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::sync::watch;
 
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::net::AddressPolicy;
 use crate::registry::{Instance, Registry};
-use crate::session::AgentState;
+use crate::session::{AgentState, SessionStore};
 
 use super::auth::Auth;
 use super::error::ApiError;
@@ -58,24 +58,45 @@ impl App {
         caller: &Caller,
     ) -> Result<Arc<Instance>, ApiError> {
         let instance = self.registry.get_or_clone(agent, caller.id()).await;
-        instance.map_err(|error| match error.kind() {
-            // Such as a tool that is to be registered first.
-            ErrorKind::Config => ApiError::bad_request(error.to_string()),
-            // Too many users have files in memory.
-            ErrorKind::QuotaExhausted => {
-                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-            }
-            _ => error.into(),
-        })
+        instance.map_err(of_agent)
     }
 
-    /// Returns `true` if a session is the user's.
+    /// The agent of the user, to be described. Starts no container.
+    pub(super) async fn described(
+        &self,
+        agent: &str,
+        caller: &Caller,
+    ) -> Result<Arc<Instance>, ApiError> {
+        let instance = self.registry.described(agent, caller.id()).await;
+        instance.map_err(of_agent)
+    }
+
+    /// The store of an agent's threads.
+    pub(super) async fn store(&self, agent: &str) -> Result<Arc<dyn SessionStore>, ApiError> {
+        let store = self.registry.session_store(agent).await;
+        store.map_err(of_agent)
+    }
+
+    /// Returns `true` if a thread is the user's.
     pub(super) fn is_of(&self, state: &AgentState, caller: &Caller) -> bool {
         match &state.user_id {
             Some(user) => user == caller.id(),
             // Written by a program without users, which a server without users continues.
             None => matches!(self.auth, Auth::Token(_)) && **caller.id() == *LOCAL_USER,
         }
+    }
+}
+
+/// The error of an agent that cannot be made.
+fn of_agent(error: Error) -> ApiError {
+    match error.kind() {
+        // Such as a tool that is to be registered first.
+        ErrorKind::Config => ApiError::bad_request(error.to_string()),
+        // Too many users have files in memory.
+        ErrorKind::QuotaExhausted => {
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        }
+        _ => error.into(),
     }
 }
 

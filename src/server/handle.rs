@@ -72,7 +72,7 @@ impl ServerHandle {
     /// Ends all runs and streams within `limit`. From now on, requests are answered with 503.
     ///
     /// Calls with open questions wait for a later decision, other runs are interrupted, and all
-    /// states are stored. Runs that take longer are dropped: their sessions keep what was stored by
+    /// states are stored. Runs that take longer are dropped: their threads keep what was stored by
     /// then. To be called before the connections are closed, as by the `shutdown` future of
     /// [`Server::serve`](super::Server::serve), which does this itself.
     ///

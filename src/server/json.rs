@@ -161,7 +161,9 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
         ApiError::bad_request(format!("the body is not UTF-8 at byte {offset}"))
     })?;
     if is_deeper_than(text, max_depth) {
-        let text = format!("the body is nested deeper than {max_depth} levels, which is the limit");
+        let text = format!(
+            "the body is nested deeper than {max_depth} levels, which is the limit; send fewer levels"
+        );
         return Err(ApiError::bad_request(text));
     }
 

@@ -22,6 +22,9 @@
 //! # }
 //! ```
 //!
+//! A *thread* is a [session](crate::Session) of an agent and a user. A *client* sends requests; a
+//! *reader* is a connection that follows a run.
+//!
 //! A run is one task that appends every message to a bounded log. Each connection reads the log
 //! with a cursor and an encoder of its own, in one of the formats of [`StreamFormat`]. So a run
 //! continues when its reader leaves, and a reader that returns with `Last-Event-ID` continues after
@@ -61,7 +64,7 @@
 //! # Security
 //!
 //! * Every request except those for the page and `/healthz` needs the token ([`Server::token`]) or
-//!   a user of the application's login ([`Server::users`]). A request reaches only the sessions,
+//!   a user of the application's login ([`Server::users`]). A request reaches only the threads,
 //!   runs, questions, traces, files and tools of its own user; those of others are a 404.
 //! * Requests to a foreign host, or from a page of a foreign origin, are a 403, so that no other
 //!   site reaches the server through a browser ([`Server::allow_host`], [`Server::allow_origin`]).

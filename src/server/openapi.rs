@@ -31,6 +31,9 @@ const BODY_ERRORS: &[(u16, &str)] = &[
     (415, "the body is not application/json"),
 ];
 
+/// The type of streams.
+const EVENT_STREAM: &str = "text/event-stream";
+
 /// The document.
 pub(super) fn document(operations: &[Operation]) -> Value {
     let settings = SchemaSettings::draft2020_12()
@@ -128,17 +131,31 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
     parameters
 }
 
+/// The schema of each event of a stream.
+fn event_schema() -> Value {
+    json!({
+        "type": "object",
+        "description": "One event. The body is a sequence of them.",
+        "properties": {
+            "id": {"type": "string", "description": "For `Last-Event-ID`."},
+            "event": {"type": "string", "description": "The name; none is `message`."},
+            "data": {"type": "string", "description": "The message, in most formats as JSON."},
+        },
+        "required": ["data"],
+    })
+}
+
 fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Value) -> Value {
     let mut responses = Map::new();
-    let stream = json!({"text/event-stream": {"schema": {"type": "string"}}});
     let content = match operation.reply {
         Reply::Empty => json!({}),
         Reply::Json(schema) => json!({"application/json": {"schema": schema(generator)}}),
-        Reply::Stream => stream,
+        Reply::Stream => json!({EVENT_STREAM: {"schema": event_schema()}}),
         Reply::JsonOrStream(schema) => json!({
             "application/json": {"schema": schema(generator)},
-            "text/event-stream": {"schema": {"type": "string"}},
+            EVENT_STREAM: {"schema": event_schema()},
         }),
+        Reply::Bytes(EVENT_STREAM) => json!({EVENT_STREAM: {"schema": event_schema()}}),
         Reply::Bytes(content_type) => json!({content_type: {"schema": {"type": "string"}}}),
     };
     let mut success = json!({"description": "Success."});

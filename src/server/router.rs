@@ -26,7 +26,10 @@ pub(super) fn finish(router: Router<App>, app: App) -> Router {
 }
 
 async fn no_route(uri: Uri) -> ApiError {
-    ApiError::not_found(format!("there is no route {:?}", uri.path()))
+    ApiError::not_found(format!(
+        "there is no route {:?}; /openapi.json lists the routes",
+        uri.path()
+    ))
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {

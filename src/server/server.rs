@@ -247,7 +247,7 @@ impl Server {
         self
     }
 
-    /// Sets the action on a run whose clients have all disconnected. Defaults to
+    /// Sets the action on a run whose readers have all left. Defaults to
     /// [`OnDisconnect::Detach`].
     pub fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
         self.on_disconnect = on_disconnect;

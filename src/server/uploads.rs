@@ -32,12 +32,13 @@ impl Uploads {
         let mut counts = lock(&self.0);
         if counts.get(caller.id()).copied().unwrap_or(0) >= MAX_USER_UPLOADS {
             return Err(ApiError::too_many(format!(
-                "you have {MAX_USER_UPLOADS} uploads in progress, which is the limit"
+                "you have {MAX_USER_UPLOADS} uploads in progress, which is the limit; wait for one \
+                 to end"
             )));
         }
         if counts.values().sum::<usize>() >= MAX_UPLOADS {
             return Err(ApiError::too_many(format!(
-                "the server has {MAX_UPLOADS} uploads in progress, which is the limit"
+                "the server has {MAX_UPLOADS} uploads in progress, which is the limit; try again later"
             )));
         }
         *counts.entry(caller.id().clone()).or_default() += 1;

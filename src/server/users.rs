@@ -13,7 +13,7 @@ use super::error::ApiError;
 /// The id of the user of a server without logins.
 pub(super) const LOCAL_USER: &str = "local";
 
-/// A user of the server. Sessions, runs, files, tools and traces belong to one user.
+/// A user of the server. Threads, runs, files, tools and traces belong to one user.
 ///
 /// ```
 /// use agentcore::server::User;

@@ -55,6 +55,12 @@ macro_rules! forward_session_store {
                 inner.lease(id).await
             }
 
+            async fn is_leased(&self, id: &str) -> $crate::error::Result<bool> {
+                let $store = self;
+                let inner = &$inner;
+                inner.is_leased(id).await
+            }
+
             async fn save(
                 &self,
                 lease: &$crate::session::Lease,

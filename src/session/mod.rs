@@ -23,6 +23,7 @@ mod log;
 mod memory;
 mod message_info;
 mod open_calls;
+mod owned_session;
 mod page;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -59,6 +60,7 @@ pub use log::{Log, LogStore, LogTail, Repair, Snapshots};
 pub use memory::ThreadStore;
 pub(crate) use message_info::Infos;
 pub use message_info::MessageInfo;
+pub(crate) use owned_session::OwnedSession;
 pub use page::{ListQuery, SessionPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;

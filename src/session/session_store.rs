@@ -187,6 +187,40 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`ErrorKind::SessionBusy`] while another run holds it.
     async fn lease(&self, id: &str) -> Result<Lease>;
 
+    /// Returns `true` while a run holds the session, in this process or in another one. The session
+    /// need not exist. The answer may be out of date on arrival.
+    ///
+    /// The provided method takes the lease for a moment, in which a run that begins is refused. A
+    /// store should implement it without, as those of this crate do.
+    ///
+    /// ```
+    /// use agentcore::{SessionStore, ThreadStore};
+    ///
+    /// # let run = async {
+    /// let store = ThreadStore::new();
+    /// let lease = store.lease("th_1").await?;
+    /// assert!(store.is_leased("th_1").await?);
+    /// drop(lease);
+    /// assert!(!store.is_leased("th_1").await?);
+    /// # Ok::<(), agentcore::Error>(()) };
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The store's error.
+    async fn is_leased(&self, id: &str) -> Result<bool> {
+        if id.is_empty() {
+            return Ok(false);
+        }
+        match self.lease(id).await {
+            Ok(_lease) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::SessionBusy => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes the stored state equal to `state`, of which nothing belongs to one run alone
     /// ([`AgentState::stored`]), and forgets which calls had started or ended and which inputs were
     /// appended.

@@ -52,4 +52,8 @@ impl<S: Spy> SessionStore for Spied<S> {
     async fn lease(&self, id: &str) -> Result<Lease> {
         self.0.lease(id).await.map(|lease| self.1.leased(lease))
     }
+
+    async fn is_leased(&self, id: &str) -> Result<bool> {
+        self.0.is_leased(id).await
+    }
 }

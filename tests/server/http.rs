@@ -1,5 +1,6 @@
 //! A server on a port of its own, and a client that sends exactly what a test writes.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -129,7 +130,12 @@ impl Request {
 
     /// Sends the request, and reads the head of the response.
     pub async fn open(self) -> Response {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        self.open_on(stream).await
+    }
+
+    /// The same, on a connection that is there.
+    pub async fn open_on(self, mut stream: TcpStream) -> Response {
         let mut head = format!("{}\r\n", self.line);
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -208,28 +214,36 @@ impl Response {
 
     /// The next piece of the body; `None` at its end.
     pub async fn piece(&mut self) -> Option<Vec<u8>> {
+        self.try_piece().await.unwrap()
+    }
+
+    /// The same, or the error of a connection that was cut.
+    async fn try_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.is_over {
-            return None;
+            return Ok(None);
         }
         if self.header("transfer-encoding") != Some("chunked") {
             self.is_over = true;
             let length = self.header("content-length").unwrap_or("0");
             let mut body = vec![0; length.parse().unwrap()];
-            patiently(self.reader.read_exact(&mut body)).await.unwrap();
-            return Some(body);
+            patiently(self.reader.read_exact(&mut body)).await?;
+            return Ok(Some(body));
         }
         let mut line = String::new();
-        let count = patiently(self.reader.read_line(&mut line)).await.unwrap();
+        let count = patiently(self.reader.read_line(&mut line)).await?;
         if count == 0 {
             self.is_over = true;
-            return None;
+            return Ok(None);
+        }
+        if !line.ends_with('\n') {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let length = usize::from_str_radix(line.trim(), 16).unwrap();
         let mut chunk = vec![0; length + 2];
-        patiently(self.reader.read_exact(&mut chunk)).await.unwrap();
+        patiently(self.reader.read_exact(&mut chunk)).await?;
         chunk.truncate(length);
         self.is_over = length == 0;
-        (length > 0).then_some(chunk)
+        Ok((length > 0).then_some(chunk))
     }
 
     pub async fn whole(mut self) -> Reply {
@@ -247,17 +261,35 @@ impl Response {
     /// The next event of the stream, comments passed over.
     pub async fn event(&mut self) -> Option<Event> {
         loop {
-            let end = self.pending.windows(2).position(|pair| pair == b"\n\n");
-            if let Some(end) = end {
-                let block: Vec<u8> = self.pending.drain(..end + 2).collect();
-                let event = parse(std::str::from_utf8(&block).unwrap());
-                if event != Event::default() {
-                    return Some(event);
-                }
-                continue;
+            if let Some(event) = self.pending_event() {
+                return Some(event);
             }
             let piece = self.piece().await?;
             self.pending.extend(piece);
+        }
+    }
+
+    /// The next event that has arrived whole, comments passed over.
+    fn pending_event(&mut self) -> Option<Event> {
+        loop {
+            let end = self.pending.windows(2).position(|pair| pair == b"\n\n")?;
+            let block: Vec<u8> = self.pending.drain(..end + 2).collect();
+            let event = parse(std::str::from_utf8(&block).unwrap());
+            if event != Event::default() {
+                return Some(event);
+            }
+        }
+    }
+
+    /// The events that arrive whole until the connection ends or is cut.
+    pub async fn events_until_cut(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            events.extend(std::iter::from_fn(|| self.pending_event()));
+            match self.try_piece().await {
+                Ok(Some(piece)) => self.pending.extend(piece),
+                Ok(None) | Err(_) => return events,
+            }
         }
     }
 

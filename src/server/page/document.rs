@@ -22,7 +22,10 @@ const SCRIPT: &str = concat!(
     include_str!("view_question.js"),
     include_str!("view_panel.js"),
     include_str!("view_sessions.js"),
-    include_str!("surroundings.js"),
+    include_str!("view_status.js"),
+    include_str!("layout.js"),
+    include_str!("theme.js"),
+    include_str!("speaker.js"),
     include_str!("main.js"),
 );
 

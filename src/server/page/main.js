@@ -29,7 +29,7 @@ class App {
     api.takeToken();
     api.onRejected = () => this.#showGate();
     await this.#loadAgents();
-    this.#setConnection("online");
+    showConnection("online");
     if (!this.agents.length) {
       return this.#showEmpty("No agent is registered.", "Add one to the server's configuration.", button("Load again", () => location.reload(), "primary"));
     }
@@ -45,7 +45,7 @@ class App {
         return (this.agents = await api.agents());
       } catch (error) {
         if (error.status) throw error;
-        await countDown(failures, (left) => this.#setConnection(left));
+        await countDown(failures, (left) => showConnection(left));
       }
     }
   }
@@ -72,7 +72,7 @@ class App {
   }
 
   async open(id) {
-    if (!id || id === this.thread?.id) return this.setDrawer(null);
+    if (!id || id === this.thread?.id) return setDrawer(null);
     this.#leave(id);
     const { thread } = this;
     ui.title.textContent = "Loading";
@@ -98,8 +98,8 @@ class App {
     this.#reader?.close();
     this.#reader = null;
     this.#decisions = [];
-    this.setDrawer(null);
-    this.#setConnection("online");
+    setDrawer(null);
+    showConnection("online");
     const thread = (this.thread = new Thread(this.agent.id, id, (part, value) => {
       if (thread === this.thread) this.#changed(part, value);
     }));
@@ -148,7 +148,7 @@ class App {
     thread.startRun();
     const sink = {
       event: (event) => this.#event(thread, event),
-      connection: (state) => thread === this.thread && this.#setConnection(state),
+      connection: (state) => thread === this.thread && showConnection(state),
       gone: () => (thread.finishRun(), this.#refresh(thread, "load")),
     };
     const reader = (this.#reader = new RunReader(thread.agent, thread.id, sink, open));
@@ -156,7 +156,7 @@ class App {
       await reader.read();
     } catch (error) {
       if (this.#reader !== reader) return;
-      this.#setConnection("online");
+      showConnection("online");
       thread.finishRun();
       if (input && error.status === 409) {
         thread.removeItems((item) => item.text === input.text && item === thread.root.items.at(-1));
@@ -262,7 +262,7 @@ class App {
 
   #openTrace(id) {
     this.thread.lastRunId = id;
-    this.setPanel(true);
+    setPanel(true);
     this.panel.select("trace");
     this.panel.tabs.trace.focus();
   }
@@ -309,7 +309,7 @@ class App {
     }
     this.#updateTitle();
     this.#updateControls();
-    this.#updateActivity();
+    showActivity(this.thread);
   }
 
   #showThread() {
@@ -376,25 +376,6 @@ class App {
     ui.composer.placeholder = run ? "Add a message" : `Message to ${agent.name || agent.id}`;
   }
 
-  #updateActivity() {
-    const { run, activity, questions } = this.thread ?? {};
-    const isShown = activity && (run || questions.size);
-    show(ui.activity, isShown);
-    if (!isShown) return;
-    ui.activityText.textContent = run?.isStopping ? "Stopping" : questions.size ? "Waiting for your answer" : activity.text;
-    const seconds = Math.floor((Date.now() - activity.since) / 1000);
-    ui.activityTime.textContent = seconds >= 2 ? formatSeconds(seconds) : "";
-  }
-
-  /** Shows `online`, or the seconds until the next attempt to connect. */
-  #setConnection(state) {
-    const isOnline = state === "online";
-    if (isOnline && ui.connection.dataset.state === state) return;
-    ui.connection.dataset.state = isOnline ? state : "offline";
-    fill(ui.connection, el("span.lamp"), el("span.words", isOnline ? "Connected" : `Offline, next attempt in ${state} s`),
-      isOnline ? "" : button("Now", () => retryNow(), "quiet"));
-  }
-
   #toEnd() {
     ui.scroller.scrollTop = ui.scroller.scrollHeight;
   }
@@ -410,29 +391,11 @@ class App {
     ui.send.disabled = !ui.composer.value.trim();
   }
 
-  /** Opens `sessions` or `panel` over a narrow page, or closes what is open. */
-  setDrawer(name) {
-    const { dataset } = document.body;
-    const old = dataset.drawer;
-    if (!name && !old) return;
-    if (name) dataset.drawer = name;
-    else delete dataset.drawer;
-    show(ui.scrim, name);
-    for (const node of document.querySelectorAll("header, main")) node.inert = Boolean(name);
-    (name === "panel" ? ui.closePanel : name ? ui.closeSessions : old === "panel" ? ui.openPanel : ui.openSessions).focus();
-  }
-
-  setPanel(isOpen) {
-    if (NARROW.matches) return this.setDrawer(isOpen ? "panel" : null);
-    document.body.toggleAttribute("data-panel", isOpen);
-    ui.openPanel.setAttribute("aria-expanded", String(isOpen));
-  }
-
   #bindButtons() {
-    bind(ui.openSessions, "menu", "Sessions", () => this.setDrawer("sessions"));
-    bind(ui.closeSessions, "close", "Close the sessions", () => this.setDrawer(null));
-    bind(ui.openPanel, "panel", "Tasks, files and trace", () => this.setPanel(NARROW.matches || !document.body.hasAttribute("data-panel")));
-    bind(ui.closePanel, "close", "Close the panel", () => this.setPanel(false));
+    bind(ui.openSessions, "menu", "Sessions", () => setDrawer("sessions"));
+    bind(ui.closeSessions, "close", "Close the sessions", () => setDrawer(null));
+    bind(ui.openPanel, "panel", "Tasks, files and trace", () => setPanel(NARROW.matches || !document.body.hasAttribute("data-panel")));
+    bind(ui.closePanel, "close", "Close the panel", () => setPanel(false));
     bind(ui.theme, "light", "Switch between light and dark", switchTheme);
     bind(ui.stop, "stop", "Stop", () => this.#stop());
     bind(ui.send, "send", "Send", null);
@@ -441,7 +404,7 @@ class App {
     bind(ui.fork, "fork", "Copy the session", () => this.actions.fork());
     bind(ui.remove, "trash", "Delete the session", () => this.#try(() => this.#remove()));
     bind(ui.newSession, "plus", "", () => this.agent && this.newSession());
-    ui.scrim.onclick = () => this.setDrawer(null);
+    ui.scrim.onclick = () => setDrawer(null);
   }
 
   #bindEvents() {
@@ -460,9 +423,9 @@ class App {
     window.ononline = () => retryNow();
     // An address with another token or session was entered.
     window.onhashchange = () => location.reload();
-    NARROW.onchange = () => this.setDrawer(null);
-    setInterval(() => this.#updateActivity(), 1000);
-    this.setPanel(innerWidth >= 1200);
+    NARROW.onchange = () => setDrawer(null);
+    setInterval(() => showActivity(this.thread), 1000);
+    setPanel(innerWidth >= 1200);
   }
 
   /** Looks for what happened while the page was in the background. */
@@ -479,7 +442,7 @@ class App {
     if (event.isComposing || target.closest("dialog")) return;
     const step = event.altKey && { ArrowUp: -1, ArrowDown: 1 }[key];
     if (key === "Escape") {
-      if (document.body.dataset.drawer) this.setDrawer(null);
+      if (document.body.dataset.drawer) setDrawer(null);
       else if (target.closest(".extra")) target.closest(".extra").querySelector(".quiet").click();
       else if (target.id !== "search") this.#stop();
       return;
@@ -487,7 +450,7 @@ class App {
     if (key === "Enter" && target === ui.composer && !event.shiftKey) this.#send();
     else if (step) this.open(this.sessions.neighbour(step)?.id);
     else if (key === "/" && !target.matches("input, textarea, select")) {
-      if (NARROW.matches) this.setDrawer("sessions");
+      if (NARROW.matches) setDrawer("sessions");
       ui.search.focus();
     } else return;
     event.preventDefault();

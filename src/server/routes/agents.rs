@@ -124,7 +124,7 @@ async fn get(
     caller: Caller,
     path: Path,
 ) -> Result<Json<AgentReply>, ApiError> {
-    let instance = app.instance(&path.agent, &caller).await?;
+    let instance = app.described(&path.agent, &caller).await?;
     let template = app.registry.info(&path.agent);
     let template =
         template.ok_or_else(|| ApiError::not_found(format!("agent {:?} not found", path.agent)))?;

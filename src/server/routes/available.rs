@@ -44,13 +44,13 @@ async fn instances(
     params: &Params,
 ) -> Result<Vec<std::sync::Arc<Instance>>, ApiError> {
     if let Some(id) = &params.agent_id {
-        return Ok(vec![app.instance(id, caller).await?]);
+        return Ok(vec![app.described(id, caller).await?]);
     }
     let mut instances = Vec::new();
     for template in app.registry.list() {
-        match app.instance(&template.id, caller).await {
+        match app.described(&template.id, caller).await {
             Ok(instance) => instances.push(instance),
-            // One that cannot be made, as without its container, hides no other.
+            // One that cannot be made, as without its model, hides no other.
             Err(error) => tracing::warn!(agent = template.id, %error, "an agent cannot be made"),
         }
     }

@@ -19,7 +19,7 @@ use super::super::stream::ai_sdk::{AiSdkInput, Trigger};
 use super::super::stream::{Encoder, EncoderOptions, RunInput, StreamFormat};
 use super::super::stream_reply;
 use super::super::users::Caller;
-use super::launch::{LaunchOptions, Opened, Work, open};
+use super::launch::{LaunchOptions, OpenedThread, Work, open};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::stream::launch_and_follow;
@@ -84,7 +84,7 @@ pub(super) async fn ai_sdk(
             };
             match input_work(input, &mut options)? {
                 // With the id of the earlier input, the earlier answer would be returned.
-                Work::Input(messages, _) => Work::Again(messages, position),
+                Work::Input(messages, _) => Work::Regenerate(messages, position),
                 work => work,
             }
         }
@@ -133,7 +133,12 @@ fn user_position(state: &AgentState, id: &str, message: &Message) -> Result<usiz
 }
 
 /// The response to decisions that cannot be made: a run that has failed.
-fn failure(opened: &Opened, run_id: &Arc<str>, format: StreamFormat, error: &Error) -> Response {
+fn failure(
+    opened: &OpenedThread,
+    run_id: &Arc<str>,
+    format: StreamFormat,
+    error: &Error,
+) -> Response {
     let mut encoder_options = EncoderOptions::new(run_id.clone());
     if let Some(state) = &opened.state {
         encoder_options = encoder_options.with_state(state.clone());

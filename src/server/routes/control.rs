@@ -72,14 +72,17 @@ fn running(app: &App, caller: &Caller, path: &Path) -> Result<Arc<ServerRun>, Ap
     let key = RunKey {
         user: caller.id().clone(),
         agent: path.agent.clone(),
-        session: path.thread.clone(),
+        thread: path.thread.clone(),
     };
     let run = app.runs.find(&key).filter(|run| run.is_running());
     run.ok_or_else(|| no_run(path))
 }
 
 fn no_run(path: &Path) -> ApiError {
-    ApiError::not_found(format!("thread {:?} has no run in progress", path.thread))
+    ApiError::not_found(format!(
+        "thread {:?} has no run in progress on this server; begin one with /stream",
+        path.thread
+    ))
 }
 
 async fn interrupt(

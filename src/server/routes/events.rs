@@ -1,5 +1,6 @@
 //! The event streams of a thread and of the server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -9,12 +10,10 @@ use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use tokio::time::sleep;
 
-use crate::agent::Agent;
-use crate::error::ErrorKind;
 use crate::message::Role;
 use crate::registry::EventSubscription;
 use crate::sdk::{Envelope, ResultMessage, ResultSubtype};
-use crate::session::AgentState;
+use crate::session::{AgentState, SessionStore};
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -31,10 +30,6 @@ use super::threads::is_interrupted;
 
 /// The interval at which the state of a thread that runs elsewhere is sent.
 const POLL: Duration = Duration::from_secs(1);
-
-/// The number of polls until the lease of a thread is asked for whose run has not answered. Asking
-/// takes the lease for a moment, in which a run would be refused.
-const PROBE: u32 = 5;
 
 pub(super) fn routes(api: Api) -> Api {
     let of_thread = Operation::new(
@@ -71,7 +66,7 @@ async fn thread_events(
     let key = RunKey {
         user: caller.id().clone(),
         agent: path.agent.clone(),
-        session: id.clone(),
+        thread: id.clone(),
     };
     if let Some(run) = app.runs.find(&key) {
         // The client asks at each load of its page, and would add a second copy of the answer.
@@ -83,51 +78,35 @@ async fn thread_events(
         return Ok(stream_reply::of_run(reader, request.format, app.keep_alive));
     }
 
-    let agent = app.instance(&path.agent, &caller).await?.agent();
-    let state = owned_state(&app, &caller, &agent, &id).await?;
+    let store = app.store(&path.agent).await?;
+    let state = owned_state(&app, &caller, &*store, &id).await?;
     let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
-    // The lease of a thread whose last run has answered is left to the next run.
-    if !is_interrupted(&state) || !is_held(&agent, &id).await? {
+    if !is_interrupted(&state) || !store.is_leased(&id).await? {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let elsewhere = Elsewhere {
-        encoder: Encoder::new(request.format, EncoderOptions::new("elsewhere")),
+    let thread = RemoteThread {
+        encoder: Encoder::new(request.format, EncoderOptions::new("remote")),
         _permit: app.runs.reader_permit(caller.id())?,
         app: app.clone(),
-        agent,
-        key,
-        polls: 0,
+        store,
+        id,
         is_over: false,
     };
-    Ok(stream_reply::response(
-        request.format,
-        elsewhere.into_stream(),
-    ))
-}
-
-/// Returns `true` if a run of another process holds the session.
-async fn is_held(agent: &Agent, id: &str) -> crate::error::Result<bool> {
-    match agent.store().lease(id).await {
-        Ok(_lease) => Ok(false),
-        Err(error) if error.kind() == ErrorKind::SessionBusy => Ok(true),
-        Err(error) => Err(error),
-    }
+    Ok(stream_reply::response(request.format, thread.into_stream()))
 }
 
 /// The reader of a thread that runs in another process: it receives the stored state.
-struct Elsewhere {
+struct RemoteThread {
     app: App,
-    agent: Agent,
-    key: RunKey,
+    store: Arc<dyn SessionStore>,
+    id: Arc<str>,
     /// One for the whole stream, which begins and ends once.
     encoder: Encoder,
-    /// The number of polls so far.
-    polls: u32,
     is_over: bool,
     _permit: ReaderPermit,
 }
 
-impl Elsewhere {
+impl RemoteThread {
     fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
         let is_first = true;
         stream::unfold((self, is_first), |(mut reader, is_first)| async move {
@@ -143,14 +122,14 @@ impl Elsewhere {
     }
 
     /// Returns the events with the stored state. Sets `is_over` and adds the end of the stream when
-    /// no run holds the session, or on an error.
+    /// no run holds the thread, or on an error.
     async fn next(&mut self) -> Bytes {
         let mut events = Vec::new();
         match self.poll().await {
-            Ok(Some((state, is_held))) => {
+            Ok(Some((state, is_leased))) => {
                 self.encoder.replace_state(state.clone());
                 self.encoder.snapshot(&mut events);
-                if !is_held {
+                if !is_leased {
                     self.finish(&state, &mut events);
                 }
             }
@@ -167,21 +146,12 @@ impl Elsewhere {
         bytes.into()
     }
 
-    /// The stored state, and `false` if no run holds the session; `None` without a session.
-    async fn poll(&mut self) -> crate::error::Result<Option<(AgentState, bool)>> {
-        let (store, id) = (self.agent.store(), &self.key.session);
-        let Some(stored) = store.load(id).await? else {
-            return Ok(None);
-        };
-        self.polls += 1;
-        // A run that has not answered is asked about for the case that its process was killed.
-        let should_ask = !is_interrupted(&stored.state) || self.polls.is_multiple_of(PROBE);
-        if !should_ask || is_held(&self.agent, id).await? {
-            return Ok(Some((stored.state, true)));
-        }
-        // The run may have stored more before it ended.
-        let stored = store.load(id).await?;
-        Ok(stored.map(|stored| (stored.state, false)))
+    /// The stored state, and `false` if no run holds the thread; `None` without a thread.
+    async fn poll(&self) -> crate::error::Result<Option<(AgentState, bool)>> {
+        // Asked first: what the run stored before it ended is loaded then.
+        let is_leased = self.store.is_leased(&self.id).await?;
+        let stored = self.store.load(&self.id).await?;
+        Ok(stored.map(|stored| (stored.state, is_leased)))
     }
 
     /// Adds the end of a run that is known by the state after it alone.

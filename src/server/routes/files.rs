@@ -88,7 +88,11 @@ impl Params {
 
 async fn backend_of(app: &App, caller: &Caller, agent: &str) -> Result<Arc<dyn Backend>, ApiError> {
     let backend = app.instance(agent, caller).await?.backend();
-    backend.ok_or_else(|| ApiError::bad_request(format!("the agent {agent:?} has no backend")))
+    backend.ok_or_else(|| {
+        ApiError::bad_request(format!(
+            "the agent {agent:?} has no backend; add one to its configuration"
+        ))
+    })
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

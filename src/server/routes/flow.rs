@@ -78,7 +78,7 @@ async fn flow(
     caller: Caller,
     path: Path,
 ) -> Result<Json<FlowReply>, ApiError> {
-    let instance = app.instance(&path.agent, &caller).await?;
+    let instance = app.described(&path.agent, &caller).await?;
     let info = instance.agent().info();
     let steps = STEPS.iter().map(|(step, phase)| {
         let of_phase = |phase: &str| {

@@ -57,7 +57,7 @@ async fn answer(
              such a decision goes to /resume"
         ))),
         AnswerOutcome::Unknown => Err(ApiError::not_found(format!(
-            "there is no open question {id:?}"
+            "there is no open question {id:?}; the pending calls of its thread go to /resume"
         ))),
     }
 }

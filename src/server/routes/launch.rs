@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::agent::{Agent, Decision, Session};
+use crate::agent::{Decision, Session};
 use crate::message::Messages;
-use crate::session::{AgentState, PendingCall};
+use crate::session::{AgentState, PendingCall, SessionStore};
 use crate::trace::MemoryRecorder;
 
 use super::super::app::App;
@@ -22,20 +22,20 @@ pub(super) enum Work {
     /// An input, with its id.
     Input(Messages, Option<Arc<str>>),
     /// The same, in place of the messages from this position on.
-    Again(Messages, usize),
+    Regenerate(Messages, usize),
     /// Decisions about calls that wait.
     Decisions(Vec<Decision>),
 }
 
-/// A session of an agent that a run is to begin in.
-pub(super) struct Opened {
+/// A thread of an agent that a run is to begin in.
+pub(super) struct OpenedThread {
     agent_id: Arc<str>,
     pub(super) session: Session,
-    /// The state; `None` if the session does not exist yet.
+    /// The state; `None` if the thread does not exist yet.
     pub(super) state: Option<AgentState>,
 }
 
-impl Opened {
+impl OpenedThread {
     /// The calls that wait for decisions in this thread. Those that a fork has are decided where
     /// they were asked about.
     pub(super) fn pending(&self) -> Vec<PendingCall> {
@@ -64,18 +64,19 @@ pub(super) async fn open(
     caller: &Caller,
     agent_id: &Arc<str>,
     thread: Option<&str>,
-) -> Result<Opened, ApiError> {
+) -> Result<OpenedThread, ApiError> {
     let instance = app.instance(agent_id, caller).await?;
     let agent = instance.agent();
+    let store = agent.store();
     let (id, state) = match thread {
         Some(id) => {
             let id = checked_thread_id(id)?;
-            let state = owned_state(app, caller, &agent, &id).await?;
+            let state = owned_state(app, caller, &**store, &id).await?;
             (id, state)
         }
         None => (new_thread_id().into(), None),
     };
-    Ok(Opened {
+    Ok(OpenedThread {
         session: instance.session(id),
         agent_id: agent_id.clone(),
         state,
@@ -90,10 +91,10 @@ pub(super) async fn open(
 pub(super) async fn owned_state(
     app: &App,
     caller: &Caller,
-    agent: &Agent,
+    store: &dyn SessionStore,
     id: &str,
 ) -> Result<Option<AgentState>, ApiError> {
-    let stored = agent.store().load(id).await?;
+    let stored = store.load(id).await?;
     let state = stored.map(|stored| stored.state);
     if state
         .as_ref()
@@ -108,7 +109,7 @@ pub(super) async fn owned_state(
 pub(super) fn launch(
     app: &App,
     caller: &Caller,
-    opened: Opened,
+    opened: OpenedThread,
     work: Work,
     options: LaunchOptions,
 ) -> Result<Arc<ServerRun>, ApiError> {
@@ -124,7 +125,7 @@ pub(super) fn launch(
             input = messages.clone();
             with_input_id(session.clone(), input_id).run(messages)
         }
-        Work::Again(messages, position) => {
+        Work::Regenerate(messages, position) => {
             input = messages.clone();
             session.clone().rewind_to(position).run(messages)
         }
@@ -137,7 +138,7 @@ pub(super) fn launch(
     let key = RunKey {
         user: caller.id().clone(),
         agent: opened.agent_id,
-        session: session.id().clone(),
+        thread: session.id().clone(),
     };
     let server_run = app.runs.start(StartRun {
         key: key.clone(),
@@ -150,7 +151,7 @@ pub(super) fn launch(
             id: run_id,
             user: key.user,
             agent: key.agent,
-            thread: key.session,
+            thread: key.thread,
             started_at: SystemTime::now(),
             recorder,
         });

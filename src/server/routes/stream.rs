@@ -14,7 +14,7 @@ use super::super::stream_reply;
 use super::super::users::Caller;
 use super::clients;
 use super::input::RunBody;
-use super::launch::{LaunchOptions, Opened, Work, launch, open};
+use super::launch::{LaunchOptions, OpenedThread, Work, launch, open};
 use super::path::Path;
 use super::query::StreamRequest;
 
@@ -80,7 +80,7 @@ async fn stream(
 pub(super) async fn launch_and_follow(
     app: &App,
     caller: &Caller,
-    opened: Opened,
+    opened: OpenedThread,
     work: Work,
     options: LaunchOptions,
     format: StreamFormat,

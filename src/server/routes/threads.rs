@@ -10,9 +10,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agent, Session};
 use crate::message::Role;
-use crate::session::{AgentState, ListQuery, SessionInfo};
+use crate::session::{AgentState, ListQuery, OwnedSession, SessionInfo, SessionStore};
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -120,7 +119,7 @@ struct ThreadInfo {
     running: bool,
 }
 
-/// A thread: the stored state of its session.
+/// A thread: the stored state of its thread.
 #[derive(Debug, Serialize)]
 struct ThreadReply {
     #[serde(flatten)]
@@ -163,15 +162,6 @@ struct Fields {
     interrupted: bool,
 }
 
-fn is_running(app: &App, caller: &Caller, agent: &Arc<str>, id: &Arc<str>) -> bool {
-    let key = RunKey {
-        user: caller.id().clone(),
-        agent: agent.clone(),
-        session: id.clone(),
-    };
-    app.runs.find(&key).is_some_and(|run| run.is_running())
-}
-
 async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -191,19 +181,19 @@ async fn list(
         return Err(ApiError::bad_request(text));
     }
 
-    let agent = app.instance(&path.agent, &caller).await?.agent();
+    let store = app.store(&path.agent).await?;
     let mut query = ListQuery::new()
         .with_limit(limit)
         .with_user_id(user.clone());
     if let Some(after) = params.after {
         query = query.after(after);
     }
-    let page = agent.store().list_page(query).await?;
+    let page = store.list_page(query).await?;
     let runs = app.runs.running(&user);
     let runs = runs.iter().map(|run| run.key());
     let running_ids: HashSet<_> = runs
         .filter(|key| key.agent == path.agent)
-        .map(|key| &key.session)
+        .map(|key| &key.thread)
         .collect();
     let threads = page.sessions.into_iter();
     let threads = threads.map(|info| {
@@ -235,18 +225,35 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The thread of the path, which belongs to the user.
-async fn existing(
-    app: &App,
-    caller: &Caller,
-    path: &Path,
-) -> Result<(Agent, Session, AgentState), ApiError> {
-    let instance = app.instance(&path.agent, caller).await?;
-    let agent = instance.agent();
+/// A stored thread of the user.
+struct OwnedThread {
+    store: Arc<dyn SessionStore>,
+    key: RunKey,
+    state: AgentState,
+}
+
+impl OwnedThread {
+    fn session(&self) -> OwnedSession<'_> {
+        OwnedSession {
+            store: &*self.store,
+            id: &self.key.thread,
+            owner: Some(&self.key.user),
+        }
+    }
+}
+
+/// The thread of the path, which belongs to the user. Needs no more of the agent than its store.
+async fn owned_thread(app: &App, caller: &Caller, path: &Path) -> Result<OwnedThread, ApiError> {
+    let store = app.store(&path.agent).await?;
     let id = checked_thread_id(&path.thread)?;
-    let state = owned_state(app, caller, &agent, &id).await?;
+    let state = owned_state(app, caller, &*store, &id).await?;
     let state = state.ok_or_else(|| ApiError::no_thread(&id))?;
-    Ok((agent, instance.session(id), state))
+    let key = RunKey {
+        user: caller.id().clone(),
+        agent: path.agent.clone(),
+        thread: id,
+    };
+    Ok(OwnedThread { store, key, state })
 }
 
 async fn get(
@@ -254,16 +261,18 @@ async fn get(
     caller: Caller,
     path: Path,
 ) -> Result<Json<ThreadReply>, ApiError> {
-    let (_, _, state) = existing(&app, &caller, &path).await?;
-    let running = is_running(&app, &caller, &path.agent, &path.thread);
+    let OwnedThread { store, key, state } = owned_thread(&app, &caller, &path).await?;
+    let running = app.runs.find(&key).is_some_and(|run| run.is_running());
+    let has_no_answer = !running && is_interrupted(&state);
     Ok(Json(ThreadReply {
         running,
-        interrupted: !running && is_interrupted(&state),
+        // A run of another process is still to answer.
+        interrupted: has_no_answer && !store.is_leased(&key.thread).await?,
         state,
     }))
 }
 
-/// Returns `true` if the last run of a session ended before its answer was stored.
+/// Returns `true` if the last run of a thread ended before its answer was stored.
 pub(super) fn is_interrupted(state: &AgentState) -> bool {
     if !state.pending.is_empty() {
         return false;
@@ -287,16 +296,11 @@ async fn delete(
     caller: Caller,
     path: Path,
 ) -> Result<StatusCode, ApiError> {
-    let (_, session, _) = existing(&app, &caller, &path).await?;
-    session.delete().await?;
-    let key = RunKey {
-        user: caller.id().clone(),
-        agent: path.agent.clone(),
-        session: path.thread.clone(),
-    };
-    app.runs.forget_session(&key);
-    app.traces
-        .remove_thread(&key.user, &key.agent, &key.session);
+    let thread = owned_thread(&app, &caller, &path).await?;
+    thread.session().delete().await?;
+    let key = &thread.key;
+    app.runs.forget_thread(key);
+    app.traces.remove_thread(&key.user, &key.agent, &key.thread);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -318,15 +322,13 @@ async fn fork(
     path: Path,
     OptionalBody(body): OptionalBody<ForkBody>,
 ) -> Result<(StatusCode, Json<ForkReply>), ApiError> {
-    let (_, session, _) = existing(&app, &caller, &path).await?;
-    let new_id = new_thread_id();
-    let copy = match body.at {
-        Some(messages) => session.fork_at(new_id, messages).await?,
-        None => session.fork(new_id).await?,
-    };
-    let reply = ForkReply {
-        thread_id: copy.id().clone(),
-    };
+    let thread = owned_thread(&app, &caller, &path).await?;
+    let new_id: Arc<str> = new_thread_id().into();
+    match body.at {
+        Some(messages) => thread.session().fork_at(&new_id, messages).await?,
+        None => thread.session().fork(&new_id).await?,
+    }
+    let reply = ForkReply { thread_id: new_id };
     Ok((StatusCode::CREATED, Json(reply)))
 }
 
@@ -343,10 +345,13 @@ async fn set_title(
     JsonBody(body): JsonBody<TitleBody>,
 ) -> Result<StatusCode, ApiError> {
     if body.title.len() > MAX_TITLE {
-        let text = format!("a title has at most {MAX_TITLE} bytes");
+        let text = format!(
+            "the title has {} bytes, and at most {MAX_TITLE} are kept; use a shorter one",
+            body.title.len()
+        );
         return Err(ApiError::bad_request(text));
     }
-    let (_, session, _) = existing(&app, &caller, &path).await?;
-    session.set_title(body.title).await?;
+    let thread = owned_thread(&app, &caller, &path).await?;
+    thread.session().set_title(body.title.into()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -77,7 +77,9 @@ async fn register(
         return Err(ApiError::bad_request("callback_url is required"));
     }
     if body.callback_url.len() > MAX_URL {
-        let text = format!("callback_url is longer than {MAX_URL} bytes, which is the limit");
+        let text = format!(
+            "callback_url is longer than {MAX_URL} bytes, which is the limit; use a shorter one"
+        );
         return Err(ApiError::bad_request(text));
     }
     let name = body.name;

@@ -135,8 +135,12 @@ async fn get(
     path: Path,
 ) -> Result<Json<TraceReply>, ApiError> {
     let trace = app.traces.get(caller.id(), &path.name);
-    let trace =
-        trace.ok_or_else(|| ApiError::not_found(format!("trace {:?} not found", path.name)))?;
+    let trace = trace.ok_or_else(|| {
+        ApiError::not_found(format!(
+            "trace {:?} not found; the last ones are in /agents/traces",
+            path.name
+        ))
+    })?;
     Ok(Json(TraceReply::new(trace)))
 }
 

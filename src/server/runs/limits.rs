@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The action on a run whose clients have all disconnected.
+/// The action on a run whose readers have all left.
 ///
 /// ```
 /// use agentcore::server::OnDisconnect;
@@ -41,7 +41,7 @@ pub struct RunLimits {
     pub log_messages: usize,
     /// The size of the messages in the log of a run, as JSON, in bytes. 4 MiB by default.
     pub log_bytes: usize,
-    /// The time that a log is kept after the end of its run, unless another run of the session
+    /// The time that a log is kept after the end of its run, unless another run of the thread
     /// begins. 10 minutes by default.
     pub keep_log: Duration,
 }

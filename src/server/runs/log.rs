@@ -13,10 +13,14 @@ use super::super::stream::{Encoder, StreamFormat};
 use super::limits::RunLimits;
 use super::position::Position;
 
+/// The part of a log, one of so many, that the newest pieces of completed answers may take.
+const RESERVE: usize = 8;
+
 /// The bounded log of a run's messages. The run never waits for a reader.
 ///
-/// A full log first removes the pieces of completed answers, whose texts the answers contain, and
-/// then the oldest messages. A reader that had not read them gets [`Next::Lagged`].
+/// A full log first removes the pieces of completed answers, whose texts the answers contain, but
+/// for the newest ones, and then the oldest messages. A reader that had not read them gets
+/// [`Next::Lagged`].
 pub(super) struct Log {
     inner: Mutex<Inner>,
     /// The number of changes, for readers that wait.
@@ -31,10 +35,12 @@ struct Inner {
     /// The position before the first entry.
     base: Encoder,
     removed: Removed,
-    /// The number of pieces of answers under way, by session.
+    /// The number of pieces of answers under way, by thread.
     open_pieces: HashMap<Arc<str>, usize>,
     /// The number of pieces that can be removed.
     spare_pieces: usize,
+    /// The number of pieces of completed answers that were too new to be removed.
+    reserved_pieces: usize,
     /// The number after that of the last message.
     next_seq: u64,
     is_closed: bool,
@@ -92,7 +98,7 @@ pub(super) struct Start {
     pub(super) received: Vec<Arc<SdkMessage>>,
     /// The number of events of the next message that the reader has received.
     pub(super) skip: usize,
-    /// True if the reader needs the state of the session first.
+    /// True if the reader needs the state of the thread first.
     pub(super) needs_snapshot: bool,
 }
 
@@ -108,6 +114,7 @@ impl Log {
                 removed: Removed::default(),
                 open_pieces: HashMap::new(),
                 spare_pieces: 0,
+                reserved_pieces: 0,
                 next_seq: 0,
                 is_closed: false,
             }),
@@ -222,6 +229,7 @@ impl Inner {
             }
             SdkMessage::Assistant(_) => {
                 self.spare_pieces += self.open_pieces.remove(session_id).unwrap_or_default();
+                self.spare_pieces += std::mem::take(&mut self.reserved_pieces);
             }
             _ => {}
         }
@@ -245,8 +253,10 @@ impl Inner {
         self.entries.len() > self.max_messages || self.bytes > self.max_bytes
     }
 
-    /// Removes the pieces of completed answers. The answers have all that the pieces had.
+    /// Removes the pieces of completed answers, but for the newest ones. The answers have all that
+    /// the pieces had.
     fn remove_pieces(&mut self) {
+        let reserve_start = self.reserve_start();
         let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
         for entry in &self.entries {
             if let SdkMessage::Assistant(answer) = &*entry.message {
@@ -254,14 +264,18 @@ impl Inner {
             }
         }
 
-        // The sessions with pieces that were removed and an answer that is still to come.
+        // The threads with pieces that were removed and an answer that is still to come.
         let mut cut_sessions: HashMap<Arc<str>, ()> = HashMap::new();
-        let (mut bytes, mut last) = (0, self.removed.pieces);
+        let (mut bytes, mut last, mut reserved) = (0, self.removed.pieces, 0);
         self.entries.retain_mut(|entry| {
             let session_id = &entry.message.envelope().session_id;
             let seq = entry.message.seq();
             let is_before_answer = answers.get(session_id).is_some_and(|answer| seq < *answer);
             match &*entry.message {
+                SdkMessage::Partial(_) if is_before_answer && seq >= reserve_start => {
+                    entry.is_altered |= cut_sessions.contains_key(session_id);
+                    reserved += 1;
+                }
                 SdkMessage::Partial(_) if is_before_answer => {
                     cut_sessions.insert(session_id.clone(), ());
                     bytes += entry.bytes;
@@ -282,6 +296,24 @@ impl Inner {
         self.bytes -= bytes;
         self.removed.pieces = last;
         self.spare_pieces = 0;
+        self.reserved_pieces = reserved;
+    }
+
+    /// The number of the first of the newest pieces, which readers that keep up have yet to read.
+    fn reserve_start(&self) -> u64 {
+        let (mut messages, mut bytes, mut start) = (0, 0, self.next_seq);
+        for entry in self.entries.iter().rev() {
+            if !matches!(&*entry.message, SdkMessage::Partial(_)) {
+                continue;
+            }
+            messages += 1;
+            bytes += entry.bytes;
+            if messages > self.max_messages / RESERVE || bytes > self.max_bytes / RESERVE {
+                break;
+            }
+            start = entry.seq();
+        }
+        start
     }
 
     fn remove_first(&mut self) {

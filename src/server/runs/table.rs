@@ -1,4 +1,4 @@
-//! The runs of the server, found by their sessions.
+//! The runs of the server, found by their threads.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,12 +19,12 @@ use super::log::Log;
 use super::reader::{ReaderPermit, ReaderRefusal};
 use super::task::{Parts, ServerRun};
 
-/// A session of an agent of a user, which has one run at a time.
+/// A thread of an agent of a user, which has one run at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RunKey {
     pub(crate) user: Arc<str>,
     pub(crate) agent: Arc<str>,
-    pub(crate) session: Arc<str>,
+    pub(crate) thread: Arc<str>,
 }
 
 /// A run that is to begin.
@@ -42,7 +42,7 @@ pub(crate) struct StartRun {
 /// The reason a run cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunRefusal {
-    /// The session has a run.
+    /// The thread has a run.
     Busy,
     /// The user has too many runs; the limit.
     UserRuns(usize),
@@ -102,11 +102,11 @@ impl RunTable {
         }))
     }
 
-    /// Begins a run, in a task of its own. The log of the session's run before it is dropped.
+    /// Begins a run, in a task of its own. The log of the thread's run before it is dropped.
     ///
     /// # Errors
     ///
-    /// If the session has a run, if there are too many, or in a shutdown. The run is dropped then.
+    /// If the thread has a run, if there are too many, or in a shutdown. The run is dropped then.
     ///
     /// # Panics
     ///
@@ -140,7 +140,7 @@ impl RunTable {
         Ok(server_run)
     }
 
-    /// The run of a session, or the last one while its log is kept.
+    /// The run of a thread, or the last one while its log is kept.
     pub(crate) fn find(&self, key: &RunKey) -> Option<Arc<ServerRun>> {
         lock(&self.0.inner).runs.get(key).cloned()
     }
@@ -160,8 +160,8 @@ impl RunTable {
         self.remove_if(run.key(), |last| Arc::ptr_eq(last, run));
     }
 
-    /// Removes the log of a session that was deleted, unless a new run of it is in progress.
-    pub(crate) fn forget_session(&self, key: &RunKey) {
+    /// Removes the log of a thread that was deleted, unless a new run of it is in progress.
+    pub(crate) fn forget_thread(&self, key: &RunKey) {
         self.remove_if(key, |last| !last.is_running());
     }
 
@@ -176,7 +176,7 @@ impl RunTable {
         drop(removed);
     }
 
-    /// The sessions of a user that have a run in progress.
+    /// The threads of a user that have a run in progress.
     pub(crate) fn running(&self, user: &str) -> Vec<Arc<ServerRun>> {
         let inner = lock(&self.0.inner);
         let runs = inner.runs.values();
@@ -255,7 +255,7 @@ impl RunTable {
             .upgrade()
             .is_some_and(|run| run.busy_error().is_some());
         if is_busy {
-            // The session's run is that of another process.
+            // The thread's run is that of another process.
             self.remove_if(&key, is_last);
             return;
         }

@@ -29,7 +29,7 @@ use super::table::RunKey;
 /// The time between the departure of a run's last reader and its interrupt.
 const DISCONNECT_GRACE: Duration = Duration::from_secs(5);
 
-/// The maximum time that a request waits for the run to open its session. The second message may be
+/// The maximum time that a request waits for the run to open its thread. The second message may be
 /// the model's first, which takes as long as the model thinks.
 const OPENING: Duration = Duration::from_secs(1);
 
@@ -85,7 +85,7 @@ impl ServerRun {
         &self.id
     }
 
-    /// The user, the agent and the session.
+    /// The user, the agent and the thread.
     pub(crate) fn key(&self) -> &RunKey {
         &self.key
     }
@@ -117,7 +117,7 @@ impl ServerRun {
         self.end.get().cloned()
     }
 
-    /// Waits until the run has opened its session or has failed to, which its second message shows;
+    /// Waits until the run has opened its thread or has failed to, which its second message shows;
     /// at most 1 second.
     ///
     /// # Cancel safety
@@ -136,7 +136,7 @@ impl ServerRun {
         let _is_late = timeout(OPENING, opening).await.is_err();
     }
 
-    /// The error of a run that could not have its session, because another process has it.
+    /// The error of a run that could not have its thread, because another process has it.
     pub(crate) fn busy_error(&self) -> Option<&Error> {
         let error = self.end()?.as_ref().as_ref().err()?;
         (error.kind() == ErrorKind::SessionBusy).then_some(error)
@@ -211,7 +211,7 @@ impl ServerRun {
         *lock(&self.task) = Some(task);
     }
 
-    /// Drops the run, whose session keeps what was stored by now, and ends its readers.
+    /// Drops the run, whose thread keeps what was stored by now, and ends its readers.
     pub(super) fn abort(&self) {
         if let Some(task) = lock(&self.task).take() {
             task.abort();
@@ -291,7 +291,7 @@ impl ServerRun {
 
     /// The result of a run that has none of its own.
     fn failure(&self, error: &Error, seq: u64) -> SdkMessage {
-        let envelope = Envelope::new(self.key.session.clone(), seq);
+        let envelope = Envelope::new(self.key.thread.clone(), seq);
         let mut result = ResultMessage::new(envelope, ResultSubtype::ErrorDuringExecution);
         result.errors.push(error.to_string());
         result.terminal_reason = Some("api_error".into());

@@ -23,7 +23,7 @@ pub struct EncoderOptions {
     pub run_id: Arc<str>,
     /// The id that an AG-UI client gave to the run; the run's own by default.
     pub client_run_id: Option<Arc<str>>,
-    /// The session before the run.
+    /// The thread before the run.
     pub state: Option<AgentState>,
     /// The input of the run, with the ids that the client gave to its messages.
     pub input: Vec<(Arc<str>, Arc<Message>)>,
@@ -45,7 +45,7 @@ impl EncoderOptions {
         self
     }
 
-    /// Sets the session before the run: the history, tasks and files of snapshots.
+    /// Sets the thread before the run: the history, tasks and files of snapshots.
     #[must_use]
     pub fn with_state(mut self, state: AgentState) -> Self {
         self.state = Some(state);
@@ -121,7 +121,7 @@ impl Encoder {
         encoder
     }
 
-    /// Sets the state of the session after the run. Call it before the result message is pushed:
+    /// Sets the state of the thread after the run. Call it before the result message is pushed:
     /// only the state has the calls that wait for approval.
     pub fn set_state(&mut self, state: &AgentState) {
         self.state.set_final(state);
@@ -166,7 +166,7 @@ impl Encoder {
         self.state.push(message);
     }
 
-    /// Appends the state of the session at this position, for a reader that lost its own: it
+    /// Appends the state of the thread at this position, for a reader that lost its own: it
     /// replaces all that the reader had.
     pub fn snapshot(&mut self, out: &mut Vec<SseEvent>) {
         let mut out = Out::unnumbered(out);

@@ -11,7 +11,7 @@ use crate::session::{AgentState, PendingCall};
 
 use super::encoder::EncoderOptions;
 
-/// The session before the run, its input, and the messages of the run so far.
+/// The thread before the run, its input, and the messages of the run so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     /// `None` if the conversation before the run is not known.

@@ -17,7 +17,7 @@ const PROGRESS_INTERVAL: f64 = 0.25;
 pub(super) struct Lane {
     /// The id of the subagent's run; `None` for the agent itself.
     pub(super) id: Option<Arc<str>>,
-    /// The session of a subagent; `None` until its first message.
+    /// The thread of a subagent; `None` until its first message.
     pub(super) session_id: Option<Arc<str>>,
     pub(super) task_id: Option<Arc<str>>,
     /// The call that a subagent works for.

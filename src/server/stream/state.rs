@@ -16,7 +16,7 @@ use super::history::{History, Shown};
 use super::lanes::{Lanes, own};
 use super::step::{Author, CallResult, Output, Step, StepKind, SubagentEnd};
 
-/// The lanes of a run's agents, and the history of its session.
+/// The lanes of a run's agents, and the history of its thread.
 #[derive(Clone, Debug)]
 pub(super) struct StreamState {
     run_id: Arc<str>,
@@ -74,7 +74,7 @@ impl StreamState {
         self.history.share();
     }
 
-    /// The session at this position.
+    /// The thread at this position.
     pub(super) fn snapshot(&self) -> Value {
         let mut snapshot = self.history.state();
         snapshot["thread_id"] = json!(self.thread_id);

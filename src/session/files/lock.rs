@@ -52,6 +52,27 @@ impl LockFile {
         Self::lock(path, id, false, open)
     }
 
+    /// Returns `true` if the file is locked. Takes a lock that readers share for a moment, as long
+    /// as [`take`](Self::take) waits at least.
+    pub(in crate::session) fn is_locked(
+        path: &Path,
+        open: impl Fn(&OpenOptions, &Path) -> io::Result<File>,
+    ) -> Result<bool> {
+        check_session_file(path)?;
+        let file = match open(OpenOptions::new().read(true), path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(file_error("open", path, error)),
+        };
+        match file.try_lock_shared() {
+            // Explicitly, because a child process that was just forked may have the file.
+            Ok(()) => file.unlock().map(|()| false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+        .map_err(|error| file_error("look at the lock of", path, error))
+    }
+
     fn lock(
         path: &Path,
         id: &str,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::files::{file_error, file_name};
+use crate::session::files::{LockFile, file_error, file_name};
 use crate::session::log::{Each, Log, LogTail, Repair};
 use crate::util::folder::make_folder;
 
@@ -63,6 +63,12 @@ impl Log for Folder {
 
     fn open(&self, id: &str, len: u64) -> Result<(SessionFile, LogTail)> {
         SessionFile::open(self.disk.clone(), &self.file(id)?, id, len)
+    }
+
+    fn is_open(&self, id: &str) -> Result<bool> {
+        LockFile::is_locked(&self.file(id)?, |options, path| {
+            self.disk.open(options, path)
+        })
     }
 
     fn repair(&self, writer: &mut SessionFile, repair: &Repair<'_>) -> Result<Option<String>> {

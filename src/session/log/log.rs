@@ -165,6 +165,21 @@ pub trait Log: Send + Sync + 'static {
     /// [`ErrorKind::SessionBusy`] while another writer has it: [`Error::session_busy`].
     fn open(&self, id: &str, len: u64) -> Result<(Self::Writer, LogTail)>;
 
+    /// Returns `true` while a writer of the log is open, in this process or in another one.
+    ///
+    /// The provided method opens a writer for a moment, which refuses others meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// When the storage does not answer.
+    fn is_open(&self, id: &str) -> Result<bool> {
+        match self.open(id, 0) {
+            Ok(_writer) => Ok(false),
+            Err(error) if error.kind() == ErrorKind::SessionBusy => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Appends `bytes` and returns the size of the log.
     ///
     /// When it returns `Ok`, they are durable. When it fails, either none of them is stored, or the

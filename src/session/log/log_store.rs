@@ -247,6 +247,19 @@ impl<L: Log> SessionStore for LogStore<L> {
         Ok(Lease::new(user.id.clone(), token, move || drop(user)))
     }
 
+    async fn is_leased(&self, id: &str) -> Result<bool> {
+        if id.is_empty() {
+            return Ok(false);
+        }
+        // A writer that this process is closing is none of a run.
+        if let Some(is_held) = self.0.is_held(id) {
+            return Ok(is_held);
+        }
+        let shared = self.0.clone();
+        let id = id.to_owned();
+        self.reading(move |_| shared.log.is_open(&id)).await
+    }
+
     async fn create(&self, id: &str, mut session: StoredSession) -> Result<()> {
         session.state.thread_id = id.into();
         let user = self.0.hold(id)?;

@@ -71,6 +71,12 @@ impl<L: Log> Shared<L> {
         is_held.then(|| self.join(id)).flatten()
     }
 
+    /// Returns `true` if a user of the session holds the lease or is about to; `None` if this
+    /// process does not use the session.
+    pub(super) fn is_held(&self, id: &str) -> Option<bool> {
+        lock(&self.slots).get(id).map(|slot| slot.is_held)
+    }
+
     /// Reserves the session in this process.
     pub(super) fn hold(self: &Arc<Self>, id: &str) -> Result<SlotUser<L>> {
         check_id(id)?;

@@ -254,6 +254,10 @@ impl SessionStore for ThreadStore {
     async fn lease(&self, id: &str) -> Result<Lease> {
         self.lease_as(id, true)
     }
+
+    async fn is_leased(&self, id: &str) -> Result<bool> {
+        Ok(lock(&self.0).get(id).is_some_and(|entry| entry.held))
+    }
 }
 
 impl fmt::Debug for ThreadStore {

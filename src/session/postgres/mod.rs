@@ -5,6 +5,7 @@ mod bounded;
 mod connection;
 mod failure;
 mod hosts;
+mod rows;
 mod schema;
 mod server;
 mod socket;

@@ -8,7 +8,7 @@ use crate::util::hash::fnv1a;
 
 use super::address::Address;
 use super::connection::Connection;
-use super::server::column;
+use super::rows::column;
 
 /// The version of the tables that is made, and the highest that is used.
 const VERSION: i32 = 1;
@@ -31,6 +31,7 @@ pub(super) struct Statements {
     pub(super) read: String,
     pub(super) tails: String,
     pub(super) claim: String,
+    pub(super) claimed: String,
     pub(super) renew: String,
     pub(super) release: [String; 2],
     pub(super) append: String,
@@ -122,6 +123,10 @@ impl Statements {
                  set owner = excluded.owner, lease = excluded.lease, until = excluded.until
                  where s.until is null or s.until < clock_timestamp() or s.owner = excluded.owner",
                 expiry_sql(4)
+            ),
+            claimed: format!(
+                "select 1 from {sessions}
+                 where id = $1 and owner is distinct from $2 and until >= clock_timestamp()"
             ),
             renew: format!(
                 "update {sessions} s set until = {}

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, ToSql, Type};
+use tokio_postgres::types::{ToSql, Type};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::log::{LogTail, Snapshots};
+use crate::session::log::Snapshots;
 use crate::session::remote::{
     Failure, IdPage, JoinedLog, LeaseKey, Outcome, PIECE, Removal, Server, ServerPiece,
     ServerRepair, ServerTail,
@@ -18,13 +18,11 @@ use crate::util::text::truncate;
 
 use super::address::Address;
 use super::connection::{Connection, Values};
+use super::rows::{column, part_of_log, rows_of, signed, tail_of, unsigned};
 use super::schema::{IDS_AT_ONCE, Statements};
 
 /// The maximum length of an id in bytes, which entries of an index limit.
 const MAX_ID: usize = 1_000;
-/// The maximum number of bytes of a row, so that the end of a log is read without what stands
-/// before it.
-const ROW: usize = 64 * 1024;
 /// The distance by which the rows of a log that is written again are moved, so that they do not
 /// meet those that they replace.
 const SHIFT: i64 = 1 << 62;
@@ -54,59 +52,6 @@ impl Database {
             is_prepared: AtomicBool::new(false),
         }
     }
-}
-
-/// The offset and the bytes in a row that begins with `size, at, bytes`; `None` if it has no part.
-fn part_of_log(row: &Row) -> Outcome<Option<(u64, &[u8])>> {
-    let offset = column::<Option<i64>>(row, 1)?.map(unsigned);
-    let bytes = column::<Option<&[u8]>>(row, 2)?;
-    Ok(offset.zip(bytes))
-}
-
-/// A value of a row.
-pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Outcome<T> {
-    row.try_get(at).map_err(|error| {
-        let text = format!("the tables are not as they were made: {error}");
-        Failure::Refused(Error::new(ErrorKind::Corrupt, text))
-    })
-}
-
-/// The end of a log of these rows, which have at least its last `len` bytes.
-fn tail_of(rows: &[Row], len: u64) -> Outcome<ServerTail> {
-    let end = match rows.first() {
-        Some(row) => unsigned(column(row, 0)?),
-        None => 0,
-    };
-    let is_all = len >= end;
-    let requested = end.saturating_sub(len)..end;
-    let mut joined_log = JoinedLog::new(is_all.then_some(0));
-    for row in rows {
-        if let Some((offset, bytes)) = part_of_log(row)? {
-            joined_log.add(offset, bytes, &requested);
-        }
-    }
-
-    joined_log.end(end);
-    let bytes = joined_log.take();
-    // Missing rows are not waited for.
-    let size = if is_all { bytes.len() as u64 } else { end };
-    let tail = LogTail::new(bytes, size);
-    Ok(ServerTail { tail, end })
-}
-
-/// Divides bytes into rows. Returns the offsets of the rows, beginning at `first`, and the rows.
-fn rows_of(bytes: &[u8], first: i64) -> (Vec<i64>, Vec<&[u8]>) {
-    let rows: Vec<_> = bytes.chunks(ROW).collect();
-    let places = (0..rows.len()).map(|row| first.saturating_add((row * ROW) as i64));
-    (places.collect(), rows)
-}
-
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A text and its type.
@@ -250,6 +195,12 @@ impl Server for Database {
         ];
         let count = connection.execute(&self.address, &self.sql.claim, &values)?;
         Ok(count > 0)
+    }
+
+    fn is_claimed(&self, connection: &mut Connection, id: &str, owner: &str) -> Outcome<bool> {
+        let values = [text!(&id), text!(&owner)];
+        let rows = connection.query(&self.address, &self.sql.claimed, &values)?;
+        Ok(!rows.is_empty())
     }
 
     fn renew(&self, connection: &mut Connection, leases: &[LeaseKey]) -> Outcome<()> {

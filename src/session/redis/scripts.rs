@@ -31,6 +31,12 @@ if redis.call('hexists', KEYS[3], ARGV[1]) == 1 then
 end
 return 1";
 
+/// Returns 1 if another store has a lease. `ARGV[2]`: the prefix of the leases of this store.
+pub(super) const CLAIMED: &str = "
+local held = redis.call('get', KEYS[2])
+if held and string.sub(held, 1, #ARGV[2]) ~= ARGV[2] then return 1 end
+return 0";
+
 /// The prefix of scripts that only the holder of the lease may run, or the last holder if the lease
 /// has expired.
 pub(super) const CHECK_HELD: &str = "

@@ -15,7 +15,8 @@ use crate::session::remote::{
 use super::address::Address;
 use super::connection::{Connection, checked};
 use super::scripts::{
-    APPEND, CHECK_FREE, CHECK_HELD, CLAIM, DEFINE_TOUCH, READ, RELEASE, REMOVE, RENEW, REPAIR, TAIL,
+    APPEND, CHECK_FREE, CHECK_HELD, CLAIM, CLAIMED, DEFINE_TOUCH, READ, RELEASE, REMOVE, RENEW,
+    REPAIR, TAIL,
 };
 
 /// The number of characters of a server's reason that reach the log.
@@ -239,12 +240,12 @@ impl Keys {
 
 /// A lease as a text. That of another store never begins as this store's do.
 fn lease_value(lease: &LeaseKey) -> String {
-    format!("{}{}", owner_prefix(lease), lease.number)
+    format!("{}{}", owner_prefix(&lease.owner), lease.number)
 }
 
 /// The common prefix of all leases of a store.
-fn owner_prefix(lease: &LeaseKey) -> String {
-    format!("{}/", lease.owner)
+fn owner_prefix(owner: &str) -> String {
+    format!("{owner}/")
 }
 
 impl Server for Keys {
@@ -351,7 +352,13 @@ impl Server for Keys {
 
     fn claim(&self, connection: &mut Connection, lease: &LeaseKey) -> Outcome<bool> {
         let mut command = self.leased_script(&[CHECK_FREE, CLAIM], lease);
-        command.arg(owner_prefix(lease));
+        command.arg(owner_prefix(&lease.owner));
+        Ok(self.run(connection, command)? == 1)
+    }
+
+    fn is_claimed(&self, connection: &mut Connection, id: &str, owner: &str) -> Outcome<bool> {
+        let mut command = self.script(&[CLAIMED], id);
+        command.arg(owner_prefix(owner));
         Ok(self.run(connection, command)? == 1)
     }
 
@@ -422,7 +429,7 @@ impl Server for Keys {
     ) -> Outcome<Removal> {
         let mut command = self.leased_script(&[CHECK_FREE, DEFINE_TOUCH, REMOVE], lease);
         let size = size.map_or(-1, |size| i64::try_from(size).unwrap_or(i64::MAX));
-        command.arg(owner_prefix(lease)).arg(size);
+        command.arg(owner_prefix(&lease.owner)).arg(size);
         Ok(match self.run_durably(connection, command)? {
             1 => Removal::Done,
             2 => Removal::Changed,

@@ -243,6 +243,12 @@ impl<S: Server> Log for RemoteLog<S> {
         Ok((writer, tail))
     }
 
+    fn is_open(&self, id: &str) -> Result<bool> {
+        self.server().check_id(id)?;
+        self.pool
+            .run(|server, connection| server.is_claimed(connection, id, &self.owner))
+    }
+
     fn append(&self, writer: &mut Writer<S>, bytes: &[u8]) -> Result<u64> {
         let lease = writer.lease.key();
         let end = writer.end;

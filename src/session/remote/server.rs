@@ -147,6 +147,10 @@ pub(in crate::session) trait Server: Send + Sync + 'static {
     /// Leases a session; false while another store has it. A lease of the same owner is replaced.
     fn claim(&self, connection: &mut Self::Connection, lease: &LeaseKey) -> Outcome<bool>;
 
+    /// Returns `true` while another owner has a lease of the session. Changes nothing.
+    fn is_claimed(&self, connection: &mut Self::Connection, id: &str, owner: &str)
+    -> Outcome<bool>;
+
     /// Renews leases from now, except those that were leased elsewhere in between.
     fn renew(&self, connection: &mut Self::Connection, leases: &[LeaseKey]) -> Outcome<()>;
 

@@ -1,5 +1,6 @@
 //! The logs of sessions, in rows of a database.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
@@ -39,8 +40,11 @@ pub(super) struct Writer {
 
 impl Database {
     fn lock(&self, id: &str) -> Result<LockFile> {
-        let path = self.locks().join(file_name(id, ".lock")?);
-        LockFile::take(&path, id, open_regular)
+        LockFile::take(&self.lock_path(id)?, id, open_regular)
+    }
+
+    fn lock_path(&self, id: &str) -> Result<PathBuf> {
+        Ok(self.locks().join(file_name(id, ".lock")?))
     }
 
     /// Changes a log that ends where its writer left it.
@@ -144,6 +148,10 @@ impl Log for Database {
         };
 
         Ok((writer, tail))
+    }
+
+    fn is_open(&self, id: &str) -> Result<bool> {
+        LockFile::is_locked(&self.lock_path(id)?, open_regular)
     }
 
     fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {

@@ -138,6 +138,7 @@ fn ends(log: &impl Log) -> Result<()> {
 }
 
 fn writers(log: &impl Log) -> Result<()> {
+    same("open before", &log.is_open("a")?, &false)?;
     let (mut writer, _) = log.open("a", 1)?;
     fails("a second one", log.open("a", 1), ErrorKind::SessionBusy)?;
     log.append(&mut writer, b"one\n")?;

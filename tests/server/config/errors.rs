@@ -158,7 +158,10 @@ fn json_has_the_same_keys_and_places() {
     let text = Config::from_json("model: m").unwrap_err().to_string();
     assert!(text.starts_with("config:1:1: this is not JSON: "), "{text}");
     let text = Config::from_json(r#"{"model": }"#).unwrap_err().to_string();
-    assert!(text.starts_with("config:1:11: this is not JSON: "), "{text}");
+    assert!(
+        text.starts_with("config:1:11: this is not JSON: "),
+        "{text}"
+    );
 }
 
 #[test]

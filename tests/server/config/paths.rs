@@ -217,3 +217,47 @@ async fn agent_of_a_file_without_a_backend_has_no_workspace() {
     let agent = build(config.agent("default").unwrap()).await;
     assert!(agent.info().tools.is_empty());
 }
+
+#[cfg(all(feature = "docker", target_os = "linux"))]
+#[tokio::test]
+async fn skills_next_to_the_file_are_mounted_in_a_new_container_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/docker/docker");
+    let engine = folder.path().join("docker");
+    std::os::unix::fs::symlink(program, &engine).unwrap();
+    let workdir = folder.path().join("ws");
+    let yaml = format!(
+        "backend: {{ type: docker, image: image, workdir: {} }}\n\
+         skills: {{ paths: [./skills, ./none, /opt/skills] }}",
+        workdir.display()
+    );
+    let files = [("skills/greet/SKILL.md", SKILL)];
+    let config = load(folder.path(), &yaml, &files);
+    let mut config = config.agent("default").unwrap().clone();
+    let backend = config.backend.clone().unwrap();
+    let backend = backend.with_docker_program(&engine);
+    config = config.with_backend(backend.clone());
+    let agent = config.builder(&parts(ScriptedModel::new())).await.unwrap();
+    drop(agent);
+    let skills = folder.path().canonicalize().unwrap().join("skills");
+    let skills = skills.display();
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    let mount = format!("type=bind\\,source={skills}\\,target={skills}\\,readonly");
+    assert!(log.contains(&mount), "{log}");
+    assert_eq!(log.matches("--mount").count(), 1, "{log}");
+
+    let mut attached = backend.clone().with_container_name("box");
+    attached.image = None;
+    let mut remote = backend;
+    remote.docker_host = Some("ssh://build".to_owned());
+    for (backend, reason) in [(attached, "runs already"), (remote, "ssh://build")] {
+        let config = config.clone().with_backend(backend);
+        let error = config.builder(&parts(ScriptedModel::new())).await;
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.contains("cannot be mounted") && error.contains(reason),
+            "{error}"
+        );
+        assert!(error.contains("absolute path"), "{error}");
+    }
+}

@@ -139,7 +139,7 @@ async fn control_without_a_run_is_a_404() {
         let reply = server.post(&path(verb), body).send().await;
         assert_eq!(
             reply.error(404),
-            "thread \"th\" has no run in progress",
+            "thread \"th\" has no run in progress on this server; begin one with /stream",
             "{verb}"
         );
     }

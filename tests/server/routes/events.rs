@@ -1,12 +1,17 @@
 //! Streams that are opened without beginning a run.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use agentcore::server::Server;
+use agentcore::session::Lease;
 use agentcore::testing::ScriptedModel;
 use agentcore::{AgentBuilder, SessionStore, ThreadStore};
 use serde_json::{Value, json};
 
 use crate::agents::{Gate, caller, echo, input_in};
 use crate::http::{Event, TestServer};
+use crate::kit::spied_store::{Spied, Spy};
 
 const EVENTS: &str = "/agents/default/threads/th/events";
 
@@ -99,6 +104,47 @@ async fn events_of_a_thread_that_was_answered_are_a_204_without_its_lease() {
     // If the server asked for the lease, it would take the thread for one that runs elsewhere.
     let _lease = store.lease("th").await.unwrap();
     assert_eq!(server.get(EVENTS).open().await.status, 204);
+}
+
+/// Counts the leases of a store.
+struct Leases(Arc<AtomicUsize>);
+
+impl Spy for Leases {
+    fn leased(&self, lease: Lease) -> Lease {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        lease
+    }
+}
+
+#[tokio::test]
+async fn events_of_an_interrupted_thread_take_no_lease() {
+    let store = ThreadStore::new();
+    let state = json!({
+        "thread_id": "th",
+        "user_id": "local",
+        "messages": [{"role": "user", "content": "Hi"}],
+    });
+    store
+        .import("th", state.to_string().as_bytes())
+        .await
+        .unwrap();
+    let leases = Arc::new(AtomicUsize::new(0));
+    let spied = Spied(store.clone(), Leases(leases.clone()));
+    let server = Server::new().agent("default", echo()).store(spied);
+    let server = TestServer::start(server).await;
+    let path = "/agents/default/threads/th";
+    let interrupted = async || server.get(path).send().await.ok(200)["interrupted"].clone();
+    assert_eq!(server.get(EVENTS).open().await.status, 204);
+    assert_eq!(interrupted().await, true);
+
+    // While another process has it, the state comes and nothing is reported as interrupted.
+    let lease = store.lease("th").await.unwrap();
+    let mut events = server.get(EVENTS).open().await;
+    assert_eq!(events.event().await.unwrap().event, "state");
+    assert_eq!(interrupted().await, false);
+    drop(lease);
+    assert_eq!(events.events().await.last().unwrap().event, "error");
+    assert_eq!(leases.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]

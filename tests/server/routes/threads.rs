@@ -1,6 +1,14 @@
 //! Threads: lists, states, forks, titles, removal.
 
+#[cfg(feature = "docker")]
+use agentcore::ThreadStore;
+#[cfg(feature = "docker")]
+use agentcore::config::{AgentConfig, BackendCfg};
+#[cfg(feature = "docker")]
+use agentcore::registry::Registry;
 use agentcore::server::Server;
+#[cfg(feature = "docker")]
+use agentcore::testing::ScriptedModel;
 use serde_json::json;
 
 use crate::agents::{Gate, caller, echo, input_in};
@@ -212,4 +220,47 @@ async fn deleted_thread_has_no_log_and_no_trace() {
     server.get(&trace).send().await.error(404);
     let events = server.get(&format!("{path}/events"));
     events.send().await.error(404);
+}
+
+/// Without the engine of its containers, an agent runs nothing, and its threads are there.
+#[cfg(feature = "docker")]
+#[tokio::test]
+async fn threads_and_tools_of_an_agent_need_no_container() {
+    let store = ThreadStore::new();
+    let agent = echo().store(store.clone()).build().unwrap();
+    let session = agent.session("th").user_id("local");
+    session.run("Hi").await.unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let engine = folder.path().join("no_docker");
+    let backend = BackendCfg::docker("image").with_docker_program(engine);
+    let registry = Registry::new().models(|_| Ok(ScriptedModel::new().say("Hello.")));
+    let config = AgentConfig::new("any-model").with_backend(backend);
+    let server = Server::with_registry(registry).agent("default", config);
+    let server = TestServer::start(server.store(store)).await;
+    let run = server.post("/agents/invoke", input_in("th", "Hi"));
+    assert!(run.send().await.status >= 400);
+
+    let path = "/agents/default/threads/th";
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    assert_eq!(list["threads"][0]["id"], "th");
+    let thread = server.get(path).send().await.ok(200);
+    assert_eq!(thread["messages"].as_array().unwrap().len(), 2);
+    let events = server.get(&format!("{path}/events"));
+    assert_eq!(events.send().await.status, 204);
+    let fork = server.post(&format!("{path}/fork"), json!({}));
+    fork.send().await.ok(201);
+    let title = server.post(&format!("{path}/title"), json!({"title": "Greetings"}));
+    assert_eq!(title.send().await.status, 204);
+    let removal = server.request("DELETE", path);
+    assert_eq!(removal.send().await.status, 204);
+
+    for path in ["/agents/tools/available", "/agents/default"] {
+        let reply = server.get(path).send().await.ok(200);
+        assert!(reply["tools"].to_string().contains("read_file"), "{reply}");
+    }
+    let hooks = server.get("/agents/hooks/available").send().await.ok(200);
+    assert!(hooks["hooks"].to_string().contains("filesystem"), "{hooks}");
+    let skills = server.get("/agents/skills/available").send().await;
+    assert_eq!(skills.ok(200)["skills"], json!([]));
 }

@@ -117,11 +117,11 @@ pub(super) fn table(limits: RunLimits, on_disconnect: OnDisconnect) -> RunTable 
     RunTable::new(limits, on_disconnect)
 }
 
-pub(super) fn key(user: &str, session: &str) -> RunKey {
+pub(super) fn key(user: &str, thread: &str) -> RunKey {
     RunKey {
         user: user.into(),
         agent: "default".into(),
-        session: session.into(),
+        thread: thread.into(),
     }
 }
 
@@ -200,8 +200,8 @@ pub(super) fn start(
     key: RunKey,
     agent: &Agent,
 ) -> Result<Arc<ServerRun>, RunRefusal> {
-    let run = agent.session(key.session.clone()).run("Go");
-    let options = EncoderOptions::new(format!("run_{}", key.session));
+    let run = agent.session(key.thread.clone()).run("Go");
+    let options = EncoderOptions::new(format!("run_{}", key.thread));
     table.start(StartRun {
         key,
         run,

@@ -44,6 +44,26 @@ fn full_log_removes_pieces_of_completed_answers_first() {
     assert_eq!(read(&log), (vec![0, 5, 6, 7, 8, 9, 10], false));
 }
 
+/// All of an answer arrives before its readers are polled.
+#[test]
+fn newest_pieces_stay_for_readers_when_their_answer_is_complete() {
+    let messages = two_answers();
+    let log = log(&limits(10), &messages[..10]);
+    let mut cursor = log.start(StreamFormat::Sdk, None, None, false).cursor;
+    for _ in 0..9 {
+        assert!(matches!(log.next(&mut cursor), Next::Message(_)));
+    }
+    log.append(messages[10].clone());
+    assert_eq!(read(&log), (vec![0, 5, 9, 10], false));
+    for number in [9, 10] {
+        assert!(matches!(log.next(&mut cursor), Next::Message(next) if next.seq() == number));
+    }
+    // A reader that comes back to such a piece has missed those before it.
+    let position = Position::parse("run:9.0");
+    let start = log.start(StreamFormat::Events, None, position.as_ref(), true);
+    assert!(start.needs_snapshot);
+}
+
 #[test]
 fn full_log_without_such_pieces_removes_the_oldest_messages() {
     let log = log(&limits(3), &two_answers()[..10]);

@@ -297,7 +297,7 @@ fn send_tagged(
     });
 }
 
-/// The calls of this session that wait for a decision.
+/// The calls of this thread that wait for a decision.
 fn interrupts(state: &StreamState) -> Vec<Interrupt> {
     let pending = state.history().pending().iter();
     let own_calls = pending.filter(|call| call.session_id == *state.thread_id());

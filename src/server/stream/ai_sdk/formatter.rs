@@ -215,7 +215,7 @@ fn finish_reason(result: &ResultMessage) -> &'static str {
     }
 }
 
-/// Asks for the decisions about the calls of this session that wait.
+/// Asks for the decisions about the calls of this thread that wait.
 fn request_approvals(state: &StreamState, out: &mut Out<'_>) {
     for pending in state.history().pending() {
         if pending.session_id != *state.thread_id() {

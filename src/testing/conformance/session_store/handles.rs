@@ -17,6 +17,7 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
             one.append(&lease, vec![message("Hi")]).await?;
         }
 
+        same("leased elsewhere", &other.is_leased("a").await?, &true)?;
         fails("a lease of the other", other.lease("a").await, busy)?;
         let session = StoredSession::new(full("a"));
         let outcome = other.create("a", session).await;
@@ -32,6 +33,7 @@ pub(super) async fn exclusive(one: &impl SessionStore, other: &impl SessionStore
 
         drop(lease);
         drop(lease_soon(other, "a").await?);
+        same("leased by none", &other.is_leased("a").await?, &false)?;
     }
 
     same(

@@ -14,8 +14,11 @@ use super::check::{fails, ids, load, message, same, same_state, say, texts, wron
 use super::contents::full;
 
 pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
+    same("leased before", &store.is_leased("a").await?, &false)?;
     let lease = store.lease("a").await?;
     same("whose it is", &&**lease.session_id(), &"a")?;
+    same("leased", &store.is_leased("a").await?, &true)?;
+    same("another leased", &store.is_leased("b").await?, &false)?;
     fails(
         "a second lease",
         store.lease("a").await,
@@ -31,6 +34,7 @@ pub(super) async fn exclusive(store: &impl SessionStore) -> Result<()> {
     same("reading beside it", &texts(store, "a").await?.len(), &1)?;
     let token = lease.token();
     drop(lease);
+    same("leased after", &store.is_leased("a").await?, &false)?;
     let lease = store.lease("a").await?;
     grows("of the next lease", &lease, token)?;
     let token = lease.token();

@@ -1,15 +1,5 @@
-// The width and the colours of the page, and its voice for screen readers.
+// The voice of the page for screen readers.
 
-const NARROW = matchMedia("(max-width: 899px)");
-
-function switchTheme() {
-  const { dataset } = document.documentElement;
-  const isDark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  localStorage.setItem("agentcore.theme", (dataset.theme = isDark ? "light" : "dark"));
-}
-
-const theme = localStorage.getItem("agentcore.theme");
-if (theme) document.documentElement.dataset.theme = theme;
 /** Reads out an answer sentence by sentence. */
 class Speaker {
   #sentence = "";

@@ -1,0 +1,162 @@
+//! A server that is killed in the middle of runs: what it has sent is there after a restart, no
+//! call is repeated, and the threads continue.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use agentcore::SessionStore;
+use serde_json::Value;
+
+use crate::http::Event;
+
+use super::{ServerProcess, effects, files, input};
+
+/// The number of kills; more by hand.
+const KILLS: &str = "AGENTCORE_SERVER_KILLS";
+const USER: &str = "ann";
+
+/// The moments of the kills, the same in each run.
+struct Moments(u64);
+
+impl Moments {
+    /// A number below `limit`.
+    fn next(&mut self, limit: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((bits ^ (bits >> 31)) % limit as u64) as usize
+    }
+}
+
+/// The texts of the answers and results that a reader has received.
+fn received_texts(events: &[Event]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for event in events {
+        let message: Value = serde_json::from_str(&event.data).unwrap();
+        let is_stored = message["type"] == "assistant" || message["type"] == "user";
+        let blocks = message["message"]["content"].as_array();
+        for block in blocks.into_iter().flatten().filter(|_| is_stored) {
+            for text in [
+                &block["text"],
+                &block["content"],
+                &block["content"][0]["text"],
+            ] {
+                texts.extend(text.as_str().map(str::to_owned));
+            }
+        }
+    }
+    texts
+}
+
+/// Checks the thread that a killed server has left.
+async fn check_thread(server: &ServerProcess, folder: &Path, name: &str, seen: &[Event]) {
+    let thread = format!("th_{name}");
+    let path = format!("/agents/default/threads/{thread}");
+    let reply = server.get(USER, &path).send().await;
+    let answer_end = format!("End of {name}.");
+    let mut is_interrupted = false;
+    if seen.is_empty() && reply.status == 404 {
+        // The input was not stored yet, and nothing was sent.
+        assert_eq!(effects(folder, &format!("call_{name}")), 0);
+    } else {
+        let state = reply.ok(200);
+        let text = state["messages"].to_string();
+        assert!(text.contains(name), "{text}");
+        for received in received_texts(seen) {
+            assert!(text.contains(&received), "{received:?} is lost: {text}");
+        }
+        is_interrupted = !text.contains(&answer_end);
+        assert_eq!(state["running"], false);
+        assert_eq!(state["interrupted"], is_interrupted, "{text}");
+        let list = server.get(USER, "/agents/default/threads").send().await;
+        let list = list.ok(200)["threads"].to_string();
+        assert!(list.contains(&format!("{thread:?}")), "{list}");
+    }
+    let types = seen
+        .iter()
+        .map(|event| event.data.contains("\"type\":\"result\""));
+    assert!(!(is_interrupted && types.into_iter().any(|is_result| is_result)));
+
+    // The log is gone with its process, and nothing runs.
+    if let Some(last) = seen.last() {
+        let events = server.get(USER, &format!("{path}/events"));
+        let events = events.header("last-event-id", last.id.as_str());
+        assert_eq!(events.send().await.status, 204);
+    }
+}
+
+/// Continues the thread: the same input first, then a new one.
+async fn continue_thread(server: &ServerProcess, folder: &Path, name: &str, seen: &[Event]) {
+    let thread = format!("th_{name}");
+    let mut last_id = seen.last().map(|event| event.id.clone());
+    for text in [name.to_owned(), format!("{name}-next")] {
+        let run = server.post(USER, "/agents/stream?format=sdk", input(&thread, &text));
+        let events = run.open().await.events().await;
+        let result: Value = serde_json::from_str(&events.last().unwrap().data).unwrap();
+        let answer = result["result"].as_str().unwrap_or_default();
+        assert!(
+            answer.starts_with(&format!("Done for {text}: ")),
+            "{result}"
+        );
+        let effect_count = effects(folder, &format!("call_{text}"));
+        let is_unknown = !answer.contains("acted for");
+        assert!(
+            effect_count == 1 || (is_unknown && effect_count == 0),
+            "{text}: {answer}"
+        );
+
+        // A reader that returns with an id of the process before gets the state.
+        if let Some(id) = last_id.take() {
+            let path = format!("/agents/default/threads/{thread}/events");
+            let events = server.get(USER, &path).header("last-event-id", id);
+            let events = events.open().await.events().await;
+            assert_eq!(events[0].event, "state", "{events:?}");
+            assert_eq!(events.last().unwrap().event, "done");
+        }
+    }
+}
+
+#[tokio::test]
+async fn killed_server_loses_nothing_that_it_sent_and_repeats_no_call() {
+    let kills = std::env::var(KILLS).ok();
+    let kills: usize = kills.map_or(4, |text| text.parse().expect("a number of kills"));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut server = ServerProcess::start(folder, &[]);
+    let stream = |server: &ServerProcess, name: &str| {
+        let body = input(&format!("th_{name}"), name);
+        server.post(USER, "/agents/stream?format=sdk", body)
+    };
+    let whole_run = stream(&server, "whole").open().await.events().await;
+    assert!(whole_run.len() > 20, "{whole_run:?}");
+
+    let mut moments = Moments(17);
+    let mut ended_count = 0;
+    for round in 0..kills {
+        let name = format!("r{round}");
+        let mut response = stream(&server, &name).open().await;
+        let mut seen = Vec::new();
+        for _ in 0..moments.next(whole_run.len()) {
+            seen.extend(response.event().await);
+        }
+        sleep(Duration::from_micros(moments.next(2_000) as u64));
+        server.kill();
+        seen.extend(response.events_until_cut().await);
+        ended_count += usize::from(seen.len() == whole_run.len());
+
+        server = ServerProcess::start(folder, &[]);
+        check_thread(&server, folder, &name, &seen).await;
+        continue_thread(&server, folder, &name, &seen).await;
+    }
+    assert!(ended_count < kills, "no run was killed in its middle");
+
+    server.kill();
+    let store = files(folder);
+    for info in store.list().await.unwrap() {
+        let state = store.load(&info.id).await.unwrap().unwrap().state;
+        state.messages.validate_for_model().unwrap();
+    }
+}
