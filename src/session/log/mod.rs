@@ -28,6 +28,9 @@
 //! bounded: see `snapshot.rs`.
 
 mod fold;
+mod group;
+#[cfg(test)]
+mod group_tests;
 mod line;
 mod line_writer;
 #[cfg(test)]
@@ -42,7 +45,6 @@ mod newest;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
-#[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
 mod queue;
 mod repair;
 mod scan;

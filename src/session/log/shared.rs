@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::session::check_id;
 use crate::util::sync::lock;
 
+use super::group::WaitingWrites;
 use super::log::Log;
 use super::memory_limit::{MemoryLimit, max_memory};
 use super::open_log::{Clock, OpenLog};
@@ -31,6 +32,7 @@ pub(super) struct Shared<L: Log> {
     /// The name of the option that sets `max_session_bytes`, for errors.
     pub(super) size_option: &'static str,
     pub(super) queues: Queues,
+    pub(super) waiting_writes: WaitingWrites<L>,
     slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
 }
 
@@ -87,6 +89,7 @@ impl<L: Log> Shared<L> {
             max_session_bytes: AtomicU64::new(MAX_LOG),
             size_option: "LogStore::with_max_session_bytes",
             queues: Queues::default(),
+            waiting_writes: WaitingWrites::default(),
             slots: Mutex::default(),
         }
     }

@@ -3,6 +3,9 @@
 mod database;
 mod failure;
 mod file;
+mod group;
+#[cfg(test)]
+mod group_tests;
 mod log;
 mod schema;
 mod side_files;
