@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::hook::{Core, HookChain, Phases, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
+use crate::sdk::ProgressData;
 use crate::session::PendingCall;
 use crate::tool::{OpenQuestion, Tool};
 use crate::util::Pace;
@@ -174,7 +175,7 @@ impl CallRunner<'_> {
 
         start.begin();
         let clock = CallClock::start(self.cx);
-        self.report_progress(&clock, call, start_data(call));
+        self.report_progress(&clock, call, ProgressData::started(call.args.clone()));
         let result = self.run_wrapped(tool, call.clone(), context, &clock).await;
         if let Some(question) = self.open_question(context, &result) {
             self.cx.drop_watchers(&call.id);
@@ -184,11 +185,7 @@ impl CallRunner<'_> {
 
         let result = self.run_post_hooks(call, result).await;
         self.cx.report_result(&result);
-        let end_data = json!({
-            "state": "done",
-            "is_error": result.is_error,
-            "output": result.content.text(),
-        });
+        let end_data = ProgressData::done(result.is_error, &result.content.text());
         self.report_progress(&clock, call, end_data);
         CallEnd::Done(result)
     }
@@ -201,7 +198,7 @@ impl CallRunner<'_> {
         is_parked.then_some(question)
     }
 
-    fn report_progress(&self, clock: &CallClock, call: &ToolCall, data: Value) {
+    fn report_progress(&self, clock: &CallClock, call: &ToolCall, data: impl Into<ProgressData>) {
         let progress = clock.progress(self.cx, call).with_data(data);
         self.cx.shared().push(progress.into());
     }
@@ -272,15 +269,6 @@ impl CallRunner<'_> {
         result.name = call.name.clone();
         result
     }
-}
-
-/// The progress data of a call that begins. Put together by hand: `json!` would serialise the
-/// arguments.
-fn start_data(call: &ToolCall) -> Value {
-    let mut data = Map::new();
-    data.insert("args".to_owned(), (*call.args).clone());
-    data.insert("state".to_owned(), "started".into());
-    Value::Object(data)
 }
 
 /// The innermost step of a tool call: the execution of the call as the hooks have left it.

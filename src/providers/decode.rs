@@ -1,7 +1,7 @@
 //! From a stream of bytes to a stream of events.
 
 use std::borrow::Cow;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use serde_json::value::RawValue;
+use tokio::task::yield_now;
 use tokio::time::Sleep;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -26,6 +27,9 @@ use super::status;
 /// The time to wait for the end of the body once the answer is complete. A connection whose
 /// body was read to its end goes back to the pool; one whose server keeps it open is dropped.
 const DRAIN_TIME: Duration = Duration::from_millis(25);
+
+/// The number of times that other tasks may run before a timer is set for [`DRAIN_TIME`].
+const DRAIN_YIELDS: u32 = 8;
 
 /// The time without a byte after which a [complete](Decoder::is_complete) answer ends.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -178,6 +182,7 @@ pub(crate) fn decode<D: Decoder>(body: ByteStream, decoder: D, reading: Reading)
         opening: Vec::new(),
         failure: None,
         drain: None,
+        yields: 0,
         drained: 0,
         secrets,
         share: wanted.buffers.map(|buffers| buffers.share()),
@@ -201,6 +206,8 @@ struct Decoding<D> {
     /// The error that ended the stream, reported after the events before it.
     failure: Option<Error>,
     drain: Option<Pin<Box<Sleep>>>,
+    /// The number of times that other tasks were let run before the timer is set.
+    yields: u32,
     drained: usize,
     secrets: Secrets,
     /// The memory of a frame that has not arrived whole.
@@ -284,6 +291,12 @@ impl<D: Decoder> Decoding<D> {
             match body.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(_))) if self.drained < DRAIN_CHUNKS => self.drained += 1,
                 Poll::Ready(_) => self.body = None,
+                // The end has usually arrived with the last event, and the connection's task only
+                // has to run to pass it on. A timer would wake the thread that waits for events.
+                Poll::Pending if self.yields < DRAIN_YIELDS => {
+                    self.yields += 1;
+                    return pin!(yield_now()).poll(cx);
+                }
                 Poll::Pending => {
                     let timer = self
                         .drain

@@ -54,6 +54,13 @@ impl Wake for PollClock {
 }
 
 impl PollClock {
+    /// Registers the task that polls the run. Returns `true` if the run was woken since its last
+    /// poll; if not, the next wake reaches the task.
+    pub(crate) fn register(&self, cx: &Context<'_>) -> bool {
+        self.task.register(cx.waker());
+        self.woken.load(Ordering::Acquire) != 0
+    }
+
     /// Polls `future`, whose wakes go through this clock: `waker` is the clock's own.
     pub(crate) fn poll<F: Future + Unpin>(
         &self,

@@ -15,6 +15,10 @@ const BACKLOG: usize = 64;
 /// streams of partial messages.
 const USUAL_LEN: usize = 8;
 
+/// The capacity of a buffer that is kept while no message waits. Most are the first that
+/// [`VecDeque`] allocates, which one piece of an answer after the other passes.
+const SMALL: usize = 4;
+
 /// The messages that wait for the reader, and the tasks that wait for the reader or for messages.
 pub(super) struct Queue(Mutex<State>);
 
@@ -105,8 +109,8 @@ impl Queue {
             Some(_) => None,
         };
 
-        if state.reader.is_some() && state.is_open {
-            // Frees the buffer: a run may wait for a long time, and many may wait at once.
+        if state.reader.is_some() && state.is_open && state.messages.capacity() > SMALL {
+            // Frees a large buffer: a run may wait for a long time, and many may wait at once.
             state.messages = VecDeque::new();
         }
 

@@ -70,6 +70,8 @@ pub struct Run {
     /// Wakes the reader through the run's clock.
     waker: Waker,
     output: Option<Box<Result<RunOutput>>>,
+    /// True if the loop was polled and waits to be woken.
+    is_waiting: bool,
     /// The number of messages yielded since the last pause.
     yielded: usize,
     /// The number of background tasks announced since the run continued.
@@ -83,6 +85,7 @@ impl Run {
             waker: shared.clock.clone().into(),
             shared,
             output: None,
+            is_waiting: false,
             yielded: 0,
             announced: 0,
         }
@@ -237,6 +240,14 @@ impl Run {
         Poll::Ready(())
     }
 
+    /// Advances the loop, unless nothing has woken it since it was polled last: a reader that
+    /// takes one message after the other asks after each.
+    fn poll_woken_loop(&mut self, cx: &mut Context<'_>) {
+        if !self.is_waiting || self.shared.clock.register(cx) {
+            self.poll_loop(cx);
+        }
+    }
+
     /// Advances the loop, unless it has ended.
     fn poll_loop(&mut self, cx: &mut Context<'_>) {
         // Taken out first: if the loop panics, the next poll ends the stream instead of polling a
@@ -249,7 +260,10 @@ impl Run {
                 self.shared.tasks.close();
                 self.output = Some(Box::new(output));
             }
-            Poll::Pending => self.future = Some(future),
+            Poll::Pending => {
+                self.is_waiting = true;
+                self.future = Some(future);
+            }
         }
     }
 }
@@ -317,7 +331,7 @@ impl Stream for Run {
         let is_paused = self.poll_tasks(cx).is_pending();
 
         if !is_paused {
-            self.poll_loop(cx);
+            self.poll_woken_loop(cx);
         }
 
         match self.shared.pop(Some(cx.waker())) {

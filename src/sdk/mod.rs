@@ -42,6 +42,7 @@ mod message;
 mod notice;
 mod partial;
 mod progress;
+mod progress_data;
 mod result;
 mod stream_event;
 mod subagent_events;
@@ -58,6 +59,7 @@ pub use notice::{
 };
 pub use partial::{ApiStreamEvent, BlockDelta, BlockStart, PartialEvent};
 pub use progress::{ChoiceLabel, Choices, PermissionRequest, ToolProgress};
+pub use progress_data::ProgressData;
 pub use result::{ModelUsage, PermissionDenial, ResultMessage, ResultSubtype};
 pub use stream_event::{StreamEvent, StreamEvents};
 pub use system::{SessionState, SystemEvent, SystemKind};

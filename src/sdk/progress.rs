@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::envelope::Envelope;
 use super::fields::{Fields, read};
+use super::progress_data::ProgressData;
 
 /// A tool call that starts, continues, or ends. Type `tool_progress`.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +24,7 @@ pub struct ToolProgress {
     pub elapsed_time_seconds: f64,
     /// The payload. An extension: `{"state":"started","args":..}` at the start,
     /// `{"state":"done","is_error":..,"output":..}` at the end, the tool's own data before that.
-    pub data: Option<Value>,
+    pub data: Option<ProgressData>,
     /// True if it only reports that the call still runs.
     pub heartbeat: bool,
     /// The task that does the work.
@@ -62,8 +63,8 @@ impl ToolProgress {
 
     /// Sets the payload.
     #[must_use]
-    pub fn with_data(mut self, data: Value) -> Self {
-        self.data = Some(data);
+    pub fn with_data(mut self, data: impl Into<ProgressData>) -> Self {
+        self.data = Some(data.into());
         self
     }
 
@@ -95,7 +96,7 @@ impl ToolProgress {
             tool_use_id: wire.tool_use_id,
             tool_name: wire.tool_name,
             elapsed_time_seconds: wire.elapsed_time_seconds,
-            data: wire.data,
+            data: wire.data.map(ProgressData::from),
             heartbeat: wire.heartbeat.unwrap_or_default(),
             task_id: wire.task_id,
         })

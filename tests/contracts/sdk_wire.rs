@@ -77,7 +77,7 @@ fn tool_progress_round_trips() {
     };
 
     assert!(progress.heartbeat);
-    assert_eq!(progress.data, Some(json["data"].clone()));
+    assert_eq!(progress.data.as_deref(), Some(&json["data"]));
 }
 
 #[test]

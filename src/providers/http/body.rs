@@ -1,7 +1,7 @@
 //! An answer's body, guarded by an idle timeout.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,28 +18,35 @@ use super::secrets::Secrets;
 /// Bytes as they come.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes>> + Send>>;
 
+/// The timer of a request and of the body of its answer.
+pub(super) type IdleTimer = Pin<Box<Sleep>>;
+
 pin_project! {
     /// A body that fails when nothing arrives for longer than its idle timeout.
     ///
-    /// Any byte counts, comments and pings too. The timer runs only while the body has nothing to
-    /// give, so chunks that are there already cost nothing.
+    /// Any byte counts, comments and pings too. The timer is set again only when it fires, because
+    /// most bodies end long before.
     pub(crate) struct Body<S> {
         #[pin]
         inner: S,
-        #[pin]
-        timer: Option<Sleep>,
-        waiting: bool,
+        timer: IdleTimer,
+        // The task that the timer wakes.
+        waker: Option<Waker>,
+        // The time since when nothing has arrived; `None` after a chunk.
+        idle_since: Option<Instant>,
         idle: Duration,
         secrets: Secrets,
     }
 }
 
 impl<S> Body<S> {
-    pub(super) fn new(inner: S, idle: Duration, secrets: Secrets) -> Self {
+    /// `timer` fires at the end of the idle timeout or before.
+    pub(super) fn new(inner: S, timer: IdleTimer, idle: Duration, secrets: Secrets) -> Self {
         Self {
             inner,
-            timer: None,
-            waiting: false,
+            timer,
+            waker: None,
+            idle_since: None,
             idle,
             secrets,
         }
@@ -52,25 +59,29 @@ impl<S: Stream<Item = reqwest::Result<Bytes>>> Stream for Body<S> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         if let Poll::Ready(chunk) = this.inner.as_mut().poll_next(cx) {
-            *this.waiting = false;
+            *this.idle_since = None;
             let secrets = &*this.secrets;
             return Poll::Ready(
                 chunk.map(|chunk| chunk.map_err(|error| failure::reading(error, secrets))),
             );
         }
 
-        if !*this.waiting {
-            *this.waiting = true;
-            match this.timer.as_mut().as_pin_mut() {
-                Some(timer) => timer.reset(later(Instant::now(), *this.idle)),
-                None => this.timer.set(Some(tokio::time::sleep(*this.idle))),
-            }
+        let now = Instant::now();
+        let deadline = later(*this.idle_since.get_or_insert(now), *this.idle);
+        let is_known = |waker: &Waker| waker.will_wake(cx.waker());
+        let wakes_task = this.waker.as_ref().is_some_and(is_known);
+        if wakes_task && this.timer.deadline() > now {
+            return Poll::Pending;
         }
 
-        match this.timer.as_pin_mut().map(|timer| timer.poll(cx)) {
-            Some(Poll::Ready(())) => Poll::Ready(Some(Err(idle_error(*this.idle)))),
-            _ => Poll::Pending,
+        *this.waker = Some(cx.waker().clone());
+        while this.timer.as_mut().poll(cx).is_ready() {
+            if deadline <= Instant::now() {
+                return Poll::Ready(Some(Err(idle_error(*this.idle))));
+            }
+            this.timer.as_mut().reset(deadline);
         }
+        Poll::Pending
     }
 }
 

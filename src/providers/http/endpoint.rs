@@ -7,17 +7,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{Either, select};
 use futures::{FutureExt, StreamExt, TryFutureExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::util::secret::{Cut, redact_cut};
 use crate::util::sync::lock;
+use crate::util::time::later;
 use crate::util::{Secret, http_secrets};
 
 use super::super::status;
-use super::body::{Body, ByteStream, idle_error};
+use super::body::{Body, ByteStream, IdleTimer, idle_error};
 use super::client::{self, CONNECT_TIMEOUT};
 use super::failure;
 use super::secrets::Secrets;
@@ -217,7 +220,7 @@ impl Endpoint {
         let client = client::client(url.scheme() == "https", self.connect_timeout)
             .map_err(|reason| Error::new(ErrorKind::Config, reason))?;
         let first = self.attempt(&client, url, body).await;
-        let response = match first {
+        let (response, timer) = match first {
             // A pooled connection the server had closed meanwhile: worth one fresh try at once.
             Err(error)
                 if error.kind() == ErrorKind::Connect && lock(&ANSWERED).remove(&self.base) =>
@@ -228,7 +231,7 @@ impl Endpoint {
         };
 
         note_answered(&mut lock(&ANSWERED), &self.base);
-        match self.judge(*response) {
+        match self.judge(*response, timer) {
             Ok(reply) => Ok(reply),
             Err(response) => Err(self.refusal(*response).boxed().await),
         }
@@ -270,23 +273,25 @@ impl Endpoint {
             .map_err(|error| error.context(&self.provider))
     }
 
-    /// The answer is boxed, because it is larger than everything else in the future.
+    /// The answer, and the timer that its body goes on with: setting one takes a lock of the
+    /// runtime. The answer is boxed, because it is larger than everything else in the future.
     fn attempt(
         &self,
         client: &reqwest::Client,
         url: &Url,
         body: &Bytes,
-    ) -> impl Future<Output = Result<Box<Response>>> + Send + '_ {
+    ) -> impl Future<Output = Result<(Box<Response>, IdleTimer)>> + Send + '_ {
         let request = client.post(url.clone()).headers(self.headers.clone());
         let sending = request.body(body.clone()).send();
-        tokio::time::timeout(self.idle_timeout, sending).map(|sent| match sent {
-            Ok(Ok(response)) => Ok(Box::new(response)),
-            Ok(Err(error)) => Err(failure::sending(error, &self.secrets)),
-            Err(_) => Err(idle_error(self.idle_timeout)),
+        let timer = Box::pin(sleep_until(later(Instant::now(), self.idle_timeout)));
+        select(sending, timer).map(|first| match first {
+            Either::Left((Ok(response), timer)) => Ok((Box::new(response), timer)),
+            Either::Left((Err(error), _)) => Err(failure::sending(error, &self.secrets)),
+            Either::Right(_) => Err(idle_error(self.idle_timeout)),
         })
     }
 
-    fn judge(&self, response: Response) -> Result<Reply, Box<Response>> {
+    fn judge(&self, response: Response, timer: IdleTimer) -> Result<Reply, Box<Response>> {
         if !response.status().is_success() || is_html(&response) {
             return Err(Box::new(response));
         }
@@ -294,6 +299,7 @@ impl Endpoint {
         let request_id = self.request_id(response.headers());
         let body = Body::new(
             response.bytes_stream(),
+            timer,
             self.idle_timeout,
             self.secrets.clone(),
         );

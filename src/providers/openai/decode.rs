@@ -14,14 +14,14 @@ use super::super::decode::{Decoder, truncated, unreadable};
 use super::super::encode::History;
 use super::super::events::Events;
 use super::super::http::Secrets;
-use super::super::json::{Str, acceptable, unquoted};
+use super::super::json::{acceptable, unquoted};
 use super::super::lenient::{Text, says_nothing};
 use super::super::repeated::Repeated;
 use super::super::status;
 use super::extra_content::{self, ExtraContent};
 use super::reasoning::Reasoning;
 use super::rules::Rules;
-use super::wire::{CallDelta, Choices, Chunk, Delta, DeltaContent, Head, plain_text};
+use super::wire::{CallDelta, Choices, Chunk, Delta, DeltaContent, Head, plain_args, plain_text};
 
 /// Decodes one answer.
 ///
@@ -47,6 +47,9 @@ pub(super) struct ChatDecoder {
     around_choices: Repeated,
     /// The text around a piece of text.
     around_text: Repeated,
+    /// The text around a piece of a call's arguments, and the call's index in it.
+    around_args: Repeated,
+    args_index: Option<u64>,
 }
 
 impl ChatDecoder {
@@ -73,6 +76,8 @@ impl ChatDecoder {
             done: false,
             around_choices: Repeated::default(),
             around_text: Repeated::default(),
+            around_args: Repeated::default(),
+            args_index: None,
         }
     }
 
@@ -125,6 +130,10 @@ impl ChatDecoder {
     fn choices(&mut self, choices: Choices<'_>, data: &str, out: &mut Events) -> Result<()> {
         if let Some(text) = plain_text(&choices) {
             self.around_text.learn(data, text);
+        } else if let Some((index, args)) = plain_args(&choices)
+            && self.around_args.learn(data, args)
+        {
+            self.args_index = index;
         }
 
         for choice in choices {
@@ -243,6 +252,20 @@ impl ChatDecoder {
         self.calls.push(piece, &mut self.ids, out)
     }
 
+    /// Reads a piece of the arguments of the call that the piece before belongs to.
+    fn args(&mut self, args: &str, out: &mut Events) -> Result<()> {
+        self.end_reasoning(out)?;
+        let piece = Piece {
+            index: self.args_index,
+            id: "",
+            name: "",
+            args,
+            fields: None,
+        };
+
+        self.calls.push(piece, &mut self.ids, out)
+    }
+
     /// Reads the reasoning of a delta. Servers that send a text in several fields send the same.
     fn reason(&mut self, delta: &Delta<'_>, is_whole: bool, out: &mut Events) -> Result<()> {
         let (field, text) = match &*delta.reasoning_content.0 {
@@ -337,7 +360,7 @@ fn read(data: &str) -> serde_json::Result<(Chunk<'_>, Choices<'_>)> {
 
 impl Decoder for ChatDecoder {
     fn event(&mut self, name: &str, data: &str, out: &mut Events) -> Result<()> {
-        let data = data.trim();
+        let data = data.trim_ascii();
         if data.is_empty() {
             return Ok(());
         }
@@ -352,8 +375,12 @@ impl Decoder for ChatDecoder {
         }
 
         if self.started {
-            if let Some(text) = self.around_text.value::<Str<'_>>(data) {
-                return self.text(text.0, out);
+            if let Some(text) = self.around_text.text(data) {
+                return self.text(text, out);
+            }
+
+            if let Some(args) = self.around_args.text(data) {
+                return self.args(&args, out);
             }
 
             if let Some(choices) = self.around_choices.value(data) {

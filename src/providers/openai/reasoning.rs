@@ -101,8 +101,17 @@ impl Reasoning {
         Ok(Some(text))
     }
 
-    /// Takes the block of what was collected, if there is anything.
+    /// Takes the block of what was collected, if there is anything. Asked before every piece of
+    /// text, mostly for nothing.
     pub(super) fn take(&mut self, tag: &'static str) -> Result<Option<Part>> {
+        if self.text.is_none() && self.chunk.is_none() && self.details.is_empty() {
+            return Ok(None);
+        }
+        self.take_collected(tag)
+    }
+
+    #[cold]
+    fn take_collected(&mut self, tag: &'static str) -> Result<Option<Part>> {
         let text = self.text.take();
         let chunk = self.chunk.take();
         if let (Some((field, text)), None, true) = (&text, &chunk, self.details.is_empty()) {

@@ -90,15 +90,39 @@ pub(super) struct Delta<'a> {
 impl<'a> Delta<'a> {
     /// The text, if the delta brings nothing else and the text has no escapes.
     fn plain_text(&self) -> Option<&'a str> {
-        let texts = [&self.reasoning_content, &self.reasoning, &self.refusal];
-        let has_others = !self.tool_calls.0.is_empty()
-            || self.reasoning_details.is_some()
-            || self.extra_content.is_some()
-            || texts.iter().any(|text| !text.is_empty());
         match self.content {
-            DeltaContent::Text(Text(Cow::Borrowed(text))) if !has_others => Some(text),
+            DeltaContent::Text(Text(Cow::Borrowed(text)))
+                if self.tool_calls.0.is_empty() && !self.has_others() =>
+            {
+                Some(text)
+            }
             _ => None,
         }
+    }
+
+    /// The index of a call and the JSON text of a piece of its arguments, if the delta brings
+    /// nothing else.
+    fn plain_args(&self) -> Option<(Option<u64>, &'a str)> {
+        let [call] = &*self.tool_calls.0 else {
+            return None;
+        };
+        let function = call.function.as_ref()?;
+        let args = function.arguments?.get();
+        let has_text = !matches!(&self.content, DeltaContent::Text(text) if text.is_empty());
+        let has_others = has_text
+            || self.has_others()
+            || call.extra_content.is_some()
+            || !call.id.is_empty()
+            || !function.name.is_empty();
+        (!has_others && args.starts_with('"')).then_some((call.index.0, args))
+    }
+
+    /// True if the delta has more than content and calls.
+    fn has_others(&self) -> bool {
+        let texts = [&self.reasoning_content, &self.reasoning, &self.refusal];
+        self.reasoning_details.is_some()
+            || self.extra_content.is_some()
+            || texts.iter().any(|text| !text.is_empty())
     }
 }
 
@@ -129,11 +153,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for DeltaContent<'a> {
 
 /// The text of the first choice, if the choices have nothing else and it has no escapes.
 pub(super) fn plain_text<'a>(choices: &Choices<'a>) -> Option<&'a str> {
+    only_delta(choices)?.plain_text()
+}
+
+/// The index of a call and the JSON text of a piece of its arguments, if the choices have nothing
+/// else.
+pub(super) fn plain_args<'a>(choices: &Choices<'a>) -> Option<(Option<u64>, &'a str)> {
+    only_delta(choices)?.plain_args()
+}
+
+/// The delta of the first choice, if the choices have nothing else.
+fn only_delta<'c, 'a>(choices: &'c Choices<'a>) -> Option<&'c Delta<'a>> {
     let choice = choices.only()?;
     if choice.index.get() != 0 || choice.message.is_some() || !choice.finish_reason.is_empty() {
         return None;
     }
-    choice.delta.as_ref()?.plain_text()
+    choice.delta.as_ref()
 }
 
 #[derive(Default, Deserialize)]
