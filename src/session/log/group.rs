@@ -15,7 +15,8 @@ use super::fold::LogFold;
 use super::log::Log;
 use super::open_log::{EncodedAppend, OpenLog};
 use super::queue::Queue;
-use super::shared::{Shared, SlotUser};
+use super::shared::Shared;
+use super::slot::SlotUser;
 
 /// The most sessions whose writes are appended together.
 const MAX_SESSIONS: usize = 256;
