@@ -42,7 +42,8 @@ pub enum ModelEvent {
     },
     /// A whole call, to keep.
     ToolCall(ToolCall),
-    /// A whole part, to keep: thinking with its signature, a provider's own block.
+    /// A whole part, to keep: thinking with its signature, a provider's own block. A whole text
+    /// takes the place of the pieces of text directly before it.
     Part(Part),
     /// The part before is complete; the next text starts a part of its own.
     PartEnd,

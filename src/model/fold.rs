@@ -125,8 +125,16 @@ impl ResponseFold {
     }
 
     fn push_part(&mut self, part: Part) {
+        let parts = self.response.content.parts_mut();
+        match part {
+            // A whole text takes the place of its pieces.
+            Part::Text(text) if self.text_open => {
+                parts.pop();
+                parts.extend((!text.is_empty()).then_some(Part::Text(text)));
+            }
+            part => parts.push(part),
+        }
         self.text_open = false;
-        self.response.content.parts_mut().push(part);
     }
 }
 

@@ -130,7 +130,7 @@ macro_rules! openai_methods {
             pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
                 let connection = self.connection.base_url(url.as_ref());
                 self.connection = with_key_form_of_address(connection);
-                self.connection.limits_output |= self.connection.is_openai();
+                self.connection.limits_output |= self.connection.limits_output_by_default();
                 self
             }
         }

@@ -8,6 +8,7 @@ use crate::util::Secret;
 
 use super::env;
 use super::http::Endpoint;
+use super::openai::family::own_name;
 
 /// The host of OpenAI's own server.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -82,8 +83,14 @@ impl Connection {
     /// OpenAI's own server.
     pub(super) fn to_openai(base_url: Option<&str>, model: Arc<str>, path: &str) -> Self {
         let mut connection = Self::new("openai", model, base_url.unwrap_or(OPENAI_URL), path);
-        connection.limits_output = connection.is_openai();
+        connection.limits_output = connection.limits_output_by_default();
         connection
+    }
+
+    /// True for a model at OpenAI's own server whose output limit is known. The limit that is
+    /// assumed about another one would end the answer of a model that reasons.
+    pub(super) fn limits_output_by_default(&self) -> bool {
+        self.is_openai() && known_profile(&self.model).is_some()
     }
 
     /// Creates the connection with the key and the address in the environment. Only OpenAI's own
@@ -183,8 +190,14 @@ impl Connection {
 
 /// The profile of the built-in table, else the assumptions about an unknown model.
 fn profile_of(model: &str) -> ModelProfile {
-    let profile = Catalog::builtin().lookup(model);
-    profile.unwrap_or_else(|| ModelProfile::assumed(model))
+    known_profile(model).unwrap_or_else(|| ModelProfile::assumed(model))
+}
+
+/// The profile of the built-in table, also under the names that Bedrock gives OpenAI's models.
+fn known_profile(model: &str) -> Option<ModelProfile> {
+    let catalog = Catalog::builtin();
+    let profile = catalog.lookup(model);
+    profile.or_else(|| catalog.lookup(own_name(model)))
 }
 
 /// The host in an address, without user and port.

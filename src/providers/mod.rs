@@ -13,8 +13,8 @@
 //! | models | type | beyond text, tools, images and structured output | not supported |
 //! |---|---|---|---|
 //! | Claude 3.5 to 5.5, at Anthropic and compatible addresses | [`Anthropic`] | thinking in the form that each model takes, kept valid where a model binds it to its conversation; citations; web search, web pages and code execution by the server; PDF; prompt cache of 5 minutes or 1 hour; token counts | audio, batches |
-//! | OpenAI's models from GPT-5 on | [`OpenAiResponses`], [`OpenAiAuto`] | encrypted reasoning, sent back unchanged; summaries as thinking; web search, code interpreter and file search by the server; PDF; token counts | audio, stop sequences, `seed`, `top_k`, answers stored by the server |
-//! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF and recordings (WAV, MP3) where the server takes them | token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
+//! | OpenAI's models from GPT-5 on | [`OpenAiResponses`], [`OpenAiAuto`] | encrypted reasoning, sent back unchanged; summaries as thinking; web search, code interpreter and file search by the server; PDF and other documents; token counts | audio, stop sequences, `seed`, `top_k`, answers stored by the server |
+//! | other models of OpenAI, and servers that speak Chat Completions | [`OpenAi`] | reasoning of compatible servers, sent back as it came; PDF and recordings (WAV, MP3) where the server and the model take them; token counts of llama.cpp | other token counts; tools together with reasoning of OpenAI's newer models, which need the Responses API |
 //! | Gemini 2.5 and later, by API key or on Vertex AI | [`Gemini`] | thought signatures; levels and budgets of thinking; search, pages and code execution by the server; PDF and audio; token counts | cached contents; pages as media by the API, which takes uploaded files only |
 //! | open models behind Ollama | [`Ollama`] | thinking and its levels, the context window | forced tools, PDF, audio, token counts |
 //!
@@ -33,8 +33,8 @@
 //!
 //! | server | sent back | adapted | an error before sending | checked by |
 //! |---|---|---|---|---|
-//! | OpenAI | | schemas that are no objects, in words | tools while newer models reason, stop sequences where a model takes none | strict server |
-//! | Azure | | key in `api-key`, or a bearer token; address and version of both APIs | | strict server |
+//! | OpenAI | | schemas that are no objects, in words; schemas that the strict mode refuses, without it | tools while newer models reason, stop sequences where a model takes none, efforts that a model lacks; recordings for models without `audio` in their name; documents other than PDF; more than 50 MB | strict server |
+//! | Azure | | key in `api-key`, or a bearer token; address and version of both APIs; at `/openai/v1` the Responses API for deployments with the name of a model that needs it | efforts that a model lacks; PDF on Chat Completions; recordings, as at OpenAI, for the names of models | strict server |
 //! | OpenRouter | `reasoning_details`, each entry whole | efforts and budgets in `reasoning` | | strict server |
 //! | DeepSeek | `reasoning_content`, in every answer of a conversation with tools | efforts; schemas in words | forced tools while a model thinks; PDF, recordings | strict server |
 //! | Mistral | thinking in the content | ids of calls; order of roles; later system messages; PDF as addresses | recordings for models other than Voxtral | strict server |

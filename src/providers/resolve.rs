@@ -42,8 +42,9 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
 /// Servers that speak Chat Completions are `mistral:`, `deepseek:`, `openrouter:`, `groq:`, `xai:`,
 /// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and
 /// `lmstudio:`. Their variables are named after them: `MISTRAL_API_KEY`, and `MISTRAL_BASE_URL` for
-/// another address. Azure needs both; Bedrock takes `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`,
-/// too; the last three are local and need neither.
+/// another address. Azure needs both; at an address with `/openai/v1` a deployment with the name of
+/// one of OpenAI's models is asked by both APIs, as with `openai:`. Bedrock takes
+/// `AWS_BEARER_TOKEN_BEDROCK` and `AWS_REGION`, too; the last three are local and need neither.
 ///
 /// [`resolve_with_window`](super::resolve_with_window) also asks a local server for the context
 /// window of the model.

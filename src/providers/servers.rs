@@ -8,7 +8,8 @@ use crate::model::Model;
 use super::anthropic::Anthropic;
 use super::env;
 use super::http::is_path_segment;
-use super::openai::{Dialect, OpenAi};
+use super::openai::family::family;
+use super::openai::{Dialect, OpenAi, OpenAiAuto};
 use super::responses::OpenAiResponses;
 
 /// The version of Azure's API for addresses of deployments.
@@ -181,12 +182,25 @@ impl Server {
 }
 
 /// Creates the model of a deployment. An address without `/openai/v1` is that of the older API,
-/// which has the deployment in its path.
+/// which has the deployment in its path and no Responses API. In the other one a deployment with
+/// the name of one of OpenAI's models is asked by the API that each request needs.
 fn azure(server: &Server, deployment: &str) -> Result<Arc<dyn Model>> {
     let base_url = server.base_url()?;
     let base_url = base_url.trim_end_matches('/');
     if base_url.contains("/openai/v1") {
-        return server.chat(base_url, deployment).map(into_model);
+        let chat = server.chat(base_url, deployment)?;
+        if family(deployment).is_none() {
+            return Ok(Arc::new(chat));
+        }
+
+        let mut responses = OpenAiResponses::compatible(base_url, deployment)
+            .provider(server.prefix)
+            .key(env::key(server.prefix, server.key_variable)?);
+        if let Some(header) = (server.dialect)().key_header() {
+            responses = responses.key_header(header);
+        }
+        responses.check()?;
+        return Ok(Arc::new(OpenAiAuto::new(chat, responses)));
     }
 
     if !is_path_segment(deployment) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentcore::model::{ModelProfile, ModelStream, ToolDefinition};
+use agentcore::providers::openai::Dialect;
 use agentcore::providers::{FallbackModel, OpenAi, OpenAiAuto, OpenAiResponses};
 use agentcore::testing::{Cassette, FaultServer, FunctionModel, Reply, StrictModel};
 use agentcore::{Error, ErrorKind, Model, ModelRequest, Result, async_trait};
@@ -78,4 +79,23 @@ async fn openai_counts_what_goes_to_the_responses_api() {
     request.tools = [ToolDefinition::new("f", "", json!({"type": "object"}))].into();
     assert_eq!(model.count_tokens(request).await.unwrap(), Some(42));
     assert_eq!(server.requests()[0].path, "/responses/input_tokens");
+}
+
+#[tokio::test]
+async fn llama_cpp_counts_a_request_of_chat_completions() {
+    let server = FaultServer::start().await.unwrap();
+    server.reply(Reply::json(200, r#"{"input_tokens": 42}"#));
+    server.fallback(Reply::json(404, "{}"));
+    let model = OpenAi::compatible(format!("{}/v1", server.url()), "qwen3");
+    let model = model.dialect(Dialect::llama_cpp());
+    let mut request = ModelRequest::new("Go").with_max_output_tokens(9);
+    request.tools = [ToolDefinition::new("f", "", json!({"type": "object"}))].into();
+    assert_eq!(model.count_tokens(request).await.unwrap(), Some(42));
+    let counted = server.requests().remove(0);
+    assert_eq!(counted.path, "/v1/chat/completions/input_tokens");
+    let body = counted.json();
+    let fields: Vec<_> = body.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["messages", "model", "tools"]);
+    // An older server.
+    assert_eq!(count(model).await.unwrap(), None);
 }

@@ -139,6 +139,36 @@ async fn error_codes_and_texts_refine_the_kind() {
             ContextTooLong,
         ),
         (
+            400,
+            r#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576)."}}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"code":"invalid-argument","error":"This model's maximum prompt length is 131072 but the request contains 136973 tokens."}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"error":"Trying to keep the first 10136 tokens when context the overflows."}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"error":"prompt too long; exceeded max context length by 17 tokens"}"#,
+            ContextTooLong,
+        ),
+        (
+            400,
+            r#"{"message":"Input is too long for requested model."}"#,
+            ContextTooLong,
+        ),
+        (
             404,
             r#"{"error":"model \"x\" not found, try pulling it first"}"#,
             NotFound,

@@ -17,7 +17,7 @@ use super::super::schema::claude::understood;
 use super::super::schema::instruction;
 use super::family::Family;
 use super::thinking::{Thinking, thinking};
-use super::wire::{MessagesWire, takes};
+use super::wire::{MessagesWire, interrupted_call_warning, takes};
 use super::{CONTAINER, PROVIDER};
 
 /// The data that a body depends on in addition to the request.
@@ -86,6 +86,9 @@ pub(super) fn body(
         Ok(Cow::default())
     })?;
 
+    if has_hosted_tools {
+        warnings.extend(interrupted_call_warning(request.messages.as_slice()));
+    }
     warnings.extend(encoded.warning.clone());
     Ok((encoded, warnings))
 }

@@ -9,34 +9,40 @@ use crate::model::ModelProfile;
 use super::super::window;
 use super::family::{Family, Off};
 
-/// The family with the capabilities in the description of a model. What is not reported stays:
-/// forced tools, sampling and the binding of thinking.
+/// The family with the capabilities in the description of a model. What is not reported stays, and
+/// forced tools, sampling and the binding of thinking never are.
 pub(super) fn reported_family(family: Family, model: &Value) -> Family {
     let Some(capabilities) = model.get("capabilities").filter(|all| all.is_object()) else {
         return family;
     };
-    let is_supported = |path: &str| {
-        let capability = capabilities.pointer(path);
-        capability.is_some_and(|capability| capability["supported"] == true)
+    // `None` if the report does not have the capability.
+    let reported = |path: &str| {
+        let capability = capabilities.pointer(path)?;
+        capability
+            .is_object()
+            .then(|| capability["supported"] == true)
     };
 
-    let off = if is_supported("/thinking/types/disabled") {
-        Off::Disabled
-    } else if is_supported("/thinking/types/between_tools") {
-        Off::BetweenTools
-    } else {
-        Off::Never
+    let off = match ["disabled", "between_tools"]
+        .map(|kind| reported(&format!("/thinking/types/{kind}")))
+    {
+        [Some(true), _] => Off::Disabled,
+        [_, Some(true)] => Off::BetweenTools,
+        [None, None] => family.off,
+        _ => Off::Never,
     };
-    let efforts = ["low", "medium", "high", "xhigh", "max"];
-    let efforts = efforts
-        .into_iter()
-        .filter(|effort| is_supported(&format!("/effort/{effort}")));
+    let efforts = reported("/effort").map(|_| {
+        let efforts = ["low", "medium", "high", "xhigh", "max"].into_iter();
+        efforts
+            .filter(|effort| reported(&format!("/effort/{effort}")) == Some(true))
+            .collect()
+    });
     Family {
-        adapts: is_supported("/thinking/types/adaptive"),
-        has_budget: is_supported("/thinking/types/enabled"),
+        adapts: reported("/thinking/types/adaptive").unwrap_or(family.adapts),
+        has_budget: reported("/thinking/types/enabled").unwrap_or(family.has_budget),
         off,
-        efforts: efforts.collect(),
-        has_schemas: is_supported("/structured_outputs"),
+        efforts: efforts.unwrap_or(family.efforts),
+        has_schemas: reported("/structured_outputs").unwrap_or(family.has_schemas),
         ..family
     }
 }

@@ -119,10 +119,6 @@ pub(super) fn family(model: &str) -> Option<Family> {
             binds_thinking: false,
             ..STRICTEST
         },
-        ("mythos", (5, 1)) => Family {
-            binds_thinking: false,
-            ..STRICTEST
-        },
         (_, (4, 1 | 5)) => BUDGET,
         (_, version) if version < (4, 5) => Family {
             has_schemas: false,
@@ -196,6 +192,7 @@ mod tests {
             "claude-sonnet-6",
             "claude-haiku-5",
             "claude-opus-latest",
+            "claude-mythos-5-1",
             "claude-new-5-0",
             "claude-opus-99999999999",
             "claude-",

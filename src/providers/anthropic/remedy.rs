@@ -1,17 +1,21 @@
 //! A second request without the thinking that the server refused.
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::error::Error;
 
 use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
-use super::super::raw_object::{Change, bytes_of, change_elements, type_of};
+use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
 use super::wire::NOTHING;
+
+/// The text of a refusal of a budget behind calls that were made without thinking.
+const UNEXPECTED: &str = "Expected `thinking` or `redacted_thinking`";
 
 /// The texts of refusals that a request without thinking avoids.
 const REFUSALS: &[&str] = &[
+    UNEXPECTED,
     "bound to a different conversation",
     "prefix_mismatch_behavior",
     "Invalid `signature` in `thinking` block",
@@ -36,10 +40,39 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
         })
         .map_or(Change::Keep, Change::Replace)
     };
-    let body = change_elements(body, "messages", None::<&Value>, without_thinking)?;
-    reasoning.leave_out();
+    let stripped = change_elements(body, "messages", None::<&Value>, without_thinking);
+    if stripped.is_some() {
+        reasoning.leave_out();
+    }
+
+    // Without the blocks the server would refuse a budget.
+    let text_of_body = stripped.as_ref().map_or(body, |body| body.get().as_bytes());
+    let unbudgeted = without_budget(text_of_body);
+    let warning = if stripped.is_some() {
+        "the server refused thinking of earlier answers; it was left out"
+    } else {
+        "the server refused a thinking budget behind calls without thinking; it was left out"
+    };
+    let body = match (unbudgeted, stripped) {
+        (Some(body), Some(_)) | (None, Some(body)) => body,
+        (Some(body), None) if text.contains(UNEXPECTED) => body,
+        (_, None) => return None,
+    };
     Some(Remedy {
         body: bytes_of(body),
-        warning: "the server refused thinking of earlier answers; it was left out".to_owned(),
+        warning: warning.to_owned(),
     })
+}
+
+/// The body without the thinking budget; `None` if it has none, or does not end with results.
+fn without_budget(body: &[u8]) -> Option<Box<RawValue>> {
+    let mut fields: RawFields<'_> = serde_json::from_slice(body).ok()?;
+    let is_budget = type_of(fields.get("thinking")?)? == "enabled";
+    let messages: Vec<&RawValue> = serde_json::from_str(fields.get("messages")?.get()).ok()?;
+    let has_results = messages.last()?.get().contains("\"tool_result\"");
+    if !is_budget || !has_results {
+        return None;
+    }
+    fields.remove("thinking");
+    to_raw_value(&fields).ok()
 }

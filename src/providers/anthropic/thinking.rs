@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Part, Role};
 use crate::model::{ModelRequest, ThinkingMode, ToolChoice};
 
+use super::PROVIDER;
 use super::family::{Family, ForcedTools, Off};
 
 /// The least that the API takes as a thinking budget.
@@ -74,18 +76,63 @@ pub(super) fn thinking(
         )),
         // With a forced tool the API refuses the budget.
         ThinkingMode::Budget(_) if is_forced => Ok(Thinking::default()),
-        ThinkingMode::Budget(tokens) => {
-            let field = thinking_budget(*tokens, max_tokens).map(|tokens| {
-                let field = json!({"type": "enabled", "budget_tokens": tokens});
-                with_display(field, request, family)
-            });
-            Ok(Thinking {
-                is_on: field.is_some(),
-                field,
-                ..Thinking::default()
-            })
+        ThinkingMode::Budget(tokens) => Ok(budget(*tokens, request, family, max_tokens)),
+    }
+}
+
+/// The thinking with a budget. Behind calls that were made without thinking the API refuses one.
+fn budget(
+    tokens: u32,
+    request: &ModelRequest,
+    family: Option<&Family>,
+    max_tokens: u32,
+) -> Thinking {
+    if family.is_some() && is_in_round_without_thinking(request) {
+        return Thinking::default();
+    }
+
+    let field = thinking_budget(tokens, max_tokens).map(|tokens| {
+        let field = json!({"type": "enabled", "budget_tokens": tokens});
+        with_display(field, request, family)
+    });
+    Thinking {
+        is_on: field.is_some(),
+        field,
+        ..Thinking::default()
+    }
+}
+
+/// True if the request ends with the results of calls, and the first answer of this round of calls
+/// does not begin with thinking of this API. Later answers of a round need none.
+fn is_in_round_without_thinking(request: &ModelRequest) -> bool {
+    let mut opening = None;
+    let mut has_results = false;
+    let mut is_in_answer = false;
+    for message in request.messages.as_slice().iter().rev() {
+        match message.role() {
+            Role::Assistant if has_results || is_in_answer => {
+                opening = Some(message);
+                has_results = false;
+                is_in_answer = true;
+            }
+            Role::Assistant => break,
+            Role::Tool => {
+                has_results = true;
+                is_in_answer = false;
+            }
+            Role::User | Role::System => is_in_answer = false,
         }
     }
+
+    opening.is_some_and(|answer| {
+        let mut parts = answer.content().parts().iter();
+        let first = parts.find(|part| match part {
+            Part::Thinking(block) | Part::Opaque(block) => block.is_for(PROVIDER),
+            Part::Text(_) | Part::ToolCall(_) => true,
+            _ => false,
+        });
+        !matches!(first, Some(Part::Thinking(_)))
+    })
 }
 
 /// A model that thinks unasked leaves the text of its thoughts out unless it is requested.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::error::Result;
-use crate::message::{MediaSource, Message, Part, ProviderBlock, Role};
+use crate::message::{MediaSource, Message, Part, ProviderBlock, Role, ToolCall};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::encode::{Place, Wire};
@@ -36,6 +36,12 @@ pub(super) const NOTHING: &str = "(nothing)";
 
 /// A part of the citations of the server's own search.
 const SEARCH_CITATION: &str = "\"web_search_result_location\"";
+
+/// The types of pictures, as data.
+const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// The types of documents, as data. Those of text are sent as text.
+const DOCUMENT_TYPES: &[&str] = &["application/pdf"];
 
 /// The breakpoint of a prompt cache that lives for 5 minutes.
 const CACHE_CONTROL: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -121,6 +127,10 @@ impl Wire for MessagesWire {
     /// gets a message in front.
     fn depends_on_place(&self, group: &[Arc<Message>]) -> bool {
         group.first().is_some_and(|message| is_answer(message))
+    }
+
+    fn depends_on_next(&self, group: &[Arc<Message>]) -> bool {
+        self.has_hosted_tools && has_open_server_call(group)
     }
 
     fn has_tail(&self) -> bool {
@@ -223,7 +233,12 @@ impl MessagesWire {
         place: Place<'_>,
         blocks: &mut Blocks<'_>,
     ) -> Result<()> {
-        let parts: Vec<&Part> = group.iter().flat_map(|m| m.content().parts()).collect();
+        let open_calls = self.interrupted_calls(group, place.after);
+        let parts: Vec<&Part> = group
+            .iter()
+            .flat_map(|m| m.content().parts())
+            .filter(|part| !is_server_call(part, &open_calls))
+            .collect();
         let end = parts.iter().rposition(|part| self.is_block(part));
         for (at, part) in parts.iter().enumerate() {
             match part {
@@ -234,6 +249,12 @@ impl MessagesWire {
                     };
                     let fields = parts.get(at + 1).and_then(|part| self.own_fields(part));
                     blocks.cited_text(text, fields)?;
+                }
+                // A local call that the server's code made has its id.
+                Part::ToolCall(call) if has_id_of(call, &open_calls) => {
+                    let mut call = call.clone();
+                    call.extra = None;
+                    blocks.tool_use(&call)?;
                 }
                 Part::ToolCall(call) => blocks.tool_use(call)?,
                 Part::Thinking(_) if !place.has_reasoning => {}
@@ -250,6 +271,16 @@ impl MessagesWire {
         }
 
         Ok(())
+    }
+
+    /// The ids of the server's calls in an answer that have no result and whose round a message of
+    /// the user ends. Nothing but results may follow such a call, so it is left out.
+    fn interrupted_calls(&self, group: &[Arc<Message>], after: &[Arc<Message>]) -> Vec<String> {
+        let mut next = after.iter().take_while(|message| !is_answer(message));
+        if !self.has_hosted_tools || next.all(|message| message.role() == Role::Tool) {
+            return Vec::new();
+        }
+        open_server_calls(group)
     }
 
     /// True for parts of an answer that are blocks of their own.
@@ -294,19 +325,63 @@ fn is_of_hosted_tool(block: &ProviderBlock) -> bool {
     })
 }
 
+/// The type and the ids of a block.
+#[derive(Deserialize)]
+struct HostedBlock<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Str<'a>,
+    #[serde(borrow)]
+    id: Option<Str<'a>>,
+    #[serde(borrow)]
+    tool_use_id: Option<Str<'a>>,
+}
+
+/// The warning about calls of server tools that a request leaves out.
+pub(super) fn interrupted_call_warning(messages: &[Arc<Message>]) -> Option<String> {
+    let behind = messages
+        .iter()
+        .rev()
+        .take_while(|message| !is_answer(message));
+    let mut roles = behind.map(|message| message.role());
+    let has_input = roles.any(|role| role != Role::Tool);
+    let end = messages.iter().rposition(|message| is_answer(message))?;
+    (has_input && has_open_server_call(&messages[..=end])).then(|| {
+        "the call of a server tool without a result was left out, because a message of the user \
+         follows it"
+            .to_owned()
+    })
+}
+
+/// True for a call of a server tool with one of these ids.
+fn is_server_call(part: &Part, ids: &[String]) -> bool {
+    let Part::Opaque(block) = part else {
+        return false;
+    };
+    if ids.is_empty() {
+        return false;
+    }
+    let block = serde_json::from_str::<HostedBlock<'_>>(block.raw.get());
+    block.is_ok_and(|block| {
+        let id = block.id.as_ref().map(Str::as_str);
+        block.kind.as_str() == "server_tool_use"
+            && id.is_some_and(|id| ids.iter().any(|own| own == id))
+    })
+}
+
+/// True if the fields of a local call have one of these ids.
+fn has_id_of(call: &ToolCall, ids: &[String]) -> bool {
+    let fields = call.extra.as_deref();
+    fields.is_some_and(|fields| ids.iter().any(|id| fields.raw.get().contains(&**id)))
+}
+
 /// True if the last answer has a call of a server tool without its result. Nothing but the results
 /// of local calls may follow then: the server finishes its own call first.
 fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
-    #[derive(Deserialize)]
-    struct Block<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Str<'a>,
-        #[serde(borrow)]
-        id: Option<Str<'a>>,
-        #[serde(borrow)]
-        tool_use_id: Option<Str<'a>>,
-    }
+    !open_server_calls(messages).is_empty()
+}
 
+/// The ids of the calls of server tools in the last answer that have no result.
+fn open_server_calls(messages: &[Arc<Message>]) -> Vec<String> {
     let answers = messages
         .iter()
         .rev()
@@ -318,7 +393,7 @@ fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
         let Part::Opaque(block) = part else {
             continue;
         };
-        let Ok(block) = serde_json::from_str::<Block<'_>>(block.raw.get()) else {
+        let Ok(block) = serde_json::from_str::<HostedBlock<'_>>(block.raw.get()) else {
             continue;
         };
         if block.kind.as_str() == "server_tool_use" {
@@ -327,16 +402,23 @@ fn has_open_server_call(messages: &[Arc<Message>]) -> bool {
             results.extend(block.tool_use_id.map(|id| id.0));
         }
     }
-    !calls.is_subset(&results)
+    let open_calls = calls.difference(&results);
+    open_calls.map(|id| id.to_string()).collect()
 }
 
-/// True for media that the API has a form for: pictures and documents, of files its own.
+/// True for media that the API has a form for: pictures and documents of its types, of files its
+/// own.
 pub(super) fn takes(part: &Part) -> bool {
-    match part {
-        Part::Image(media) | Part::Document(media) => match &media.source {
-            MediaSource::File { provider, .. } => **provider == *PROVIDER,
-            _ => true,
-        },
-        _ => false,
+    let (media, types) = match part {
+        Part::Image(media) => (media, IMAGE_TYPES),
+        // Documents of text are sent as text.
+        Part::Document(media) if media.text().is_some() => return true,
+        Part::Document(media) => (media, DOCUMENT_TYPES),
+        _ => return false,
+    };
+    match &media.source {
+        MediaSource::File { provider, .. } => **provider == *PROVIDER,
+        MediaSource::Base64(_) => types.contains(&&*media.media_type),
+        MediaSource::Url(_) => true,
     }
 }

@@ -317,9 +317,11 @@ impl<W: Wire> Cache<W> {
             let has_reasoning = begin >= self.applied;
             let first = begin == 0;
             begin = group.end;
-            let (before, group) = (&messages[..group.start], &messages[group]);
+            let (before, after) = (&messages[..group.start], &messages[group.end..]);
+            let group = &messages[group];
             let place = Place {
                 before: before.last().map(|message| &**message),
+                after,
                 first,
                 last: is_last,
                 has_reasoning,
@@ -480,6 +482,17 @@ impl<W: Wire> Cache<W> {
 
         while let Some(end) = self.ends.last()
             && !is_whole(end.message)
+        {
+            self.ends.pop();
+            self.last = Last::default();
+        }
+
+        // The group behind the last one may have become longer.
+        let start = self.ends.iter().nth_back(1).map_or(0, |end| end.message);
+        if let Some(end) = self.ends.last()
+            && self
+                .wire
+                .depends_on_next(&self.messages[start..end.message])
         {
             self.ends.pop();
             self.last = Last::default();

@@ -29,6 +29,11 @@ pub(in crate::providers) trait Wire:
         out: &mut Vec<u8>,
     ) -> Result<Option<usize>>;
 
+    /// True if the form of the group depends on the messages of the group behind it.
+    fn depends_on_next(&self, _group: &[Arc<Message>]) -> bool {
+        false
+    }
+
     /// True if the group is written in another way when others follow it. Such a group takes no
     /// tail.
     fn depends_on_place(&self, _group: &[Arc<Message>]) -> bool {
@@ -69,6 +74,8 @@ pub(in crate::providers) trait Wire:
 pub(in crate::providers) struct Place<'a> {
     /// The message before the group.
     pub(in crate::providers) before: Option<&'a Message>,
+    /// All messages behind the group.
+    pub(in crate::providers) after: &'a [Arc<Message>],
     pub(in crate::providers) first: bool,
     /// The last group is written in every request, so it may have parts that others must not have.
     pub(in crate::providers) last: bool,

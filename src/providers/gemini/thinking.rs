@@ -10,6 +10,9 @@ use super::super::gemini_family::Thinking;
 /// The efforts of models with budgets.
 const BUDGETS: &[(&str, i64)] = &[("low", 1_024), ("medium", 8_192), ("high", 24_576)];
 
+/// The lowest budget of a model that always thinks.
+const LOWEST: i64 = 128;
+
 /// The budget with which a model decides by itself.
 const AUTOMATIC: i64 = -1;
 
@@ -36,7 +39,13 @@ pub(super) fn thinking_config(
         }
         (_, None) => {}
         (Thinking::Budget { is_always_on }, Some(mode)) => {
-            let budget = budget(model, mode, is_always_on)?;
+            let mut budget = budget(model, mode)?;
+            if is_always_on && budget == 0 {
+                budget = LOWEST;
+                warning = Some(format!(
+                    "the model {model} always thinks; it was set to its lowest budget, {LOWEST}"
+                ));
+            }
             config.insert("thinkingBudget".to_owned(), budget.into());
         }
         (Thinking::Levels(levels), Some(mode)) => {
@@ -53,7 +62,8 @@ pub(super) fn thinking_config(
     }
 
     let is_shown = request.settings.show_thinking != Some(false);
-    if is_shown && mode != Some(&ThinkingMode::Disabled) {
+    let is_off = matches!(mode, Some(ThinkingMode::Disabled | ThinkingMode::Budget(0)));
+    if is_shown && !is_off {
         config.insert("includeThoughts".to_owned(), true.into());
     }
 
@@ -61,11 +71,8 @@ pub(super) fn thinking_config(
     Ok((config, warning))
 }
 
-fn budget(model: &str, mode: &ThinkingMode, is_always_on: bool) -> Result<i64> {
+fn budget(model: &str, mode: &ThinkingMode) -> Result<i64> {
     match mode {
-        ThinkingMode::Disabled if is_always_on => refusal(format!(
-            "the model {model} always thinks; use ThinkingMode::Budget with a small budget"
-        )),
         ThinkingMode::Disabled => Ok(0),
         ThinkingMode::Budget(tokens) => Ok(i64::from(*tokens)),
         ThinkingMode::Adaptive => Ok(AUTOMATIC),

@@ -8,16 +8,18 @@ use crate::error::{ErrorKind, Result};
 use crate::message::{Part, Role};
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 
-use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES};
-use super::family::{effort, family};
+use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES, takes as responses_takes};
+use super::family::{Reasons, effort, family};
 use super::model::OpenAi;
+use super::user::openai_takes;
 
 /// OpenAI's model of this name, on the API that each request needs.
 ///
 /// A request goes to the Responses API when Chat Completions has no such model, when it has a
 /// hosted tool or the effort `max`, when it has function tools and the model reasons, which Chat
-/// Completions refuses for newer models, or when the answer before it came from there. All others,
-/// and those for models that are not OpenAI's, go to Chat Completions.
+/// Completions refuses for newer models, when it has media that only the Responses API takes, or
+/// when the answer before it came from there and the model reasons. All others, and those for
+/// models that are not OpenAI's, go to Chat Completions.
 ///
 /// ```
 /// use agentcore::Model;
@@ -82,7 +84,20 @@ impl OpenAiAuto {
             || family.tools_need_responses
                 && !request.tools.is_empty()
                 && family.reasons_with(effort)
-            || is_last_answer_of(request, self.responses.tag())
+            || family.reasons != Reasons::Never && is_last_answer_of(request, self.responses.tag())
+            || self.has_media_of_responses(request)
+    }
+
+    /// True if the request has media that Chat Completions has no form for, and the Responses API
+    /// has.
+    fn has_media_of_responses(&self, request: &ModelRequest) -> bool {
+        let messages = request.messages.as_slice().iter();
+        let mut parts = messages.flat_map(|message| message.content().parts());
+        parts.any(|part| {
+            matches!(part, Part::Image(_) | Part::Document(_))
+                && responses_takes(part)
+                && !(openai_takes(part) && self.chat.has_form_for(part))
+        })
     }
 }
 

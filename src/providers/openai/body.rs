@@ -12,7 +12,7 @@ use super::super::json::write_text;
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_plain_object, is_strict, told_schema};
 use super::dialect::Dialect;
-use super::family::{Family, effort, family, sampling};
+use super::family::{Family, check_effort, effort, family, sampling};
 use super::messages::ChatWire;
 use super::rules::{Rules, SchemaForm, ThinkingField};
 use super::thinking::{is_thinking, thinking};
@@ -42,7 +42,13 @@ pub(super) fn body(
     let rules = options.dialect.rules();
     let official_family = family.as_ref().filter(|_| options.dialect.is_openai());
     check(request, model, official_family)?;
+    if options.dialect.has_openai_models() {
+        check_highest_effort(request, model, family.as_ref())?;
+    }
     check_rules(request, model, rules)?;
+    if rules.thinking == ThinkingField::OpenAi {
+        check_effort(request, model, family.as_ref())?;
+    }
     let thinking = thinking(request, model, rules, family.as_ref())?;
     let (sampling, warning) = sampling(request, model, family.as_ref());
     let words_schema = schema_in_words(request, rules);
@@ -117,6 +123,22 @@ fn check(request: &ModelRequest, model: &str, family: Option<&Family>) -> Result
         return Ok(());
     };
     Err(Error::new(ErrorKind::Config, format!("{model} {text}")))
+}
+
+/// Refuses the effort that OpenAI's models have on the other API alone.
+fn check_highest_effort(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+) -> Result<()> {
+    if effort(request) != Some("max") || family.is_none_or(|one| !one.efforts.contains(&"max")) {
+        return Ok(());
+    }
+    let text = format!(
+        "{model} has no effort \"max\" on Chat Completions; use the Responses API \
+         (`openai:MODEL` or `OpenAiResponses`), or a lower effort"
+    );
+    Err(Error::new(ErrorKind::Config, text))
 }
 
 /// Refuses what the server of these rules would refuse.

@@ -98,6 +98,11 @@ impl Dialect {
         Self(rules.copied().unwrap_or(&UNKNOWN))
     }
 
+    /// The header of the key; `None` for a bearer token.
+    pub(in crate::providers) fn key_header(self) -> Option<&'static str> {
+        self.0.key_header
+    }
+
     pub(super) fn rules(self) -> &'static Rules {
         self.0
     }
@@ -106,6 +111,11 @@ impl Dialect {
     /// asked for.
     pub(super) fn window_reports(self) -> &'static [WindowReport] {
         self.0.window_reports
+    }
+
+    /// True for servers of OpenAI's models alone.
+    pub(super) fn has_openai_models(self) -> bool {
+        self.is_openai() || self == Self::azure()
     }
 
     /// True for OpenAI's own server.

@@ -2,6 +2,7 @@
 //!
 //! Source: the model profiles of pydantic-ai 2.68, and the error texts of the API.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ThinkingMode};
 
 /// The time at which a model reasons.
@@ -77,6 +78,7 @@ const TABLE: &[(&str, Reasons, &[&str])] = &[
     ("gpt-5.2", Reasons::OnRequest, TO_XHIGH),
     ("gpt-5.1", Reasons::OnRequest, TO_HIGH),
     ("gpt-5", Reasons::ByDefault, FIRST),
+    ("gpt-audio", Reasons::Never, &[]),
     ("gpt-4", Reasons::Never, &[]),
     ("gpt-3", Reasons::Never, &[]),
     ("chatgpt-", Reasons::Never, &[]),
@@ -91,7 +93,7 @@ const TABLE: &[(&str, Reasons, &[&str])] = &[
 
 /// The family of OpenAI's model of this name; `None` for names that are not OpenAI's.
 pub(in crate::providers) fn family(model: &str) -> Option<Family> {
-    let name = model.strip_prefix("openai/").unwrap_or(model);
+    let name = own_name(model);
     if name.starts_with("gpt-oss") {
         return None;
     }
@@ -102,9 +104,53 @@ pub(in crate::providers) fn family(model: &str) -> Option<Family> {
         reasons: *reasons,
         efforts,
         has_chat: !(name.contains("-pro") || name.contains("codex") || name.contains("computer")),
-        tools_need_responses: version >= (5, 1),
+        tools_need_responses: version >= (5, 4),
         refuses_stop: version >= (6, 0),
     })
+}
+
+/// The name that OpenAI gives the model, without the maker in front of it: `openai/` at gateways,
+/// `openai.` on Bedrock, where a region may stand before that.
+pub(in crate::providers) fn own_name(model: &str) -> &str {
+    const REGIONS: &[&str] = &["us.", "eu.", "apac.", "global."];
+    let regional = REGIONS
+        .iter()
+        .find_map(|region| model.strip_prefix(region))
+        .unwrap_or(model);
+    let makers = ["openai/", "openai."];
+    let name = makers.iter().find_map(|maker| regional.strip_prefix(maker));
+    name.unwrap_or(model)
+}
+
+/// Checks the effort of a request against those of its model.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`] for an effort that the model does not have; the text lists those it has.
+pub(in crate::providers) fn check_effort(
+    request: &ModelRequest,
+    model: &str,
+    family: Option<&Family>,
+) -> Result<()> {
+    let (Some(family), Some(ThinkingMode::Effort(effort))) = (family, &request.settings.thinking)
+    else {
+        return Ok(());
+    };
+    if family.efforts.contains(&&**effort) {
+        return Ok(());
+    }
+
+    let text = match family.efforts {
+        [] => format!("{model} takes no effort; remove ModelSettings::thinking"),
+        efforts => unknown_effort(model, effort, efforts),
+    };
+    Err(Error::new(ErrorKind::Config, text))
+}
+
+/// The text of an error about an effort that a model does not have.
+pub(in crate::providers) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> String {
+    let list = efforts.join(", ");
+    format!("{model} has no effort {effort:?}; use one of: {list}")
 }
 
 /// The version in a name such as `gpt-5.4-mini`; zero for names of another form.
@@ -180,9 +226,37 @@ mod tests {
             "",
             "o",
             "openai/gpt-oss-20b",
+            "openai.gpt-oss-20b",
+            "us.openai.gpt-oss-20b",
+            "us.gpt-5.4",
             "opus",
         ] {
             assert_eq!(family(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_bedrock_and_gateways_have_the_family_of_the_model() {
+        for name in ["openai/gpt-5.4", "openai.gpt-5.4", "us.openai.gpt-5.4"] {
+            assert_eq!(family(name), family("gpt-5.4"), "{name}");
+        }
+    }
+
+    #[test]
+    fn tools_need_the_responses_api_from_gpt_5_4_on() {
+        for (name, is_needed) in [
+            ("gpt-5", false),
+            ("gpt-5.1", false),
+            ("gpt-5.2", false),
+            ("gpt-5.3", false),
+            ("gpt-5.4-mini", true),
+            ("gpt-5.5", true),
+            ("gpt-6-luna", true),
+            ("gpt-7-new", true),
+            ("o3", false),
+        ] {
+            let family = family(name).unwrap();
+            assert_eq!(family.tools_need_responses, is_needed, "{name}");
         }
     }
 

@@ -8,6 +8,7 @@ use futures::Stream;
 use futures::future::BoxFuture;
 
 use crate::error::Result;
+use crate::message::Part;
 use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use crate::util::Secret;
 
@@ -19,15 +20,33 @@ use super::super::encode::{Encoded, History};
 use super::super::gemini_family;
 use super::super::hosted::left_out;
 use super::super::media::{Target, check};
+use super::super::token_count::count_tokens;
 use super::super::window;
 use super::PROVIDER;
 use super::body::{Options, body};
 use super::decode::ChatDecoder;
 use super::dialect::{Dialect, with_key_form_of_address};
+use super::family::family;
 use super::messages::{ChatWire, Reasoning};
 use super::rules::{SentReasoning, UNKNOWN, WindowReport};
 use super::thinking::is_thinking;
 use super::user::takes;
+
+/// The maximum length of a body to OpenAI's own server, in bytes. OpenAI documents 50 MB for all
+/// files of a request.
+const MAX_BODY: usize = 50 * 1024 * 1024;
+
+/// The fields of a body that count its tokens.
+const COUNTED_FIELDS: &[&str] = &[
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+    "reasoning_effort",
+    "chat_template_kwargs",
+];
 
 /// A model behind the Chat Completions API (`POST {base}/chat/completions`), always streamed:
 /// OpenAI's own, or one of the many servers that speak it.
@@ -37,7 +56,8 @@ use super::user::takes;
 /// lowest that the model has; the API has nothing for the other modes, except at the servers whose
 /// [`Dialect`] has. What OpenAI's own server is known to
 /// refuse is a [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop
-/// sequences, and models that are on the Responses API alone. A field of the request's `extra`
+/// sequences, efforts that a model lacks, and models that are on the Responses API alone. A field
+/// of the request's `extra`
 /// replaces that of the body, and `null` there removes it, for servers that refuse one. A clone is
 /// cheap.
 ///
@@ -189,15 +209,41 @@ impl OpenAi {
         Ok(None)
     }
 
+    /// True if the server has a form for this medium.
+    pub(super) fn has_form_for(&self, part: &Part) -> bool {
+        let wire = ChatWire {
+            rules: self.chosen_dialect().rules(),
+            reasoning: Reasoning::None,
+            signs_calls: false,
+            takes_audio: true,
+            takes_images: true,
+        };
+        takes(part, &wire)
+    }
+
+    /// The tokens of `request`, as a server counts them that has an address for that.
+    async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
+        if !self.chosen_dialect().rules().counts_tokens {
+            return Ok(None);
+        }
+        let (encoded, _) = self.encode(&request)?;
+        drop(request);
+        let endpoint = &self.connection.endpoint;
+        let url = format!("{}/chat/completions/input_tokens", endpoint.base());
+        count_tokens(endpoint, &url, encoded.body, COUNTED_FIELDS).await
+    }
+
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Option<String>)> {
         let dialect = self.chosen_dialect();
         let rules = dialect.rules();
         let model = request.model.as_deref().unwrap_or(self.name());
+        // The name of a deployment may be any.
+        let is_unknown = dialect == Dialect::azure() && family(model).is_none();
         let wire = ChatWire {
             rules,
             reasoning: self.sent_reasoning(request, rules.reasoning),
             signs_calls: rules.signs_calls && gemini_family::family(model).is_modern,
-            takes_audio: model.contains(rules.audio_models),
+            takes_audio: is_unknown || model.contains(rules.audio_models),
             takes_images: self.connection.takes_images(request),
         };
         let api = if wire.takes_audio {
@@ -260,7 +306,8 @@ impl Model for OpenAi {
     where
         Self: 'b,
     {
-        let rules = self.chosen_dialect().rules();
+        let dialect = self.chosen_dialect();
+        let rules = dialect.rules();
         let (encoded, warning) = match self.encode(&request) {
             Ok(encoded) => encoded,
             Err(error) => return Box::pin(ready(Err(error))),
@@ -272,11 +319,25 @@ impl Model for OpenAi {
             framing: Framing::Sse,
             wanted: Wanted::of(&request),
             warnings: warning.into_iter().chain(hosted_warning).collect(),
-            max_body: usize::MAX,
+            max_body: if dialect.is_openai() {
+                MAX_BODY
+            } else {
+                usize::MAX
+            },
             remedy: None,
         };
         let decoder = move |id, secrets| ChatDecoder::new(rules, id, encoded.history, secrets);
         ask(asking, decoder)
+    }
+
+    fn count_tokens<'a: 'b, 'b>(
+        &'a self,
+        request: ModelRequest,
+    ) -> BoxFuture<'b, Result<Option<u64>>>
+    where
+        Self: 'b,
+    {
+        Box::pin(self.count(request))
     }
 }
 
@@ -311,7 +372,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::message::{Message, Messages, Part, ProviderBlock};
+    use crate::message::{Message, Messages, ProviderBlock};
     use crate::model::ResponseFormat;
 
     #[test]

@@ -40,6 +40,8 @@ pub(super) struct Rules {
     pub(super) repeats_reasoning: bool,
     pub(super) output: OutputCount,
     pub(super) window_reports: &'static [WindowReport],
+    /// True if the server counts the tokens of a request (`/chat/completions/input_tokens`).
+    pub(super) counts_tokens: bool,
 }
 
 /// The place at which a server reports the context window of a model.
@@ -59,6 +61,8 @@ pub(super) enum DocumentForm {
     None,
     /// A file with its data.
     File,
+    /// A file with the data of a PDF, or the id of one that OpenAI has.
+    Pdf,
     /// An address, or one that holds the data of a PDF.
     Address,
 }
@@ -167,6 +171,7 @@ const LENIENT: Rules = Rules {
     repeats_reasoning: false,
     output: OutputCount::Whole,
     window_reports: &[WindowReport::Props, WindowReport::Models],
+    counts_tokens: false,
 };
 
 pub(super) static OPENAI: Rules = Rules {
@@ -182,6 +187,8 @@ const STRICT: Rules = Rules {
     has_top_k: false,
     reasoning: SentReasoning::Never,
     schemas: SchemaForm::Objects,
+    documents: DocumentForm::Pdf,
+    audio_models: "audio",
     ..LENIENT
 };
 
@@ -193,6 +200,8 @@ pub(super) static AZURE: Rules = Rules {
         "services.ai.azure.com",
     ],
     key_header: Some("api-key"),
+    // Azure takes PDF on the Responses API alone.
+    documents: DocumentForm::None,
     ..STRICT
 };
 
@@ -305,6 +314,7 @@ pub(super) static VLLM: Rules = Rules {
 pub(super) static LLAMA_CPP: Rules = Rules {
     tag: "llamacpp",
     window_reports: &[WindowReport::Props],
+    counts_tokens: true,
     thinking: ThinkingField::Template,
     has_later_system: false,
     documents: DocumentForm::None,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ThinkingMode};
 
-use super::family::{Family, effort, sent_effort};
+use super::family::{self, Family, effort, sent_effort};
 use super::rules::{Rules, ThinkingField};
 
 /// The name of the field and its value; `None` where the request sets nothing that the API has.
@@ -97,7 +97,6 @@ pub(super) fn is_thinking(request: &ModelRequest) -> bool {
 }
 
 fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Error {
-    let list = efforts.join(", ");
-    let text = format!("{model} has no effort {effort:?}; use one of: {list}");
+    let text = family::unknown_effort(model, effort, efforts);
     Error::new(ErrorKind::Config, text)
 }

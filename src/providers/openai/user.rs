@@ -11,14 +11,17 @@ use super::super::chat::GAP;
 use super::super::encode::Items;
 use super::super::json::{write, write_text};
 use super::super::media::{address, is_left_out, placeholder};
-use super::messages::{ChatWire, non_empty};
-use super::rules::{AudioForm, DocumentForm};
+use super::PROVIDER;
+use super::messages::{ChatWire, Reasoning, non_empty};
+use super::rules::{AudioForm, DocumentForm, OPENAI};
 
 /// A piece of a user message.
 pub(super) enum Piece<'a> {
     Text(Cow<'a, str>),
     Image(&'a Media),
     Document(&'a Media),
+    /// The id of a document that the server has.
+    DocumentFile(&'a str),
     /// A document by its address.
     DocumentAddress(&'a Media),
     /// A recording, and the name of its format.
@@ -72,6 +75,18 @@ pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
     piece_of(part, wire).is_some()
 }
 
+/// True for media that OpenAI's own server takes on Chat Completions.
+pub(super) fn openai_takes(part: &Part) -> bool {
+    let wire = ChatWire {
+        rules: &OPENAI,
+        reasoning: Reasoning::None,
+        signs_calls: false,
+        takes_audio: true,
+        takes_images: true,
+    };
+    takes(part, &wire)
+}
+
 /// The piece of a part of media; `None` for one that the server has no form for.
 fn piece_of<'a>(part: &'a Part, wire: &ChatWire) -> Option<Piece<'a>> {
     match part {
@@ -91,6 +106,10 @@ fn document(media: &Media, form: DocumentForm) -> Option<Piece<'_>> {
     let is_pdf = matches!(&*media.media_type, "" | "application/pdf");
     match (form, &media.source) {
         (DocumentForm::File, MediaSource::Base64(_)) => Some(Piece::Document(media)),
+        (DocumentForm::Pdf, MediaSource::Base64(_)) if is_pdf => Some(Piece::Document(media)),
+        (DocumentForm::Pdf, MediaSource::File { provider, id }) if **provider == *PROVIDER => {
+            Some(Piece::DocumentFile(id))
+        }
         (DocumentForm::Address, MediaSource::Base64(_)) if !is_pdf => None,
         (DocumentForm::Address, MediaSource::Base64(_) | MediaSource::Url(_)) => {
             Some(Piece::DocumentAddress(media))
@@ -182,6 +201,12 @@ fn part(piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<()> {
                 write_text(out, name)?;
             }
             out.push(b'}');
+            Ok(())
+        }
+        Piece::DocumentFile(id) => {
+            out.extend_from_slice(b"{\"type\":\"file\",\"file\":{\"file_id\":");
+            write(out, *id)?;
+            out.extend_from_slice(b"}}");
             Ok(())
         }
         Piece::Document(media) => {

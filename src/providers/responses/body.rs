@@ -10,7 +10,7 @@ use crate::model::{HostedTool, ModelRequest, ResponseFormat, ToolChoice};
 use super::super::encode::{Encoded, Items, encode};
 use super::super::fields::Fields;
 use super::super::hosted::with_hosted;
-use super::super::openai::family::{family, sampling, sent_effort};
+use super::super::openai::family::{Family, Reasons, check_effort, family, sampling, sent_effort};
 use super::super::schema::instruction;
 use super::super::schema::openai::{is_strict, told_schema};
 use super::PROVIDER;
@@ -42,8 +42,10 @@ pub(super) fn body(
     }
 
     let model = request.model.as_deref().unwrap_or(options.model);
+    let family = family(model);
+    check_effort(request, model, family.as_ref())?;
     let told_schema = told_schema(request);
-    let (sampling, warning) = sampling(request, model, family(model).as_ref());
+    let (sampling, warning) = sampling(request, model, family.as_ref());
     let mut warnings: Vec<String> = warning.into_iter().collect();
     let encoded = encode(options.wire, request, &request.extra, |fields, sections| {
         fields.put("model", model)?;
@@ -61,13 +63,13 @@ pub(super) fn body(
         let (tools, warning) = with_hosted(sections.tools, hosted, Some(PROVIDER))?;
         warnings.extend(warning);
         put_tools(&tools, request, fields)?;
-        fields.put("include", &included(request))?;
+        fields.option("include", included(request, family.as_ref()))?;
         fields.option("max_output_tokens", options.max_output_tokens)?;
         fields.option("temperature", sampling.temperature)?;
         fields.option("top_p", sampling.top_p)?;
         fields.option(
             "reasoning",
-            reasoning(request, model, options.has_summaries),
+            reasoning(request, family.as_ref(), options.has_summaries),
         )?;
         if told_schema.is_none() {
             let format = request.response_format.as_ref().map(text_format);
@@ -103,9 +105,12 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 }
 
 /// The optional parts of the answer: the reasoning in its encrypted form, without which it cannot
-/// be sent back, and the sources of searches.
-fn included(request: &ModelRequest) -> Value {
-    let mut included = vec!["reasoning.encrypted_content"];
+/// be sent back, and the sources of searches. A model that never reasons refuses the first.
+fn included(request: &ModelRequest, family: Option<&Family>) -> Option<Value> {
+    let mut included = Vec::new();
+    if family.is_none_or(|family| family.reasons != Reasons::Never) {
+        included.push("reasoning.encrypted_content");
+    }
     let is_search = |tool: &HostedTool| {
         let kind = tool.raw.get("type").and_then(Value::as_str);
         kind.is_some_and(|kind| kind.starts_with("web_search"))
@@ -113,14 +118,17 @@ fn included(request: &ModelRequest) -> Value {
     if request.hosted_tools.iter().any(is_search) {
         included.push("web_search_call.action.sources");
     }
-    json!(included)
+    (!included.is_empty()).then(|| json!(included))
 }
 
 /// The effort and the summaries. A model that is not known to reason gets neither unless an effort
 /// is set: it would refuse them.
-fn reasoning(request: &ModelRequest, model: &str, has_summaries: bool) -> Option<Value> {
-    let family = family(model);
-    let effort = sent_effort(request, family.as_ref());
+fn reasoning(
+    request: &ModelRequest,
+    family: Option<&Family>,
+    has_summaries: bool,
+) -> Option<Value> {
+    let effort = sent_effort(request, family);
     let reasons = match effort {
         Some(effort) => effort != "none",
         None => family.is_some_and(|family| family.reasons_by_default()),

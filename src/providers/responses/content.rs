@@ -44,7 +44,7 @@ pub(super) fn pieces_of<'a>(content: &'a Content, tag: &str, takes_images: bool)
 }
 
 /// True for media that the API has a form for.
-pub(super) fn takes(part: &Part) -> bool {
+pub(in crate::providers) fn takes(part: &Part) -> bool {
     match part {
         // Documents of text are sent as text.
         Part::Document(media) if media.text().is_some() => false,

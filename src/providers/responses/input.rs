@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::message::{Message, Role, ToolResult};
+use crate::message::{Message, Part, Role, ToolResult};
 use crate::model::{Stability, SystemPrompt, ToolDefinition};
 
 use super::super::chat::{EMPTY, GAP, id_end};
@@ -25,6 +25,8 @@ pub(super) struct ItemWire {
     pub(super) tag: Arc<str>,
     /// True if the model accepts images.
     pub(super) takes_images: bool,
+    /// False for a model that never reasons: it gets no reasoning of another one.
+    pub(super) takes_reasoning: bool,
 }
 
 impl Wire for ItemWire {
@@ -55,7 +57,9 @@ impl Wire for ItemWire {
                     pieces.extend(pieces_of(&user.content, &self.tag, self.takes_images));
                 }
                 Message::Assistant(_) => {
-                    write_answer(message, &self.tag, place.has_reasoning, &mut items)?;
+                    let has_reasoning =
+                        place.has_reasoning && (self.takes_reasoning || !has_thoughts(message));
+                    write_answer(message, &self.tag, has_reasoning, &mut items)?;
                 }
                 Message::System(_) => developer(&message.text(), &mut items)?,
             }
@@ -121,6 +125,11 @@ impl Wire for ItemWire {
         out.push(b']');
         Ok(())
     }
+}
+
+fn has_thoughts(message: &Message) -> bool {
+    let mut parts = message.content().parts().iter();
+    parts.any(|part| matches!(part, Part::Thinking(_)))
 }
 
 pub(super) fn developer(text: &str, items: &mut Items<'_>) -> Result<()> {

@@ -61,25 +61,21 @@ impl StreamedText {
         self.has_replacement |= !piece.is_ascii() && piece.contains('\u{FFFD}');
     }
 
-    /// The end of `text` that was not emitted.
-    fn remainder_of<'a>(&self, text: &'a str) -> Result<&'a str> {
+    /// The end of `text` that was not emitted; `None` if another beginning was.
+    fn remainder_of<'a>(&self, text: &'a str) -> Option<&'a str> {
         if self.has_replacement {
-            return Ok("");
+            return Some("");
         }
-        let (start, end) = text.split_at_checked(self.len).ok_or_else(differs)?;
+        let (start, end) = text.split_at_checked(self.len)?;
         let mut hash = Fnv1a::default();
         hash.push(start.as_bytes());
-        if hash.value() == self.hash.value() {
-            Ok(end)
-        } else {
-            Err(differs())
-        }
+        (hash.value() == self.hash.value()).then_some(end)
     }
 }
 
-fn differs() -> Error {
-    out_of_order("the text of a message is not that of its deltas")
-}
+/// The warning about a text that is not the one of its pieces.
+const DIFFERS: &str =
+    "the whole text of a message is not that of its pieces; the whole one was kept";
 
 /// The error for a stream that breaks its rules.
 pub(super) fn out_of_order(fault: impl std::fmt::Display) -> Error {
@@ -253,12 +249,17 @@ fn message_events(
         let text = text.as_ref().and_then(Value::as_str).unwrap_or_default();
         let streamed_len = if index == 0 { streamed.len } else { 0 };
         let remainder = if streamed_len > 0 {
-            streamed.remainder_of(text)?
+            streamed.remainder_of(text)
         } else {
-            text
+            Some(text)
         };
-        if !remainder.is_empty() {
-            events.push(ModelEvent::Text(remainder.to_owned()));
+        match remainder {
+            Some("") => {}
+            Some(remainder) => events.push(ModelEvent::Text(remainder.to_owned())),
+            None => {
+                events.push(ModelEvent::Part(Part::Text(text.to_owned())));
+                events.push(ModelEvent::Warning(DIFFERS.to_owned()));
+            }
         }
         if !text.is_empty() {
             // They are repeated for each part, before the events are counted.

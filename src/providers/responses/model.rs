@@ -11,10 +11,11 @@ use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
 use super::super::builder::{connection_methods, openai_methods};
-use super::super::connection::Connection;
+use super::super::connection::{Connection, KeyFormOrigin};
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
 use super::super::media::{Target, check};
+use super::super::openai::family::{Reasons, family};
 use super::super::openai::with_key_form_of_address;
 use super::super::token_count::count_tokens;
 use super::body::{Options, body};
@@ -25,6 +26,10 @@ use super::remedy::remedy;
 
 /// The name of blocks of OpenAI's own Responses API.
 pub(in crate::providers) const PROVIDER: &str = "openai-responses";
+
+/// The name of blocks of other servers, unless one is set. Their reasoning and the ids of their
+/// items mean nothing to OpenAI's own server, and the other way round.
+const COMPATIBLE: &str = "compatible-responses";
 
 /// The maximum length of a body, in bytes. OpenAI documents 50 MB for all files of a request.
 const MAX_BODY: usize = 50 * 1024 * 1024;
@@ -63,8 +68,8 @@ const COUNTED_FIELDS: &[&str] = &[
 #[derive(Clone, Debug)]
 pub struct OpenAiResponses {
     connection: Connection,
-    /// The provider's name in blocks.
-    tag: Arc<str>,
+    /// The provider's name in blocks, if it was set.
+    tag: Option<Arc<str>>,
     has_summaries: bool,
 }
 
@@ -75,16 +80,17 @@ impl OpenAiResponses {
     fn with_connection(connection: Connection) -> Self {
         Self {
             connection,
-            tag: PROVIDER.into(),
+            tag: None,
             has_summaries: true,
         }
     }
 
     /// Sets the provider's name in the id and in error texts. Reasoning of another provider's
-    /// answers is not sent to it.
+    /// answers is not sent to it. Servers without a name share one, which is not that of OpenAI's
+    /// own server.
     #[must_use]
     pub fn provider(mut self, name: impl AsRef<str>) -> Self {
-        self.tag = format!("{}-responses", name.as_ref()).into();
+        self.tag = Some(format!("{}-responses", name.as_ref()).into());
         self.connection = self.connection.provider(name.as_ref());
         self
     }
@@ -99,20 +105,33 @@ impl OpenAiResponses {
 
     /// The provider's name in blocks.
     pub(in crate::providers) fn tag(&self) -> &str {
-        &self.tag
+        match &self.tag {
+            Some(tag) => tag,
+            None if self.connection.is_openai() => PROVIDER,
+            None => COMPATIBLE,
+        }
+    }
+
+    /// Sets the header in which the key is sent, in place of a bearer token.
+    pub(in crate::providers) fn key_header(mut self, name: &str) -> Self {
+        let origin = KeyFormOrigin::Dialect;
+        self.connection = self.connection.with_key_header(Some(name), origin);
+        self
     }
 
     fn encode(&self, request: &ModelRequest) -> Result<(Encoded, Vec<String>)> {
         let takes_images = self.connection.takes_images(request);
+        let model = request.model.as_deref().unwrap_or(&self.connection.model);
         let target = Target {
-            model: request.model.as_deref().unwrap_or(&self.connection.model),
+            model,
             takes_images,
             api: "the Responses API",
         };
         check(request, target, takes)?;
         let wire = ItemWire {
             takes_images,
-            tag: self.tag.clone(),
+            takes_reasoning: family(model).is_none_or(|family| family.reasons != Reasons::Never),
+            tag: self.tag().into(),
         };
         body(
             request,
@@ -164,7 +183,7 @@ impl Model for OpenAiResponses {
             max_body: MAX_BODY,
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
-        let tag = self.tag.clone();
+        let tag: Arc<str> = self.tag().into();
         let history = encoded.history;
         let decoder = |id, secrets| ResponsesDecoder::new(tag, id, history, secrets);
         ask(asking, decoder)

@@ -9,21 +9,41 @@ use crate::error::Error;
 use super::super::ask::Remedy;
 use super::super::encode::Reasoning;
 use super::super::raw_object::{Change, RawFields, bytes_of, change_elements, type_of};
+use super::super::status::has_code;
 
-/// The texts of refusals that a request without reasoning avoids.
+/// The code of a refusal of reasoning that another account or another server encrypted.
+const FOREIGN: &str = "invalid_encrypted_content";
+
+/// The texts of refusals that a request without reasoning avoids, in lower case.
 const REFUSALS: &[&str] = &[
-    "invalid_encrypted_content",
+    FOREIGN,
     "encrypted content",
     "required 'reasoning' item",
     "required following item",
 ];
 
+/// The text of a refusal to give reasoning in its encrypted form, in lower case.
+const UNSUPPORTED: &str = "encrypted content is not supported";
+
+/// The part of an answer that a model which never reasons does not have.
+const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
+
 /// The second body for `error`, if the server refused the reasoning in `body`. Later requests of
 /// the run then have none of it either.
 pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Option<Remedy> {
-    let text = error.text();
-    if !REFUSALS.iter().any(|refusal| text.contains(refusal)) {
+    let text = error.text().to_lowercase();
+    let is_refused = REFUSALS.iter().any(|refusal| text.contains(refusal));
+    if !is_refused && !has_code(error, FOREIGN) {
         return None;
+    }
+
+    if text.contains(UNSUPPORTED)
+        && let Some(body) = unasked(body)
+    {
+        return Some(Remedy {
+            body: bytes_of(body),
+            warning: "the model gives no encrypted reasoning; it was not requested".to_owned(),
+        });
     }
 
     let without_reasoning = |item: &RawValue| match type_of(item).as_deref() {
@@ -38,6 +58,17 @@ pub(super) fn remedy(error: &Error, body: &[u8], reasoning: &Reasoning) -> Optio
     Some(Remedy {
         body: bytes_of(body),
         warning: "the server refused reasoning of earlier answers; it was left out".to_owned(),
+    })
+}
+
+/// The body without the request for encrypted reasoning.
+fn unasked(body: &[u8]) -> Option<Box<RawValue>> {
+    change_elements(body, "include", None::<&Value>, |part| {
+        if part.get() == ENCRYPTED {
+            Change::Remove
+        } else {
+            Change::Keep
+        }
     })
 }
 

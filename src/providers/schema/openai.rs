@@ -9,8 +9,8 @@ use crate::model::{ModelRequest, ResponseFormat};
 use super::walk::{Keyword, Rules, is_known_format, is_object, rewrite};
 
 /// True if the API's strict mode takes the schema: in every object all properties are required
-/// and no others are allowed, and it has only the keywords of that mode. Other schemas would be
-/// refused there.
+/// and no others are allowed, every value has a type, a reference stands alone, and it has only the
+/// keywords of that mode. Other schemas would be refused there.
 pub(in crate::providers) fn is_strict(schema: &Value) -> bool {
     rewrite(schema, &Strict).is_some()
 }
@@ -59,8 +59,35 @@ impl Rules for Strict {
     }
 
     fn complete(&self, schema: &Map<String, Value>, _: &mut Map<String, Value>) -> Option<()> {
-        (!is_object(schema) || is_closed(schema)).then_some(())
+        let is_reference = schema.contains_key("$ref");
+        let has_kind = ["type", "anyOf", "$ref"]
+            .iter()
+            .any(|name| schema.contains_key(*name));
+        let is_taken = has_kind
+            && (!is_reference || schema.len() == 1)
+            && (!is_array(schema) || schema.contains_key("items"))
+            && !has_lookaround(schema)
+            && (!is_object(schema) || is_closed(schema));
+        is_taken.then_some(())
     }
+}
+
+/// True if values of the schema may be arrays.
+fn is_array(schema: &Map<String, Value>) -> bool {
+    match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(|name| name == "array"),
+        name => name.is_some_and(|name| name == "array"),
+    }
+}
+
+/// True for a pattern that looks around, which the mode does not take.
+fn has_lookaround(schema: &Map<String, Value>) -> bool {
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    pattern.is_some_and(|pattern| {
+        ["(?=", "(?!", "(?<=", "(?<!"]
+            .iter()
+            .any(|group| pattern.contains(group))
+    })
 }
 
 fn is_closed(schema: &Map<String, Value>) -> bool {
@@ -92,6 +119,9 @@ mod tests {
             object(&json!({"a": {"type": "array", "items": object(&json!({}))}})),
             object(&json!({"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/x"}]}})),
             json!({"$defs": {"x": object(&json!({}))}, "type": "string"}),
+            object(&json!({"a": {"type": "string", "pattern": "^(?:a|b)+$"}})),
+            object(&json!({"a": {"type": "string", "enum": ["x"]}})),
+            object(&json!({"a": {"type": ["array", "null"], "items": {"type": "number"}}})),
         ];
         for schema in schemas {
             assert!(is_strict(&schema), "{schema}");
@@ -111,6 +141,17 @@ mod tests {
             object(&json!({"a": {"anyOf": [{"type": "object"}]}})),
             object(&json!({"a": {"allOf": []}})),
             object(&json!({"a": true})),
+            object(&json!({"a": {}})),
+            object(&json!({"a": {"description": "Anything"}})),
+            object(&json!({"a": {"const": "x"}})),
+            object(&json!({"a": {"enum": ["x"]}})),
+            object(&json!({"a": {"anyOf": [{}, {"type": "null"}]}})),
+            object(&json!({"a": {"type": "array"}})),
+            object(&json!({"a": {"type": ["array", "null"]}})),
+            object(&json!({"a": {"type": "array", "items": {}}})),
+            object(&json!({"a": {"$ref": "#/$defs/x", "description": "An x"}})),
+            object(&json!({"a": {"type": "string", "pattern": "^(?!a)"}})),
+            object(&json!({"a": {"type": "string", "pattern": "(?<=a)b"}})),
         ];
         for schema in schemas {
             assert!(!is_strict(&schema), "{schema}");

@@ -1,5 +1,6 @@
 //! Errors from what a server sent in place of an answer.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
@@ -34,6 +35,15 @@ fn without_answer(status: u16, location: &str) -> String {
             .to_owned()
         }
     }
+}
+
+/// The types and codes that a server gave with an error.
+struct Codes(Vec<String>);
+
+/// True if the server gave this type or code with the error.
+pub(crate) fn has_code(error: &Error, code: &str) -> bool {
+    let codes = error.attachment::<Codes>();
+    codes.is_some_and(|codes| codes.0.iter().any(|own| own == code))
 }
 
 /// The error for an answer whose status is not a success.
@@ -71,6 +81,7 @@ pub(crate) fn from_response(
         error = error.with_retry_after(delay);
     }
 
+    error = error.attach(Arc::new(Codes(refusal.codes)));
     match header(headers, "x-should-retry") {
         _ if kind == ErrorKind::QuotaExhausted => error.with_retryable(false),
         Some("true") => error.with_retryable(true),
@@ -147,6 +158,20 @@ mod tests {
             ("invalid_prompt", Refused),
             ("bio_policy", Refused),
             ("misalignment_policy_violation", Refused),
+            ("image_content_policy_violation", Refused),
+            ("invalid_image", InvalidRequest),
+            ("invalid_image_format", InvalidRequest),
+            ("invalid_base64_image", InvalidRequest),
+            ("invalid_image_url", InvalidRequest),
+            ("invalid_image_mode", InvalidRequest),
+            ("image_too_large", InvalidRequest),
+            ("image_too_small", InvalidRequest),
+            ("image_parse_error", InvalidRequest),
+            ("image_file_too_large", InvalidRequest),
+            ("image_file_not_found", InvalidRequest),
+            ("unsupported_image_media_type", InvalidRequest),
+            ("empty_image_file", InvalidRequest),
+            ("failed_to_download_image", InvalidRequest),
             ("data_residency_mismatch", InvalidRequest),
             ("invalid_encrypted_content", InvalidRequest),
             ("vector_store_timeout", Timeout),

@@ -58,6 +58,17 @@ fn is_context(refusal: &Refusal) -> bool {
                 "context window is full",
                 "larger than the context",
                 "longer than the model's context",
+                // Gemini.
+                "exceeds the maximum number of tokens allowed",
+                // xAI.
+                "maximum prompt length",
+                // LM Studio.
+                "greater than the context length",
+                "when context the overflows",
+                // Ollama.
+                "exceeded max context length",
+                // Claude on Bedrock.
+                "input is too long for requested model",
             ],
         )
 }
@@ -66,7 +77,10 @@ fn is_context(refusal: &Refusal) -> bool {
 /// requests that are malformed, which are refused before the stream.
 fn is_refused(status: Option<u16>, refusal: &Refusal) -> bool {
     let by_code = refusal.has_code(|code| match code {
-        "content_filter" | "bio_policy" | "misalignment_policy_violation" => true,
+        "content_filter"
+        | "bio_policy"
+        | "misalignment_policy_violation"
+        | "image_content_policy_violation" => true,
         "invalid_prompt" => status.is_none(),
         _ => false,
     });
@@ -144,6 +158,19 @@ fn kind_of_code(code: &str) -> Option<ErrorKind> {
         | "INVALID_ARGUMENT"
         | "FAILED_PRECONDITION"
         | "OUT_OF_RANGE" => ErrorKind::InvalidRequest,
+        "invalid_image"
+        | "invalid_image_format"
+        | "invalid_base64_image"
+        | "invalid_image_url"
+        | "invalid_image_mode"
+        | "image_too_large"
+        | "image_too_small"
+        | "image_parse_error"
+        | "image_file_too_large"
+        | "image_file_not_found"
+        | "unsupported_image_media_type"
+        | "empty_image_file"
+        | "failed_to_download_image" => ErrorKind::InvalidRequest,
         "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => ErrorKind::Auth,
         "permission_error" | "PERMISSION_DENIED" => ErrorKind::PermissionDenied,
         "not_found_error" | "model_not_found" | "NOT_FOUND" => ErrorKind::NotFound,

@@ -8,4 +8,4 @@ mod google;
 mod kinds;
 mod refusal;
 
-pub(crate) use errors::{excerpt, from_event, from_response};
+pub(crate) use errors::{excerpt, from_event, from_response, has_code};

@@ -131,6 +131,9 @@ impl Double {
             }
             check_results(&messages[..index], index, blocks)?;
         }
+        if body["thinking"]["type"] == "enabled" {
+            check_round(messages)?;
+        }
         Ok(())
     }
 
@@ -222,6 +225,27 @@ fn check_results(before: &[Value], index: usize, blocks: &[Value]) -> Result<(),
         ));
     }
     Ok(())
+}
+
+/// Checks that the answer that opened the last round of calls begins with thinking, which a budget
+/// needs.
+fn check_round(messages: &[Value]) -> Result<(), String> {
+    let has_results = |index: usize| messages[index].to_string().contains("\"tool_result\"");
+    let mut start = messages.len();
+    while start >= 2 && has_results(start - 1) {
+        start -= 2;
+    }
+    let kind = messages
+        .get(start)
+        .map(|answer| &answer["content"][0]["type"]);
+    match kind.and_then(Value::as_str) {
+        Some("thinking" | "redacted_thinking") | None => Ok(()),
+        Some(kind) => Err(format!(
+            "messages.{start}.content.0.type: Expected `thinking` or `redacted_thinking`, but found \
+             `{kind}`. When `thinking` is enabled, a final `assistant` message must start with a \
+             thinking block"
+        )),
+    }
 }
 
 /// The hash of everything in front of an answer. Marks of the prompt cache do not count.

@@ -23,18 +23,7 @@ pub fn check(request: &Received, _: &[Vec<Value>]) -> Result<(), Refusal> {
     if !is_known {
         return Err(refusal(404, "404", "Resource not found"));
     }
-
-    let is_allowed = match (request.header("api-key"), request.header("authorization")) {
-        (Some(key), None) => key == KEY,
-        (None, Some(token)) => token.strip_prefix("Bearer ") == Some(TOKEN),
-        _ => false,
-    };
-    if !is_allowed {
-        let text = "Access denied due to invalid subscription key or wrong API endpoint. Make sure to \
-                    provide a valid key for an active subscription and use a correct regional API \
-                    endpoint for your resource.";
-        return Err(refusal(401, "401", text));
-    }
+    check_key(request)?;
 
     let body = request.json();
     if !is_classic && body["model"] != "dep" {
@@ -53,6 +42,33 @@ pub fn check(request: &Received, _: &[Vec<Value>]) -> Result<(), Refusal> {
         let (status, mut body) = refusal(400, "content_filter", text);
         body["error"]["innererror"] = json!({"code": "ResponsibleAIPolicyViolation"});
         return Err((status, body));
+    }
+    if body["messages"].to_string().contains("\"file\"") {
+        let text = "Invalid Value: 'file'. This model does not support file content types.";
+        return Err(refusal(400, "invalid_value", text));
+    }
+    Ok(())
+}
+
+/// Checks the address and the key of a request to the Responses API.
+pub fn check_responses(request: &Received) -> Result<(), Refusal> {
+    if request.path != "/openai/v1/responses" {
+        return Err(refusal(404, "404", "Resource not found"));
+    }
+    check_key(request)
+}
+
+fn check_key(request: &Received) -> Result<(), Refusal> {
+    let is_allowed = match (request.header("api-key"), request.header("authorization")) {
+        (Some(key), None) => key == KEY,
+        (None, Some(token)) => token.strip_prefix("Bearer ") == Some(TOKEN),
+        _ => false,
+    };
+    if !is_allowed {
+        let text = "Access denied due to invalid subscription key or wrong API endpoint. Make sure to \
+                    provide a valid key for an active subscription and use a correct regional API \
+                    endpoint for your resource.";
+        return Err(refusal(401, "401", text));
     }
     Ok(())
 }

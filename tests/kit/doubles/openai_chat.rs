@@ -44,6 +44,7 @@ const ID_LEN: usize = 40;
 /// GPT-5.4 on, function tools need the effort `none`.
 const MODELS: &[(&str, &str, &[&str])] = &[
     ("gpt-4.1", "none", &[]),
+    ("gpt-audio", "none", &[]),
     (
         "gpt-5.4-mini",
         "none",
@@ -76,7 +77,8 @@ pub fn check_body(body: &Value) -> Result<(), Refusal> {
     check_model(body)?;
     let messages = list(&body["messages"]);
     for (index, message) in messages.iter().enumerate() {
-        check_message(index, message)?;
+        let name = body["model"].as_str().unwrap();
+        check_message(index, name.contains("audio"), message)?;
     }
     check_results(messages)?;
     check_format(&body["response_format"])
@@ -128,7 +130,7 @@ fn check_model(body: &Value) -> Result<(), Refusal> {
     }
 }
 
-fn check_message(index: usize, message: &Value) -> Result<(), Refusal> {
+fn check_message(index: usize, takes_audio: bool, message: &Value) -> Result<(), Refusal> {
     let place = format!("messages[{index}]");
     let role = &message["role"];
     let Some((_, fields)) = MESSAGE_FIELDS.iter().find(|(known, _)| role == known) else {
@@ -140,7 +142,7 @@ fn check_message(index: usize, message: &Value) -> Result<(), Refusal> {
     }
 
     for part in list(&message["content"]) {
-        check_part(&place, role == "user", part)?;
+        check_part(&place, role == "user", takes_audio, part)?;
     }
 
     for call in list(&message["tool_calls"]) {
@@ -177,17 +179,23 @@ fn check_message(index: usize, message: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_part(place: &str, is_of_user: bool, part: &Value) -> Result<(), Refusal> {
+fn check_part(
+    place: &str,
+    is_of_user: bool,
+    takes_audio: bool,
+    part: &Value,
+) -> Result<(), Refusal> {
     let is_known = match part["type"].as_str().unwrap() {
         "text" => true,
         "image_url" => is_of_user,
         "input_audio" => {
             let format = &part["input_audio"]["format"];
-            is_of_user && (format == "wav" || format == "mp3")
+            is_of_user && takes_audio && (format == "wav" || format == "mp3")
         }
         "file" => {
             let data = part["file"]["file_data"].as_str().unwrap_or_default();
-            is_of_user && data.starts_with("data:application/pdf;base64,")
+            let is_known = part["file"]["file_id"].is_string();
+            is_of_user && (is_known || data.starts_with("data:application/pdf;base64,"))
         }
         _ => false,
     };
@@ -253,15 +261,41 @@ fn check_format(format: &Value) -> Result<(), Refusal> {
     if form["strict"] != true {
         return Ok(());
     }
-    if schema["additionalProperties"] != false {
-        return refuse("'additionalProperties' is required to be supplied and to be false.");
+    strict_fault(schema).map_or(Ok(()), refuse)
+}
+
+/// The reason why the strict mode refuses a schema.
+pub fn strict_fault(schema: &Value) -> Option<&'static str> {
+    if schema.get("$ref").is_some() {
+        let is_alone = schema.as_object().is_some_and(|fields| fields.len() == 1);
+        return (!is_alone).then_some("$ref cannot have other keywords.");
     }
+    if schema.get("type").is_none() && schema.get("anyOf").is_none() {
+        return Some("schema must have a 'type' key.");
+    }
+    if schema["type"] == "array" && schema.get("items").is_none() {
+        return Some("array schema missing items.");
+    }
+    if schema["pattern"]
+        .as_str()
+        .is_some_and(|pattern| pattern.contains("(?="))
+    {
+        return Some("regex lookaround is not supported.");
+    }
+    if schema["type"] == "object" && schema["additionalProperties"] != false {
+        return Some("'additionalProperties' is required to be supplied and to be false.");
+    }
+
     let fields = schema["properties"].as_object();
     let is_required = |name: &String| list(&schema["required"]).contains(&json!(name));
     if fields.is_some_and(|fields| !fields.keys().all(is_required)) {
-        return refuse(
+        return Some(
             "'required' is required to be supplied and to be an array including every key.",
         );
     }
-    Ok(())
+    let fields = fields.into_iter().flat_map(|fields| fields.values());
+    let mut inner = fields
+        .chain(schema.get("items"))
+        .chain(list(&schema["anyOf"]));
+    inner.find_map(strict_fault)
 }

@@ -9,6 +9,7 @@ use agentcore::testing::fault_server::Received;
 use agentcore::testing::{FaultServer, Reply};
 use serde_json::{Value, json};
 
+use super::openai_chat::strict_fault;
 use super::script::{Gate, Script, serve};
 
 /// The fields that a request may have.
@@ -29,6 +30,9 @@ const FIELDS: &[&str] = &[
     "text",
     "input",
 ];
+
+/// Models that never reason, the second under the name of a deployment.
+const NEVER_REASONING: &[&str] = &["gpt-4.1", "deployment-of-4.1"];
 
 /// The code and the text of an error.
 pub type Refusal = (Option<&'static str>, String);
@@ -109,10 +113,26 @@ impl Double {
         if body["store"] != false {
             return refuse("'store' must be false.".to_owned());
         }
+        let model = body["model"].as_str().unwrap_or_default();
+        let included = body["include"].to_string();
+        if NEVER_REASONING.contains(&model) && included.contains("encrypted_content") {
+            return refuse("Encrypted content is not supported with this model.".to_owned());
+        }
         for tool in body["tools"].as_array().into_iter().flatten() {
             if tool["type"] == "function" && tool.get("strict").is_none() {
                 return refuse("Missing required parameter: 'tools[0].strict'.".to_owned());
             }
+            if tool["strict"] == true
+                && let Some(fault) = strict_fault(&tool["parameters"])
+            {
+                return refuse(format!("Invalid schema for function: {fault}"));
+            }
+        }
+        let format = &body["text"]["format"];
+        if format["strict"] == true
+            && let Some(fault) = strict_fault(&format["schema"])
+        {
+            return refuse(format!("Invalid schema for response_format: {fault}"));
         }
 
         let input = body["input"].as_array().unwrap();
@@ -190,10 +210,7 @@ fn check_item(
     let Some((answer, at)) = place else {
         return if kind == "reasoning" {
             let code = "invalid_encrypted_content";
-            Err((
-                Some(code),
-                format!("The encrypted content for item {id} could not be verified."),
-            ))
+            Err((Some(code), format!("Reasoning {id} could not be verified.")))
         } else {
             Err((None, format!("Item with id '{id}' not found.")))
         };

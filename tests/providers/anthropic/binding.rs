@@ -16,6 +16,8 @@ use crate::kit::{echo, warnings, watch};
 
 const LEFT_OUT: &str = "thinking of earlier answers was left out: the conversation in front of it \
                         changed, and the server takes it only behind the one it was made for";
+const INTERRUPTED: &str = "the call of a server tool without a result was left out, because a \
+                           message of the user follows it";
 const REFUSED: &str = "the server refused thinking of earlier answers; it was left out";
 
 fn model(server: &FaultServer) -> Anthropic {
@@ -280,6 +282,37 @@ async fn only_results_follow_an_unfinished_server_tool() {
         bodies.iter().map(has_new_time).collect::<Vec<_>>(),
         [false, false, true]
     );
+}
+
+#[tokio::test]
+async fn unfinished_server_tool_is_left_out_when_the_user_speaks() {
+    let server_call = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
+        "input": {}});
+    let answer = vec![
+        thinking("Hm."),
+        server_call,
+        call("toolu_1", "echo", &json!({})),
+    ];
+    let (double, server) = Double::start([answer, rounds().remove(1)]).await;
+    let model = model(&server);
+    let mut request = first_request();
+    turn(&model, &mut request).await;
+
+    // The results alone, as in a request that failed.
+    turn(&model, &mut request.clone()).await;
+    request.messages.push(Message::human("Wait."));
+    assert_eq!(turn(&model, &mut request).await, [INTERRUPTED]);
+    assert_eq!(turn(&model, &mut request).await, [""; 0]);
+    assert_eq!(double.refusals(), [""; 0]);
+    let bodies = server.requests().into_iter();
+    let has_call = |request: agentcore::testing::fault_server::Received| {
+        request.json().to_string().contains("srvtoolu_1")
+    };
+    assert_eq!(
+        bodies.map(has_call).collect::<Vec<_>>(),
+        [false, true, false, false]
+    );
+    assert_eq!(thoughts(&server)[2..], [1, 1]);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod answers;
 mod binding;
+mod budgets;
 mod call_ids;
 mod hosted;
 mod models;

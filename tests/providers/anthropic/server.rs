@@ -93,6 +93,37 @@ async fn reported_capabilities_replace_those_of_the_name() {
 }
 
 #[tokio::test]
+async fn capability_that_is_not_reported_stays_as_known() {
+    let yes = json!({"supported": true});
+    let no = json!({"supported": false});
+    for capabilities in [
+        json!({"structured_outputs": yes}),
+        json!({"thinking": {"supported": true}}),
+        json!({"thinking": {"types": {"enabled": no}}, "image_input": yes}),
+    ] {
+        let server = FaultServer::start().await.unwrap();
+        let description = json!({"capabilities": capabilities});
+        server.reply(Reply::json(200, description.to_string()));
+        let model = model(&server).read_capabilities().await.unwrap();
+        server.fallback(Reply::anthropic_text("ok"));
+        for mode in [ThinkingMode::Adaptive, ThinkingMode::Effort("max".into())] {
+            model.call(thinking(mode)).await.unwrap();
+            let body = server.requests().pop().unwrap().json();
+            assert_eq!(body["thinking"]["type"], "adaptive", "{capabilities}");
+        }
+    }
+
+    let server = FaultServer::start().await.unwrap();
+    let description = json!({"capabilities": {"effort": {"supported": true, "low": yes}}});
+    server.reply(Reply::json(200, description.to_string()));
+    let model = model(&server).read_capabilities().await.unwrap();
+    let error = model
+        .call(thinking(ThinkingMode::Effort("max".into())))
+        .await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[tokio::test]
 async fn name_that_is_no_path_segment_is_not_asked_for() {
     let server = FaultServer::start().await.unwrap();
     for name in ["anthropic/claude-opus-5", "claude-opus-5?x=1", "qwen3"] {

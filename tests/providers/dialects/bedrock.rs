@@ -255,6 +255,31 @@ async fn ids_that_begin_again_in_every_answer_stay_apart() {
 }
 
 #[tokio::test]
+async fn models_have_the_family_and_the_profile_of_their_own_names() {
+    let answer = vec![responses::message("msg_1", "ok")];
+    let (double, server) = responses::Double::start_behind(check_responses, [answer]).await;
+    let url = format!("{}/openai/v1", server.url());
+    let model = OpenAiResponses::compatible(url, "openai.gpt-6-luna").key(KEY);
+    assert_eq!(model.profile().context_window, 1_050_000);
+    let mut request = ModelRequest::new("Hi");
+    request.temperature = Some(0.5);
+    model.call(request).await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let body = server.requests().pop().unwrap().json();
+    assert!(body.get("temperature").is_none(), "{body}");
+    assert_eq!(body["reasoning"], json!({"summary": "auto"}));
+    let mut request = ModelRequest::new("Hi");
+    request.settings.thinking = Some(ThinkingMode::Effort("minimal".into()));
+    let error = model.call(request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+
+    let claude = Anthropic::new("anthropic.claude-sonnet-5", KEY);
+    let own = Anthropic::new("claude-sonnet-5", KEY);
+    assert_eq!(claude.profile(), own.profile());
+    assert_eq!(claude.profile().context_window, 1_000_000);
+}
+
+#[tokio::test]
 async fn wrong_key_is_an_error_of_each_endpoint() {
     let (_, chat_server) = Double::start(check_chat, []).await;
     let (_, messages_server) = anthropic::Double::start_behind(check_messages, []).await;

@@ -3,19 +3,20 @@
 use agentcore::message::{Media, Message, Messages, Part};
 use agentcore::providers::openai::Dialect;
 use agentcore::providers::{Anthropic, Ollama, OpenAi, OpenAiResponses};
-use agentcore::testing::FaultServer;
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{ErrorKind, Model, ModelRequest};
 use serde_json::{Value, json};
 
 /// Every dialect, with `true` for documents, then for recordings.
 fn dialects() -> [(Dialect, bool, bool); 13] {
     [
-        (Dialect::openai(), true, true),
+        // A model without audio.
+        (Dialect::openai(), true, false),
         (Dialect::compatible(), true, true),
-        (Dialect::azure(), true, true),
+        (Dialect::azure(), false, true),
         (Dialect::openrouter(), true, true),
         (Dialect::deepseek(), false, false),
-        // A model that does not hear.
+        // A model without audio.
         (Dialect::mistral(), true, false),
         (Dialect::groq(), false, false),
         (Dialect::xai(), false, false),
@@ -37,9 +38,13 @@ fn audio(kind: &str) -> Part {
 
 /// The second part of the message that is sent, or the text of the error before sending.
 async fn sent(dialect: Dialect, part: Part) -> Result<Value, String> {
+    sent_to("m", dialect, part).await
+}
+
+async fn sent_to(name: &str, dialect: Dialect, part: Part) -> Result<Value, String> {
     let server = FaultServer::start().await.unwrap();
     server.openai_text("ok");
-    let model = OpenAi::compatible(server.url(), "m").dialect(dialect);
+    let model = OpenAi::compatible(server.url(), name).dialect(dialect);
     match model.call(request(part)).await {
         Ok(_) => {
             let body = server.requests().remove(0).json();
@@ -96,18 +101,20 @@ async fn recording_has_one_of_two_formats() {
         ("audio/ogg", None),
         ("", None),
     ] {
-        let part = sent(Dialect::openai(), audio(kind)).await.ok();
+        let part = sent_to("gpt-audio", Dialect::openai(), audio(kind)).await;
+        let part = part.ok();
         let sent_format = part.map(|part| part["input_audio"]["format"].clone());
         assert_eq!(sent_format, format.map(Value::from), "{kind}");
     }
     let address = Part::Audio(Media::url("https://x/y.wav"));
-    let text = sent(Dialect::openai(), address).await.unwrap_err();
+    let text = sent_to("gpt-audio", Dialect::openai(), address).await;
+    let text = text.unwrap_err();
     assert!(text.contains("(an address)"), "{text}");
 }
 
 #[tokio::test]
 async fn recording_of_an_old_message_or_a_result_is_sent_or_named() {
-    for (dialect, is_taken) in [(Dialect::openai(), true), (Dialect::groq(), false)] {
+    for (dialect, is_taken) in [(Dialect::compatible(), true), (Dialect::groq(), false)] {
         let server = FaultServer::start().await.unwrap();
         server.openai_text("ok");
         let history = Messages::new()
@@ -119,6 +126,79 @@ async fn recording_of_an_old_message_or_a_result_is_sent_or_named() {
         let body = server.requests().remove(0).json().to_string();
         assert_eq!(body.contains("input_audio"), is_taken, "{body}");
         assert_eq!(body.contains("[audio]"), !is_taken, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn recordings_are_sent_to_models_with_audio() {
+    for (name, dialect, is_taken) in [
+        ("gpt-4o-audio-preview", Dialect::openai(), true),
+        ("gpt-5.4-mini", Dialect::openai(), false),
+        ("gpt-audio", Dialect::azure(), true),
+        ("gpt-5.4-mini", Dialect::azure(), false),
+        // A deployment of any model.
+        ("dep", Dialect::azure(), true),
+    ] {
+        match sent_to(name, dialect, audio("audio/wav")).await {
+            Ok(part) => assert!(is_taken, "{name}: {part}"),
+            Err(text) => {
+                assert!(!is_taken, "{name}: {text}");
+                assert!(text.contains(name), "{text}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn openai_takes_pdf_and_the_ids_of_its_own_files() {
+    let by_id = Part::Document(Media::file("openai", "file-1"));
+    let part = sent(Dialect::openai(), by_id.clone()).await.unwrap();
+    assert_eq!(part, json!({"type": "file", "file": {"file_id": "file-1"}}));
+    for (dialect, part) in [
+        (Dialect::compatible(), by_id),
+        (
+            Dialect::openai(),
+            Part::Document(Media::file("anthropic", "file-1")),
+        ),
+        (
+            Dialect::openai(),
+            Part::Document(Media::bytes("application/msword", b"doc")),
+        ),
+        (
+            Dialect::openai(),
+            Part::Document(Media::url("https://x/y.pdf")),
+        ),
+    ] {
+        let text = sent(dialect, part).await.unwrap_err();
+        assert!(text.contains("takes no document"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn claude_takes_media_of_its_types() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::anthropic_text("ok"));
+    let model = Anthropic::new("claude-sonnet-5", "k").base_url(server.url());
+    let image = |kind: &str| Part::Image(Media::bytes(kind, b"x"));
+    let document = |kind: &str| Part::Document(Media::bytes(kind, b"x"));
+    for (part, is_taken) in [
+        (image("image/jpeg"), true),
+        (image("image/png"), true),
+        (image("image/gif"), true),
+        (image("image/webp"), true),
+        (image("image/bmp"), false),
+        (document("application/pdf"), true),
+        (document("text/plain"), true),
+        (document("text/csv"), true),
+        (document("application/msword"), false),
+    ] {
+        let count = server.requests().len();
+        let answer = model.call(request(part.clone())).await;
+        assert_eq!(answer.is_ok(), is_taken, "{part:?}");
+        assert_eq!(server.requests().len() > count, is_taken, "{part:?}");
+        if let Err(error) = answer {
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{error}");
+        }
     }
 }
 

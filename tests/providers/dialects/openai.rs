@@ -4,7 +4,7 @@ use agentcore::message::{Media, ProviderBlock};
 use agentcore::model::{ResponseFormat, ThinkingMode, ToolDefinition};
 use agentcore::providers::OpenAi;
 use agentcore::providers::openai::Dialect;
-use agentcore::testing::FaultServer;
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{ErrorKind, Message, Messages, Model, ModelRequest, Part, ToolCall};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -51,6 +51,10 @@ fn double_refuses_what_the_server_refuses() {
         ),
         (
             part(json!({"type": "input_audio", "input_audio": "d2F2"})),
+            "input_audio",
+        ),
+        (
+            part(json!({"type": "input_audio", "input_audio": {"format": "wav"}})),
             "input_audio",
         ),
     ] {
@@ -107,6 +111,21 @@ fn double_refuses_what_the_server_refuses() {
     assert!(refusal(json!({"type": "object"})).contains("additionalProperties"));
     let open = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
     assert!(refusal(open).contains("every key"));
+    let fault_of = |field: Value| {
+        refusal(
+            json!({"type": "object", "properties": {"a": field}, "required": ["a"],
+            "additionalProperties": false}),
+        )
+    };
+    assert_eq!(fault_of(json!({"type": "string"})), "");
+    for (field, fault) in [
+        (json!({}), "must have a 'type' key"),
+        (json!({"type": "array"}), "missing items"),
+        (json!({"$ref": "#", "description": "x"}), "$ref cannot have"),
+        (json!({"type": "string", "pattern": "(?=a)"}), "lookaround"),
+    ] {
+        assert!(fault_of(field).contains(fault), "{fault}");
+    }
 }
 
 #[tokio::test]
@@ -131,7 +150,7 @@ async fn whole_conversation_is_accepted() {
         picture(),
         Part::Image(Media::url("https://x/y.png")),
         Part::Document(Media::bytes("application/pdf", b"pdf").with_name("a.pdf")),
-        Part::Audio(Media::bytes("audio/mpeg", b"mp3")),
+        Part::Document(Media::file("openai", "file-1")),
     ]);
     let (output, structured) = converse(&agent, input).await;
     assert!(double.refusals().is_empty(), "{:?}", double.refusals());
@@ -202,6 +221,39 @@ async fn history_and_settings_of_other_servers_are_accepted() {
         let body = server.requests().pop().unwrap().json().to_string();
         assert!(!body.contains("canary"), "{body}");
     }
+}
+
+#[tokio::test]
+async fn schema_that_the_strict_mode_refuses_is_sent_without_it() {
+    let (double, server) = Double::start(check, []).await;
+    for field in [json!({}), json!({"type": "array"}), json!({"const": 1})] {
+        let schema = json!({"type": "object", "properties": {"a": field}, "required": ["a"],
+            "additionalProperties": false});
+        let mut request = ModelRequest::new("Hi");
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "n".into(),
+            schema: schema.into(),
+        });
+        let model = model(&server, "gpt-5.4-mini");
+        model.call(request).await.unwrap();
+        let body = server.requests().pop().unwrap().json();
+        assert_eq!(body["response_format"]["json_schema"]["strict"], false);
+    }
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+}
+
+#[tokio::test]
+async fn body_over_the_limit_is_not_sent() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    let pdf = Media::base64("application/pdf", "A".repeat(50 * 1024 * 1024));
+    let history = Messages::new().with(Message::human([Part::Document(pdf)]));
+    let error = model(&server, "gpt-5.4-mini")
+        .call(ModelRequest::new(history))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RequestTooLarge, "{error}");
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kit::doubles::azure::{KEY, check};
 use crate::kit::doubles::chat::Double;
-use crate::kit::doubles::{anthropic, bedrock, responses};
+use crate::kit::doubles::{anthropic, azure, bedrock, responses};
 
 /// Set in the process that also sends a request.
 const CALL: &str = "AGENTCORE_TEST_RESOLVE_CALL";
@@ -112,6 +112,14 @@ fn prefix_without_its_variable_names_it() {
         ),
         ("azure:d", vec![azure, ("AZURE_API_KEY", "k")], "azure:d"),
         (
+            "azure:gpt-6-luna",
+            vec![
+                ("AZURE_BASE_URL", "https://res.openai.azure.com/openai/v1"),
+                ("AZURE_API_KEY", "k"),
+            ],
+            "azure:gpt-6-luna",
+        ),
+        (
             "azure:a/b",
             vec![azure, ("AZURE_API_KEY", "k")],
             "Config: azure: \"a/b\" is no name of a deployment",
@@ -183,6 +191,22 @@ async fn azure_prefix_reaches_both_apis() {
     let current = "/openai/v1/chat/completions";
     let classic = "/openai/deployments/dep/chat/completions?api-version=2024-10-21";
     assert_eq!(paths, [classic, current, current, classic]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn azure_deployment_with_a_known_name_is_asked_by_the_api_that_it_needs() {
+    let answer = vec![responses::message("msg_1", "ok")];
+    let (double, server) = responses::Double::start_behind(azure::check_responses, [answer]).await;
+    let base_url = format!("{}/openai/v1", server.url());
+    let variables = [
+        ("AZURE_BASE_URL", &*base_url),
+        ("AZURE_API_KEY", KEY),
+        (CALL, "1"),
+    ];
+    let printed = tokio::task::block_in_place(|| resolved("azure:gpt-5.5-pro", &variables));
+    assert_eq!(printed, "ok", "{:?}", double.refusals());
+    assert_eq!(server.requests()[0].path, "/openai/v1/responses");
+    assert_eq!(server.requests()[0].header("authorization"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

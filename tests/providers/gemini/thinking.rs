@@ -65,7 +65,6 @@ async fn level_that_the_model_lacks_is_an_error() {
             ThinkingMode::Budget(1_000),
             "use ThinkingMode::Effort",
         ),
-        ("gemini-2.5-pro", ThinkingMode::Disabled, "always thinks"),
         ("gemini-2.0-flash", effort("low"), "does not think"),
         ("gemini-2.0-flash", ThinkingMode::Adaptive, "does not think"),
         ("gemma-4-31b", ThinkingMode::Budget(1_000), "does not think"),
@@ -109,6 +108,11 @@ async fn mode_becomes_a_level_or_a_budget() {
             off.clone(),
             json!({"thinkingBudget": 0}),
         ),
+        (
+            "gemini-2.5-flash",
+            Some(ThinkingMode::Budget(0)),
+            json!({"thinkingBudget": 0}),
+        ),
         ("gemini-2.0-flash", off, Value::Null),
         ("gemini-2.0-flash", None, Value::Null),
     ] {
@@ -125,6 +129,15 @@ async fn model_that_always_thinks_is_set_to_its_lowest_level_with_a_warning() {
     assert_eq!(sent, json!({"thinkingLevel": "LOW"}));
     let expected = "the model gemini-3.8-flash always thinks; it was set to its lowest level, low";
     assert_eq!(warnings, [expected]);
+
+    for mode in [ThinkingMode::Disabled, ThinkingMode::Budget(0)] {
+        let sent = config("gemini-2.5-pro", request(Some(mode))).await;
+        let (sent, warnings) = sent.unwrap();
+        assert_eq!(sent, json!({"thinkingBudget": 128}));
+        let expected =
+            "the model gemini-2.5-pro always thinks; it was set to its lowest budget, 128";
+        assert_eq!(warnings, [expected]);
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use agentcore::model::{
     ModelSettings, ResponseFormat, Stability, SystemPrompt, ThinkingMode, ToolChoice,
     ToolDefinition,
 };
-use agentcore::providers::OpenAi;
+use agentcore::providers::{OpenAi, OpenAiResponses};
 use agentcore::testing::{FaultServer, Reply, conformance};
 use agentcore::{Message, Messages, Model, ModelRequest, Part, ToolCall};
 use serde_json::json;
@@ -313,4 +313,34 @@ fn debug_output_contains_no_key() {
     assert!(!format!("{model:?}").contains("very-secret"));
     assert_eq!(model.id(), "openai:gpt-4o");
     assert_eq!(local("http://x".into()).provider("groq").id(), "groq:m");
+}
+
+#[tokio::test]
+async fn output_limit_that_is_not_known_is_left_to_the_server() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    for (name, limit) in [
+        ("gpt-6-luna", Some(128_000)),
+        ("gpt-4.1", Some(32_768)),
+        ("gpt-6.2-sol", None),
+        ("gpt-9-new", None),
+    ] {
+        let chat = OpenAi::new(name, "sk-test-1234").base_url(server.url());
+        let responses = OpenAiResponses::new(name, "sk-test-1234").base_url(server.url());
+        let limited = OpenAi::new(name, "sk-test-1234").max_output_tokens(77);
+        let models: [(Box<dyn Model>, _, _); 3] = [
+            (Box::new(chat), "max_tokens", limit),
+            (Box::new(responses), "max_output_tokens", limit),
+            (
+                Box::new(limited.base_url(server.url())),
+                "max_tokens",
+                Some(77),
+            ),
+        ];
+        for (model, field, limit) in models {
+            model.call(ModelRequest::new("Go")).await.unwrap_err();
+            let body = server.requests().pop().unwrap().json();
+            assert_eq!(body[field].as_u64(), limit, "{name}: {body}");
+        }
+    }
 }

@@ -149,14 +149,6 @@ fn streams_that_break_the_protocol_are_errors() {
             "which is not open",
         ),
         (vec![open_call, completed()], "a call has no end"),
-        (
-            vec![text.clone(), text_delta(0, "a"), done(0, message("b"))],
-            "not that of its deltas",
-        ),
-        (
-            vec![text, text_delta(0, "ab"), done(0, message("a"))],
-            "not that of its deltas",
-        ),
         (vec![done(0, json!([1]))], "an item is no object"),
         (
             vec![("response.output_item.done", json!({"output_index": 0}))],
@@ -166,6 +158,35 @@ fn streams_that_break_the_protocol_are_errors() {
         let error = answer(&events).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Protocol, "{fault}: {error}");
         assert!(error.to_string().contains(fault), "{fault}: {error}");
+    }
+}
+
+#[test]
+fn whole_text_takes_the_place_of_other_pieces_with_a_warning() {
+    for (piece, whole) in [("a", "b"), ("ab", "a"), ("abc", "b and more"), ("a", "")] {
+        let stream = [
+            added(0, json!({"type": "message"})),
+            text_delta(0, piece),
+            done(0, message(whole)),
+            done(1, message("Next.")),
+            completed(),
+        ];
+        let events = events(stream_of(&stream));
+        let is_warning = |event: &&Result<ModelEvent>| matches!(event, Ok(ModelEvent::Warning(_)));
+        assert_eq!(events.iter().filter(is_warning).count(), 1, "{piece:?}");
+        let response = fold(events).unwrap();
+        let parts = response.content.parts().iter();
+        let texts = parts.filter_map(|part| match part {
+            Part::Text(text) => Some(&**text),
+            _ => None,
+        });
+        let expected = [whole, "Next."];
+        let expected = expected.into_iter().filter(|text| !text.is_empty());
+        assert_eq!(
+            texts.collect::<Vec<_>>(),
+            expected.collect::<Vec<_>>(),
+            "{piece:?}"
+        );
     }
 }
 

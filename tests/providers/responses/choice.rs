@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentcore::message::ProviderBlock;
+use agentcore::message::{Media, Message, ProviderBlock};
 use agentcore::model::{ModelSettings, ThinkingMode, ToolDefinition};
 use agentcore::providers::{OpenAi, OpenAiAuto, OpenAiResponses, responses};
 use agentcore::testing::{FaultServer, Reply};
@@ -27,7 +27,9 @@ async fn api_is_chosen_for_each_request() {
         ("gpt-6-luna", true, Some("none"), "/chat/completions"),
         ("gpt-6-luna", false, None, "/chat/completions"),
         ("gpt-6-luna", false, Some("max"), "/responses"),
-        ("gpt-6-astra", true, Some("none"), "/responses"),
+        ("gpt-6-astra", true, None, "/responses"),
+        ("gpt-5.1", true, Some("low"), "/chat/completions"),
+        ("gpt-5.3", true, Some("high"), "/chat/completions"),
         ("gpt-5.5-pro", false, None, "/responses"),
         ("gpt-5.4-mini", true, None, "/chat/completions"),
         ("gpt-5.4-mini", true, Some("low"), "/responses"),
@@ -62,9 +64,13 @@ async fn api_is_chosen_for_each_request() {
 async fn answer_of_the_responses_api_is_continued_there() {
     let server = FaultServer::start().await.unwrap();
     server.fallback(Reply::json(401, "{}"));
-    for (tag, path) in [
-        ("openai-responses", "/responses"),
-        ("openai", "/chat/completions"),
+    for (name, tag, path) in [
+        ("o3", "compatible-responses", "/responses"),
+        ("o3", "openai", "/chat/completions"),
+        // It never reasons, and refuses what reasoning has left.
+        ("gpt-4.1", "compatible-responses", "/chat/completions"),
+        // Reasoning of OpenAI's own server.
+        ("o3", "openai-responses", "/chat/completions"),
     ] {
         let block = to_raw_value(&json!({"type": "reasoning", "id": "rs_1"})).unwrap();
         let answer = [
@@ -72,10 +78,87 @@ async fn answer_of_the_responses_api_is_continued_there() {
             Part::text("Yes."),
         ];
         let history = Messages::new().human("Go").ai(answer).human("And?");
-        let model = auto(&server, "o3");
+        let model = auto(&server, name);
         model.call(ModelRequest::new(history)).await.unwrap_err();
-        assert_eq!(server.requests().pop().unwrap().path, path);
+        let last = server.requests().pop().unwrap();
+        assert_eq!(last.path, path, "{name} {tag}");
     }
+}
+
+#[tokio::test]
+async fn media_that_only_one_api_takes_choose_it() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    let document = Part::Document;
+    for (part, path) in [
+        (
+            Part::Image(Media::url("https://x/y.png")),
+            "/chat/completions",
+        ),
+        (Part::Image(Media::file("openai", "file-1")), "/responses"),
+        (document(Media::url("https://x/y.pdf")), "/responses"),
+        (
+            document(Media::bytes("application/msword", b"doc")),
+            "/responses",
+        ),
+        (
+            document(Media::bytes("application/pdf", b"pdf")),
+            "/chat/completions",
+        ),
+        (
+            document(Media::bytes("text/plain", b"notes")),
+            "/chat/completions",
+        ),
+    ] {
+        let history = Messages::new().with(Message::human([Part::text("Look:"), part.clone()]));
+        let later = history.clone().with(Message::ai("Yes.")).human("And?");
+        for history in [history, later] {
+            let model = auto(&server, "gpt-5.4-mini");
+            model.call(ModelRequest::new(history)).await.unwrap_err();
+            let last = server.requests().pop().unwrap();
+            assert_eq!(last.path, path, "{part:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn effort_that_a_model_lacks_is_an_error_that_names_the_others() {
+    let server = FaultServer::start().await.unwrap();
+    server.fallback(Reply::json(401, "{}"));
+    for (name, effort, text) in [
+        (
+            "gpt-6-luna",
+            "minimal",
+            "use one of: none, low, medium, high, xhigh, max",
+        ),
+        (
+            "gpt-6-astra",
+            "none",
+            "use one of: low, medium, high, xhigh, max",
+        ),
+        (
+            "gpt-5.4",
+            "max",
+            "use one of: none, low, medium, high, xhigh",
+        ),
+        ("gpt-5-pro", "low", "use one of: high"),
+        ("gpt-4.1", "low", "takes no effort"),
+    ] {
+        let models: [Box<dyn Model>; 3] = [
+            Box::new(auto(&server, name)),
+            Box::new(OpenAi::compatible(server.url(), name)),
+            Box::new(OpenAiResponses::compatible(server.url(), name)),
+        ];
+        for model in models {
+            let mut request = ModelRequest::new("Go");
+            request.settings.thinking = Some(ThinkingMode::Effort(effort.into()));
+            let error = model.call(request).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config, "{name}: {error}");
+            assert!(error.text().contains(text), "{error}");
+            assert!(error.text().contains(name), "{error}");
+        }
+    }
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
@@ -117,6 +200,7 @@ async fn request_that_openai_refuses_is_an_error_that_names_the_alternative() {
             Some("END"),
             "stop sequences",
         ),
+        ("gpt-6-luna", Some("max"), false, None, "OpenAiResponses"),
     ] {
         let mut request = ModelRequest::new("Go");
         if has_tools {

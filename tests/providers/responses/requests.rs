@@ -6,7 +6,7 @@ use agentcore::providers::{OpenAiResponses, responses};
 use agentcore::{ErrorKind, Message, Messages, Model, ModelRequest, Part};
 use serde_json::{Value, json};
 
-use crate::kit::doubles::responses::Double;
+use crate::kit::doubles::responses::{Double, message, reasoning};
 
 /// The body for `request`.
 async fn sent(request: ModelRequest) -> Value {
@@ -122,6 +122,70 @@ async fn structured_output_is_a_format_or_told_in_words() {
     let body = sent(format(&json!({"type": "array"}))).await;
     assert!(body.get("text").is_none());
     assert_eq!(body["input"][0]["role"], "developer");
+}
+
+#[tokio::test]
+async fn schema_that_the_strict_mode_refuses_is_sent_without_it() {
+    let object = |field: Value| {
+        json!({"type": "object", "properties": {"a": field}, "required": ["a"],
+            "additionalProperties": false})
+    };
+    for (field, is_strict) in [
+        (json!({"type": "string"}), true),
+        (json!({}), false),
+        (json!({"description": "Anything"}), false),
+        (json!({"const": "x"}), false),
+        (json!({"type": "array"}), false),
+        (json!({"$ref": "#/$defs/x", "description": "An x"}), false),
+        (json!({"type": "string", "pattern": "^(?=a)"}), false),
+    ] {
+        let schema = object(field);
+        let mut request = ModelRequest::new("Go");
+        request.tools = [ToolDefinition::new("f", "", schema.clone())].into();
+        request.response_format = Some(ResponseFormat::JsonSchema {
+            name: "out".into(),
+            schema: schema.clone().into(),
+        });
+        let body = sent(request).await;
+        assert_eq!(body["tools"][0]["strict"], is_strict, "{schema}");
+        assert_eq!(body["text"]["format"]["strict"], is_strict, "{schema}");
+    }
+}
+
+#[tokio::test]
+async fn model_that_never_reasons_is_not_asked_for_reasoning() {
+    let answer = || vec![message("msg_1", "ok")];
+    for (name, refusals, expected) in [
+        ("gpt-4.1", 0, json!(["web_search_call.action.sources"])),
+        // The name of a deployment may be any.
+        (
+            "deployment-of-4.1",
+            1,
+            json!(["web_search_call.action.sources"]),
+        ),
+    ] {
+        let (double, server) = Double::start([answer()]).await;
+        let model = OpenAiResponses::compatible(server.url(), name);
+        let mut request = ModelRequest::new("Go");
+        request.hosted_tools = [responses::web_search()].into();
+        let response = model.call(request).await.unwrap();
+        assert_eq!(response.text(), "ok");
+        assert_eq!(double.refusals().len(), refusals, "{name}");
+        let body = server.requests().pop().unwrap().json();
+        assert_eq!(body["include"], expected, "{name}");
+    }
+
+    let (double, server) = Double::start([vec![reasoning("rs_1"), message("msg_1", "ok")]]).await;
+    let model = OpenAiResponses::compatible(server.url(), "gpt-6-luna");
+    let answer = model.call(ModelRequest::new("Go")).await.unwrap();
+    let history = Messages::new().human("Go").ai(answer.content).human("And?");
+    let model = OpenAiResponses::compatible(server.url(), "gpt-4.1");
+    model.call(ModelRequest::new(history)).await.unwrap();
+    assert!(double.refusals().is_empty(), "{:?}", double.refusals());
+    let body = server.requests().pop().unwrap().json();
+    assert!(body.get("include").is_none(), "{body}");
+    assert_eq!(body["input"][1]["content"], "ok");
+    assert!(body["input"][1].get("id").is_none(), "{body}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use agentcore::model::{ModelSettings, Stability, SystemPrompt, ThinkingMode};
 use agentcore::providers::OpenAiResponses;
+use agentcore::testing::{FaultServer, Reply};
 use agentcore::{
     AgentBuilder, ErrorKind, FuncTool, Message, Messages, Model, ModelRequest, Part, ToolCall,
 };
@@ -207,6 +208,47 @@ async fn edited_text_drops_the_reasoning_before_it() {
         body["input"][1],
         json!({"role": "assistant", "content": "Edited."})
     );
+}
+
+#[tokio::test]
+async fn items_of_one_server_are_not_sent_to_another() {
+    let thought = serde_json::value::to_raw_value(&reasoning("rs_1")).unwrap();
+    let fields = json!({"item": {"type": "message", "id": "msg_1", "phase": "commentary"},
+        "part": {"type": "output_text"}});
+    let fields = serde_json::value::to_raw_value(&fields).unwrap();
+    let history = |tag: &str| {
+        let block = |raw: &serde_json::value::RawValue| {
+            agentcore::message::ProviderBlock::new(tag, raw.to_owned())
+        };
+        let annotations = agentcore::message::Annotations::new([]).with_block(block(&fields));
+        let answer = [
+            Part::Thinking(block(&thought)),
+            Part::text("Look."),
+            Part::Annotations(annotations),
+        ];
+        Messages::new()
+            .human("Go")
+            .with(Message::ai(answer))
+            .human("And?")
+    };
+    for (tag, name, is_sent) in [
+        ("openai-responses", None, false),
+        ("compatible-responses", None, true),
+        ("compatible-responses", Some("vllm"), false),
+        ("vllm-responses", Some("vllm"), true),
+    ] {
+        let server = FaultServer::start().await.unwrap();
+        server.fallback(Reply::json(401, "{}"));
+        let mut model = model(server.url());
+        if let Some(name) = name {
+            model = model.provider(name);
+        }
+        let request = ModelRequest::new(history(tag));
+        model.call(request).await.unwrap_err();
+        let body = server.requests().remove(0).json().to_string();
+        assert_eq!(body.contains("rs_1"), is_sent, "{tag}: {body}");
+        assert_eq!(body.contains("commentary"), is_sent, "{tag}: {body}");
+    }
 }
 
 #[tokio::test]
