@@ -7,6 +7,7 @@
 mod bare;
 mod ours;
 mod traffic;
+mod unpacked;
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -472,6 +473,10 @@ fn table(words: &[&str]) {
     if filter("idle") && meter == Meter::Cpu {
         let (units, rounds) = if smoke { (10, 1) } else { (1_000, 5) };
         idle_table(units, rounds);
+    }
+
+    if filter("unpacked") && meter == Meter::Cpu {
+        unpacked::table(smoke);
     }
 
     if filter("connections") && meter == Meter::Cpu {

@@ -69,7 +69,16 @@ struct State {
     counts: HashMap<Reply, usize>,
     gates: HashMap<usize, Arc<Barrier>>,
     /// Answers that never differ.
-    bodies: HashMap<(Reply, Dialect), Arc<[u8]>>,
+    bodies: HashMap<Answer, Arc<[u8]>>,
+}
+
+/// What an address asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Answer {
+    reply: Reply,
+    dialect: Dialect,
+    /// True if each event is an HTTP chunk of its own.
+    is_unpacked: bool,
 }
 
 type Shared = Arc<Mutex<State>>;
@@ -118,13 +127,15 @@ async fn connection(mut stream: TcpStream, shared: Shared) -> io::Result<()> {
             return stream.write_all(count.to_string().as_bytes()).await;
         }
 
-        let mut segments = path.split('/').skip(1);
-        let reply: Reply = segments
-            .next()
-            .unwrap_or_default()
-            .parse()
-            .map_err(io::Error::other)?;
-        answer(&mut stream, &shared, reply, dialect(&path)).await?;
+        let unpacked = path.strip_prefix("/unpacked");
+        let mut segments = unpacked.unwrap_or(&path).split('/').skip(1);
+        let reply = segments.next().unwrap_or_default();
+        let wanted = Answer {
+            reply: reply.parse().map_err(io::Error::other)?,
+            dialect: dialect(&path),
+            is_unpacked: unpacked.is_some(),
+        };
+        answer(&mut stream, &shared, wanted).await?;
     }
 }
 
@@ -141,17 +152,12 @@ fn dialect(path: &str) -> Dialect {
     }
 }
 
-async fn answer(
-    stream: &mut TcpStream,
-    shared: &Shared,
-    reply: Reply,
-    dialect: Dialect,
-) -> io::Result<()> {
-    match reply {
+async fn answer(stream: &mut TcpStream, shared: &Shared, wanted: Answer) -> io::Result<()> {
+    match wanted.reply {
         Reply::Silence => return std::future::pending().await,
         Reply::Park => {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\r\n";
-            let start = format!("{head}{}", answers::beginning(dialect));
+            let start = format!("{head}{}", answers::beginning(wanted.dialect));
             stream.write_all(start.as_bytes()).await?;
             return std::future::pending().await;
         }
@@ -166,11 +172,17 @@ async fn answer(
         Reply::Turn | Reply::Tools(_) | Reply::Deltas(_) => {}
     }
 
-    let body = body(shared, reply, dialect);
+    let body = body(shared, wanted);
     stream.write_all(&body).await
 }
 
-fn body(shared: &Shared, reply: Reply, dialect: Dialect) -> Arc<[u8]> {
+fn body(shared: &Shared, wanted: Answer) -> Arc<[u8]> {
+    let Answer {
+        reply,
+        dialect,
+        is_unpacked,
+    } = wanted;
+    let response = if is_unpacked { unpacked } else { packed };
     let mut state = lock(shared);
     let count = state.counts.entry(reply).or_default();
     *count += 1;
@@ -185,12 +197,26 @@ fn body(shared: &Shared, reply: Reply, dialect: Dialect) -> Arc<[u8]> {
 
     state
         .bodies
-        .entry((reply, dialect))
+        .entry(wanted)
         .or_insert_with(|| response(&text))
         .clone()
 }
 
-fn response(body: &str) -> Arc<[u8]> {
+/// An answer in which each event is an HTTP chunk of its own.
+fn unpacked(body: &str) -> Arc<[u8]> {
+    let mut response =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+            .to_owned();
+    for event in body.split_inclusive("\n\n") {
+        response += &format!("{:x}\r\n{event}\r\n", event.len());
+    }
+
+    response += "0\r\n\r\n";
+    response.into_bytes().into()
+}
+
+/// An answer in one piece.
+fn packed(body: &str) -> Arc<[u8]> {
     let len = body.len();
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len}\r\n\r\n{body}"
