@@ -66,7 +66,12 @@ fn push_fields(rng: &mut Rng, text: &mut String, size: usize, depth: usize) {
                 close_fields(text, close);
             }
         } else {
-            text.push_str(TOKENS[rng.usize(..TOKENS.len() - 2 * usize::from(rng.bool()))]);
+            let tokens = if rng.bool() {
+                &TOKENS[..28]
+            } else {
+                &TOKENS[..]
+            };
+            text.push_str(tokens[rng.usize(..tokens.len())]);
         }
     }
 }
@@ -80,7 +85,8 @@ fn close_fields(text: &mut String, close: &str) {
 }
 
 fn body(rng: &mut Rng) -> String {
-    let size = 1 << rng.u32(4..=rng.u32(4..=15));
+    let max_power = rng.u32(4..=15);
+    let size = 1 << rng.u32(4..=max_power);
     let mut text =
         "{\"threadId\":\"t\",\"runId\":\"r\",\"id\":\"t\",\"messages\":[{\"role\":\"user\",\
                     \"parts\":["

@@ -1,6 +1,6 @@
 //! Tests of writes that are appended together.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
