@@ -9,10 +9,13 @@ use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
 
 /// Protected whether they exist or not, with all beneath them, in any case of letters.
-const PROTECTED: [&str; 26] = [
+const PROTECTED: [&str; 28] = [
     // Git runs them, or what they name.
     "/**/.git/hooks",
     "/**/.git/config",
+    "/**/.git/config.worktree",
+    "/**/.git/commondir",
+    "/**/.git/worktrees",
     "/**/.git/HEAD",
     "/**/.git/info/attributes",
     "/**/.git/modules/**/hooks",
@@ -21,10 +24,9 @@ const PROTECTED: [&str; 26] = [
     "/**/.husky",
     // Shells, package managers and editors run what they name.
     "/**/.envrc",
-    "/**/.bashrc",
-    "/**/.bash_profile",
+    "/**/.bash*",
     "/**/.profile",
-    "/**/.zshrc",
+    "/**/.zsh*",
     "/**/.zprofile",
     "/**/.npmrc",
     "/**/.cargo/config",

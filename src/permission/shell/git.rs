@@ -24,13 +24,27 @@ pub(super) fn git(
     let first = arguments.operands.first();
     let first = first.map(|word| word.literal_prefix()).unwrap_or_default();
     let runs = match subcommand.as_str() {
-        "bisect" => first == "run",
+        "bisect" => {
+            let shows = matches!(&*first, "visualize" | "view");
+            first == "run" || shows && arguments.operands.len() > 1
+        }
         "submodule" => matches!(&*first, "foreach" | "update" | "add"),
         _ => program.takes("danger"),
     };
     if runs {
         cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
         run_words(cx, command, rest, &words);
+    }
+
+    let is_local = |word: &&Word| !word.literal_prefix().contains(':');
+    let copies = match subcommand.as_str() {
+        "archive" | "bundle" | "fast-export" => true,
+        "worktree" => first == "add",
+        "clone" => arguments.operands.first().is_some_and(is_local),
+        _ => false,
+    };
+    if copies {
+        cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
     // Any files of the repository, or all but some.
@@ -44,9 +58,30 @@ pub(super) fn git(
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
-    let is_applied = matches!(subcommand.as_str(), "apply" | "am") && !arguments.has_mark("about");
+    let is_applied = match subcommand.as_str() {
+        "apply" | "am" => !arguments.has_mark("about"),
+        "sparse-checkout" => first != "list",
+        "submodule" => first == "deinit",
+        _ => false,
+    };
     if is_applied || is_any && (program.takes("cut") || program.takes("write")) {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
+    }
+
+    if subcommand == "bundle" || words.iter().any(|word| word == "--no-index") {
+        let files = arguments.operands.iter();
+        files.for_each(|word| cx.add_path(Use::Project, (*word).clone()));
+    }
+
+    // `git-remote-x` is run for the address `x::y`.
+    let remotes = ["fetch", "pull", "push", "clone", "remote", "ls-remote"];
+    let is_helper = |word: &&Word| {
+        let prefix = word.literal_prefix();
+        let name = prefix.split_once("::").map(|(name, _)| name);
+        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
+    };
+    if remotes.contains(&&*subcommand) && arguments.operands.iter().any(is_helper) {
+        cx.note(Reason::Option("git".to_owned(), "::".to_owned()));
     }
 
     if words.iter().any(|word| word.contains("ext::")) {
@@ -62,10 +97,14 @@ fn run_words(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[
         }
     }
     let mut places = words.iter();
-    if let Some(start) = places.position(|word| word == "run" || word == "foreach")
+    let starts = ["run", "foreach", "visualize", "view"];
+    if let Some(start) = places.position(|word| starts.contains(&&**word))
         && start + 1 < rest.len()
     {
-        super::peel::inner(cx, "git", command, rest[start + 1..].to_vec());
+        let words = &rest[start + 1..];
+        super::peel::inner(cx, "git", command, words.to_vec());
+        let subcommand = [&[Word::from_text("git")][..], words].concat();
+        super::peel::guess(cx, "git", command, subcommand);
     }
 }
 
