@@ -9,7 +9,7 @@ use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
 
 /// Protected whether they exist or not, with all beneath them, in any case of letters.
-const PROTECTED: [&str; 28] = [
+const PROTECTED: [&str; 31] = [
     // Git runs them, or what they name.
     "/**/.git/hooks",
     "/**/.git/config",
@@ -24,9 +24,12 @@ const PROTECTED: [&str; 28] = [
     "/**/.husky",
     // Shells, package managers and editors run what they name.
     "/**/.envrc",
-    "/**/.bash*",
+    "/**/.bashrc",
+    "/**/.bash_profile",
+    "/**/.bash_login",
     "/**/.profile",
-    "/**/.zsh*",
+    "/**/.zshrc",
+    "/**/.zshenv",
     "/**/.zprofile",
     "/**/.npmrc",
     "/**/.cargo/config",
