@@ -128,8 +128,8 @@ fn may_start(text: &str) -> bool {
     matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }
 
-/// Returns `true` for `-x` and `--long`, with no value but a number or a switch. More letters may be
-/// an option with the name of a program.
+/// Returns `true` for `-x` and `--long`, with no value but a number or a switch. More letters may
+/// be an option with the name of a program.
 fn is_flag(text: &str) -> bool {
     let (name, value) = text.split_once('=').unwrap_or((text, "true"));
     let is_value = matches!(value, "true" | "false" | "auto" | "always" | "never")

@@ -177,10 +177,10 @@ impl WordsAndFlags {
         Some(parts)
     }
 
-    /// Adds the flags that other words of git stand for: `push origin +main`, `branch -d -f`.
+    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`.
     fn add_git_flags(&mut self) {
         let begins = |subcommand| self.begins_with(&["git".to_owned(), subcommand]);
-        let given = |flag| has_flag("git", &self.flags, flag);
+        let is_given = |flag| has_flag("git", &self.flags, flag);
         let has = |mark: char| self.words.iter().any(|word| word.starts_with(mark));
         let is_push = begins("push".to_owned());
         let flags = [
@@ -188,7 +188,7 @@ impl WordsAndFlags {
             ("--delete", is_push && has(':')),
             (
                 "-D",
-                begins("branch".to_owned()) && given("-d") && given("-f"),
+                begins("branch".to_owned()) && is_given("-d") && is_given("-f"),
             ),
         ];
         let flags = flags.into_iter().filter(|(_, is_meant)| *is_meant);

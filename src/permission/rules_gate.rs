@@ -178,9 +178,9 @@ impl PermissionRules {
     /// answer, in every mode, as it does for
     ///
     /// * what git runs: `.git/hooks`, `.git/config`, `.git/HEAD`, `.git/commondir`, `.husky`,
-    /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`, `.bash_login`,
-    ///   `.profile`, `.zshrc`, `.zshenv`, `.zprofile`, `.envrc`, `.npmrc`, `.cargo/config.toml`,
-    ///   `.vscode`, `.idea`,
+    /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`,
+    ///   `.bash_login`, `.profile`, `.zshrc`, `.zshenv`, `.zprofile`, `.envrc`, `.npmrc`,
+    ///   `.cargo/config.toml`, `.vscode`, `.idea`,
     /// * what agents follow: `AGENTS.md`, `CLAUDE.md`, `SKILL.md`, `skills` in the workspace,
     ///   `.agentcore`, `.claude`, `.mcp.json`.
     ///

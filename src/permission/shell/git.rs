@@ -36,16 +36,7 @@ pub(super) fn git(
         run_words(cx, command, rest, &words);
     }
 
-    let is_local = |word: &&Word| !word.literal_prefix().contains(':');
-    let copies = match subcommand.as_str() {
-        "archive" | "bundle" | "fast-export" => true,
-        "worktree" => first == "add",
-        "clone" => arguments.operands.first().is_some_and(is_local),
-        _ => false,
-    };
-    if copies {
-        cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
-    }
+    copies(cx, &subcommand, &first, arguments);
 
     // Any files of the repository, or all but some.
     let mut magic = words.iter().filter(|word| word.starts_with(':'));
@@ -68,6 +59,28 @@ pub(super) fn git(
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
 
+    outside(cx, &subcommand, &words, arguments);
+    if words.iter().any(|word| word.contains("ext::")) {
+        run_transports(cx, command, rest);
+    }
+}
+
+/// Notes that a subcommand reads all files of the repository.
+fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments<'_>) {
+    let is_local = |word: &&Word| !word.literal_prefix().contains(':');
+    let copies = match subcommand {
+        "archive" | "bundle" | "fast-export" => true,
+        "worktree" => first == "add",
+        "clone" => arguments.operands.first().is_some_and(is_local),
+        _ => false,
+    };
+    if copies {
+        cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
+    }
+}
+
+/// Notes files outside the repository, and addresses that run a program.
+fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arguments<'_>) {
     if subcommand == "bundle" || words.iter().any(|word| word == "--no-index") {
         let files = arguments.operands.iter();
         files.for_each(|word| cx.add_path(Use::Project, (*word).clone()));
@@ -80,12 +93,8 @@ pub(super) fn git(
         let name = prefix.split_once("::").map(|(name, _)| name);
         name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
     };
-    if remotes.contains(&&*subcommand) && arguments.operands.iter().any(is_helper) {
+    if remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
         cx.note(Reason::Option("git".to_owned(), "::".to_owned()));
-    }
-
-    if words.iter().any(|word| word.contains("ext::")) {
-        run_transports(cx, command, rest);
     }
 }
 

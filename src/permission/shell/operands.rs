@@ -306,9 +306,9 @@ fn operands(
             .filter(|word| word.literal_prefix().contains('/'))
         {
             let last = word.basename().unwrap_or_default();
-            let made = last.split(['?', '#']).next().unwrap_or_default();
-            let made = Word::from_text(made.trim_end_matches(".git"));
-            cx.add_path(Use::Target, made);
+            let text = last.split(['?', '#']).next().unwrap_or_default();
+            let file = Word::from_text(text.trim_end_matches(".git"));
+            cx.add_path(Use::Target, file);
         }
     }
 }
