@@ -58,7 +58,7 @@ impl CommandPattern {
         }
 
         let mut follows_option = false;
-        let mut is_first = spelled < 2;
+        let mut is_package = spelled > 1;
         for word in &argv[spelled.min(argv.len())..] {
             let prefix = word.literal_prefix();
             let Some(text) = word.literal() else {
@@ -90,12 +90,16 @@ impl CommandPattern {
             if follows_option && !is_number
                 || text.starts_with(['!', '|', '+', '@'])
                 || text.starts_with("ext::")
-                || is_first && may_start(&text)
+                || text.contains(|c: char| "()<>;&|$`\"'{}\\".contains(c))
+                || !is_package && text.split_whitespace().any(may_start)
+                || text
+                    .split_once('=')
+                    .is_some_and(|(_, value)| !is_value(value))
                 || text.split('/').any(|name| name == "..")
             {
                 return false;
             }
-            is_first &= text.contains('=');
+            is_package |= INSTALLERS.split(' ').any(|verb| verb == text);
             follows_option = false;
         }
 
@@ -103,8 +107,18 @@ impl CommandPattern {
     }
 }
 
-/// Returns `true` if the first operand names a program that the other words are for, or announces
-/// one. Verbs that many programs have as subcommands name none.
+/// Verbs before names of packages.
+const INSTALLERS: &str =
+    "build install add remove uninstall update upgrade info show search list help use global local";
+
+/// Returns `true` if the value of a setting is a plain name or number.
+fn is_value(value: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:".contains(c);
+    value.chars().all(is_plain) && !may_start(value)
+}
+
+/// Returns `true` if the operand names a program that the other words are for, or announces one.
+/// Verbs that many programs have as subcommands name none.
 fn may_start(text: &str) -> bool {
     const VERBS: &str = "test install make type export import convert cut diff find sort split \
          time join link host file patch env info stat sum date kill wait read set local watch \
@@ -114,7 +128,8 @@ fn may_start(text: &str) -> bool {
     matches!(text, "exec" | "x") || SHELLS.contains(&text) || is_program(text) && !is_verb
 }
 
-/// Returns `true` for `-x` and `--long`, with no value but a number or a switch.
+/// Returns `true` for `-x` and `--long`, with no value but a number or a switch. More letters may
+/// be an option with the name of a program.
 fn is_flag(text: &str) -> bool {
     let (name, value) = text.split_once('=').unwrap_or((text, "true"));
     let is_value = matches!(value, "true" | "false" | "auto" | "always" | "never")
@@ -123,7 +138,7 @@ fn is_flag(text: &str) -> bool {
     let is_name = letters
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    is_value && is_name && (name.starts_with("--") || letters.len() < 4)
+    is_value && is_name && (name.starts_with("--") || letters.len() < 3)
 }
 
 /// Returns `true` if a part of a word may be the text that `tokens` match.

@@ -12,7 +12,10 @@ const MAX_LABEL: usize = 63;
 pub(super) fn canonical(host: &str) -> Option<String> {
     if let Some(address) = host.strip_prefix('[') {
         let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
-        return Some(format!("[{address}]"));
+        return Some(match address.to_ipv4_mapped() {
+            Some(address) => address.to_string(),
+            None => format!("[{address}]"),
+        });
     }
 
     let host = host.trim_end_matches('.');

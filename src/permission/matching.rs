@@ -304,7 +304,7 @@ impl<'a> Matcher<'a> {
             (Kind::Url(pattern), CallAccess::Url(url))
                 if by_name || rule.name.matches("WebFetch") =>
             {
-                Url::parse(url).is_some_and(|url| pattern.matches(&url))
+                Url::parse(url).is_some_and(|url| pattern.allows(&url))
             }
             (Kind::Named(pattern), CallAccess::Agent(name)) if by_name || governs_agents(rule) => {
                 pattern.allows(&words_of(name))

@@ -1,5 +1,7 @@
 //! The normalisation of command options for deny and ask rules.
 
+use std::collections::BTreeSet;
+
 use super::paths::lexical;
 use super::programs::{aliases, first_operand, is_uncertain};
 use super::shell::{Part, Word};
@@ -94,11 +96,26 @@ pub(super) fn variants(argv: &[Word]) -> Vec<Vec<Word>> {
                 .collect();
         }
 
-        let renamed_argvs = renamed(&name, &plain_argv);
+        let mut renamed_argvs = renamed(&name, &plain_argv);
+        renamed_argvs.extend(unversioned(&plain_argv));
         return std::iter::once(plain_argv).chain(renamed_argvs).collect();
     }
 
     vec![plain_argv]
+}
+
+/// The command with the name of its program without a version: `python3.12` is `python3`.
+fn unversioned(argv: &[Word]) -> Vec<Vec<Word>> {
+    let name = argv[0].basename().unwrap_or_default();
+    let is_versioned = ["python", "pip"]
+        .iter()
+        .any(|known| name.starts_with(known));
+    let major = name.split('.').next().unwrap_or_default();
+    let plain = major.trim_end_matches(|c: char| c.is_ascii_digit());
+    let names = [major, plain].into_iter();
+    let names = names.filter(|other| is_versioned && *other != name);
+    let rename = |name: &str| [&[Word::from_text(name)][..], &argv[1..]].concat();
+    names.map(rename).collect()
 }
 
 /// The words with each other name of the subcommand, which may be two words.
@@ -126,6 +143,8 @@ fn renamed(name: &str, argv: &[Word]) -> Vec<Vec<Word>> {
 pub(super) struct WordsAndFlags {
     pub(super) words: Vec<String>,
     pub(super) flags: Vec<String>,
+    /// The indices of words that may be values of the option before them.
+    values: Vec<usize>,
     /// True if a word may be a flag that is only known when the shell runs.
     pub(super) is_partial: bool,
 }
@@ -136,7 +155,11 @@ impl WordsAndFlags {
         let mut parts = Self::default();
         parts.words.push(argv[0].basename()?);
         let mut only_words = false;
-        for word in &argv[1..] {
+        for pair in argv.windows(2) {
+            let word = &pair[1];
+            if !only_words && pair[0].starts_with_dash() && !word.starts_with_dash() {
+                parts.values.push(parts.words.len());
+            }
             match word.literal() {
                 Some(text) if only_words || !text.starts_with('-') || text.len() < 2 => {
                     parts.words.push(text);
@@ -150,7 +173,45 @@ impl WordsAndFlags {
             }
         }
 
+        parts.add_git_flags();
         Some(parts)
+    }
+
+    /// Adds the flags that other words of git mean: `push origin +main`, `branch -d -f`.
+    fn add_git_flags(&mut self) {
+        let begins = |subcommand| self.begins_with(&["git".to_owned(), subcommand]);
+        let is_given = |flag| has_flag("git", &self.flags, flag);
+        let has = |mark: char| self.words.iter().any(|word| word.starts_with(mark));
+        let is_push = begins("push".to_owned());
+        let flags = [
+            ("--force", is_push && has('+')),
+            ("--delete", is_push && has(':')),
+            (
+                "-D",
+                begins("branch".to_owned()) && is_given("-d") && is_given("-f"),
+            ),
+        ];
+        let flags = flags.into_iter().filter(|(_, is_meant)| *is_meant);
+        let flags = flags.map(|(flag, _)| flag.to_owned()).collect::<Vec<_>>();
+        self.flags.extend(flags);
+    }
+
+    /// Returns `true` if it begins with these words when some of its words are values of options.
+    pub(super) fn may_begin_with(&self, wanted: &[String]) -> bool {
+        let mut counts = BTreeSet::from([0]);
+        for (at, word) in self.words.iter().enumerate() {
+            let is_value = self.values.contains(&at);
+            let is_wanted = |count: &usize| wanted.get(*count) == Some(word);
+            let next_counts = counts.iter().copied().filter(|_| is_value);
+            let wanted_counts = counts.iter().filter(|count| is_wanted(count));
+            counts = next_counts
+                .chain(wanted_counts.map(|count| count + 1))
+                .collect();
+            if counts.contains(&wanted.len()) {
+                return true;
+            }
+        }
+        false
     }
 
     pub(super) fn begins_with(&self, wanted: &[String]) -> bool {

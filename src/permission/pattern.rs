@@ -247,7 +247,11 @@ impl CommandPattern {
 
         let is_open = self.allows_more_words || self.words.last().is_some_and(ends_open);
         let has_prefix = command_parts.begins_with(&pattern_parts.words);
-        if !has_prefix || (!is_open && command_parts.words.len() != pattern_parts.words.len()) {
+        let may_have_prefix = is_open && command_parts.may_begin_with(&pattern_parts.words);
+        let best_match = if has_prefix { Match::Yes } else { Match::Maybe };
+        if !has_prefix && !may_have_prefix
+            || !is_open && command_parts.words.len() != pattern_parts.words.len()
+        {
             return Match::No;
         }
 
@@ -270,7 +274,8 @@ impl CommandPattern {
             pattern_parts.flags.iter().any(is_like) || has_flag(program, &pattern_parts.flags, flag)
         };
 
-        (is_open || command_parts.flags.iter().all(knows)).into()
+        let is_match = is_open || command_parts.flags.iter().all(knows);
+        best_match.min(is_match.into())
     }
 
     /// The pattern's words and flags, if it has no wildcard but at the end.

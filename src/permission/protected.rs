@@ -9,10 +9,13 @@ use super::glob::Match;
 use super::paths::{PathContext, PathOf, PathPattern};
 
 /// Protected whether they exist or not, with all beneath them, in any case of letters.
-const PROTECTED: [&str; 26] = [
+const PROTECTED: [&str; 31] = [
     // Git runs them, or what they name.
     "/**/.git/hooks",
     "/**/.git/config",
+    "/**/.git/config.worktree",
+    "/**/.git/commondir",
+    "/**/.git/worktrees",
     "/**/.git/HEAD",
     "/**/.git/info/attributes",
     "/**/.git/modules/**/hooks",
@@ -23,8 +26,10 @@ const PROTECTED: [&str; 26] = [
     "/**/.envrc",
     "/**/.bashrc",
     "/**/.bash_profile",
+    "/**/.bash_login",
     "/**/.profile",
     "/**/.zshrc",
+    "/**/.zshenv",
     "/**/.zprofile",
     "/**/.npmrc",
     "/**/.cargo/config",

@@ -177,9 +177,10 @@ impl PermissionRules {
     /// Protects a file or directory of the program's own settings: writing it always needs an
     /// answer, in every mode, as it does for
     ///
-    /// * what git runs: `.git/hooks`, `.git/config`, `.git/HEAD`, `.husky`,
-    /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`, `.profile`,
-    ///   `.zshrc`, `.zprofile`, `.envrc`, `.npmrc`, `.cargo/config.toml`, `.vscode`, `.idea`,
+    /// * what git runs: `.git/hooks`, `.git/config`, `.git/HEAD`, `.git/commondir`, `.husky`,
+    /// * settings of shells, editors and package managers: `.bashrc`, `.bash_profile`,
+    ///   `.bash_login`, `.profile`, `.zshrc`, `.zshenv`, `.zprofile`, `.envrc`, `.npmrc`,
+    ///   `.cargo/config.toml`, `.vscode`, `.idea`,
     /// * what agents follow: `AGENTS.md`, `CLAUDE.md`, `SKILL.md`, `skills` in the workspace,
     ///   `.agentcore`, `.claude`, `.mcp.json`.
     ///

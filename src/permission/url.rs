@@ -53,6 +53,13 @@ impl UrlPattern {
         })
     }
 
+    /// Returns `true` if a rule to allow covers the URL: a host is allowed for web pages alone.
+    pub(crate) fn allows(&self, url: &Url) -> bool {
+        let is_web = matches!(url.scheme.as_str(), "http" | "https");
+        let names_scheme = matches!(self, Self::Glob { scheme, .. } if scheme != "*");
+        (is_web || names_scheme) && self.matches(url)
+    }
+
     pub(crate) fn matches(&self, url: &Url) -> bool {
         match self {
             Self::Domain { host, port } => {
@@ -170,13 +177,20 @@ impl Url {
         let remainder = &remainder[end..];
         let (path, query) =
             remainder.split_at(remainder.find(['?', '#']).unwrap_or(remainder.len()));
+        let path = normal(path);
+        let lowercase = path.to_ascii_lowercase();
+        if lowercase.contains("..%2f") || lowercase.contains("%2f..") {
+            // Some servers read it as a path that climbs.
+            return None;
+        }
+
         Some(Self {
             scheme,
             authority,
             host,
             port,
             default_port: port == usual,
-            path_and_query: format!("{}{query}", normal(path)),
+            path_and_query: format!("{path}{query}"),
         })
     }
 }

@@ -178,3 +178,39 @@ fn url_paths_are_compared_after_normalization() {
         ],
     );
 }
+
+#[test]
+fn address_of_ipv4_in_ipv6_is_the_ipv4_address() {
+    assert_all(
+        &["allow:WebFetch", "deny:WebFetch(domain:169.254.169.254)"],
+        &[
+            ("http://[::ffff:169.254.169.254]/", Deny),
+            ("http://[::ffff:a9fe:a9fe]/", Deny),
+            ("http://[::ffff:169.254.169.253]/", Allow),
+        ],
+    );
+}
+
+#[test]
+fn allowed_domain_covers_web_pages_alone() {
+    assert_all(
+        &["allow:WebFetch(domain:example.com)"],
+        &[
+            ("http://example.com/", Allow),
+            ("file://example.com/etc/passwd", Ask),
+            ("gopher://example.com:6379/_FLUSHALL", Ask),
+        ],
+    );
+}
+
+#[test]
+fn encoded_slash_behind_two_dots_is_not_covered() {
+    assert_all(
+        &["allow:WebFetch(https://example.com/docs/*)"],
+        &[
+            ("https://example.com/docs/a%2Fb", Allow),
+            ("https://example.com/docs/..%2fadmin", Ask),
+            ("https://example.com/docs/%2e%2e%2Fadmin", Ask),
+        ],
+    );
+}

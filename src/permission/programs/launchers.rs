@@ -1,6 +1,6 @@
 //! Programs that run what stands somewhere in their arguments.
 
-use super::model::has_row;
+use super::model::{has_row, works_inside};
 
 /// They run it here: name, or `name:` and the subcommands that do. Where the program begins is not
 /// worked out.
@@ -21,6 +21,19 @@ const ELSEWHERE: &str = "docker:run,exec,create,compose+run,compose+exec podman:
  tox:exec rbenv:exec pyenv:exec nodenv:exec cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx \
  yarn:exec,dlx bun:x bunx mise:exec,x asdf:exec rustup:run nix:run,shell,develop nix-shell snap:run \
  flatpak:run gcloud:compute+ssh";
+
+/// Those of them that run any program here: a rule has to name the subcommand, unless the program
+/// works on the project.
+const HERE: &str = "cargo:watch bundle:exec npm:exec,x pnpm:exec,dlx yarn:exec,dlx bun:x poetry:run \
+ pipenv:run uv:run,tool+run pipx:run conda:run mamba:run rbenv:exec pyenv:exec nodenv:exec asdf:exec \
+ mise:exec,x tox:exec rustup:run";
+
+/// Returns `true` if a rule about `name` alone does not allow the program that stands in its
+/// arguments, of which these are the first that are no options.
+pub(crate) fn runs_any(name: &str, words: &[String]) -> bool {
+    let inner = words.get(1).map(String::as_str).unwrap_or_default();
+    is_listed(HERE, name, words) && !works_inside(inner) && !inner.ends_with(".py")
+}
 
 /// Returns `true` if `name` runs what stands in its arguments, of which these are the first that
 /// are no options.

@@ -1,7 +1,7 @@
 //! Programs as rows of text.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::super::shell::Word;
 use super::arguments::Arguments;
@@ -22,6 +22,7 @@ use super::{builders, git, readers, wrappers, writers};
 /// | `code`, `script`, `input` | a file that is run, by purpose or not; commands in the input |
 /// | `pattern` | the first word is searched for, unless an option has the mark `first` |
 /// | `inside` | files or folders of the workspace |
+/// | `/named` | addresses; what they are of is made here under its name |
 /// | `name`, `plain`, `none` | a name, perhaps a path; names alone; nothing |
 /// | `no:a,b` | a word that begins with one of these is not known |
 /// | `/tree`, `/visible` | folders with all that is in them, without hidden names |
@@ -52,7 +53,7 @@ use super::{builders, git, readers, wrappers, writers};
 pub(crate) struct Program {
     pub(crate) dash: Dash,
     pub(crate) operands: &'static str,
-    options: &'static str,
+    options: Options,
     /// True if long options begin with one dash.
     pub(crate) has_one_dash: bool,
     /// True if the program changes no file that its operands name.
@@ -81,6 +82,9 @@ pub(crate) struct Entry {
     pub(crate) is_attached: bool,
     pub(crate) mark: &'static str,
 }
+
+/// The options of a row, with their names.
+type Options = Arc<[(&'static str, Entry)]>;
 
 /// A command's place in the table.
 pub(crate) struct Model<'a> {
@@ -132,6 +136,7 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
     };
 
     let (names, subcommands) = names.split_once(':').unwrap_or((names, ""));
+    let options: Options = options.split_ascii_whitespace().map(read_entry).collect();
     let dash = match dash {
         "H" => Dash::Harmless,
         "W" => Dash::Writes,
@@ -142,7 +147,7 @@ fn add(rows: &mut Rows, row: &'static str, table: Table) {
             let program = Program {
                 dash,
                 operands,
-                options,
+                options: options.clone(),
                 has_one_dash: ONE_DASH.split(' ').any(|known| known == name),
                 reads: table == Table::Readers,
                 builds: table == Table::Builders,
@@ -206,6 +211,17 @@ pub(super) fn has_row(name: &str) -> bool {
     ROWS.contains_key(name)
 }
 
+/// Returns `true` if the program checks, tests or runs files of the project.
+pub(super) fn works_inside(name: &str) -> bool {
+    let plain_name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let rows = ROWS.get(name).or_else(|| ROWS.get(plain_name));
+    let kinds = ["inside", "code", "make"];
+    rows.is_some_and(|rows| {
+        let mut programs = rows.iter().map(|(_, program)| program);
+        programs.any(|program| kinds.iter().any(|kind| program.takes(kind)))
+    })
+}
+
 /// Returns `true` if the table has subcommands of the program.
 pub(crate) fn has_subcommands(name: &str) -> bool {
     ROWS.get(name).is_some_and(|rows| rows.len() > 1)
@@ -228,21 +244,24 @@ pub(crate) fn first_operand(name: &str, argv: &[Word]) -> usize {
 impl Program {
     /// The option with this name: a letter, or `--long`.
     pub(super) fn option(&self, name: &str) -> Option<Entry> {
-        let mut entries = self.options.split_ascii_whitespace();
-        entries.find_map(|entry| {
-            read_entry(entry, |option| match option.strip_suffix('*') {
-                Some(beginning) => name.starts_with(beginning),
-                None if option.starts_with("--") => option == name,
-                None => option[1..].contains(name),
-            })
-        })
+        let is_named = |option: &str| match option.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None if option.starts_with("--") => option == name,
+            None => option[1..].contains(name),
+        };
+        let mut options = self.options.iter();
+        options
+            .find(|(option, _)| is_named(option))
+            .map(|(_, entry)| *entry)
     }
 
     /// The first option that begins with `name`, which is at least one letter of a long one.
     pub(super) fn abbreviated(&self, name: &str) -> Option<Entry> {
         let is_part = name.len() > 2 && name.starts_with("--");
-        let mut entries = self.options.split_ascii_whitespace().filter(|_| is_part);
-        entries.find_map(|entry| read_entry(entry, |option| option.starts_with(name)))
+        let mut options = self.options.iter().filter(|_| is_part);
+        options
+            .find(|(option, _)| option.starts_with(name))
+            .map(|(_, entry)| *entry)
     }
 
     /// The beginnings of operands that run something, separated by commas.
@@ -276,18 +295,19 @@ impl Program {
     }
 }
 
-/// The entry of a row, if its option has the name.
-fn read_entry(entry: &'static str, is_named: impl Fn(&str) -> bool) -> Option<Entry> {
-    let (option, mark) = entry.split_once('!').unwrap_or((entry, ""));
+/// The name of an option, and its entry.
+fn read_entry(text: &'static str) -> (&'static str, Entry) {
+    let (option, mark) = text.split_once('!').unwrap_or((text, ""));
     let (option, value) = match option.split_once([':', '?']) {
         Some((option, value)) => (option, Some(value)),
         None => (option, None),
     };
-    is_named(option).then_some(Entry {
+    let entry = Entry {
         value,
-        is_attached: entry.contains('?'),
+        is_attached: text.contains('?'),
         mark,
-    })
+    };
+    (option, entry)
 }
 
 #[cfg(test)]
@@ -303,19 +323,18 @@ mod tests {
             for (subcommand, program) in rows {
                 assert!(subcommands.insert(subcommand), "{name} {subcommand}");
                 let mut options = BTreeSet::new();
-                for entry in program.options.split_ascii_whitespace() {
-                    let option = entry.split([':', '?', '!']).next().unwrap_or_default();
+                for (option, _) in program.options.iter() {
                     let letters = if option.starts_with("--") {
-                        vec![option.to_owned()]
+                        vec![(*option).to_owned()]
                     } else {
                         option[1..].chars().map(|c| format!("-{c}")).collect()
                     };
                     assert!(
                         option.starts_with('-') && !letters.is_empty(),
-                        "{name}: {entry}"
+                        "{name}: {option}"
                     );
                     for letter in letters {
-                        assert!(options.insert(letter), "{name} {subcommand}: {entry}");
+                        assert!(options.insert(letter), "{name} {subcommand}: {option}");
                     }
                 }
             }

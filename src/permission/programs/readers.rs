@@ -3,12 +3,12 @@
 pub(super) const ROWS: &str = "\
 echo true [ basename dirname seq yes whoami id uname arch nproc uptime groups tty which type \
  whereis exit return break continue shift umask ulimit times jobs wait kill pkill pgrep killall sleep \
- printf test false cd pushd popd pwd whatis apropos tldr lsof printenv set unset read mapfile readarray \
+ printf test false cd pushd popd pwd whatis apropos lsof printenv set unset read mapfile readarray \
  declare typeset local export readonly trap eval alias ldd md5 getconf locale tput clear dirs df free \
  lscpu lsblk | H | text |
 ps | H | ps text |
 hostname | W | none | -fisIAdy --fqdn --short
-date | W | read | -uRI -dfr:text --date:text --file:read --reference:read --utc --iso-8601?text --rfc-3339:text -s:text!effect --set:text!effect
+date | W | read no:0,1,2,3,4,5,6,7,8,9 | -uRI -dfr:text --date:text --file:read --reference:read --utc --iso-8601?text --rfc-3339:text -s:text!effect --set:text!effect
 source . | H | read |
 cat tac nl head tail od hexdump zcat xzcat | H | show | -cnw:text
 strings | W | show no:@ | -afow -nteTsd:text --all --bytes:text --radix:text --encoding:text
@@ -37,7 +37,8 @@ uniq | W | read write | -cdDiuz -fsw:text --count --repeated --unique --ignore-c
 shuf | W | read | -erz -in:text -o:write --output:write --echo --head-count:text --input-range:text --repeat --random-source:read
 jq gojq | X | filter read | -rcnseSMCajR --raw-output --raw-input --compact-output --slurp --null-input --exit-status --sort-keys --tab --indent:text --arg:text!second --argjson:text!second --args --jsonargs --join-output --ascii-output --color-output --monochrome-output --stream --seq --unbuffered -f:read!first --from-file:read!first --slurpfile:text!second --rawfile:text!second
 yq | X | filter read | -rcneSMCjPN -poI:text -i!edit --inplace!edit --in-place!edit -y --raw-output --output-format:text --input-format:text --prettyPrint --null-input --exit-status --no-doc --indent:text --unwrapScalar
-man | X | read | -kfaw -Sse:text
+man tldr | X | read | -kfaw -Sse:text
+pkg-config pkgconf | X | text | --cflags --libs --modversion --exists --list-all --static --print-errors --variable:text --atleast-version:text
 ss netstat vmstat iostat dmesg last w who finger dig nslookup host | W | read | -tulnpaheorisTWxkHw46cdNvVqS
 ping | W | text | -cwWis:text -nqv46
 sed gsed | X | sed | -nErsuzb -e:sed -l:text -i?text!edit --expression:sed --in-place?text!edit --quiet --silent --regexp-extended --separate --unbuffered --null-data --zero-terminated --line-length:text --posix --debug --sandbox --follow-symlinks

@@ -13,7 +13,7 @@ gosu su-exec faketime | X | text command |
 sshpass | X | command | -ev -pfdP:text
 chronic | X | command | -ve
 command | X | command | -p -vV!about
-exec | X | command | -cl -a:text
+exec | X | command | -cl
 nice | X | command/clear | -n:text --adjustment:text
 ionice | X | command/clear | -t -cn:text --ignore --class:text --classdata:text
 timeout gtimeout | X | text command/clear | -v -ks:text --foreground --preserve-status --verbose --kill-after:text --signal:text

@@ -13,13 +13,13 @@ tar gtar bsdtar | X | tar no:@ | -t!list -dvzjJWpkomSZalO -h!follow -cruA!create
 zip | X | write read/links | -qj9ruydvfFo0 -m!all -in:text -x:pattern --exclude:pattern --recurse-paths --quiet
 unzip | X | read unpack | -qnaoCjL -lvtzpZ!list -P:text -d:unpack -x:text
 gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 | W | write | -dkfvcqtl -r!all --recursive!all --keep --stdout --decompress --force --best --fast --verbose --test --list --threads:text -T:text
-7z 7za 7zz | X | text write/links/unpack no:@ | -y -r -mx:text
+7z 7za 7zz | X | text write/links/unpack=. no:@ | -y -r -mx:text
 patch | W | write/cut=. | -NRbEfstu -pF:text -i:read -d:cd --dry-run --strip:text --input:read --directory:cd --forward --reverse --force --quiet --silent --batch --unified
 rsync | X | read/tree into | -avzrlptgoDnuPhHAXSxWcqRKI -kL!follow -B:text -T:write --delete!effect --del!effect --delete-after!effect --delete-before!effect --delete-excluded!effect --remove-source-files!effect --exclude:pattern --include:pattern --archive --verbose --compress --dry-run --progress --partial --stats --human-readable --checksum --recursive --update --ignore-existing --exclude-from:read --include-from:read --info:text --bwlimit:text --links --copy-links!follow --times --perms --existing --size-only --numeric-ids --no-perms --no-owner --no-group --chmod:text --inplace --log-file:write --write-batch:write
 split | X | read write | -d -abCln:text --bytes:text --lines:text --numeric-suffixes?text --suffix-length:text --additional-suffix:text --number:text
 sponge mktemp | H | write |
 nano pico | X | write no:+ | -wlmSiE -Y:text
-vim vi nvim view | X | write/stdin no:+ | -nRdOopmM
+vim vi nvim view | X | write/stdin no:+,http:,https:,ftp:,scp: | -nRdOopmM
 emacs | X | write/stdin | -nw
 gpg gpg2 | X | read | -avdqbs -ru:text --verify --armor --decrypt --detach-sign --list-keys --list-secret-keys --fingerprint --batch --yes --quiet --verbose --recipient:text --local-user:text -k -K --sign --clearsign --encrypt -e -o:write --output:write
 ssh autossh mosh | X | host | -46AaCfGgKkMNnqsTtVvXxYy -BbcDeiJLlmpRWw:text
@@ -28,13 +28,13 @@ curl | X | text inside remote globs parts | -sSLfiIkvgGNaq#46Z -XHdAuemxrYyUE:te
  --max-time:text --connect-timeout:text --retry:text --retry-delay:text --location --silent --show-error --fail --fail-with-body --include --head --compressed --insecure --verbose --globoff --get --no-progress-meter --http1.1 --http2 --referer:text --cookie:file --range:text \
  --limit-rate:text --ipv4 --ipv6 --progress-bar --write-out:write-out --no-buffer --upload-file:file --form-string:text --oauth2-bearer:text --basic --parallel --retry-all-errors --retry-connrefused --max-redirs:text --cacert:read --proto:text --tlsv1.2 \
  -o:write --output:write -D:write --dump-header:write -c:write --cookie-jar:write --trace:write --trace-ascii:write --stderr:write --output-dir:outdir --etag-save:write --hsts:write --alt-svc:write --libcurl:write --create-dirs -OJ!effect --remote-name!effect --remote-name-all!effect --remote-header-name!effect
-wget | X | text | -rm!here -qcNSvd46knpEKHL -TtQUlwADRI:text --quiet --no-verbose --timeout:text --tries:text --header:text --user-agent:text --spider --continue --no-check-certificate --show-progress --post-data:text --method:text --body-data:text --max-redirect:text --timestamping --server-response --recursive!here --level:text --no-parent --mirror!here --accept:text --reject:text --wait:text --limit-rate:text --no-clobber --content-disposition \
+wget | X | text/named | -rmpNc!here -qSvd46knEKHL -TtQUlwADRI:text --quiet --no-verbose --timeout:text --tries:text --header:text --user-agent:text --spider --continue!here --no-check-certificate --show-progress --post-data:text --method:text --body-data:text --max-redirect:text --timestamping!here --server-response --recursive!here --level:text --no-parent --mirror!here --accept:text --reject:text --wait:text --limit-rate:text --no-clobber --content-disposition!here \
  -O:write --output-document:write -o:write --output-file:write -a:write --append-output:write -P:outdir --directory-prefix:outdir --save-cookies:write --rejected-log:write --warc-file:write
 openssl | X | read no:engine | --in:read --out:write --text --noout --sha256 --base64 --hex --d --e --salt --pbkdf2 --nodes --days:text --subj:text --newkey:text --x509 --keyout:write --connect:text --servername:text --showcerts --dates --enddate --issuer --subject --fingerprint --pubkey --pubin --key:read --cert:read --CAfile:read --inform:text --outform:text --a --aes-256-cbc --req --new --ext:text
-sqlite3 | X | sql write parts no:. | --header --csv --json --line --readonly --batch --column
-psql | X | sql parts no:\\,system | -AtqxX -dhpUvPRT:text -c:sql -o:write --output:write -L:write --log-file:write --host:text --port:text --username:text --user:text --dbname:text --command:sql --password?text --no-password --tuples-only --csv
+sqlite3 | X | sql write parts | --header --csv --json --line --readonly --batch --column
+psql | X | sql parts no:\\,system | -lAtqxX -dhpUvPRT:text -c:sql -o:write --output:write -L:write --log-file:write --host:text --port:text --username:text --user:text --dbname:text --command:sql --password?text --no-password --tuples-only --csv
 mysql mariadb | X | sql parts no:\\,system | -Atqv -udhP:text -e:sql --execute:sql -p?text --host:text --port:text --user:text --database:text --password?text --table --batch --quick --silent --skip-column-names
 ed red dc m4 edlin ftp lftp mail mailx telnet xdg-open open | X | input |
-pandoc | X | read/tree | -s -ft:name --from:name --to:name --standalone --toc -o:write --output:write --wrap:text --number-sections
 convert magick identify mogrify composite montage | X | read into plain | --version
+pandoc | X | read/tree | -s -ft:name --from:name --to:name --standalone --toc -o:write --output:write --wrap:text --number-sections
 ";

@@ -16,9 +16,17 @@ pub(super) fn awk(cx: &mut Context, index: usize, name: &str, arguments: &Argume
     };
 
     if text.contains('@')
-        || ["system", "getline", "/inet", "extension", "ARGV", "ARGC"]
-            .iter()
-            .any(|word| text.contains(word))
+        || [
+            "system",
+            "getline",
+            "/inet",
+            "extension",
+            "ARGV",
+            "ARGC",
+            "SYMTAB",
+        ]
+        .iter()
+        .any(|word| text.contains(word))
         || prints_to(&text, '|')
     {
         cx.inline_code(index, name);
@@ -64,7 +72,11 @@ fn written_files(program: &str) -> Vec<Word> {
     let targets = program.split('>').skip(1).map(|target| {
         let target = target.trim_start_matches('>').trim_start();
         let text = target.strip_prefix('"')?.split_once('"');
-        text.filter(|(text, _)| !text.contains('\\'))
+        let is_whole = |end: &str| {
+            let end = end.trim_start_matches([' ', '\t']);
+            end.is_empty() || end.starts_with([';', '}', '\n'])
+        };
+        text.filter(|(text, end)| !text.contains('\\') && is_whole(end))
             .map(|(text, _)| Word::from_text(text))
     });
     targets

@@ -144,7 +144,7 @@ fn is_plain_setting(word: &Word) -> bool {
     };
     let is_known = NAMES.split_ascii_whitespace().any(|name| name == variable);
     word.literal().is_some()
-        && (is_switch(value)
+        && (is_switch(value) && !variable.contains("PATH")
             || is_known && value.chars().all(is_plain)
             || matches!(variable, "CFLAGS" | "CXXFLAGS" | "CPPFLAGS")
                 && value.split(' ').all(is_flag))
@@ -211,18 +211,26 @@ pub(super) fn inputs(
 /// Words behind `--` may be options of another program, or set what it runs, unless the row has
 /// them for the project's own.
 pub(super) fn tail(cx: &mut Context, name: &str, command: &SimpleCommand, program: &Program) {
-    if !program.builds || program.takes("tail") || program.takes("code") || program.takes("host") {
+    let is = |word: &Word, text: &str| word.literal().is_some_and(|word| word == text);
+    let mut words = command.argv.iter();
+    let is_clippy = name == "cargo" && words.clone().any(|word| is(word, "clippy"));
+    let is_own = program.takes("tail") && !is_clippy;
+    if !program.builds || is_own || program.takes("code") || program.takes("host") {
         return;
     }
 
-    let mut words = command.argv.iter();
-    if !words.any(|word| word.literal().is_some_and(|word| word == "--")) {
+    if !words.any(|word| is(word, "--")) {
         return;
     }
 
     let is_plain = |word: &Word| {
         let prefix = word.literal_prefix();
-        !prefix.is_empty() && !prefix.starts_with('-') && !prefix.contains(['=', '$'])
+        // `-j4`, `-D warnings`
+        let value = prefix.strip_prefix("-j").unwrap_or("-");
+        let mut levels = ["-A", "-D", "-F", "-W"].into_iter().filter(|_| is_clippy);
+        let is_known = value.bytes().all(|b| b.is_ascii_digit())
+            || levels.any(|level| prefix.starts_with(level) && !prefix.contains('='));
+        is_known || !prefix.is_empty() && !prefix.starts_with('-') && !prefix.contains(['=', '$'])
     };
     let may_run = program.takes("remote") || !words.all(is_plain);
     if may_run {
@@ -265,13 +273,24 @@ fn addresses(cx: &mut Context, arguments: &Arguments<'_>) {
 
 /// Filters of `jq` and `yq` load files by name.
 pub(super) fn filter(cx: &mut Context, index: usize, name: &str, arguments: &Arguments<'_>) {
-    let first = arguments.operands.first();
-    let loads = |text: String| {
-        ["import", "include", "load"]
-            .iter()
-            .any(|word| text.contains(word))
-    };
-    if first.and_then(|word| word.literal()).is_some_and(loads) {
-        cx.inline_code(index, name);
+    if arguments.has_mark("first") {
+        return;
     }
+
+    match arguments.operands.first().map(|word| word.literal()) {
+        Some(Some(text)) if loads(&text) => cx.inline_code(index, name),
+        // It may be any filter.
+        Some(None) => cx.add_path(Use::Read, Word::unknown()),
+        _ => {}
+    }
+}
+
+/// Returns `true` if a filter may load a file, or runs text. A key is no function.
+fn loads(filter: &str) -> bool {
+    let names = ["import", "include", "load", "strload", "eval"];
+    let mut places = names.iter().flat_map(|name| filter.match_indices(name));
+    places.any(|(at, _)| {
+        let before = filter[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.')
+    })
 }

@@ -20,10 +20,11 @@ pub(super) fn is_harmless(name: &str, value: Option<&Word>) -> bool {
     }
 
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:=+*-/@".contains(c);
+    let is_file = |value: &str| value.starts_with(['/', ':']) || value.contains("..");
     HARMLESS.split(' ').any(|known| known == name)
         && value
             .and_then(Word::literal)
-            .is_none_or(|value| value.chars().all(is_plain))
+            .is_none_or(|value| value.chars().all(is_plain) && !is_file(&value))
 }
 
 /// Returns `true` if programs run the value.

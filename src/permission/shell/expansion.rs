@@ -4,7 +4,7 @@ use super::analysis::Reason;
 use super::compound::is_name;
 use super::context::Parse;
 use super::parser::Parser;
-use super::word::{Part, Word};
+use super::word::Word;
 
 impl Parser<'_> {
     /// `$` at the cursor; `quoted` in double quotes and here-documents.
@@ -332,6 +332,7 @@ impl Parser<'_> {
     pub(super) fn arithmetic(&mut self, close: u8, count: usize) -> Parse<bool> {
         let mut depth = 0_usize;
         let mut word = Word::default();
+        let mut target = Target::default();
         loop {
             let Some(c) = self.peek() else {
                 return Ok(false);
@@ -348,44 +349,115 @@ impl Parser<'_> {
             }
 
             match c {
-                b'(' | b'[' => {
+                b'(' => {
                     depth += 1;
                     self.bump()?;
                 }
-                b')' | b']' => {
-                    if depth == 0 {
+                b'[' => {
+                    self.bump()?;
+                    self.cx.enter()?;
+                    let is_subscript = self.arithmetic(b']', 1)?;
+                    self.cx.leave();
+                    if !is_subscript {
                         return Ok(false);
                     }
-
+                }
+                b')' if depth > 0 => {
                     depth -= 1;
                     self.bump()?;
                 }
-                b'$' => self.dollar(&mut word, true)?,
-                b'`' => self.backtick(&mut word, true)?,
-                b'"' => self.bump()?,
-                b'0'..=b'9' => {
-                    while self
-                        .peek()
-                        .is_some_and(|b| b.is_ascii_alphanumeric() || b"#@_".contains(&b))
-                    {
-                        self.bump()?;
-                    }
-                }
-                b'A'..=b'Z' | b'a'..=b'z' | b'_' => {
-                    let name = self.name()?;
-                    word.parts.push(Part::Value {
-                        name: Some(name),
-                        quoted: true,
-                    });
-                }
-                b' ' | b'\t' | b'\n' | b'+' | b'-' | b'*' | b'/' | b'%' | b'<' | b'>' | b'='
-                | b'!' | b'&' | b'|' | b'^' | b'~' | b'?' | b':' | b',' => self.bump()?,
-                b';' if count == 2 => self.bump()?,
-                _ => {
-                    self.opaque(Reason::Expansion("arithmetic"));
+                b')' | b']' => return Ok(false),
+                b';' if count == 2 => {
+                    target = Target::default();
                     self.bump()?;
                 }
+                _ => self.arithmetic_part(c, &mut word, &mut target)?,
             }
         }
     }
+
+    /// A name, a number, an expansion or an operator of arithmetic at the cursor.
+    fn arithmetic_part(&mut self, c: u8, word: &mut Word, target: &mut Target) -> Parse<()> {
+        match c {
+            b'$' | b'`' => {
+                if c == b'$' {
+                    self.dollar(word, true)?;
+                } else {
+                    self.backtick(word, true)?;
+                }
+                target.name = Some(String::new());
+            }
+            b'0'..=b'9' => {
+                while self
+                    .peek()
+                    .is_some_and(|b| b.is_ascii_alphanumeric() || b"#@_".contains(&b))
+                {
+                    self.bump()?;
+                }
+                return Ok(());
+            }
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' => {
+                let name = self.name()?;
+                if target.name.as_deref() != Some("") {
+                    target.name = Some(name.clone());
+                }
+                word.push_value(Some(name), true);
+            }
+            b' ' | b'\t' | b'\n' | b'"' => return self.bump(),
+            _ if b"+-*/%<>=!&|^~?:,".contains(&c) => return self.operator(c, target),
+            _ => {
+                self.opaque(Reason::Expansion("arithmetic"));
+                return self.bump();
+            }
+        }
+
+        if std::mem::take(&mut target.is_stepped) {
+            self.set(target);
+        }
+        Ok(())
+    }
+
+    /// An operator of arithmetic at the cursor, which may set the variable before it.
+    fn operator(&mut self, c: u8, target: &mut Target) -> Parse<()> {
+        let next = self.peek_at(1);
+        let is_comparison = next == Some(b'=') && b"=<>!".contains(&c);
+        let is_doubled = next == Some(c) && b"+-<>&|*".contains(&c);
+        self.bump_by(1 + usize::from(is_comparison || is_doubled))?;
+        let is_step = is_doubled && b"+-".contains(&c);
+        if is_step && target.name.is_none() {
+            target.is_stepped = true;
+            return Ok(());
+        }
+
+        if is_step || c == b'=' && !is_comparison {
+            self.set(target);
+        }
+        // `+=`, `<<=`
+        if is_comparison || self.peek() != Some(b'=') {
+            *target = Target::default();
+        }
+        Ok(())
+    }
+
+    /// Notes that arithmetic sets the variable.
+    fn set(&mut self, target: &Target) {
+        match target.name.as_deref() {
+            Some("") => self.opaque(Reason::Expansion("arithmetic")),
+            Some(name) => {
+                let mut number = Word::default();
+                number.push_value(Some("#".to_owned()), true);
+                self.cx.assign(name, Some(&number), false);
+            }
+            None => {}
+        }
+    }
+}
+
+/// The variable that an operator of arithmetic may set.
+#[derive(Default)]
+struct Target {
+    /// Its name; empty if it is only known when the shell runs.
+    name: Option<String>,
+    /// True behind `++` and `--`.
+    is_stepped: bool,
 }

@@ -115,8 +115,12 @@ pub(super) enum Place {
 
 /// Notes the paths in the words of a program that works on a project: it runs, loads or sends what
 /// it finds there.
-pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place) {
-    for word in &argv[1..] {
+pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place, texts: &[usize]) {
+    for (index, word) in argv.iter().enumerate().skip(1) {
+        if texts.contains(&index) {
+            continue;
+        }
+
         let prefix = word.literal_prefix();
         if prefix.contains("://") && !prefix.contains("file:") {
             continue;
@@ -125,8 +129,10 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place) {
         // `-x/y`, `x=/y`, `x,/y`, `x@/y`, `type:/y`.
         let is_option = prefix.starts_with('-');
         let has_letter = is_option && prefix[1..].starts_with(|c: char| c.is_ascii_alphabetic());
+        let has_file = prefix.contains("=@") || prefix.contains("=<");
         let is_mark = |c: char| match c {
             '@' | '<' => true,
+            ',' if has_file => true,
             '=' | ',' => place != Place::Remote,
             ':' => place == Place::Local || is_option && place == Place::Project,
             _ => false,
@@ -140,6 +146,7 @@ pub(super) fn places(cx: &mut Context, argv: &[Word], place: Place) {
                 continue;
             };
 
+            let part = part.without_prefix("\"").unwrap_or(part);
             let text = part.literal_prefix();
             let is_home = matches!(part.parts.first(), Some(Part::Home(_)));
             let is_above = start != 2 && text.split('/').any(|name| name == "..");

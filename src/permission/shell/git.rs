@@ -24,7 +24,10 @@ pub(super) fn git(
     let first = arguments.operands.first();
     let first = first.map(|word| word.literal_prefix()).unwrap_or_default();
     let runs = match subcommand.as_str() {
-        "bisect" => first == "run",
+        "bisect" => {
+            let shows = matches!(&*first, "visualize" | "view");
+            first == "run" || shows && arguments.operands.len() > 1
+        }
         "submodule" => matches!(&*first, "foreach" | "update" | "add"),
         _ => program.takes("danger"),
     };
@@ -32,6 +35,8 @@ pub(super) fn git(
         cx.note(Reason::Option("git".to_owned(), subcommand.clone()));
         run_words(cx, command, rest, &words);
     }
+
+    copies(cx, &subcommand, &first, arguments);
 
     // Any files of the repository, or all but some.
     let mut magic = words.iter().filter(|word| word.starts_with(':'));
@@ -44,13 +49,52 @@ pub(super) fn git(
         cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
     }
 
-    let is_applied = matches!(subcommand.as_str(), "apply" | "am") && !arguments.has_mark("about");
+    let is_applied = match subcommand.as_str() {
+        "apply" | "am" => !arguments.has_mark("about"),
+        "sparse-checkout" => first != "list",
+        "submodule" => first == "deinit",
+        _ => false,
+    };
     if is_applied || is_any && (program.takes("cut") || program.takes("write")) {
         cx.add_path(Use::Tree(Tree::CHANGE), Word::from_text("."));
     }
 
+    outside(cx, &subcommand, &words, arguments);
     if words.iter().any(|word| word.contains("ext::")) {
         run_transports(cx, command, rest);
+    }
+}
+
+/// Notes that a subcommand reads all files of the repository.
+fn copies(cx: &mut Context, subcommand: &str, first: &str, arguments: &Arguments<'_>) {
+    let is_local = |word: &&Word| !word.literal_prefix().contains(':');
+    let copies = match subcommand {
+        "archive" | "bundle" | "fast-export" => true,
+        "worktree" => first == "add",
+        "clone" => arguments.operands.first().is_some_and(is_local),
+        _ => false,
+    };
+    if copies {
+        cx.add_path(Use::Tree(Tree::READ), Word::from_text("."));
+    }
+}
+
+/// Notes files outside the repository, and addresses that run a program.
+fn outside(cx: &mut Context, subcommand: &str, words: &[String], arguments: &Arguments<'_>) {
+    if subcommand == "bundle" || words.iter().any(|word| word == "--no-index") {
+        let files = arguments.operands.iter();
+        files.for_each(|word| cx.add_path(Use::Project, (*word).clone()));
+    }
+
+    // `git-remote-x` is run for the address `x::y`.
+    let remotes = ["fetch", "pull", "push", "clone", "remote", "ls-remote"];
+    let is_helper = |word: &&Word| {
+        let prefix = word.literal_prefix();
+        let name = prefix.split_once("::").map(|(name, _)| name);
+        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric()))
+    };
+    if remotes.contains(&subcommand) && arguments.operands.iter().any(is_helper) {
+        cx.note(Reason::Option("git".to_owned(), "::".to_owned()));
     }
 }
 
@@ -62,10 +106,14 @@ fn run_words(cx: &mut Context, command: &SimpleCommand, rest: &[Word], words: &[
         }
     }
     let mut places = words.iter();
-    if let Some(start) = places.position(|word| word == "run" || word == "foreach")
+    let starts = ["run", "foreach", "visualize", "view"];
+    if let Some(start) = places.position(|word| starts.contains(&&**word))
         && start + 1 < rest.len()
     {
-        super::peel::inner(cx, "git", command, rest[start + 1..].to_vec());
+        let words = &rest[start + 1..];
+        super::peel::inner(cx, "git", command, words.to_vec());
+        let subcommand = [&[Word::from_text("git")][..], words].concat();
+        super::peel::guess(cx, "git", command, subcommand);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The meaning of each command: wrappers are removed, dangerous ones noted.
 
-use crate::permission::programs::{first_operand, is_launcher, runs_elsewhere};
+use crate::permission::programs::{first_operand, is_launcher, runs_any, runs_elsewhere};
 
-use super::analysis::{Reason, SimpleCommand};
+use super::analysis::{Reason, SimpleCommand, Use};
 use super::context::Context;
 use super::word::{Part, Word};
 use super::{builtins, operands, peel, shells};
@@ -90,7 +90,16 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
         return loose(cx, name, command);
     }
 
+    if name == "uv" && words.first().is_some_and(|word| word == "pip") {
+        peel::guess(cx, name, command, command.argv[start..].to_vec());
+    }
+
+    if runs_any(name, &words) {
+        cx.found.commands[index].script = Some(start);
+    }
+
     if runs_elsewhere(name, &words) {
+        mounts(cx, name, command);
         cx.note(Reason::Script(name.to_owned()));
         peel::guess_tails(cx, name, command);
         if runs_shell(command) {
@@ -105,6 +114,19 @@ fn dispatch(cx: &mut Context, index: usize, name: &str, command: &SimpleCommand)
     }
 
     operands::modelled(cx, index, name, command);
+}
+
+/// Folders that a container is given may hold any file.
+fn mounts(cx: &mut Context, name: &str, command: &SimpleCommand) {
+    let is_container = matches!(name, "docker" | "podman" | "nerdctl");
+    let is_mount = |word: &Word| {
+        let prefix = word.literal_prefix();
+        prefix.starts_with("-v") || prefix.starts_with("--vol") || prefix.starts_with("--mount")
+    };
+    if is_container && command.argv.iter().any(is_mount) {
+        cx.add_path(Use::Read, Word::unknown());
+        cx.add_path(Use::Target, Word::unknown());
+    }
 }
 
 /// Returns `true` if a shell is given a script somewhere in the words.

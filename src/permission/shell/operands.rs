@@ -22,7 +22,9 @@ pub(super) fn modelled(cx: &mut Context, index: usize, name: &str, command: &Sim
         options(cx, name, command, row, globals);
     }
 
-    let Some(program) = program else {
+    let runs_there = is_elsewhere(name, &argv[start - 1..])
+        && !argv.get(start).is_some_and(Word::starts_with_dash);
+    let Some(program) = program.filter(|row| !row.takes("name") || !runs_there) else {
         if name == "git" {
             let subcommand = argv[start - 1].to_string();
             cx.note(Reason::Option("git".to_owned(), subcommand));
@@ -32,7 +34,7 @@ pub(super) fn modelled(cx: &mut Context, index: usize, name: &str, command: &Sim
         if !is_elsewhere(name, &argv[start - 1..]) {
             cx.found.commands[index].unlisted = Some(start);
             if !command.guessed {
-                places(cx, argv, Place::Local);
+                places(cx, argv, Place::Local, &[]);
             }
         }
 
@@ -89,7 +91,7 @@ fn by_row(
         } else {
             Place::Project
         };
-        places(cx, &command.argv, place);
+        places(cx, &command.argv, place, &arguments.patterns);
     }
 
     trees(cx, command, program, &arguments);
@@ -140,7 +142,8 @@ pub(super) fn trees(
 ) {
     let spec = program.operands;
     let is_all = arguments.has_mark("all");
-    let cuts = program.takes("cut") || program.takes("move") || arguments.has_mark("cut") || is_all;
+    let writes = (program.takes("cut") || program.takes("move")) && !arguments.has_mark("list");
+    let cuts = writes || arguments.has_mark("cut") || is_all;
     let (read_tree, changed_tree) = tree_uses(program, arguments);
     for (mark, tree) in [("here", changed_tree), ("whole", read_tree)] {
         if arguments.has_mark(mark) {
@@ -189,7 +192,8 @@ pub(super) fn trees(
     }
 
     // With piped input, a search reads that.
-    let is_missing = words.is_empty();
+    // Behind the command and the archive of `7z`.
+    let is_missing = words.len() <= usize::from(spec.starts_with("text write/"));
     let is_piped = program.takes("visible") && command.piped.is_some();
     if is_missing && spec.contains("=.") && !is_piped {
         add(&Word::from_text("."));
@@ -264,7 +268,12 @@ fn operands(
         cx.note(Reason::Option(name.to_owned(), word.to_string()));
     }
 
-    match program.operands.split(' ').next().unwrap_or_default() {
+    match program
+        .operands
+        .split([' ', '/', '='])
+        .next()
+        .unwrap_or_default()
+    {
         "code" | "script" => interpreted(cx, index, name, command, program, arguments),
         "make" => settings(cx, name, command, words),
         "sed" => sed::sed(cx, index, arguments),
@@ -289,6 +298,18 @@ fn operands(
 
     if program.takes("into") || program.takes("move") {
         targets(cx, program, arguments);
+    }
+
+    if program.takes("named") {
+        for word in words
+            .iter()
+            .filter(|word| word.literal_prefix().contains('/'))
+        {
+            let last = word.basename().unwrap_or_default();
+            let text = last.split(['?', '#']).next().unwrap_or_default();
+            let file = Word::from_text(text.trim_end_matches(".git"));
+            cx.add_path(Use::Target, file);
+        }
     }
 }
 

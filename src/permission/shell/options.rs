@@ -102,7 +102,8 @@ fn option_value(
             }
             runs(cx, name, kind, command, value);
         }
-        "sql" | "flag" | "name" | "plugin" | "linker" | "strategy" | "mode" | "write-out"
+        "sql" | "flag" | "name" | "format" | "plugin" | "linker" | "strategy" | "mode"
+        | "write-out"
             if value
                 .literal()
                 .is_none_or(|text| !is_known_value(kind, &text)) =>
@@ -128,9 +129,10 @@ pub(super) fn is_known_value(kind: &str, text: &str) -> bool {
         // `-s -w -X main.version=1`, `all=-N -l`
         "linker" => text.split_ascii_whitespace().all(|word| {
             let word = word.trim_start_matches("all=");
-            !word.starts_with('-') || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l")
+            !word.starts_with('-') || matches!(word, "-s" | "-w" | "-X" | "-N" | "-l" | "-m")
         }),
         "name" => !text.contains(['/', '.']),
+        "format" => !text.contains("-file"),
         "strategy" => STRATEGIES.contains(&text),
         "mode" => text == "readonly" || text == "vendor" || text == "mod",
         "write-out" => text.matches('%').count() == text.matches("%{").count(),
@@ -159,7 +161,7 @@ fn is_plain_property(value: &Word) -> bool {
 pub(super) fn is_switch(value: &str) -> bool {
     let switches = ["on", "off", "true", "false", "yes", "no"];
     let is_number = value.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    is_number
+    is_number && !value.starts_with('.')
         || switches
             .iter()
             .any(|switch| value.eq_ignore_ascii_case(switch))

@@ -3,11 +3,24 @@
 /// Returns `true` if the statements only read and change tables of the database that is open, and
 /// call nothing but functions that are known to open no file and to start no program.
 pub(super) fn is_plain_sql(text: &str) -> bool {
+    if is_description(text) {
+        return true;
+    }
+
     let Some(words) = words(text) else {
         return false;
     };
 
     words.split(|word| word == ";").all(is_plain_statement)
+}
+
+/// Returns `true` for `\d users` and `.schema users`, which describe tables.
+fn is_description(text: &str) -> bool {
+    const NAMES: &str = "\\d \\d+ \\dt \\dt+ \\dn \\du \\di \\dv \\df \\l \\l+ \\conninfo .tables .schema \
+         .indexes .databases";
+    let (name, table) = text.split_once(' ').unwrap_or((text, ""));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.*%".contains(c);
+    NAMES.split_ascii_whitespace().any(|known| known == name) && table.chars().all(is_plain)
 }
 
 fn is_plain_statement(words: &[String]) -> bool {
