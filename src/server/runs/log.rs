@@ -49,8 +49,8 @@ struct Inner {
 struct Entry {
     message: Arc<SdkMessage>,
     bytes: usize,
-    /// True if messages were removed that give it another form in some formats.
-    is_altered: bool,
+    /// The first removal of messages that give it another form in some formats.
+    altered_in: Option<u64>,
 }
 
 /// The sequence numbers up to which messages were removed.
@@ -60,6 +60,8 @@ pub(super) struct Removed {
     pieces: u64,
     /// The number after that of the last removed message at the beginning.
     head: u64,
+    /// The number of times that pieces were removed.
+    passes: u64,
 }
 
 impl Removed {
@@ -197,7 +199,8 @@ impl Log {
         let index = inner
             .entries
             .partition_point(|entry| entry.seq() < cursor.seq);
-        match inner.entries.get(index) {
+        let mut entries = inner.entries.range(index..);
+        match entries.find(|entry| !entry.is_rest_for(cursor)) {
             Some(entry) => {
                 cursor.seq = entry.seq() + 1;
                 Next::Message(entry.message.clone())
@@ -216,6 +219,19 @@ impl Log {
 impl Entry {
     fn seq(&self) -> u64 {
         self.message.seq()
+    }
+
+    /// Notes that pieces before this message were removed.
+    fn alter(&mut self, pass: u64) {
+        self.altered_in.get_or_insert(pass);
+    }
+
+    /// Returns `true` for a piece of an answer that had lost its first pieces when the reader
+    /// began: the reader gets the whole answer instead.
+    fn is_rest_for(&self, cursor: &Cursor) -> bool {
+        let is_piece = matches!(&*self.message, SdkMessage::Partial(_));
+        let pass = self.altered_in.filter(|_| is_piece);
+        pass.is_some_and(|pass| pass <= cursor.removed.passes)
     }
 }
 
@@ -238,7 +254,7 @@ impl Inner {
         self.entries.push_back(Entry {
             message,
             bytes,
-            is_altered: false,
+            altered_in: None,
         });
         if self.is_full() && self.spare_pieces > 0 {
             self.remove_pieces();
@@ -257,6 +273,8 @@ impl Inner {
     /// the pieces had.
     fn remove_pieces(&mut self) {
         let reserve_start = self.reserve_start();
+        self.removed.passes += 1;
+        let pass = self.removed.passes;
         let mut answers: HashMap<Arc<str>, u64> = HashMap::new();
         for entry in &self.entries {
             if let SdkMessage::Assistant(answer) = &*entry.message {
@@ -273,7 +291,9 @@ impl Inner {
             let is_before_answer = answers.get(session_id).is_some_and(|answer| seq < *answer);
             match &*entry.message {
                 SdkMessage::Partial(_) if is_before_answer && seq >= reserve_start => {
-                    entry.is_altered |= cut_sessions.contains_key(session_id);
+                    if cut_sessions.contains_key(session_id) {
+                        entry.alter(pass);
+                    }
                     reserved += 1;
                 }
                 SdkMessage::Partial(_) if is_before_answer => {
@@ -283,12 +303,14 @@ impl Inner {
                     return false;
                 }
                 SdkMessage::Assistant(_) => {
-                    entry.is_altered |= cut_sessions.remove(session_id).is_some();
+                    if cut_sessions.remove(session_id).is_some() {
+                        entry.alter(pass);
+                    }
                 }
                 SdkMessage::System(SystemEvent {
                     kind: SystemKind::StreamRestart { .. },
                     ..
-                }) => entry.is_altered |= cut_sessions.contains_key(session_id),
+                }) if cut_sessions.contains_key(session_id) => entry.alter(pass),
                 _ => {}
             }
             true
@@ -335,7 +357,7 @@ impl Inner {
     fn index_of(&self, seq: u64) -> Option<usize> {
         let index = self.entries.partition_point(|entry| entry.seq() < seq);
         let entry = self.entries.get(index)?;
-        (entry.seq() == seq && !entry.is_altered).then_some(index)
+        (entry.seq() == seq && entry.altered_in.is_none()).then_some(index)
     }
 
     fn cursor(&self, seq: u64) -> Cursor {

@@ -212,7 +212,7 @@ async fn long_names_are_refused() {
     for (outcome, name) in outcomes {
         let error = outcome.expect_err(name);
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
-        let text = format!("the {name} of a message has a name of 1025 bytes");
+        let text = format!("the name of a message's {name} has 1025 bytes");
         assert!(error.to_string().contains(&text), "{error}");
     }
 }

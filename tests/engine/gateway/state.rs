@@ -84,7 +84,7 @@ async fn state_that_is_too_long_to_be_read_again_is_refused() {
     let error = manager.record("telegram", &"x".repeat(64 << 10)).await;
     let error = error.unwrap_err();
     assert_eq!(error.kind(), agentcore::ErrorKind::InvalidRequest);
-    assert!(error.to_string().contains("at most 65536"), "{error}");
+    assert!(error.to_string().contains("65536 are the limit"), "{error}");
     assert_eq!(manager.last_channel().as_deref(), Some("telegram:1"));
     let again = state(&workspace).await;
     assert_eq!(again.last_channel().as_deref(), Some("telegram:1"));
