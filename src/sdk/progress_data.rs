@@ -127,12 +127,15 @@ mod tests {
     #[test]
     fn payload_of_a_start_and_of_an_end_reads_as_a_value() {
         let args = json!({"text": "hi"});
-        let started = ProgressData::started(Arc::new(args.clone()));
-        assert_eq!(started, json!({"state": "started", "args": args}));
-        let done = ProgressData::done(true, "no");
-        assert_eq!(done["output"], "no");
+        let start_data = ProgressData::started(Arc::new(args.clone()));
+        assert_eq!(start_data, json!({"state": "started", "args": args}));
+        let end_data = ProgressData::done(true, "no");
+        assert_eq!(end_data["output"], "no");
         let expected = json!({"state": "done", "is_error": true, "output": "no"});
-        assert_eq!(serde_json::to_string(&done).unwrap(), expected.to_string());
-        assert_eq!(done, ProgressData::from(expected));
+        assert_eq!(
+            serde_json::to_string(&end_data).unwrap(),
+            expected.to_string()
+        );
+        assert_eq!(end_data, ProgressData::from(expected));
     }
 }

@@ -275,7 +275,8 @@ async fn answers_of_responses_go_back_in_the_recorded_bytes() {
     ]
     .into();
     assert_body("responses_answers.jsonl", request, |url| {
-        Box::new(OpenAiResponses::new("gpt-6-luna", "sk-test").base_url(url))
+        let model = OpenAiResponses::new("gpt-6-luna", "sk-test").base_url(url);
+        Box::new(model.provider("openai-responses"))
     })
     .await;
 }

@@ -48,7 +48,7 @@ fn agent(permits: Arc<Semaphore>) -> AgentBuilder {
                 .count();
             let mut end = vec![Ok(ModelEvent::stop(StopReason::EndTurn))];
             if calls + 1 < ANSWERS {
-                let call = ToolCall::new(format!("call_{calls}"), "step", json!({}));
+                let call = ToolCall::new(format!("call_{calls}"), "step", json!({"number": calls}));
                 let stop = ModelEvent::stop(StopReason::ToolUse);
                 end = vec![Ok(ModelEvent::ToolCall(call)), Ok(stop)];
             }

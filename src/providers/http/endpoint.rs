@@ -273,7 +273,7 @@ impl Endpoint {
             .map_err(|error| error.context(&self.provider))
     }
 
-    /// The answer, and the timer that its body goes on with: setting one takes a lock of the
+    /// The answer, and the timer that its body continues with: setting one takes a lock of the
     /// runtime. The answer is boxed, because it is larger than everything else in the future.
     fn attempt(
         &self,

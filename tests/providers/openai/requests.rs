@@ -219,7 +219,9 @@ async fn strict_mode_is_set_only_for_supported_schemas() {
             true,
         ),
         (
-            with(with(json!({"anyOf": [{"type": "null"}, {"const": 1}]}))),
+            with(with(
+                json!({"anyOf": [{"type": "null"}, {"type": "integer", "const": 1}]}),
+            )),
             true,
         ),
         (with(json!({"type": "integer", "format": "uint8"})), false),
