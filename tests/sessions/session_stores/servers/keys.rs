@@ -104,7 +104,7 @@ async fn real_redis_reports_an_evicted_log_as_corrupt() {
         store.lease("a").await.unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        assert!(error.text().contains("evicted"), "{error}");
+        assert!(error.text().contains("evicts"), "{error}");
     }
 
     let list = store.list().await.unwrap();
