@@ -76,13 +76,14 @@ enum Progress {
 
 /// Reads to the end, and reports the progress.
 async fn read(mut response: Response, progress: UnboundedSender<Progress>) {
-    let (mut bytes, mut count, mut last) = (0, 0, Event::default());
+    let (mut bytes, mut batches, mut last) = (0, 0, Event::default());
     while let Some(event) = response.event().await {
         if event.event == "on_chat_model_stream" {
             bytes += bytes_of(&event.data);
-            count += 1;
-            if count % BATCH == 0 {
+            // One event may have several pieces: what an answer has beyond those that were read.
+            while batches < bytes / (BATCH * PIECE) {
                 progress.send(Progress::Batch).unwrap();
+                batches += 1;
             }
         }
         last = event;

@@ -303,7 +303,8 @@ impl Inner {
                     return false;
                 }
                 SdkMessage::Assistant(_) => {
-                    if cut_sessions.remove(session_id).is_some() {
+                    let has_lost_pieces = cut_sessions.remove(session_id).is_some();
+                    if has_lost_pieces {
                         entry.alter(pass);
                     }
                 }
