@@ -276,7 +276,7 @@ async fn answers_of_responses_go_back_in_the_recorded_bytes() {
     .into();
     assert_body("responses_answers.jsonl", request, |url| {
         let model = OpenAiResponses::new("gpt-6-luna", "sk-test").base_url(url);
-        Box::new(model.provider("openai-responses"))
+        Box::new(model.provider("openai"))
     })
     .await;
 }
