@@ -135,7 +135,7 @@ impl Registry {
     ///
     /// [`ErrorKind::InvalidRequest`] if the id is not `[A-Za-z0-9_-]{1,64}`, or is a part of the
     /// addresses of a server, such as `stream`; [`ErrorKind::Conflict`] if there is a template with
-    /// this id; and those of [`AgentConfig::check`].
+    /// this id; and those of [`AgentConfig::check`](crate::config::AgentConfig::check).
     pub fn register_template(&self, id: &str, template: impl Into<Template>) -> Result<()> {
         let template = checked(id, template.into())?;
         {
@@ -216,7 +216,7 @@ impl Registry {
     ///
     /// [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`] if the
     /// user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024 users
-    /// have files in memory, and those of [`AgentConfig::builder`].
+    /// have files in memory, and those of [`AgentConfig::builder`](crate::config::AgentConfig::builder).
     ///
     /// # Cancel safety
     ///

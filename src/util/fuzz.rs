@@ -29,11 +29,12 @@ pub(crate) fn fuzz(
 
     let (time, seed, size) = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(stack_size);
-        thread.spawn_scoped(scope, run).unwrap().join().unwrap()
+        let running = thread.spawn_scoped(scope, run).expect("a thread");
+        running.join().expect("no input makes it panic")
     });
     println!("{parser}: {rounds} inputs, slowest {time:?} for {size} bytes (seed {seed})");
 }
 
 fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+    std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
 }

@@ -8,7 +8,6 @@ mod agents;
 mod config;
 mod http;
 mod limits;
-mod load;
 mod nesting;
 mod processes;
 mod registry;

@@ -201,7 +201,7 @@ async fn fail_at_any_byte(folder: &Path) {
                 // Nobody knows what such a disk has kept, so it is read anew first.
                 if let Err(error) = store.append(&lease, vec![said("more")]).await {
                     refused += 1;
-                    assert!(error.text().contains("read it again"), "{error}");
+                    assert!(error.text().contains("reads it again"), "{error}");
                     drop(lease);
                     lease = store.lease("s").await.unwrap();
                 } else {
