@@ -216,7 +216,8 @@ impl Registry {
     ///
     /// [`ErrorKind::NotFound`] if there is no such template, [`ErrorKind::InvalidRequest`] if the
     /// user's id is empty or longer than 256 bytes, [`ErrorKind::QuotaExhausted`] if 1,024 users
-    /// have files in memory, and those of [`AgentConfig::builder`](crate::config::AgentConfig::builder).
+    /// have files in memory, and those of
+    /// [`AgentConfig::builder`](crate::config::AgentConfig::builder).
     ///
     /// # Cancel safety
     ///
