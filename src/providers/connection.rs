@@ -8,7 +8,10 @@ use crate::util::Secret;
 
 use super::env;
 use super::http::Endpoint;
-use super::openai::family::own_name;
+
+/// The maximum length of a body to OpenAI's own server, in bytes. OpenAI documents 50 MB for all
+/// files of a request.
+pub(super) const MAX_OPENAI_BODY: usize = 50 * 1024 * 1024;
 
 /// The host of OpenAI's own server.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -198,6 +201,19 @@ fn known_profile(model: &str) -> Option<ModelProfile> {
     let catalog = Catalog::builtin();
     let profile = catalog.lookup(model);
     profile.or_else(|| catalog.lookup(own_name(model)))
+}
+
+/// The name that OpenAI gives the model, without the maker in front of it: `openai/` at gateways,
+/// `openai.` on Bedrock, where a region may stand before that.
+pub(super) fn own_name(model: &str) -> &str {
+    const REGIONS: &[&str] = &["us.", "eu.", "apac.", "global."];
+    let regional = REGIONS
+        .iter()
+        .find_map(|region| model.strip_prefix(region))
+        .unwrap_or(model);
+    let makers = ["openai/", "openai."];
+    let name = makers.iter().find_map(|maker| regional.strip_prefix(maker));
+    name.unwrap_or(model)
 }
 
 /// The host in an address, without user and port.

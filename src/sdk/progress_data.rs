@@ -12,22 +12,19 @@ use serde_json::{Map, Value};
 /// That of a call's start and of its end is made when it is first read: every call has both, and
 /// most readers take neither.
 #[derive(Clone)]
-pub struct ProgressData {
-    source: Source,
-    value: OnceLock<Value>,
+pub struct ProgressData(Payload);
+
+#[derive(Clone)]
+enum Payload {
+    Value(Value),
+    /// A value that is made when it is first read.
+    Pending(Source, OnceLock<Value>),
 }
 
 #[derive(Clone)]
 enum Source {
-    /// The value itself.
-    Value,
-    Started {
-        args: Arc<Value>,
-    },
-    Done {
-        is_error: bool,
-        output: Arc<str>,
-    },
+    Started { args: Arc<Value> },
+    Done { is_error: bool, output: Arc<str> },
 }
 
 impl ProgressData {
@@ -43,10 +40,7 @@ impl ProgressData {
     }
 
     fn of(source: Source) -> Self {
-        Self {
-            source,
-            value: OnceLock::new(),
-        }
+        Self(Payload::Pending(source, OnceLock::new()))
     }
 }
 
@@ -55,7 +49,6 @@ impl Source {
         let mut fields = Map::new();
         let mut set_field = |key: &str, value: Value| fields.insert(key.to_owned(), value);
         match self {
-            Self::Value => return Value::Null,
             Self::Started { args } => {
                 set_field("args", (**args).clone());
                 set_field("state", "started".into());
@@ -73,10 +66,7 @@ impl Source {
 
 impl From<Value> for ProgressData {
     fn from(value: Value) -> Self {
-        Self {
-            source: Source::Value,
-            value: value.into(),
-        }
+        Self(Payload::Value(value))
     }
 }
 
@@ -84,7 +74,10 @@ impl Deref for ProgressData {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        self.value.get_or_init(|| self.source.value())
+        match &self.0 {
+            Payload::Value(value) => value,
+            Payload::Pending(source, value) => value.get_or_init(|| source.value()),
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use crate::model::{Model, ModelProfile, ModelRequest, ModelStream};
 use super::super::responses::{OpenAiResponses, PROVIDER as RESPONSES, takes as responses_takes};
 use super::family::{Reasons, effort, family};
 use super::model::OpenAi;
-use super::user::openai_takes;
 
 /// OpenAI's model of this name, on the API that each request needs.
 ///
@@ -96,7 +95,7 @@ impl OpenAiAuto {
         parts.any(|part| {
             matches!(part, Part::Image(_) | Part::Document(_))
                 && responses_takes(part)
-                && !(openai_takes(part) && self.chat.has_form_for(part))
+                && !self.chat.has_form_for(part)
         })
     }
 }

@@ -5,6 +5,8 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ModelRequest, ThinkingMode};
 
+use super::super::connection::own_name;
+
 /// The time at which a model reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::providers) enum Reasons {
@@ -109,19 +111,6 @@ pub(in crate::providers) fn family(model: &str) -> Option<Family> {
     })
 }
 
-/// The name that OpenAI gives the model, without the maker in front of it: `openai/` at gateways,
-/// `openai.` on Bedrock, where a region may stand before that.
-pub(in crate::providers) fn own_name(model: &str) -> &str {
-    const REGIONS: &[&str] = &["us.", "eu.", "apac.", "global."];
-    let regional = REGIONS
-        .iter()
-        .find_map(|region| model.strip_prefix(region))
-        .unwrap_or(model);
-    let makers = ["openai/", "openai."];
-    let name = makers.iter().find_map(|maker| regional.strip_prefix(maker));
-    name.unwrap_or(model)
-}
-
 /// Checks the effort of a request against those of its model.
 ///
 /// # Errors
@@ -140,17 +129,19 @@ pub(in crate::providers) fn check_effort(
         return Ok(());
     }
 
-    let text = match family.efforts {
-        [] => format!("{model} takes no effort; remove ModelSettings::thinking"),
-        efforts => unknown_effort(model, effort, efforts),
-    };
-    Err(Error::new(ErrorKind::Config, text))
+    Err(unknown_effort(model, effort, family.efforts))
 }
 
-/// The text of an error about an effort that a model does not have.
-pub(in crate::providers) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> String {
-    let list = efforts.join(", ");
-    format!("{model} has no effort {effort:?}; use one of: {list}")
+/// The error for an effort that a model does not have.
+pub(super) fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Error {
+    let text = match efforts {
+        [] => format!("{model} takes no effort; remove ModelSettings::thinking"),
+        _ => format!(
+            "{model} has no effort {effort:?}; use one of: {}",
+            efforts.join(", ")
+        ),
+    };
+    Error::new(ErrorKind::Config, text)
 }
 
 /// The version in a name such as `gpt-5.4-mini`; zero for names of another form.

@@ -14,7 +14,7 @@ use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
 use super::super::builder::{connection_methods, openai_methods};
-use super::super::connection::{Connection, KeyFormOrigin};
+use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{Framing, Wanted, recorded};
 use super::super::encode::{Encoded, History};
 use super::super::gemini_family;
@@ -28,13 +28,9 @@ use super::decode::ChatDecoder;
 use super::dialect::{Dialect, with_key_form_of_address};
 use super::family::family;
 use super::messages::{ChatWire, Reasoning};
-use super::rules::{SentReasoning, UNKNOWN, WindowReport};
+use super::rules::{OPENAI, SentReasoning, UNKNOWN, WindowReport};
 use super::thinking::is_thinking;
-use super::user::takes;
-
-/// The maximum length of a body to OpenAI's own server, in bytes. OpenAI documents 50 MB for all
-/// files of a request.
-const MAX_BODY: usize = 50 * 1024 * 1024;
+use super::user::{has_form, takes};
 
 /// The fields of a body that count its tokens.
 const COUNTED_FIELDS: &[&str] = &[
@@ -209,16 +205,9 @@ impl OpenAi {
         Ok(None)
     }
 
-    /// True if the server has a form for this medium.
+    /// True if OpenAI's own server and this one have a form for the medium.
     pub(super) fn has_form_for(&self, part: &Part) -> bool {
-        let wire = ChatWire {
-            rules: self.chosen_dialect().rules(),
-            reasoning: Reasoning::None,
-            signs_calls: false,
-            takes_audio: true,
-            takes_images: true,
-        };
-        takes(part, &wire)
+        has_form(part, &OPENAI) && has_form(part, self.chosen_dialect().rules())
     }
 
     /// The tokens of `request`, as a server counts them that has an address for that.
@@ -320,7 +309,7 @@ impl Model for OpenAi {
             wanted: Wanted::of(&request),
             warnings: warning.into_iter().chain(hosted_warning).collect(),
             max_body: if dialect.is_openai() {
-                MAX_BODY
+                MAX_OPENAI_BODY
             } else {
                 usize::MAX
             },

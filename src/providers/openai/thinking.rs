@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::model::{ModelRequest, ThinkingMode};
 
-use super::family::{self, Family, effort, sent_effort};
+use super::family::{Family, effort, sent_effort, unknown_effort};
 use super::rules::{Rules, ThinkingField};
 
 /// The name of the field and its value; `None` where the request sets nothing that the API has.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Config`] for an effort that the model does not have.
+/// [`Config`](crate::ErrorKind::Config) for an effort that the model does not have.
 pub(super) fn thinking(
     request: &ModelRequest,
     model: &str,
@@ -94,9 +94,4 @@ pub(super) fn is_thinking(request: &ModelRequest) -> bool {
         Some(switch) => switch != "disabled",
         None => effort(request) != Some("none"),
     }
-}
-
-fn unknown_effort(model: &str, effort: &str, efforts: &[&str]) -> Error {
-    let text = family::unknown_effort(model, effort, efforts);
-    Error::new(ErrorKind::Config, text)
 }

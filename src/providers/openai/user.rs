@@ -13,7 +13,7 @@ use super::super::json::{write, write_text};
 use super::super::media::{address, is_left_out, placeholder};
 use super::PROVIDER;
 use super::messages::{ChatWire, Reasoning, non_empty};
-use super::rules::{AudioForm, DocumentForm, OPENAI};
+use super::rules::{AudioForm, DocumentForm, Rules};
 
 /// A piece of a user message.
 pub(super) enum Piece<'a> {
@@ -75,10 +75,10 @@ pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
     piece_of(part, wire).is_some()
 }
 
-/// True for media that OpenAI's own server takes on Chat Completions.
-pub(super) fn openai_takes(part: &Part) -> bool {
+/// True for media that a server of these rules has a form for, whatever its model takes.
+pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     let wire = ChatWire {
-        rules: &OPENAI,
+        rules,
         reasoning: Reasoning::None,
         signs_calls: false,
         takes_audio: true,

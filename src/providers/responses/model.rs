@@ -11,7 +11,7 @@ use crate::util::Secret;
 
 use super::super::ask::{Asking, ask};
 use super::super::builder::{connection_methods, openai_methods};
-use super::super::connection::{Connection, KeyFormOrigin};
+use super::super::connection::{Connection, KeyFormOrigin, MAX_OPENAI_BODY};
 use super::super::decode::{Framing, Wanted};
 use super::super::encode::Encoded;
 use super::super::media::{Target, check};
@@ -30,9 +30,6 @@ pub(in crate::providers) const PROVIDER: &str = "openai-responses";
 /// The name of blocks of other servers, unless one is set. Their reasoning and the ids of their
 /// items mean nothing to OpenAI's own server, and the other way round.
 const COMPATIBLE: &str = "compatible-responses";
-
-/// The maximum length of a body, in bytes. OpenAI documents 50 MB for all files of a request.
-const MAX_BODY: usize = 50 * 1024 * 1024;
 
 /// The fields of a body that count its tokens.
 const COUNTED_FIELDS: &[&str] = &[
@@ -180,7 +177,7 @@ impl Model for OpenAiResponses {
             framing: Framing::Sse,
             wanted: Wanted::of(&request),
             warnings,
-            max_body: MAX_BODY,
+            max_body: MAX_OPENAI_BODY,
             remedy: Some(Box::new(move |error, body| remedy(error, body, &reasoning))),
         };
         let tag: Arc<str> = self.tag().into();
