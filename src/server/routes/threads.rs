@@ -119,7 +119,7 @@ struct ThreadInfo {
     running: bool,
 }
 
-/// A thread: the stored state of its thread.
+/// The stored state of a thread.
 #[derive(Debug, Serialize)]
 struct ThreadReply {
     #[serde(flatten)]
