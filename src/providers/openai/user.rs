@@ -75,7 +75,7 @@ pub(super) fn takes(part: &Part, wire: &ChatWire) -> bool {
     piece_of(part, wire).is_some()
 }
 
-/// True for media that a server of these rules has a form for, whatever its model takes.
+/// True for media that a server of these rules has a form for. Its model may take less.
 pub(super) fn has_form(part: &Part, rules: &'static Rules) -> bool {
     let wire = ChatWire {
         rules,
