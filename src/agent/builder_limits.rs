@@ -172,8 +172,8 @@ impl AgentBuilder {
     }
 
     /// Sets the maximum number of subagents that begin below a run, those of its subagents
-    /// included. Defaults to 100; with 0, there are none. A subagent beyond the limit of a run above
-    /// it fails with [`Config`](crate::ErrorKind::Config).
+    /// included. Defaults to 100; with 0, there are none. A subagent beyond the limit of a run
+    /// above it fails with [`Config`](crate::ErrorKind::Config).
     pub fn max_subagents(mut self, count: u32) -> Self {
         self.settings.budget.subagents = count;
         self
