@@ -5,7 +5,8 @@
 * The SDK's client sends the same body to the same path when it is given the same fields. Its headers
   differ: it names the version of 2026-10-21, and sends the key as a bearer token.
 * The SDK's reader of streams reads the recorded answers, and the blocks that it makes of them are those
-  that go back to the server in the recorded requests.
+  that go back to the server in the recorded requests. A call of a server tool without its result is not
+  among them, because a message of the user follows.
 """
 
 import json
@@ -36,6 +37,12 @@ def plain(block):
     return {name: field for name, field in block.items() if field not in (None, []) and name != "cache_control"}
 
 
+def without_open_calls(blocks):
+    """The blocks without calls of server tools that have no result among them."""
+    results = {block.get("tool_use_id") for block in blocks}
+    return [block for block in blocks if block["type"] != "server_tool_use" or block["id"] in results]
+
+
 def check_recordings(client, recorder):
     """The blocks of the message are those that go back."""
     messages = bodies(DATA, "anthropic_answers.jsonl")[0]["messages"]
@@ -47,6 +54,7 @@ def check_recordings(client, recorder):
             message = stream.get_final_message()
         recorder.requests.clear()
         blocks = [plain(block.to_dict(mode="json", exclude_unset=True)) for block in message.content]
+        blocks = without_open_calls(blocks)
         expected = [plain(block) for block in expected]
         assert blocks == expected, f"{recording.name}: {json.dumps(blocks)} is not\n{json.dumps(expected)}"
         count += len(blocks)
