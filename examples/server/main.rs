@@ -22,11 +22,7 @@ use agentcore::{Error, ErrorKind, Secret, providers};
 async fn main() -> agentcore::Result<()> {
     let options = Options::read(std::env::args().skip(1))?;
     let config = Config::load(&options.path)?;
-    let model_error = config.agents().find_map(|(_, agent)| {
-        let error = providers::resolve(&agent.model).err()?;
-        Some(error)
-    });
-    let registry = match model_error {
+    let registry = match missing_key(&config).map_err(|error| error.context(&options.path))? {
         None => Registry::new(),
         Some(error) => {
             println!("A scripted model answers in place of the agents' models: {error}");
@@ -46,6 +42,23 @@ async fn main() -> agentcore::Result<()> {
     let listening = server.listen().await?;
     println!("{}", listening.url_with_token());
     listening.serve(stop::requested()).await
+}
+
+/// The error of the first agent whose provider has no key here.
+///
+/// # Errors
+///
+/// For a model that cannot be used with a key either, such as one of an unknown provider.
+fn missing_key(config: &Config) -> agentcore::Result<Option<Error>> {
+    let mut missing = None;
+    for (id, agent) in config.agents() {
+        match providers::resolve(&agent.model) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Auth => missing = missing.or(Some(error)),
+            Err(error) => return Err(error.context(format!("agent {id:?}"))),
+        }
+    }
+    Ok(missing)
 }
 
 /// The arguments of the program.

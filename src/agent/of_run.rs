@@ -101,6 +101,14 @@ impl AgentBuilder {
         self
     }
 
+    /// The names of the tools of the builder, also of disabled ones, and of those that its hooks
+    /// announce.
+    pub(crate) fn known_tool_names(&self) -> Vec<String> {
+        let own_names = self.tools.iter().map(|tool| tool.name().to_owned());
+        let hook_names = self.hooks.iter().flat_map(|hook| hook.tools());
+        own_names.chain(hook_names).collect()
+    }
+
     /// Leaves out the tools that `allows` returns `false` for, by their names and whether they
     /// start agents. `turn_tools` are those that the calling run has. If `is_list`, no other than
     /// these are allowed, so sources may add none.

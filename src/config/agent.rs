@@ -14,7 +14,7 @@ use super::limits::LimitsCfg;
 use super::origin::Origin;
 use super::prompt::{MemoryCfg, SkillsCfg};
 use super::sessions::SessionsCfg;
-use super::source::{self, model_name};
+use super::source::{self, model_name, present_list};
 use super::subagent::SubAgentCfg;
 
 /// The configuration of one agent: the keys of an agent in a [`Config`](super::Config).
@@ -48,9 +48,14 @@ pub struct AgentConfig {
     pub context_window: Option<u64>,
     /// The names of its tools: those of this crate (`calculate`, `current_datetime`,
     /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
-    /// `request_user_approval`), and those that the program has registered. Tools of hooks, such as
-    /// `read_file`, may be named, too.
-    pub tools: Vec<String>,
+    /// `request_user_approval`), and those that the program has registered in Rust. Tools of hooks,
+    /// such as `read_file`, may be named, too.
+    ///
+    /// A list holds: the agent has no tool of the program that it does not name, and `[]` or a key
+    /// without a value is a list without names. Without the key, it has every tool of the program
+    /// and no tool of this crate but those of its hooks.
+    #[serde(deserialize_with = "present_list")]
+    pub tools: Option<Vec<String>>,
     /// The keys of tools of this crate.
     pub builtin_config: BuiltinConfig,
     /// The place of its files and commands. Defaults to none: the agent has no tools for files.
@@ -62,7 +67,10 @@ pub struct AgentConfig {
     /// Its hooks. Defaults to all that apply. `middleware` is another name of this key.
     #[serde(alias = "middleware")]
     pub hooks: HookChoice,
-    /// The rules for its calls. Defaults to allowing every call.
+    /// The rules for its calls. Without the key, every call is allowed. With it, even with a single
+    /// rule, the `mode` decides about calls that match no rule: `default` asks, unless the tool only
+    /// reads; the rule `allow: ["*"]` allows them. A rule that matches no tool is logged as a
+    /// warning; in an agent of [`builder`](Self::builder), one that denies or asks is an error.
     #[schemars(schema_with = "source::permissions_schema")]
     pub permissions: Option<PermissionConfig>,
     /// The limits of its runs.
@@ -126,10 +134,10 @@ impl AgentConfig {
         self
     }
 
-    /// Sets the names of the tools.
+    /// Sets the names of the tools; the agent has no others of the program.
     #[must_use]
     pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
-        self.tools = names.into_iter().map(Into::into).collect();
+        self.tools = Some(names.into_iter().map(Into::into).collect());
         self
     }
 

@@ -18,11 +18,8 @@ use crate::tool::Tool;
 use crate::util::blocking::blocking;
 
 use super::agent::AgentConfig;
-use super::builtin::builtin_names;
-
 use super::parts::Parts;
 use super::prompt_files::PromptFiles;
-use super::source::unknown_name;
 
 /// The backend of an agent, and the paths of its skills and memory. Agents of the same
 /// configuration can share it.
@@ -69,13 +66,15 @@ impl AgentConfig {
     ///
     /// Those of [`check`](Self::check); [`ErrorKind::Config`](crate::ErrorKind::Config) for the
     /// name of a tool that is neither one of this crate nor of `parts`; and the errors of the
-    /// model's provider, the backend and the store. All have the place in the file.
+    /// model's provider, the backend and the store. All have the place in the file. A permission
+    /// rule that matches no tool is logged as a warning.
     ///
     /// # Cancel safety
     ///
     /// A container that was being started is removed again.
     pub async fn builder(&self, parts: &Parts) -> Result<AgentBuilder> {
         self.check()?;
+        self.check_tool_names(parts, &[])?;
         let backend = match (&parts.backend, self.mounted_backend()) {
             (Some(backend), _) => Some(backend.clone()),
             (None, Some(config)) => {
@@ -138,10 +137,11 @@ impl AgentConfig {
         let hooks = self.configured_hooks(workspace, is_on)?;
         self.check_names(parts, &hooks, registered)?;
 
+        let provided_tools = parts.tools.iter().filter(|tool| self.has_tool(tool.name()));
         let mut builder = AgentBuilder::new(model)
             .name(self.name.as_deref().unwrap_or("agent"))
             .tools(self.builtin_tools())
-            .tools(parts.tools.iter().cloned())
+            .tools(provided_tools.cloned())
             .tools(self.subagent_tools(parts)?)
             .hooks(hooks);
         if !self.system_prompt.is_empty() {
@@ -202,27 +202,6 @@ impl AgentConfig {
             hooks.push(Arc::new(hook));
         }
         Ok(hooks)
-    }
-
-    /// Checks that each tool that the configuration names exists.
-    fn check_names(
-        &self,
-        parts: &Parts,
-        hooks: &[Arc<dyn Hook>],
-        registered: &[String],
-    ) -> Result<()> {
-        let hook_tools: Vec<String> = hooks.iter().flat_map(|hook| hook.tools()).collect();
-        let mut names = builtin_names();
-        names.extend(parts.tools.iter().map(|tool| tool.name()));
-        names.extend(registered.iter().map(String::as_str));
-        names.extend(hook_tools.iter().map(String::as_str));
-        for (index, name) in self.tools.iter().enumerate() {
-            if !names.contains(&name.as_str()) {
-                let text = unknown_name("tool", name, &names);
-                return Err(self.error_at(&format!("tools.{index}"), text));
-            }
-        }
-        Ok(())
     }
 
     /// Adds the limits of the configuration.

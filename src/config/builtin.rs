@@ -106,7 +106,7 @@ const BUILTINS: &[Builtin] = &[
 ];
 
 /// The names of the tools that hooks register, and of those that start subagents.
-const HOOK_TOOLS: [&str; 15] = [
+pub(super) const HOOK_TOOLS: [&str; 15] = [
     "ls",
     "read_file",
     "write_file",
@@ -152,10 +152,10 @@ pub(crate) fn reserved_tool_names() -> Vec<&'static str> {
 impl AgentConfig {
     /// Checks the tools of this crate.
     pub(super) fn check_tools(&self) -> Result<()> {
-        let tools = self.tools.iter().enumerate();
-        for (index, name) in tools {
+        let names = self.tools.as_deref().unwrap_or_default();
+        for (index, name) in names.iter().enumerate() {
             let path = format!("tools.{index}");
-            let is_repeated = self.tools[..index].contains(name);
+            let is_repeated = names[..index].contains(name);
             if is_repeated {
                 return Err(
                     self.error_at(&path, format!("the tool {} is listed twice", quoted(name)))
@@ -179,9 +179,10 @@ impl AgentConfig {
 
     /// Makes the tools of this crate that the configuration names.
     pub(super) fn builtin_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let names = self.tools.as_deref().unwrap_or_default();
         let chosen = BUILTINS
             .iter()
-            .filter(|builtin| self.tools.iter().any(|name| name == builtin.name));
+            .filter(|builtin| names.iter().any(|name| name == builtin.name));
         chosen
             .filter_map(|builtin| (builtin.make)(&self.builtin_config))
             .collect()

@@ -1,8 +1,6 @@
 //! The check of a configuration as a whole.
 
 use crate::error::Result;
-use crate::permission::Behavior;
-use crate::permission::Rule;
 use crate::util::text::quoted;
 
 use super::agent::AgentConfig;
@@ -221,21 +219,6 @@ impl AgentConfig {
     }
 
     pub(super) fn check_rules(&self) -> Result<()> {
-        let Some(permissions) = &self.permissions else {
-            return Ok(());
-        };
-        let lists = [
-            ("allow", Behavior::Allow, &permissions.allow),
-            ("ask", Behavior::Ask, &permissions.ask),
-            ("deny", Behavior::Deny, &permissions.deny),
-        ];
-        for (key, behavior, rules) in lists {
-            for (index, rule) in rules.iter().enumerate() {
-                if let Err(error) = Rule::new(behavior, rule) {
-                    return Err(self.error_from(&format!("permissions.{key}.{index}"), error));
-                }
-            }
-        }
-        Ok(())
+        self.rules().map(drop)
     }
 }

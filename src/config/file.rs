@@ -88,6 +88,11 @@ impl Config {
     ) -> Result<Self> {
         let to_error = |fault: Fault| located(name, &fault);
         let root = parse(text, format).map_err(to_error)?;
+        if allowed_keys.is_none() && root.is_empty() {
+            let text = "it is empty; describe the agents under the key \"agents\", each with a \
+                        \"model\"";
+            return Err(to_error(Fault::new(text).at(root.place)));
+        }
         let mut agents = BTreeMap::new();
         let nodes = agent_nodes(root).map_err(to_error)?;
         if let Some(defaults) = &nodes.defaults {

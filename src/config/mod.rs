@@ -23,6 +23,43 @@
 //!
 //! A file with the keys of one agent at its top level describes the agent `default`.
 //!
+//! # Tools
+//!
+//! An agent has the tools of its hooks, the tools of this crate that its list `tools` names, and
+//! those that the program registers in Rust: with a list, the ones that it names; without, all of
+//! them. They are registered with [`Parts::tool`], with
+//! [`ToolStore::register`](crate::registry::ToolStore::register) or with `Server::tool`, whose docs
+//! (feature `server`) have a program with a file and a tool.
+//!
+//! ```
+//! use agentcore::FuncTool;
+//! use agentcore::config::{Config, Parts};
+//! use agentcore::testing::ScriptedModel;
+//! use serde_json::json;
+//!
+//! # async fn example() -> Result<(), agentcore::Error> {
+//! // Or `Config::load("agents.yaml")?`.
+//! let config = Config::from_yaml("
+//! agents:
+//!   default: { model: any-model, tools: [lookup_order] }
+//!   writer: { model: any-model, tools: [] }
+//! ")?;
+//! let any = json!({"type": "object"});
+//! let lookup = FuncTool::new("lookup_order", "Looks up", any, |_cx, _args| async { "shipped" });
+//! // In a program: `Parts::new().tool(lookup)`, with the models of the file.
+//! let model = ScriptedModel::new().call("lookup_order", json!({})).say("It is on its way.");
+//! let parts = Parts::new().models(move |_name| Ok(model.clone())).tool(lookup);
+//!
+//! let default = config.agent("default").expect("it is in the file");
+//! let agent = default.builder(&parts).await?.build()?;
+//! assert_eq!(agent.run("Where is my order?").await?.text, "It is on its way.");
+//! let writer = config.agent("writer").expect("it is in the file");
+//! assert!(writer.builder(&parts).await?.build()?.info().tools.is_empty());
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
 //! # Errors
 //!
 //! An error names the file, the line and the column, and near names:
@@ -59,6 +96,7 @@ mod shared_folders;
 mod source;
 mod started_backend;
 mod subagent;
+mod tool_names;
 mod untrusted;
 
 pub use agent::AgentConfig;

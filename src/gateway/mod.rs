@@ -20,11 +20,17 @@
 //! # An adapter
 //!
 //! An adapter for a chat service has two loops. This one is for a service with the two methods of
-//! `Service`, as the bot API of Telegram has them:
+//! `Service`, as the bot API of Telegram has them. Its loops end only if the bus is closed or the
+//! service refuses the adapter as a whole, as with a wrong key:
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use agentcore::gateway::{InboundMessage, MessageBus, OutboundMessage};
 //! use agentcore::{Result, async_trait};
+//!
+//! /// The pause after a fault that passes.
+//! const PAUSE: Duration = Duration::from_secs(5);
 //!
 //! /// A message as the service delivers it.
 //! struct Update {
@@ -34,6 +40,8 @@
 //!     text: String,
 //! }
 //!
+//! /// Its errors have a kind that is retryable if the fault passes: the service is busy, or there
+//! /// is no connection.
 //! #[async_trait]
 //! trait Service: Send + Sync {
 //!     async fn get_updates(&self, offset: i64) -> Result<Vec<Update>>;
@@ -49,7 +57,16 @@
 //! async fn receive(service: &impl Service, bus: &impl MessageBus) -> Result<()> {
 //!     let mut offset = 0;
 //!     loop {
-//!         for update in service.get_updates(offset).await? {
+//!         let updates = match service.get_updates(offset).await {
+//!             Ok(updates) => updates,
+//!             Err(error) if error.is_retryable() => {
+//!                 tracing::warn!(%error, "messages cannot be received");
+//!                 tokio::time::sleep(PAUSE).await;
+//!                 continue;
+//!             }
+//!             Err(error) => return Err(error),
+//!         };
+//!         for update in updates {
 //!             let (chat, user) = (update.chat_id.to_string(), update.user_id.to_string());
 //!             let message = InboundMessage::new("telegram", chat, user, update.text)
 //!                 // A message that is delivered twice is answered once.
@@ -64,13 +81,29 @@
 //! async fn send(service: &impl Service, bus: &impl MessageBus) -> Result<()> {
 //!     while let Some(delivery) = bus.consume_outbound("telegram").await? {
 //!         let OutboundMessage { chat_id, content, .. } = &delivery.message;
-//!         // An error drops the delivery, which gives the message back.
-//!         service.send_message(chat_id, content).await?;
-//!         delivery.ack().await?;
+//!         match service.send_message(chat_id, content).await {
+//!             Ok(()) => delivery.ack().await?,
+//!             Err(error) if error.is_retryable() => {
+//!                 tracing::warn!(%error, chat_id = &**chat_id, "a message is sent again later");
+//!                 delivery.give_back(PAUSE).await?;
+//!             }
+//!             Err(error) => {
+//!                 tracing::error!(%error, chat_id = &**chat_id, "a message is lost");
+//!                 delivery.ack().await?;
+//!             }
+//!         }
 //!     }
 //!     Ok(())
 //! }
 //! ```
+//!
+//! A message that is given back holds up all later messages of its channel until it is delivered
+//! again. So one that can never be sent, as to a chat that has blocked the bot, is acknowledged and
+//! logged: given back, it would end the replies to every other chat. A delivery that is dropped,
+//! as by `?`, is given back as well.
+//!
+//! An adapter over reqwest needs a provider of TLS, which is described at the feature `tls` of
+//! [this crate](crate#features).
 //!
 //! # Redelivery
 //!

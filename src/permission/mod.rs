@@ -93,3 +93,5 @@ pub use explanation::Explanation;
 pub use held::HeldRule;
 pub use rule::{Behavior, Rule};
 pub use rules_gate::PermissionRules;
+#[cfg(feature = "config")]
+pub(crate) use unmatched::check_rule;

@@ -412,6 +412,9 @@ fn question(call: &CallAccesses<'_>, explanation: &Explanation) -> String {
     let action = call.accesses.first().map(|access| match access {
         CallAccess::Command(command) => format!("run `{}`", printable(&command.text)),
         CallAccess::Read(path) => format!("read {}", printable(path)),
+        // The tool declares no accesses: it may delete or send what its argument names.
+        CallAccess::Write(path) if call.is_guessed => format!("use {}", printable(path)),
+        CallAccess::Url(url) if call.is_guessed => format!("use {}", printable(url)),
         CallAccess::Write(path) => format!("write {}", printable(path)),
         CallAccess::Url(url) => format!("fetch {}", printable(url)),
         CallAccess::Agent(name) => format!("start agent {}", printable(name)),

@@ -22,6 +22,16 @@ const GENERAL: [&str; 9] = [
     "Skill",
 ];
 
+/// Checks that a rule, of any behavior, matches one of these tools or what any tool may do.
+///
+/// # Errors
+///
+/// [`ErrorKind::Config`], with the name that was probably meant.
+#[cfg(feature = "config")]
+pub(crate) fn check_rule(rule: &Rule, names: &[&str]) -> Result<()> {
+    KnownTools::new(names.iter().copied(), false).check(rule)
+}
+
 /// The tools that are known when an agent is built.
 pub(super) struct KnownTools<'a> {
     /// Names of tools, and [`GENERAL`] ones.

@@ -5,6 +5,7 @@ use serde_saphyr::{Options, Spanned, from_str_with_options, options};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::tool::PermissionMode;
+use crate::util::yaml::duplicate_key;
 
 use super::config::PermissionConfig;
 use super::rule::{Behavior, Rule};
@@ -57,8 +58,16 @@ impl PermissionConfig {
             return Err(Error::new(ErrorKind::Config, text));
         }
 
-        let block: Option<Block> = from_str_with_options(yaml, plain())
-            .map_err(|error| Error::new(ErrorKind::Config, format!("permissions: {error}")))?;
+        let block: Option<Block> = from_str_with_options(yaml, plain()).map_err(|error| {
+            let text = match (duplicate_key(&error), error.location()) {
+                (Some(text), Some(place)) => {
+                    let (line, column) = (place.line(), place.column());
+                    format!("permissions: line {line}, column {column}: {text}")
+                }
+                _ => format!("permissions: {error}"),
+            };
+            Error::new(ErrorKind::Config, text)
+        })?;
         let block = block.unwrap_or_default();
         Ok(Self {
             allow: texts(Behavior::Allow, block.allow)?,

@@ -21,7 +21,7 @@ use super::event_bus::EventBus;
 use super::overrides::HookOverrides;
 use super::registry::CompleteBuilder;
 use super::template::Template;
-use super::tool_store::ToolStore;
+use super::tool_store::{ToolStore, UserTools};
 
 /// The agent of one user, made from a template.
 ///
@@ -282,8 +282,9 @@ impl Instance {
                 .into_iter()
                 .map(move |name| (name, source.clone()))
         });
-        let registered = self.tools.names(&self.user).into_iter();
-        let registered = registered.map(|name| (name, "external".to_owned()));
+        let list = self.template.tool_list();
+        let registered = self.tools.tools_within(&self.user, list).into_iter();
+        let registered = registered.map(|tool| (tool.name().to_owned(), "external".to_owned()));
         let mut tools: Vec<ToolInfo> = Vec::new();
         for (name, source) in own.chain(hooks).chain(registered) {
             if tools.iter().all(|tool| tool.name != name) {
@@ -313,7 +314,9 @@ impl Instance {
             (None, Template::Config(_)) => return Err(invalid("the configuration is missing")),
         };
         let builder = (self.complete)(builder);
-        let agent = build_agent(builder, &self.store, &self.tools, &self.user)?;
+        let list = self.template.tool_list();
+        let tools = self.tools.source_within(self.user.clone(), list);
+        let agent = build_agent(builder, &self.store, tools)?;
         *write(&self.current) = Current {
             agent,
             workspace,
@@ -328,12 +331,11 @@ impl Instance {
 pub(super) fn build_agent(
     builder: AgentBuilder,
     store: &Arc<dyn SessionStore>,
-    tools: &ToolStore,
-    user: &Arc<str>,
+    tools: UserTools,
 ) -> Result<Agent> {
     builder
         .store(store.clone())
-        .tool_source(tools.source(user.clone()))
+        .tool_source(tools)
         .include_partial_messages(true)
         .build()
 }

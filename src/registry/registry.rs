@@ -176,6 +176,37 @@ impl Registry {
         Ok(())
     }
 
+    /// Checks that the tools which configurations name exist: those of this crate, and those that
+    /// are registered for all users. Logs a warning for each permission rule that matches no tool.
+    /// A server checks this when it starts; otherwise, an unknown tool is an error of
+    /// [`get_or_clone`](Self::get_or_clone).
+    ///
+    /// ```
+    /// use agentcore::config::Config;
+    /// use agentcore::registry::Registry;
+    ///
+    /// let registry = Registry::new();
+    /// let config = Config::from_yaml("model: gpt-6-luna\ntools: [lookup_order]")?;
+    /// registry.register_config(&config)?;
+    /// let error = registry.check_tools().unwrap_err().to_string();
+    /// assert!(error.starts_with(r#"config:2:9: unknown tool "lookup_order""#));
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for the first tool that does not exist, with its place in the file.
+    pub fn check_tools(&self) -> Result<()> {
+        let parts = read(&self.0.parts).clone();
+        let registered = self.0.tools.common_names();
+        for template in read(&self.0.templates).values() {
+            if let Template::Config(config) = template {
+                config.check_tool_names(&parts, &registered)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a template and its instances. Returns `false` if there was none. Sessions, folders
     /// and containers stay.
     pub fn remove(&self, id: &str) -> bool {
@@ -333,8 +364,12 @@ impl Registry {
             Template::Builder(builder) => (**builder).clone(),
         };
         let complete = read(&self.0.complete).clone();
+        let user_tools = self
+            .0
+            .tools
+            .source_within(user.clone(), template.tool_list());
         let current = Current {
-            agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
+            agent: build_agent(complete(builder), &store, user_tools)?,
             workspace,
             overrides: HookOverrides::default(),
             config: template.config().cloned().map(Arc::new),

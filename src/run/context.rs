@@ -281,8 +281,8 @@ impl RunContext {
         });
     }
 
-    /// Sends a warning of the model to the reader: each text once in a run, and of different texts
-    /// the first 32.
+    /// Sends a warning of a model or about a subagent to the reader: each text once in a run, and of
+    /// different texts the first 32.
     pub(crate) fn warn_once(&self, text: &str) {
         const MAX_WARNINGS: usize = 32;
         const MAX_CHARS: usize = 2_000;

@@ -228,6 +228,10 @@ impl ToolHost for RunningCall {
         self.run.shared().push(message);
     }
 
+    fn warn_once(&self, text: &str) {
+        self.run.warn_once(text);
+    }
+
     fn drained(&self) -> BoxFuture<'_, ()> {
         self.run.shared().drained().boxed()
     }

@@ -167,8 +167,40 @@ impl Server {
         Ok(self)
     }
 
-    /// Adds a tool for every agent and user. A name that is invalid or taken is an error of
-    /// [`router`](Self::router).
+    /// Adds a tool for all users. An agent of a configuration with a list
+    /// [`tools`](crate::config::AgentConfig::tools) has it if the list names it; every other agent
+    /// has it. A name that is invalid or taken is an error of [`router`](Self::router), and so is a
+    /// list with a name of no tool.
+    ///
+    /// A program with an `agents.yaml` and a tool in Rust:
+    ///
+    /// ```no_run
+    /// use agentcore::FuncTool;
+    /// use agentcore::config::Config;
+    /// use agentcore::schemars::{self, JsonSchema};
+    /// use agentcore::server::Server;
+    /// use serde::Deserialize;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Order {
+    ///     number: u32,
+    /// }
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// // Or `Server::new().config("agents.yaml")?`, for a file with this text.
+    /// let config = Config::from_yaml("
+    /// agents:
+    ///   default: { model: 'anthropic:claude-sonnet-5', tools: [lookup_order] }
+    ///   writer: { model: 'anthropic:claude-sonnet-5', tools: [] }
+    /// ")?;
+    /// let lookup = FuncTool::typed("lookup_order", "Looks up an order", |order: Order| async move {
+    ///     Ok(format!("Order {} is on its way.", order.number))
+    /// });
+    /// let listening = Server::new().agents(&config)?.tool(lookup).listen().await?;
+    /// println!("{}", listening.url_with_token());
+    /// listening.serve(std::future::pending()).await
+    /// # }
+    /// ```
     pub fn tool(mut self, tool: impl Tool) -> Self {
         if let Err(error) = self.registry.tools().register(tool) {
             self.error.get_or_insert(error);
@@ -271,8 +303,10 @@ impl Server {
     /// # Errors
     ///
     /// The first error of the setters: an agent id that is invalid or taken, a tool that cannot be
-    /// registered. [`Config`](crate::ErrorKind::Config) without [`token`](Self::token) and
-    /// [`users`](Self::users): only [`listen`](Self::listen) can return a random token.
+    /// registered. [`Config`](crate::ErrorKind::Config), with the place in the file, for a tool that
+    /// a configuration names and that does not exist ([`Registry::check_tools`]), and without
+    /// [`token`](Self::token) and [`users`](Self::users): only [`listen`](Self::listen) can return a
+    /// random token.
     pub fn router(self) -> Result<Router> {
         if self.auth.is_none() {
             let text = "a router needs a login; call `Server::token` or `Server::users` first";
@@ -295,8 +329,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address cannot be
-    /// bound.
+    /// The first error of the setters, [`Config`](crate::ErrorKind::Config) as for
+    /// [`router`](Self::router), and [`Io`](crate::ErrorKind::Io) if the address cannot be bound.
     ///
     /// # Cancel safety
     ///
@@ -333,6 +367,7 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
+        self.registry.check_tools()?;
 
         let ask_wait = self.ask_wait;
         let registry = self.registry.complete_with(move |builder| {

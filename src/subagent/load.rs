@@ -1,11 +1,15 @@
 //! Types of subagents in Markdown files.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::backend::{Backend, EntryKind, is_not_found};
 use crate::error::Result;
+use crate::tool::near_names;
 use crate::util::front_matter;
-use crate::util::text::floor_char_boundary;
+use crate::util::text::{floor_char_boundary, quoted};
 
 use super::definition::SubagentDefinition;
 use super::registry::SubagentRegistry;
@@ -18,6 +22,25 @@ const MAX_FILES: usize = 500;
 const MAX_DESCRIPTION: usize = 1_024;
 /// The bytes of the texts of all files of a folder: descriptions, prompts and names of tools.
 const MAX_TEXTS: usize = 1_024 * 1_024;
+
+/// The number of unknown keys of a file that warnings name.
+const MAX_NAMED_KEYS: usize = 8;
+
+/// The keys that are read.
+const KEYS: [&str; 6] = [
+    "name",
+    "description",
+    "tools",
+    "disallowed_tools",
+    "model",
+    "max_turns",
+];
+/// Other names of keys that are read.
+const ALIASES: [&str; 2] = ["disallowedTools", "maxTurns"];
+/// The keys that limit the tools.
+const TOOL_KEYS: [&str; 2] = ["tools", "disallowed_tools"];
+/// Keys for other programs, which are near one of [`KEYS`] and are no misspelling of it.
+const FOREIGN_KEYS: [&str; 2] = ["hooks", "permissionMode"];
 
 /// The fields that are read; there may be more.
 #[derive(Debug, Default, Deserialize)]
@@ -69,6 +92,11 @@ impl SubagentRegistry {
     /// text behind it is the system prompt. A broken file, and one whose name is registered
     /// already, causes a warning. A folder that does not exist has no files.
     ///
+    /// A key that is not read causes a warning. If it may be a misspelling of `tools` or
+    /// `disallowed_tools`, the file is left out, because without the key its subagent would have
+    /// more tools than intended. A tool that the caller does not have is a warning in the stream of
+    /// the run that starts the subagent.
+    ///
     /// At most 500 files of 256 KiB are read, and of the texts in them 1 MiB. A description is cut
     /// to 1,024 bytes.
     ///
@@ -114,39 +142,53 @@ impl SubagentRegistry {
         for entry in entries {
             let file = format!("{}/{}", path.trim_end_matches('/'), entry.name);
             match self.load_file(backend, &file, &mut room).await {
-                Ok(None) => {}
-                Ok(Some(complaint)) => warnings.push(format!("{file:?}: {complaint}")),
+                Ok(complaints) => {
+                    let complaints = complaints.into_iter();
+                    warnings.extend(complaints.map(|text| format!("{file:?}: {text}")));
+                }
                 Err(reason) => warnings.push(format!("{file:?} is left out: {reason}")),
             }
         }
         Ok(warnings)
     }
 
-    /// Adds the type of a file, whose texts take their bytes from `room`. Returns a complaint about
-    /// what was cut.
+    /// Adds the type of a file, whose texts take their bytes from `room`. Returns complaints about
+    /// what was cut or not read.
     async fn load_file(
         &mut self,
         backend: &dyn Backend,
         path: &str,
         room: &mut usize,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Vec<String>, String> {
         let content = backend.read_range(path, 0, MAX_FILE + 1).await;
         let content = content.map_err(|error| error.to_string())?;
         if content.len() > MAX_FILE {
             return Err(format!("it has more than {MAX_FILE} bytes"));
         }
 
+        if !front_matter::is_present(&content) {
+            let text = "it must begin with a line ---, followed by its name and description and \
+                        another line ---";
+            return Err(text.to_owned());
+        }
         let fields: Fields = front_matter::read(&content)?;
+        let keys: BTreeMap<String, IgnoredAny> = front_matter::read(&content)?;
+        let mut complaints = unknown_keys(&keys)?;
         let body = std::str::from_utf8(front_matter::body(&content));
         let body = body.map_err(|_| "it is not UTF-8".to_owned())?;
         let name = required(fields.name, "name")?;
         let mut description = required(fields.description, "description")?;
-        let complaint = cut(&mut description);
+        complaints.extend(cut(&mut description));
         let mut definition = SubagentDefinition::new(description, body.trim())
             .with_tools(fields.tools.into_list())
             .with_disallowed_tools(fields.disallowed_tools.into_list());
         definition.model = fields.model;
         definition.max_turns = fields.max_turns;
+        if definition.tools.is_empty() && keys.contains_key("tools") {
+            let text = "its \"tools\" are empty, so it has all tools of its caller; name some, or \
+                        remove the key";
+            complaints.push(text.to_owned());
+        }
         let Some(remaining) = room.checked_sub(text_len(&definition)) else {
             let text = format!("the texts of all files have more than {MAX_TEXTS} bytes");
             return Err(text);
@@ -154,8 +196,50 @@ impl SubagentRegistry {
         let registration = self.register(name, definition);
         registration.map_err(|error| error.to_string())?;
         *room = remaining;
-        Ok(complaint)
+        Ok(complaints)
     }
+}
+
+/// The complaints about keys that are not read.
+///
+/// # Errors
+///
+/// For a key that may be a misspelling of one that limits the tools.
+fn unknown_keys(keys: &BTreeMap<String, IgnoredAny>) -> Result<Vec<String>, String> {
+    let is_read = |key: &&String| KEYS.contains(&key.as_str()) || ALIASES.contains(&key.as_str());
+    let unknown_keys = keys.keys().filter(|key| !is_read(key));
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for key in unknown_keys {
+        let near_keys = if FOREIGN_KEYS.contains(&key.as_str()) {
+            Vec::new()
+        } else {
+            near_names(key, &KEYS)
+        };
+        if near_keys
+            .iter()
+            .any(|near_key| TOOL_KEYS.contains(near_key))
+        {
+            return Err(format!(
+                "the key {} is not known and may be meant to limit its tools; write \"tools\" or \
+                 \"disallowed_tools\", or remove it",
+                quoted(key)
+            ));
+        }
+        count += 1;
+        if count <= MAX_NAMED_KEYS {
+            complaints.push(match near_keys.first() {
+                Some(near_key) => {
+                    format!("unknown key {}; did you mean {near_key:?}?", quoted(key))
+                }
+                None => format!("the key {} is not read", quoted(key)),
+            });
+        }
+    }
+    if count > MAX_NAMED_KEYS {
+        complaints.push(format!("{} more keys are not read", count - MAX_NAMED_KEYS));
+    }
+    Ok(complaints)
 }
 
 /// Cuts a description to its limit. Returns a complaint if it was longer.

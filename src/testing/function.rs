@@ -65,6 +65,40 @@ impl FunctionModel {
 
     /// Answers with the stream that `f` makes, as it is. `f` may wait, and may fail.
     ///
+    /// A whole answer begins with `Start` and ends with `Stop`, such as one of a slow model:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use agentcore::model::ResponseHead;
+    /// use agentcore::testing::FunctionModel;
+    /// use agentcore::{Model, ModelEvent, ModelRequest, StopReason};
+    /// use futures::{StreamExt, stream};
+    ///
+    /// # let run = async {
+    /// let slow = FunctionModel::stream(|_request| async {
+    ///     let head = ResponseHead::new("response", "slow");
+    ///     let events = [
+    ///         ModelEvent::Start(Box::new(head)),
+    ///         ModelEvent::Text("Slowly, ".to_owned()),
+    ///         ModelEvent::Text("but surely.".to_owned()),
+    ///         ModelEvent::stop(StopReason::EndTurn),
+    ///     ];
+    ///     let events = stream::iter(events).then(|event| async {
+    ///         tokio::time::sleep(Duration::from_millis(10)).await;
+    ///         Ok(event)
+    ///     });
+    ///     Ok(events.boxed())
+    /// });
+    /// let answer = slow.call(ModelRequest::new("hello")).await?;
+    /// assert_eq!(answer.text(), "Slowly, but surely.");
+    /// # Ok::<(), agentcore::Error>(()) };
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)?;
+    /// # Ok::<(), agentcore::Error>(())
+    /// ```
+    ///
+    /// One that fails:
+    ///
     /// ```
     /// use agentcore::testing::FunctionModel;
     /// use agentcore::{Error, ErrorKind, Model, ModelRequest};

@@ -42,6 +42,8 @@ pub(crate) trait ToolHost: Any + Send + Sync {
     fn run_id(&self) -> &str;
     fn progress(&self, data: Value);
     fn forward(&self, message: SdkMessage);
+    /// Sends a warning to the reader, unless the run has sent it before.
+    fn warn_once(&self, text: &str);
     /// Ready when the reader has taken everything emitted so far.
     fn drained(&self) -> BoxFuture<'_, ()>;
     fn ask(&self, question: String, form: AnswerForm) -> BoxFuture<'_, Answer>;
@@ -228,6 +230,11 @@ impl ToolContext {
     /// The nesting depth of the run: 0 if it has no parent, 1 for a child of such a run.
     pub fn depth(&self) -> u32 {
         self.host.depth()
+    }
+
+    /// Sends a warning to the reader of the run, unless it has sent it before.
+    pub(crate) fn warn_once(&self, text: &str) {
+        self.host.warn_once(text);
     }
 
     /// Returns `true` if the depth allows a child of the run to have children.

@@ -48,6 +48,8 @@ impl ToolHost for Detached {
 
     fn forward(&self, _message: SdkMessage) {}
 
+    fn warn_once(&self, _text: &str) {}
+
     fn drained(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()
     }

@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::text;
+use super::yaml::duplicate_key;
 
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// The number of steps after which the parser stops with an error.
@@ -34,10 +35,25 @@ pub(crate) fn read<T: DeserializeOwned + Default>(content: &[u8]) -> Result<T, S
     };
 
     serde_saphyr::from_str_with_options(yaml, options).map_err(|error| {
-        let error = error.without_snippet().to_string();
-        let error = text::truncate(&error, MAX_ERROR_CHARS);
-        format!("its front matter is not understood: {error}")
+        let text = match (duplicate_key(&error), error.location()) {
+            (Some(text), Some(place)) => {
+                format!("{text} at line {}, column {}", place.line(), place.column())
+            }
+            (Some(text), None) => text,
+            (None, _) => error.without_snippet().to_string(),
+        };
+        let text = text::truncate(&text, MAX_ERROR_CHARS);
+        format!("its front matter is not understood: {text}")
     })
+}
+
+/// Returns `true` if a file begins with front matter: its first line is `---`.
+pub(crate) fn is_present(content: &[u8]) -> bool {
+    let content = content.strip_prefix(BOM).unwrap_or(content);
+    content
+        .split_inclusive(|byte| *byte == b'\n')
+        .next()
+        .is_some_and(is_fence)
 }
 
 /// The content behind the front matter, or all of it when it has none.

@@ -37,6 +37,8 @@ pub(crate) mod time;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 pub(crate) mod values;
+#[cfg(feature = "yaml")]
+pub(crate) mod yaml;
 
 pub use cancel::Cancellation;
 pub(crate) use guarded::Guarded;

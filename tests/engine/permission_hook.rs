@@ -6,7 +6,8 @@ use agentcore::permission::{PermissionConfig, PermissionRules};
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, PermissionGate};
 use agentcore::{
-    AgentBuilder, ErrorKind, FuncTool, PermissionMode, RunContext, SdkMessage, ToolDecision, hook,
+    AgentBuilder, ErrorKind, FuncTool, OnUnanswered, PermissionMode, RunContext, SdkMessage,
+    ToolDecision, hook,
 };
 use serde_json::{Value, json};
 
@@ -267,4 +268,35 @@ async fn gates_added_to_a_run_end_with_it() {
     assert_eq!(log.len(), 0);
     agent.run("Go").await.unwrap();
     assert_eq!(log.len(), 1);
+}
+
+/// A tool that declares no access may do anything with the file or address that an argument names.
+#[tokio::test]
+async fn question_about_a_guessed_access_names_no_action() {
+    for (argument, value, expected) in [
+        (
+            "path",
+            "a.txt",
+            "delete wants to use a.txt: no rule allows delete",
+        ),
+        (
+            "url",
+            "https://example.com",
+            "delete wants to use https://example.com: no rule allows delete",
+        ),
+        ("command", "id", "delete wants to run `id`: "),
+    ] {
+        let log = Log::default();
+        let model = ScriptedModel::new().call("delete", json!({argument: value}));
+        let agent = agent(model)
+            .tool(logged("delete", &log))
+            .permissions(PermissionRules::new().allow("other").unwrap())
+            .unanswered(OnUnanswered::Park)
+            .build()
+            .unwrap();
+        agent.session("s").run("Go").await.unwrap();
+        let pending = agent.session("s").state().await.unwrap().unwrap().pending;
+        let question = &pending[0].question;
+        assert!(question.starts_with(expected), "{question}");
+    }
 }

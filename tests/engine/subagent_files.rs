@@ -15,7 +15,7 @@ async fn files(files: &[(&str, &str)]) -> MemoryBackend {
 #[tokio::test]
 async fn files_of_a_folder_define_types() {
     let text = "---\nname: reviewer\ndescription: Reviews a change\ntools: [Read, Grep]\n\
-        disallowed_tools: Bash, Write\nmodel: haiku\nmax_turns: 7\ncolor: red\n---\n\nBe strict.\n\nAnd kind.\n";
+        disallowed_tools: Bash, Write\nmodel: haiku\nmax_turns: 7\n---\n\nBe strict.\n\nAnd kind.\n";
     let backend = files(&[
         ("reviewer.md", text),
         (
@@ -74,7 +74,7 @@ async fn broken_file_is_a_warning_and_an_earlier_name_wins() {
     assert_eq!(agents.get("scout").unwrap().description, "First");
     let expected = [
         "already a subagent",
-        "has no name",
+        "must begin with a line ---",
         "has no end",
         "has no description",
         "not a name",
@@ -135,4 +135,97 @@ async fn texts_of_all_files_are_limited_together() {
         warnings[0],
         r#""agents/a5.md" is left out: the texts of all files have more than 1048576 bytes"#
     );
+}
+
+/// The warnings about one file, and whether it defines a type.
+async fn loaded(front_matter: &str) -> (Vec<String>, bool) {
+    let text = format!("---\nname: adder\ndescription: Adds\n{front_matter}---\nAdd.");
+    let backend = files(&[("adder.md", &text)]).await;
+    let mut agents = SubagentRegistry::new();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    (warnings, agents.get("adder").is_some())
+}
+
+#[tokio::test]
+async fn file_with_a_misspelt_key_of_tools_is_left_out() {
+    for key in [
+        "tool",
+        "Tools",
+        "tols",
+        "allowed-tools",
+        "disallowed_tool",
+        "disalowedTools",
+        "disallowed-tools",
+    ] {
+        let (warnings, is_defined) = loaded(&format!("{key}: add\n")).await;
+        let expected = format!(
+            "\"agents/adder.md\" is left out: the key {key:?} is not known and may be meant to limit \
+             its tools; write \"tools\" or \"disallowed_tools\", or remove it"
+        );
+        assert_eq!((warnings, is_defined), (vec![expected], false), "{key}");
+        let (_, is_defined) = loaded(&format!("tools: add\n{key}: add\n")).await;
+        assert!(!is_defined, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn other_unknown_key_is_a_warning_with_the_near_key() {
+    for (key, text) in [
+        ("modle", "unknown key \"modle\"; did you mean \"model\"?"),
+        (
+            "max_turn",
+            "unknown key \"max_turn\"; did you mean \"max_turns\"?",
+        ),
+        ("color", "the key \"color\" is not read"),
+        ("hooks", "the key \"hooks\" is not read"),
+        ("permissionMode", "the key \"permissionMode\" is not read"),
+        ("skills", "the key \"skills\" is not read"),
+    ] {
+        let (warnings, is_defined) = loaded(&format!("tools: add\n{key}: 1\n")).await;
+        let expected = format!("\"agents/adder.md\": {text}");
+        assert_eq!((warnings, is_defined), (vec![expected], true), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn many_unknown_keys_are_counted() {
+    let keys: String = (0..20).map(|number| format!("x{number}: 1\n")).collect();
+    let (warnings, is_defined) = loaded(&keys).await;
+    assert!(is_defined);
+    assert_eq!(warnings.len(), 9, "{warnings:?}");
+    assert_eq!(
+        warnings[8],
+        "\"agents/adder.md\": 12 more keys are not read"
+    );
+}
+
+#[tokio::test]
+async fn empty_list_of_tools_is_a_warning() {
+    let (warnings, is_defined) = loaded("tools: []\n").await;
+    assert!(is_defined);
+    let expected = "\"agents/adder.md\": its \"tools\" are empty, so it has all tools of its caller; \
+                    name some, or remove the key";
+    assert_eq!(warnings, [expected]);
+    let (warnings, _) = loaded("tools:\n").await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
+#[tokio::test]
+async fn front_matter_without_its_first_line_is_named() {
+    let text = "name: adder\ndescription: Adds\ntools: add\n---\nAdd.";
+    let backend = files(&[("adder.md", text)]).await;
+    let mut agents = SubagentRegistry::new();
+    let warnings = agents.load_dir(&backend, "agents").await.unwrap();
+    let expected = "\"agents/adder.md\" is left out: it must begin with a line ---, followed by its \
+                    name and description and another line ---";
+    assert_eq!(warnings, [expected]);
+}
+
+#[tokio::test]
+async fn key_that_occurs_twice_is_named_with_its_place() {
+    let (warnings, is_defined) = loaded("tools: add\ntools: sub\n").await;
+    assert!(!is_defined);
+    let expected = "\"agents/adder.md\" is left out: its front matter is not understood: the key \
+                    \"tools\" occurs twice at line 5, column 1";
+    assert_eq!(warnings, [expected]);
 }

@@ -18,7 +18,7 @@ use agentcore::{
 use serde_json::{Value, json};
 
 use crate::kit::{
-    Log, agent, any_object, child_session, echo, logged, results, text_of, texts, watch,
+    Log, agent, any_object, child_session, echo, logged, results, text_of, texts, warnings, watch,
 };
 
 /// A registry with the type `scout`.
@@ -210,6 +210,54 @@ async fn model_and_hooks_of_a_subagent_are_configured() {
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("scout"), "{error}");
     assert!(tools::task(SubagentRegistry::new()).build().is_err());
+}
+
+#[test]
+fn unknown_model_of_a_definition_names_the_aliases() {
+    let error = task(scout().with_model("auditer"))
+        .model_alias("auditor", ScriptedModel::new())
+        .model_alias("writer", ScriptedModel::new())
+        .build()
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let text = error.to_string();
+    let expected = "subagent \"scout\": \"auditer\" is none of the aliases auditor, writer (did you \
+                    mean \"auditor\"?): ";
+    assert!(text.starts_with(expected), "{text}");
+
+    let error = task(scout().with_model("nowhere:m"))
+        .model_alias("auditor", ScriptedModel::new())
+        .build()
+        .unwrap_err();
+    assert!(!error.to_string().contains("auditor"), "{error}");
+}
+
+/// The warnings in the stream of a run that starts this subagent twice.
+async fn warnings_about(definition: SubagentDefinition) -> Vec<String> {
+    let named = |name: &'static str| FuncTool::new(name, "", any_object(), |_, _| async { "ok" });
+    let model = ScriptedModel::new().say("one").say("two");
+    let agent = lead([call(), call()], task(definition).model(model))
+        .tools([named("add"), named("Bash")])
+        .build()
+        .unwrap();
+    warnings(&watch(agent.run("Go")).await.0)
+}
+
+#[tokio::test]
+async fn unknown_tool_of_a_definition_is_one_warning_with_the_near_name() {
+    let listed = scout().with_tools(["ADD", "ad", "rocket", "Task"]);
+    assert_eq!(
+        warnings_about(listed).await,
+        [
+            "the subagent \"scout\" lacks the tool \"ad\"; did you mean \"add\"?",
+            "the subagent \"scout\" lacks the tool \"rocket\"; its caller has no such tool",
+        ]
+    );
+    let disallowed = scout().with_disallowed_tools(["bash", "Bsh", "rocket"]);
+    assert_eq!(
+        warnings_about(disallowed).await,
+        ["the subagent \"scout\" disallows the unknown tool \"Bsh\"; did you mean \"Bash\"?"]
+    );
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ pub fn example(name: &str) -> &'static Path {
                 "handoff",
                 "quickstart",
                 "repair_history",
+                "server",
                 "sessions",
                 "subagents",
             ])

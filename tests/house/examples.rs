@@ -208,6 +208,43 @@ fn sessions_example_runs_without_a_key() {
 }
 
 #[test]
+fn server_example_answers_for_a_missing_key_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.yaml");
+    let start = |model: &str| {
+        fs::write(
+            &path,
+            format!("agents:\n  default: {{ model: '{model}' }}\n"),
+        )
+        .unwrap();
+        let mut command = Command::new(example("server"));
+        command.arg(&path).args(["--port", "0"]);
+        command.env_remove("ANTHROPIC_API_KEY");
+        command
+    };
+
+    let output = run(start("antropic:claude-sonnet-5"), "");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("agents.yaml: agent \"default\": "),
+        "{errors}"
+    );
+    assert!(errors.contains("antropic"), "{errors}");
+    assert!(output.stdout.is_empty());
+
+    let mut command = start("anthropic:claude-sonnet-5");
+    let mut server = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let second = lines.next().unwrap().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(first.contains("ANTHROPIC_API_KEY"), "{first}");
+    assert!(second.starts_with("http://127.0.0.1:"), "{second}");
+}
+
+#[test]
 fn subagents_example_reads_the_documents_of_this_repository() {
     let output = run(Command::new(example("subagents")), "");
     let errors = String::from_utf8_lossy(&output.stderr);

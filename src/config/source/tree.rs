@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Options, Spanned, from_str_with_options, options};
 
+use crate::util::yaml::duplicate_key;
+
 use super::fault::Fault;
 
 /// The maximum size of a text, in bytes.
@@ -60,6 +62,15 @@ pub(in crate::config) struct Entry {
 }
 
 impl Node {
+    /// Returns `true` for nothing and for a map without keys.
+    pub(in crate::config) fn is_empty(&self) -> bool {
+        match &self.tree {
+            Tree::Null => true,
+            Tree::Map(entries) => entries.is_empty(),
+            _ => false,
+        }
+    }
+
     /// The entries of a map.
     pub(in crate::config) fn entries(&self) -> &[Entry] {
         match &self.tree {
@@ -106,7 +117,8 @@ pub(in crate::config) fn parse_yaml(text: &str) -> Result<Node, Fault> {
 
     let node: Option<Spanned<Tree>> =
         from_str_with_options(text, plain_options()).map_err(|error| {
-            let fault = Fault::new(without_place(&error.to_string()));
+            let text = duplicate_key(&error);
+            let fault = Fault::new(text.unwrap_or_else(|| without_place(&error.to_string())));
             match error.location() {
                 Some(location) => fault.at(Place {
                     line: location.line(),

@@ -10,7 +10,7 @@ use crate::error::BoxError;
 use crate::hook::Hook;
 use crate::model::Model;
 use crate::subagent::SubagentDefinition;
-use crate::tool::{ToolContext, ToolRegistry};
+use crate::tool::{ToolContext, ToolRegistry, near_names};
 use crate::util::text::quoted;
 
 /// The hooks of subagents.
@@ -116,9 +116,16 @@ impl Children {
             ChildHooks::These(hooks) => builder.with_own_hooks(hooks.clone()),
         };
 
+        let turn_tools = cx.tools();
+        let mut names = builder.known_tool_names();
+        names.extend(turn_tools.names().into_iter().map(str::to_owned));
+        for text in unknown_tools(name, definition, &names) {
+            cx.warn_once(&text);
+        }
+
         let can_nest = cx.can_start_agents_below();
         let is_list = !definition.tools.is_empty();
-        builder = builder.retain_tools(&cx.tools(), is_list, |name, starts_agents| {
+        builder = builder.retain_tools(&turn_tools, is_list, |name, starts_agents| {
             definition.allows(name, starts_agents) && (can_nest || !starts_agents)
         });
         if let Some(model) = self.model(child, alias)? {
@@ -164,4 +171,32 @@ impl Children {
             },
         }
     }
+}
+
+/// The warnings about names of a definition that no tool has. A name that a subagent must not have
+/// causes one only if it may be a misspelling, since a definition may serve several agents.
+fn unknown_tools(agent: &str, definition: &SubagentDefinition, names: &[String]) -> Vec<String> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let is_known = |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let mut warnings = Vec::new();
+    for name in definition.tools.iter().filter(|name| !is_known(name)) {
+        let advice = match near_names(name, &names).first() {
+            Some(near) => format!("did you mean {near:?}?"),
+            None => "its caller has no such tool".to_owned(),
+        };
+        let name = quoted(name);
+        warnings.push(format!(
+            "the subagent {agent:?} lacks the tool {name}; {advice}"
+        ));
+    }
+    let disallowed_tools = definition.disallowed_tools.iter();
+    for name in disallowed_tools.filter(|name| !is_known(name)) {
+        if let Some(near) = near_names(name, &names).first() {
+            let name = quoted(name);
+            warnings.push(format!(
+                "the subagent {agent:?} disallows the unknown tool {name}; did you mean {near:?}?"
+            ));
+        }
+    }
+    warnings
 }

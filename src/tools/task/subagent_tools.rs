@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{self, Model};
 use crate::subagent::SubagentRegistry;
-use crate::tool::{FuncTool, ToolRegistry};
+use crate::tool::{FuncTool, ToolRegistry, near_names};
+use crate::util::text::quoted;
 
 use super::children::{ChildHooks, ChildType, Children};
 use super::control_tools::{task_output, task_stop};
@@ -123,7 +124,7 @@ impl SubagentTools {
     /// # Errors
     ///
     /// [`ErrorKind::Config`] if the registry is empty, or a definition names a model that is
-    /// neither an alias nor one that `providers::resolve` accepts.
+    /// neither an alias nor one that `providers::resolve` accepts; the text lists the aliases.
     pub fn build(self) -> Result<Vec<FuncTool>> {
         if self.registry.names().is_empty() {
             let text = "no subagent is registered; register one, or leave out the tools";
@@ -155,10 +156,24 @@ impl SubagentTools {
     }
 
     fn resolve(&self, model: &str) -> Result<Arc<dyn Model>> {
-        match self.aliases.get(model) {
-            Some(model) => Ok(model.clone()),
-            None => resolve(model),
+        if let Some(model) = self.aliases.get(model) {
+            return Ok(model.clone());
         }
+        let error = match resolve(model) {
+            // The name of a provider was written out: this is no alias.
+            Err(error) if !model.contains(':') && !self.aliases.is_empty() => error,
+            outcome => return outcome,
+        };
+        let aliases: Vec<&str> = self.aliases.keys().map(String::as_str).collect();
+        let mut text = format!(
+            "{} is none of the aliases {}",
+            quoted(model),
+            aliases.join(", ")
+        );
+        if let Some(near) = near_names(model, &aliases).first() {
+            text.push_str(&format!(" (did you mean {near:?}?)"));
+        }
+        Err(error.context(text))
     }
 }
 

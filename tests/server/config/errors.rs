@@ -1,9 +1,13 @@
 //! The place and the text of each fault.
 
 use agentcore::config::{AgentConfig, Config};
-use agentcore::{ErrorKind, Secret};
+use agentcore::permission::PermissionConfig;
+use agentcore::testing::ScriptedModel;
+use agentcore::{ErrorKind, FuncTool, Secret};
 
-use super::{build_error, error};
+use super::{build_error, error, parts};
+use crate::kit::any_object;
+use crate::kit::keys::Logged;
 
 #[test]
 fn fault_in_a_file_names_the_file_the_line_and_the_column() {
@@ -118,8 +122,33 @@ fn each_fault_has_its_place_and_names_the_key() {
 #[test]
 fn key_that_occurs_twice_is_an_error_with_its_place() {
     let text = error("model: a\nname: b\nmodel: c");
-    assert!(text.starts_with("config:3:"), "{text}");
-    assert!(text.contains("model"), "{text}");
+    assert_eq!(text, r#"config:3:1: the key "model" occurs twice"#);
+    let text = error("agents:\n  a: { model: m }\n  a: { model: n }");
+    assert_eq!(text, r#"config:3:3: the key "a" occurs twice"#);
+    let json = r#"{"model": "a", "model": "b"}"#;
+    let text = Config::from_json(json).unwrap_err().to_string();
+    assert_eq!(text, r#"config:1:16: the key "model" occurs twice"#);
+}
+
+#[test]
+fn rules_with_a_key_that_occurs_twice_have_its_place() {
+    let error = PermissionConfig::from_yaml("deny: [Bash]\ndeny: []").unwrap_err();
+    let text = r#"permissions: line 2, column 1: the key "deny" occurs twice"#;
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn empty_file_is_named_as_such() {
+    let advice = r#"it is empty; describe the agents under the key "agents", each with a "model""#;
+    for yaml in ["", "\n", "# Nothing yet\n", "{}"] {
+        let text = error(yaml);
+        assert!(
+            text.starts_with("config:1:1: ") && text.ends_with(advice),
+            "{yaml:?}: {text}"
+        );
+    }
+    let text = Config::from_json("{}").unwrap_err().to_string();
+    assert_eq!(text, format!("config:1:1: {advice}"));
 }
 
 #[test]
@@ -226,7 +255,8 @@ fn address_with_a_password_is_an_error() {
 #[tokio::test]
 async fn unknown_tool_has_its_place_and_near_names() {
     let error = build_error("model: m\ntools:\n  - request_user_input\n  - write_todo").await;
-    let text = r#"config:4:5: unknown tool "write_todo"; did you mean "write_todos"?"#;
+    let text = "config:4:5: unknown tool \"write_todo\"; did you mean \"write_todos\"? Register a tool \
+                of your own in Rust first, with `Server::tool` or `Parts::tool`";
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
         (ErrorKind::Config, text)
@@ -244,4 +274,31 @@ async fn model_that_cannot_be_made_has_its_place() {
         .to_string();
     assert!(error.starts_with("config:2:1: "), "{error}");
     assert!(error.contains("nowhere"), "{error}");
+}
+
+#[tokio::test]
+async fn rule_that_matches_no_tool_is_logged_with_its_place() {
+    let yaml = "model: m\ntools: [request_user_input]\npermissions:\n  allow:\n    - write_todos\n    \
+                - request_user_inptu\n    - \"*\"\n    - Bash(ls:*)\n    - pay\n    - refund";
+    let config = Config::from_yaml(yaml).unwrap();
+    let pay = FuncTool::new("pay", "Pays", any_object(), |_, _| async { "paid" });
+    let parts = parts(ScriptedModel::new()).tool(pay);
+    let logged = Logged::default();
+    {
+        let _listening = tracing::subscriber::set_default(logged.clone());
+        let agent = config.agent("default").unwrap();
+        let built = agent.builder(&parts).await.unwrap().build();
+        assert!(built.is_ok());
+    }
+    let text = logged.text();
+    let expected = "config:6:7: permission rule \"allow:request_user_inptu\" matches no tool \
+                    \"request_user_inptu\"; did you mean \"request_user_input\"?";
+    assert!(text.contains(expected), "{text}");
+    // The list of tools leaves it out.
+    assert!(
+        text.contains("config:9:7: permission rule \"allow:pay\""),
+        "{text}"
+    );
+    assert!(text.contains("config:10:7: "), "{text}");
+    assert_eq!(text.matches("matches no tool").count(), 3, "{text}");
 }

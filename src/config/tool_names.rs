@@ -1,0 +1,108 @@
+//! The names of an agent's tools, in its list of tools and in its permission rules.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hook::Hook;
+use crate::permission::{Rule, check_rule};
+
+use super::agent::AgentConfig;
+use super::builtin::{HOOK_TOOLS, builtin_names, reserved_tool_names};
+use super::parts::Parts;
+use super::source::unknown_name;
+
+impl AgentConfig {
+    /// Returns `true` if the agent has a tool of this name that the program provides: one that its
+    /// list of tools names. Without a list, it has all of them.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        let names = self.tools.as_ref();
+        names.is_none_or(|names| names.iter().any(|listed| listed == name))
+    }
+
+    /// Checks that each tool that the configuration names exists, before an agent is made of it:
+    /// `registered` are those that the program provides, and the tools of all hooks count as
+    /// existing. Logs a warning for each permission rule that matches no tool.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config), with the place of the name.
+    pub(crate) fn check_tool_names(&self, parts: &Parts, registered: &[String]) -> Result<()> {
+        let provided_names = || {
+            let own_names = parts.tools.iter().map(|tool| tool.name());
+            own_names.chain(registered.iter().map(String::as_str))
+        };
+        let mut names = reserved_tool_names();
+        names.extend(provided_names());
+        self.check_listed(&names)?;
+
+        let builtin_names = self.builtin_tools();
+        let mut names: Vec<&str> = builtin_names.iter().map(|tool| tool.name()).collect();
+        names.extend(HOOK_TOOLS);
+        names.extend(provided_names().filter(|name| self.has_tool(name)));
+        for (path, rule) in self.rules()? {
+            if let Err(error) = check_rule(&rule, &names) {
+                tracing::warn!("{}", self.error_from(&path, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that each tool that the configuration names is one of this crate, of the program, of
+    /// these hooks, or `registered`.
+    pub(super) fn check_names(
+        &self,
+        parts: &Parts,
+        hooks: &[Arc<dyn Hook>],
+        registered: &[String],
+    ) -> Result<()> {
+        let hook_tools: Vec<String> = hooks.iter().flat_map(|hook| hook.tools()).collect();
+        let mut names = builtin_names();
+        names.extend(parts.tools.iter().map(|tool| tool.name()));
+        names.extend(registered.iter().map(String::as_str));
+        names.extend(hook_tools.iter().map(String::as_str));
+        self.check_listed(&names)
+    }
+
+    fn check_listed(&self, names: &[&str]) -> Result<()> {
+        let listed_names = self.tools.as_deref().unwrap_or_default();
+        for (index, name) in listed_names.iter().enumerate() {
+            if !names.contains(&name.as_str()) {
+                let text = unknown_name("tool", name, names);
+                let end = if text.ends_with('?') { "" } else { "." };
+                let advice = "Register a tool of your own in Rust first, with `Server::tool` or \
+                              `Parts::tool`";
+                let text = format!("{text}{end} {advice}");
+                return Err(self.error_at(&format!("tools.{index}"), text));
+            }
+        }
+        Ok(())
+    }
+
+    /// The permission rules, each with its path in the configuration.
+    ///
+    /// # Errors
+    ///
+    /// For a rule that could never match.
+    pub(super) fn rules(&self) -> Result<Vec<(String, Rule)>> {
+        use crate::permission::Behavior::{Allow, Ask, Deny};
+        let Some(permissions) = &self.permissions else {
+            return Ok(Vec::new());
+        };
+        let lists = [
+            ("allow", Allow, &permissions.allow),
+            ("ask", Ask, &permissions.ask),
+            ("deny", Deny, &permissions.deny),
+        ];
+        let mut rules = Vec::new();
+        for (key, behavior, texts) in lists {
+            for (index, text) in texts.iter().enumerate() {
+                let path = format!("permissions.{key}.{index}");
+                match Rule::new(behavior, text) {
+                    Ok(rule) => rules.push((path, rule)),
+                    Err(error) => return Err(self.error_from(&path, error)),
+                }
+            }
+        }
+        Ok(rules)
+    }
+}
