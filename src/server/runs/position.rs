@@ -24,7 +24,7 @@ impl Position {
     }
 
     /// Reads the value of a `Last-Event-ID` header; `None` if it is no id of this server.
-    fn parse(id: &str) -> Option<Self> {
+    pub(crate) fn parse(id: &str) -> Option<Self> {
         let (run_id, place) = id.rsplit_once(':')?;
         let (seq, index) = match place.split_once('.') {
             Some((seq, index)) => (seq, index.parse().ok()?),
