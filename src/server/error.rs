@@ -16,6 +16,13 @@ use super::runs::{ReaderRefusal, RunRefusal};
 /// The time after which a request that met a limit may be sent again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// The text about a thread that is held by a run which this process may not have.
+const BUSY: &str = "the thread has a run already, maybe in another process; wait for its end, or \
+                    copy the thread with /fork";
+
+/// The text about a thread that was deleted meanwhile.
+const GONE: &str = "the thread was not found; it may have expired or been deleted";
+
 /// The body of every error.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(super) struct ErrorReply {
@@ -68,6 +75,13 @@ impl ApiError {
         Self::not_found(format!("thread {id:?} not found"))
     }
 
+    /// The thread of another user, where an id that is not in use begins a thread.
+    pub(super) fn foreign_thread(id: &str) -> Self {
+        Self::not_found(format!(
+            "thread {id:?} is not available; leave out the id for a new thread, or choose another"
+        ))
+    }
+
     /// An error inside the server, whose cause is in the log.
     pub(super) fn internal() -> Self {
         Self::new(
@@ -81,13 +95,14 @@ impl ApiError {
         Self::from(RunRefusal::Closing)
     }
 
-    /// An error of the file system of a workspace.
-    pub(super) fn of_files(error: Error) -> Self {
+    /// An error of the file system of the workspace with this root, whose place on the server is
+    /// left out.
+    pub(super) fn of_files(error: &Error, root: &str) -> Self {
         use std::error::Error as _;
         use std::io;
 
         let source = error.source().and_then(|source| source.downcast_ref());
-        let text = error.to_string();
+        let text = without_root(&error.to_string(), root);
         match source.map(io::Error::kind) {
             Some(io::ErrorKind::NotFound) => Self::not_found(text),
             Some(io::ErrorKind::FileTooLarge) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text),
@@ -100,14 +115,30 @@ impl ApiError {
             _ if error.kind() == ErrorKind::Io => {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
             }
-            _ => error.into(),
+            _ => Self::of_kind(error, text),
         }
+    }
+
+    /// An error with the status of its kind and this text.
+    fn of_kind(error: &Error, text: String) -> Self {
+        let status = match error.kind() {
+            ErrorKind::InvalidRequest | ErrorKind::InvalidMessages => StatusCode::BAD_REQUEST,
+            ErrorKind::NotFound | ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
+            ErrorKind::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        if status.is_server_error() {
+            tracing::error!(%error, "a request failed");
+        }
+        Self::new(status, text)
     }
 
     /// The error that ended a run whose output was asked for.
     pub(super) fn of_run(error: &Error) -> Self {
         let status = match error.kind() {
-            ErrorKind::SessionBusy => return Self::busy(error),
+            ErrorKind::SessionBusy => return Self::busy(),
             ErrorKind::InvalidMessages | ErrorKind::InvalidRequest if error.status().is_none() => {
                 StatusCode::BAD_REQUEST
             }
@@ -119,9 +150,9 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
-    fn busy(error: &Error) -> Self {
-        let text = error.to_string();
-        Self::conflict(text).with_retry_after(RETRY_AFTER)
+    /// A thread whose run, here or in another process, holds it.
+    fn busy() -> Self {
+        Self::conflict(BUSY).with_retry_after(RETRY_AFTER)
     }
 
     fn with_retry_after(mut self, time: Duration) -> Self {
@@ -138,6 +169,16 @@ impl ApiError {
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
+}
+
+/// The text of an error about files, without the root of the workspace.
+fn without_root(text: &str, root: &str) -> String {
+    // The root of files in memory may be `/`, which is no place.
+    if root.len() < 2 {
+        return text.to_owned();
+    }
+    let text = text.replace(&format!(" {root:?}"), "");
+    text.replace(&format!("{root}/"), "").replace(root, ".")
 }
 
 /// Returns `true` if the provider of the model, or the way to it, caused the error.
@@ -176,19 +217,12 @@ impl fmt::Display for ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let status = match error.kind() {
-            ErrorKind::InvalidRequest | ErrorKind::InvalidMessages => StatusCode::BAD_REQUEST,
-            ErrorKind::NotFound | ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
-            ErrorKind::SessionBusy => return Self::busy(&error),
-            ErrorKind::Conflict => StatusCode::CONFLICT,
-            ErrorKind::PermissionDenied => StatusCode::FORBIDDEN,
-            ErrorKind::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        let text = match error.kind() {
+            ErrorKind::SessionBusy => return Self::busy(),
+            ErrorKind::SessionNotFound => GONE.to_owned(),
+            _ => error.to_string(),
         };
-        if status.is_server_error() {
-            tracing::error!(error = %error, "a request failed");
-        }
-        Self::new(status, error.to_string())
+        Self::of_kind(&error, text)
     }
 }
 

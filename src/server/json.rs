@@ -9,6 +9,9 @@ use futures::StreamExt;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
+use crate::tool::near_names;
+use crate::util::text::quoted;
+
 use super::app::App;
 use super::error::ApiError;
 use super::uploads::UploadPermit;
@@ -154,7 +157,7 @@ fn too_large(limit: usize) -> ApiError {
     )
 }
 
-/// Reads JSON that is nested at most `max_depth` deep. Unknown keys are ignored.
+/// Reads JSON that is nested at most `max_depth` deep.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
@@ -170,7 +173,10 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        let cause = error.into_inner();
+        let cause = error.into_inner().to_string();
+        if let Some(text) = unknown_key(&path, &cause) {
+            return ApiError::bad_request(text);
+        }
         ApiError::bad_request(match path.as_str() {
             "." => format!("the body is invalid: {cause}"),
             _ => format!("the body is invalid at {path:?}: {cause}"),
@@ -180,6 +186,25 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Resu
         .end()
         .map_err(|error| ApiError::bad_request(format!("the body is invalid: {error}")))?;
     Ok(value)
+}
+
+/// The text about a key that a body does not have, which names the likely one. Returns `None` for
+/// another `cause`. The keys of the body are known from serde's text alone, between backticks.
+fn unknown_key(path: &str, cause: &str) -> Option<String> {
+    let (key, expected) = cause.strip_prefix("unknown field `")?.split_once("`, ")?;
+    let keys: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let place = match path.rsplit_once('.') {
+        Some((parent, _)) => format!(" at {}", quoted(parent)),
+        None => String::new(),
+    };
+    let hint = match near_names(key, &keys).first() {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("use one of: {}", keys.join(", ")),
+    };
+    Some(format!(
+        "the body has the unknown key {}{place}; {hint}",
+        quoted(key)
+    ))
 }
 
 /// Returns `true` if JSON text is nested deeper than `limit`. Exact for valid text.
@@ -259,6 +284,41 @@ mod tests {
         assert!(error.to_string().contains("trailing"), "{error}");
         let error = parse::<Value>(b"\"\xff\"", 8).unwrap_err();
         assert_eq!(error.to_string(), "the body is not UTF-8 at byte 1");
-        parse::<Value>(br#"{"unknown": [[]]}"#, 8).unwrap();
+    }
+
+    #[test]
+    fn unknown_key_is_an_error_that_names_the_near_one_or_all() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[allow(dead_code, reason = "only read from JSON")]
+        struct Body {
+            thread_id: Option<String>,
+            messages: Option<Value>,
+            decisions: Option<Vec<Body>>,
+        }
+        let cases = [
+            (
+                r#"{"threadId": "t"}"#,
+                r#"the body has the unknown key "threadId"; did you mean "thread_id"?"#,
+            ),
+            (
+                r#"{"message": "hi"}"#,
+                r#"the body has the unknown key "message"; did you mean "messages"?"#,
+            ),
+            (
+                r#"{"config": {"x": 1}}"#,
+                r#"the body has the unknown key "config"; use one of: thread_id, messages, decisions"#,
+            ),
+            (
+                r#"{"decisions": [{}, {"threadid": 1}]}"#,
+                r#"the body has the unknown key "threadid" at "decisions[1]"; did you mean "thread_id"?"#,
+            ),
+        ];
+        for (body, text) in cases {
+            let error = parse::<Body>(body.as_bytes(), 8).unwrap_err();
+            assert_eq!(error.to_string(), text);
+        }
+        let body = r#"{"messages": {"anything": 1}}"#;
+        parse::<Body>(body.as_bytes(), 8).unwrap();
     }
 }

@@ -33,7 +33,8 @@
 //! # Routes
 //!
 //! A part in brackets may be left out: without `{id}/` the agent is `default`. Bodies are
-//! `application/json`, errors are `{"error": text}`. `/openapi.json` describes all routes.
+//! `application/json`, errors are `{"error": text}`. A key that a body does not have is a 400, except
+//! in the bodies of AG-UI and the AI SDK. `/openapi.json` describes all routes.
 //!
 //! | route | method | |
 //! |---|---|---|
@@ -45,7 +46,7 @@
 //! | `/agents/{id}/threads` | GET | the user's threads |
 //! | `/agents/{id}/threads/{t}` | GET, DELETE | a thread |
 //! | `/agents/{id}/threads/{t}/events` | GET | the stream of its run, from `Last-Event-ID` on |
-//! | `/agents/{id}/threads/{t}/{interrupt, steer, compact, mode, model}` | POST | controls its run |
+//! | `/agents/{id}/threads/{t}/{interrupt, steer, compact, mode, model}` | POST | stops or controls its run |
 //! | `/agents/{id}/threads/{t}/{fork, title}` | POST | copies or names it |
 //! | `/agents/{tools, skills, hooks}/available` | GET | the tools, skills and hooks of agents |
 //! | `/agents/tools/{register, deregister/{name}}` | POST, DELETE | tools that the server calls over HTTP |
@@ -54,12 +55,56 @@
 //! | `/agents/traces[/{id}]`, `/agents/messages/test`, `/agents/events` | GET | traces, a check, events |
 //! | `/healthz`, `/openapi.json`, `/` | GET | health, description, page |
 //!
+//! # Threads
+//!
+//! `thread_id` in the body of a run continues a thread. Without one, the server makes a thread with
+//! an id that cannot be guessed: it is in the header `x-thread-id` of a stream, in the first event of
+//! the format `events` and in `done`, as `session_id` in `sdk`, and in the reply to `invoke`. A client
+//! may choose the id of a new thread, but all users of a store share its ids, and the id of another
+//! user's thread is a 404.
+//!
+//! Threads belong to a user, not to an agent: agents that share a store
+//! ([`Server::store`], `sessions` of a configuration) share the threads of each user, and the list of
+//! one has those of all. A run of another agent continues the same conversation with its own tools
+//! and permissions. Only the agent that has asked about a call can resume it; another answers 409.
+//!
+//! # Stopping and reconnecting
+//!
+//! `POST /agents/{id}/threads/{t}/interrupt` stops the run of a thread; closing its stream does not
+//! ([`OnDisconnect`]). The stream ends with `error` then, whose `reason` is `aborted_streaming` or
+//! `aborted_tools`; with any other `reason` the run has failed or has reached a limit.
+//!
+//! `GET /agents/{id}/threads/{t}/events` opens the stream of the run again. With `Last-Event-ID`, the
+//! id of the last event that was received, it continues there. If the log no longer has that event,
+//! or the value is no id, it begins with the event `state` (in AG-UI: snapshots), which replaces all
+//! that was received; the events of the run follow.
+//!
 //! # Approvals
 //!
-//! For a call that needs approval, the stream has a `permission_request`, and the run waits for
-//! [`Server::ask_wait`]. Until then, `POST /agents/hitl/{id}` answers it. Afterwards, or at once in
-//! the formats of AG-UI and the AI SDK, the call is stored and the run ends; `POST /agents/resume`
-//! decides about the call within 24 hours, also after a restart.
+//! For a call that needs approval, the stream has an `on_permission_request` (`sdk`:
+//! `permission_request`), and the run waits for [`Server::ask_wait`]. Until then,
+//! `POST /agents/hitl/{id}` with the `id` of the question answers it:
+//!
+//! ```json
+//! {"answer": "allow"}
+//! {"answer": "allow_for_session"}
+//! {"answer": "edit", "args": {"path": "b.txt"}}
+//! {"answer": "deny", "message": "Not on a Friday."}
+//! {"picked": [0], "text": "or in one's own words"}
+//! ```
+//!
+//! Afterwards, or at once in the formats of AG-UI and the AI SDK, the call is stored and the run
+//! ends. `POST /agents/resume` decides about the call within 24 hours, also after a restart, with the
+//! `id` and the `args_hash` from `pending` of the thread or of the run's reply:
+//!
+//! ```json
+//! {"thread_id": "th_1", "decisions": [{"id": "pending_1", "args_hash": "9f0a", "decision": "allow"}]}
+//! ```
+//!
+//! The other keys of a decision are those of an answer; a `reply` has `text` or `picked`. Both
+//! routes read `answer` and `decision` alike. In a list of threads, `pending` is the number of calls
+//! that wait. `interrupted` of a run's reply is true if the run ended so; `interrupted` of a thread
+//! is true only if its last run was cut off, as by the end of its process.
 //!
 //! # Security
 //!

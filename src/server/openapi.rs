@@ -162,6 +162,13 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator, error: &Val
     if !matches!(operation.reply, Reply::Empty) {
         success["content"] = content;
     }
+    if matches!(operation.reply, Reply::Stream | Reply::JsonOrStream(_)) {
+        let header = json!({
+            "description": "On a stream: the id of the thread.",
+            "schema": {"type": "string"},
+        });
+        success["headers"] = json!({ "x-thread-id": header });
+    }
     responses.insert(operation.status.to_string(), success);
     if operation.path.ends_with("{thread}/events") {
         let text = json!({"description": "There is no run, and no log of one."});

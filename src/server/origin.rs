@@ -130,7 +130,7 @@ pub(super) fn share(response: &mut Response, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(header::VARY, HeaderValue::from_static("origin"));
-    let exposed = HeaderValue::from_static("retry-after");
+    let exposed = HeaderValue::from_static("retry-after, x-thread-id");
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 

@@ -26,10 +26,40 @@ pub(super) fn finish(router: Router<App>, app: App) -> Router {
 }
 
 async fn no_route(uri: Uri) -> ApiError {
+    let hint = hint(uri.path()).map(|hint| format!("{hint}; "));
     ApiError::not_found(format!(
-        "there is no route {:?}; /openapi.json lists the routes",
-        uri.path()
+        "there is no route {:?}; {}/openapi.json lists the routes",
+        uri.path(),
+        hint.unwrap_or_default()
     ))
+}
+
+/// The route that was likely meant.
+fn hint(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    match *parts {
+        ["agents", "threads", ref thread_parts @ ..] => Some(format!(
+            "a route of a thread names the agent, as in \"/agents/default/threads/{}\"",
+            thread_parts.join("/")
+        )),
+        [
+            "agents",
+            agent,
+            "threads",
+            thread,
+            "stop" | "cancel" | "abort",
+        ] => Some(format!(
+            "POST \"/agents/{agent}/threads/{thread}/interrupt\" stops a run"
+        )),
+        ["agents", agent, "stop" | "cancel" | "abort" | "interrupt"] => Some(format!(
+            "POST \"/agents/{agent}/threads/THREAD/interrupt\" stops a run"
+        )),
+        ["agents", agent, "threads", thread, _] => Some(format!(
+            "the routes of \"/agents/{agent}/threads/{thread}\" are events, interrupt, steer, \
+             compact, mode, model, fork and title"
+        )),
+        _ => None,
+    }
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> ApiError {

@@ -227,6 +227,15 @@ impl Server {
     /// a 401 with the text of the error, or a 403 if the error's kind is
     /// [`PermissionDenied`](crate::ErrorKind::PermissionDenied).
     ///
+    /// A login with a cookie is that of the application: its own routes set the cookie, and a layer
+    /// around the router reads it and puts the user into the extensions of the request. The page
+    /// sends the cookies of its origin, and after a 401 it shows the text of the error. It sends
+    /// `Authorization: Bearer TEXT` as well if its address ends in `#token=TEXT`, for logins
+    /// without cookies.
+    ///
+    /// All users of a store share the ids of threads: one that another user has is a 404. A client
+    /// should let the server make the ids, which cannot be guessed.
+    ///
     /// ```
     /// use agentcore::server::{Server, User};
     /// use agentcore::{Error, ErrorKind};

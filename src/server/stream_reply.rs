@@ -15,8 +15,13 @@ use super::stream::StreamFormat;
 /// A comment, which readers pass over: proxies close connections that are silent for long.
 const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
+/// The header with the id of the thread, which a client needs to stop the run or to come back.
+pub(super) const THREAD_ID: HeaderName = HeaderName::from_static("x-thread-id");
+
 /// The response with the stream of a run.
 pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration) -> Response {
+    // Ids of threads from clients are checked, and those of the server are hexadecimal.
+    let thread_id = HeaderValue::from_str(reader.thread_id());
     // A line of JSON has no comments.
     let comment = match format {
         StreamFormat::Ndjson => None,
@@ -34,7 +39,11 @@ pub(super) fn of_run(reader: Reader, format: StreamFormat, keep_alive: Duration)
             }
         }
     });
-    response(format, pieces)
+    let mut response = response(format, pieces);
+    if let Ok(thread_id) = thread_id {
+        response.headers_mut().insert(THREAD_ID, thread_id);
+    }
+    response
 }
 
 /// The response with a stream of server-sent events that are written already.

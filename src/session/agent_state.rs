@@ -321,6 +321,9 @@ pub struct PendingCall {
     pub id: Arc<str>,
     /// The session it waits in. It is not asked about in a fork, so that it cannot run twice.
     pub session_id: Arc<str>,
+    /// The name of the agent that has asked. `None` in sessions of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
     /// The call with its final arguments.
     pub call: ToolCall,
     /// The question.
@@ -350,6 +353,7 @@ impl PendingCall {
         Self {
             id,
             session_id,
+            agent: None,
             call,
             question,
             expects_text: false,

@@ -21,6 +21,8 @@ pub struct SessionInfo {
     pub title: Option<Arc<str>>,
     /// The number of its messages.
     pub messages: usize,
+    /// The number of its calls that wait for a decision.
+    pub pending: usize,
     /// The time of the first write, if the store records it.
     pub created_at: Option<SystemTime>,
     /// The time of the last write, if the store records it.
@@ -45,6 +47,7 @@ impl SessionInfo {
             id: id.into(),
             title: None,
             messages,
+            pending: 0,
             created_at: None,
             updated_at: None,
             size: None,
@@ -62,6 +65,10 @@ impl SessionInfo {
         let first_text =
             || first_text.or_else(|| state.messages.user_messages().find_map(title_of));
         let mut info = Self::new(state.thread_id.clone(), state.messages.len());
+        let pending = state.pending.iter();
+        info.pending = pending
+            .filter(|call| call.session_id == state.thread_id)
+            .count();
         info.title = state.title.clone().or_else(first_text);
         info.user_id = state.user_id.clone();
         info.cwd = state.cwd.clone();

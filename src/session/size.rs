@@ -289,6 +289,7 @@ fn of_pending(pending: &PendingCall) -> usize {
     let call = &pending.call;
     let ids = [&pending.id, &pending.session_id, &pending.args_hash];
     let ids = ids.into_iter().chain([&call.id, &call.name]);
+    let ids = ids.chain(&pending.agent);
     let ids = ids.map(|text| text.len() + SHARED);
     let context = pending.context.iter();
     let context = context.map(|text| size_of_val(text) + text.len());

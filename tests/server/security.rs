@@ -160,6 +160,10 @@ async fn foreign_origin_is_a_403_and_an_allowed_one_may_read() {
         reply.header("access-control-allow-origin"),
         Some("https://app.example")
     );
+    assert_eq!(
+        reply.header("access-control-expose-headers"),
+        Some("retry-after, x-thread-id")
+    );
     let request = server
         .request("OPTIONS", "/agents/invoke")
         .without("authorization");
@@ -182,6 +186,8 @@ async fn login_that_fails_is_a_401_or_a_403_with_its_text() {
     let server = server_with_users(echo()).await;
     let reply = server.get("/agents/").without("authorization").send().await;
     assert_eq!(reply.error(401), "log in first");
+    // The page asks for a token where one is asked for.
+    assert_eq!(reply.header("www-authenticate"), None);
     let reply = server.get("/agents/").of_user("banned").send().await;
     assert_eq!(reply.error(403), "you are banned");
     server.get("/agents/").of_user("ann").send().await.ok(200);
@@ -227,7 +233,19 @@ async fn users_of_one_agent_see_no_threads_of_each_other() {
         .error(404);
     for route in ["invoke", "stream"] {
         let request = server.post(&format!("/agents/{route}"), input_in("th", "Mine?"));
-        request.of_user("ben").send().await.error(404);
+        let error = request.of_user("ben").send().await.error(404);
+        assert!(
+            error.contains("leave out the id for a new thread"),
+            "{error}"
+        );
+    }
+    // An id that is not in use has the same answer.
+    let decision = json!([{"id": "a", "decision": "deny"}]);
+    let resume = |thread: &str| json!({"thread_id": thread, "decisions": decision.clone()});
+    for thread in ["th", "unused"] {
+        let request = server.post("/agents/resume", resume(thread));
+        let error = request.of_user("ben").send().await.error(404);
+        assert_eq!(error, format!("thread {thread:?} not found"));
     }
     let list = server
         .get("/agents/default/threads")

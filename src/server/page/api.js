@@ -13,7 +13,7 @@ class ApiError extends Error {
 }
 
 const api = {
-  /** Is called when the token is missing or wrong. */
+  /** Is called when the token is missing or wrong; with a text when the application's login failed. */
   onRejected: () => {},
 
   /** Moves the token from the fragment, where the server printed it, to this tab's storage. */
@@ -37,8 +37,10 @@ const api = {
       throw new ApiError(0, "The server cannot be reached.");
     }
     if (response.ok) return response;
-    if (response.status === 401) api.onRejected();
-    throw new ApiError(response.status, await errorText(response));
+    const error = new ApiError(response.status, await errorText(response));
+    // Only a token is asked for with a challenge.
+    if (error.status === 401) api.onRejected(!response.headers.has("WWW-Authenticate") && error.message);
+    throw error;
   },
 
   async json(method, path, body) {

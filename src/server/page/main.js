@@ -27,11 +27,11 @@ class App {
 
   async start() {
     api.takeToken();
-    api.onRejected = () => this.#showGate();
+    api.onRejected = (text) => this.#showGate(text);
     await this.#loadAgents();
     showConnection("online");
     if (!this.agents.length) {
-      return this.#showEmpty("No agent is registered.", "Add one to the server's configuration.", button("Load again", () => location.reload(), "primary"));
+      return this.#showEmpty("No agent is registered.", "Add one to the server's configuration.", reloadButton());
     }
     ui.agent.append(...this.agents.map(({ id, name }) => el("option", { value: id }, name || id)));
     const fragment = readFragment();
@@ -340,8 +340,9 @@ class App {
     document.body.classList.add("idle");
   }
 
-  async #showGate() {
+  async #showGate(login) {
     if (document.querySelector("dialog")) return;
+    if (login) return this.#showEmpty("You are not logged in.", login, reloadButton());
     const title = sessionStorage.getItem(TOKEN_KEY) ? "The server rejected the token." : "The server needs a token.";
     const text = "Open the address that the server printed at its start, or enter the token from it.";
     this.#showEmpty(title, text, button("Enter the token", () => this.#showGate(), "primary"));
@@ -456,6 +457,8 @@ class App {
     event.preventDefault();
   }
 }
+
+const reloadButton = () => button("Load again", () => location.reload(), "primary");
 
 const app = new App();
 app.start().catch((error) => app.fail(error));

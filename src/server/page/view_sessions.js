@@ -70,8 +70,9 @@ class SessionsView {
   #row(thread) {
     const isOpen = thread.id === this.app.thread?.id;
     const title = titleOf(thread);
+    const state = thread.pending ? "Waiting" : thread.running && "Running";
     return el("li", el("button.session", { name: thread.id, "aria-current": isOpen && "true", title, onclick: () => this.app.open(thread.id) },
-      el("span.name", title), el("span.muted", thread.running ? el("b", "Running") : formatAge(thread.updated_at))));
+      el("span.name", title), el("span.muted", state ? el("b", state) : formatAge(thread.updated_at))));
   }
 }
 

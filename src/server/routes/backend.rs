@@ -43,6 +43,7 @@ pub(super) fn routes(api: Api) -> Api {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct BackendBody {
     /// `local` or `remote`.
     #[serde(default)]
@@ -79,6 +80,7 @@ async fn set_backend(
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct ContainerBody {
     action: ContainerAction,
 }

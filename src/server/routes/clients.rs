@@ -45,6 +45,9 @@ pub(super) async fn ag_ui(
         }
         Err(error) => return Err(error.into()),
     };
+    if decisions.is_some() {
+        opened.check_agent(app, &pending)?;
+    }
     let client_run_id = Some(body.run_id.clone());
     let mut options = options(client_run_id);
     let work = match (decisions, &opened.state) {
@@ -73,6 +76,9 @@ pub(super) async fn ai_sdk(
         Trigger::SubmitMessage => body.decisions(&pending)?,
         Trigger::RegenerateMessage => None,
     };
+    if decisions.is_some() {
+        opened.check_agent(app, &pending)?;
+    }
     let mut options = options(None);
     let work = match (decisions, &opened.state) {
         (Some(decisions), _) => Work::Decisions(decisions),

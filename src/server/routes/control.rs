@@ -51,17 +51,19 @@ pub(super) fn routes(api: Api) -> Api {
         .route(model_operation.body::<ModelBody>(), model)
 }
 
-/// A body without keys.
+/// A body without keys; any that it has are ignored.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct NoBody {}
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct ModeBody {
     /// `default`, `plan`, `acceptEdits`, `bypassPermissions` or `dontAsk`.
     mode: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct ModelBody {
     /// A model of the agents or of `Server::models`.
     model: String,

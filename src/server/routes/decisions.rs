@@ -30,9 +30,12 @@ pub(super) enum DecisionKind {
 
 /// A decision about a call that waits.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct DecisionBody {
     /// The id of the pending call.
     id: String,
+    /// The decision. `answer`, the key of `/agents/hitl/{name}`, is read as well.
+    #[serde(alias = "answer")]
     decision: DecisionKind,
     /// The hash of the arguments that were reviewed. Not needed for a denial.
     args_hash: Option<String>,
@@ -75,8 +78,10 @@ impl DecisionBody {
 
 /// The answer to a question while its run waits.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct AnswerBody {
-    /// The decision about a call.
+    /// The decision about a call. `decision`, the key of `/resume`, is read as well.
+    #[serde(alias = "decision")]
     answer: Option<DecisionKind>,
     /// The arguments in place of those that were asked about.
     args: Option<Value>,

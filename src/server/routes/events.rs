@@ -43,7 +43,9 @@ pub(super) fn routes(api: Api) -> Api {
         .query::<String>("format", FORMATS)
         .header(
             "last-event-id",
-            "The id of the last event that was received.",
+            "The id of the last event that was received: the stream continues after it. With an id \
+             that the log does not have, or that is none, the stream begins with the state of the \
+             thread (`state`; snapshots in ag-ui), which replaces all that was received.",
         )
         .stream();
     let of_server = Operation::new(

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, EntryKind};
+use crate::error::Error;
 
 use super::super::api::{Api, Operation, Verb};
 use super::super::app::App;
@@ -95,6 +96,11 @@ async fn backend_of(app: &App, caller: &Caller, agent: &str) -> Result<Arc<dyn B
     })
 }
 
+/// Turns the errors of a workspace into those of a request.
+fn of_files(backend: &dyn Backend) -> impl FnOnce(Error) -> ApiError {
+    |error| ApiError::of_files(&error, backend.root())
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 struct ListReply {
     path: String,
@@ -119,7 +125,7 @@ async fn list(
 ) -> Result<Json<ListReply>, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let folder = params.path.unwrap_or_default();
-    let entries = backend.list(&folder).await.map_err(ApiError::of_files)?;
+    let entries = backend.list(&folder).await.map_err(of_files(&*backend))?;
     let entries = entries.into_iter().map(|entry| Entry {
         name: entry.name,
         kind: match entry.kind {
@@ -151,7 +157,7 @@ async fn read(
 ) -> Result<Json<ReadReply>, ApiError> {
     let backend = backend_of(&app, &caller, &path.agent).await?;
     let file = params.file()?;
-    let bytes = backend.read(file).await.map_err(ApiError::of_files)?;
+    let bytes = backend.read(file).await.map_err(of_files(&*backend))?;
     let content = match String::from_utf8(bytes.into()) {
         Ok(text) => text,
         Err(error) => format!("{BASE64}{}", STANDARD.encode(error.as_bytes())),
@@ -172,7 +178,7 @@ async fn download(
     let bytes = backend
         .read(params.file()?)
         .await
-        .map_err(ApiError::of_files)?;
+        .map_err(of_files(&*backend))?;
     // Never shown as a page of this server, whatever is in it.
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream"),
@@ -186,6 +192,7 @@ async fn download(
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct UploadFields {
     path: String,
     content: String,
@@ -225,7 +232,7 @@ async fn upload(
     let agent = body.agent_id.as_deref().unwrap_or(DEFAULT_AGENT);
     let backend = backend_of(&app, &caller, agent).await?;
     let outcome = backend.write(&body.path, &content).await;
-    outcome.map_err(ApiError::of_files)?;
+    outcome.map_err(of_files(&*backend))?;
     Ok(Json(UploadReply {
         status: "ok",
         path: body.path,

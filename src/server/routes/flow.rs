@@ -99,6 +99,7 @@ async fn flow(
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct HooksBody {
     /// The hooks to switch on.
     #[serde(default)]

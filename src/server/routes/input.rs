@@ -14,11 +14,14 @@ const MAX_INPUT_ID: usize = 256;
 
 /// The body of a run's request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RunBody {
     /// The input: messages of the roles `user` and `system`.
     #[schemars(with = "Vec<schemas::InputMessage>")]
     messages: Option<Box<RawValue>>,
-    /// The thread to continue, or the id of a new one. Without one, the server makes one.
+    /// The thread to continue, or the id of a new one: 1 to 128 of the characters A-Z a-z 0-9 . _ :
+    /// -. All users of a store share its ids, and one that another user has is a 404. Leave it out
+    /// for a new thread with an id that is not in use and cannot be guessed.
     pub(super) thread_id: Option<String>,
     /// Set to `false` to record no trace of the run. `true` by default.
     #[serde(default)]
@@ -60,6 +63,7 @@ pub(super) fn checked_input_id(id: Option<&str>) -> Result<Option<&str>, ApiErro
 
 /// A message that steers a run.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct SteerBody {
     /// The text, or a list of parts.
     #[schemars(with = "serde_json::Value")]

@@ -72,7 +72,8 @@ pub(super) struct RunReply {
     files: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// The value of a structured output.
     structured_response: Option<Value>,
-    /// True if a call waits for a decision.
+    /// True if the run ended because a call waits for a decision: `pending` has such calls. (The
+    /// `interrupted` of a thread is another: it is true if a run was cut off.)
     interrupted: bool,
     /// The tool of the first such call.
     interrupted_tool: Option<String>,

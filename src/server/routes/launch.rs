@@ -30,6 +30,7 @@ pub(super) enum Work {
 /// A thread of an agent that a run is to begin in.
 pub(super) struct OpenedThread {
     agent_id: Arc<str>,
+    agent_name: Arc<str>,
     pub(super) session: Session,
     /// The state; `None` if the thread does not exist yet.
     pub(super) state: Option<AgentState>,
@@ -42,6 +43,31 @@ impl OpenedThread {
         let pending = self.state.iter().flat_map(|state| &state.pending);
         let pending = pending.filter(|call| call.session_id == *self.session.id());
         pending.cloned().collect()
+    }
+
+    /// Checks that no other agent of the server has asked about the calls. Agents that share a store
+    /// share its threads, and a decision for a call would be used up by the agent that is not to
+    /// make it.
+    ///
+    /// # Errors
+    ///
+    /// 409, with the path of the agent that has asked.
+    pub(super) fn check_agent(&self, app: &App, pending: &[PendingCall]) -> Result<(), ApiError> {
+        let mut asked_by = pending.iter().filter_map(|call| call.agent.as_ref());
+        let Some(other) = asked_by.find(|name| **name != self.agent_name) else {
+            return Ok(());
+        };
+        let templates = app.registry.list();
+        let template = templates.iter().find(|template| *template.name == **other);
+        // A name that no agent has any more is that of one that was renamed.
+        let Some(template) = template.filter(|template| *template.id != *self.agent_id) else {
+            return Ok(());
+        };
+        Err(ApiError::conflict(format!(
+            "the agent {:?} has asked about the calls of this thread; send the decisions to \
+             /agents/{}/..",
+            template.id, template.id
+        )))
     }
 }
 
@@ -59,11 +85,43 @@ pub(super) struct LaunchOptions {
 }
 
 /// Opens a thread of the user, or a new one.
+///
+/// # Errors
+///
+/// 404 if the thread belongs to another user: all users of a store share its ids.
 pub(super) async fn open(
     app: &App,
     caller: &Caller,
     agent_id: &Arc<str>,
     thread: Option<&str>,
+) -> Result<OpenedThread, ApiError> {
+    open_or(app, caller, agent_id, thread, ApiError::foreign_thread).await
+}
+
+/// Opens a thread of the user that exists.
+///
+/// # Errors
+///
+/// The same 404 if there is no such thread and if it belongs to another user.
+pub(super) async fn open_existing(
+    app: &App,
+    caller: &Caller,
+    agent_id: &Arc<str>,
+    thread: &str,
+) -> Result<OpenedThread, ApiError> {
+    let opened = open_or(app, caller, agent_id, Some(thread), ApiError::no_thread).await?;
+    if opened.state.is_none() {
+        return Err(ApiError::no_thread(thread));
+    }
+    Ok(opened)
+}
+
+async fn open_or(
+    app: &App,
+    caller: &Caller,
+    agent_id: &Arc<str>,
+    thread: Option<&str>,
+    foreign: fn(&str) -> ApiError,
 ) -> Result<OpenedThread, ApiError> {
     let instance = app.instance(agent_id, caller).await?;
     let agent = instance.agent();
@@ -71,7 +129,10 @@ pub(super) async fn open(
     let (id, state) = match thread {
         Some(id) => {
             let id = checked_thread_id(id)?;
-            let state = owned_state(app, caller, &**store, &id).await?;
+            let state = stored_state(&**store, &id).await?;
+            if is_foreign(app, caller, &state) {
+                return Err(foreign(&id));
+            }
             (id, state)
         }
         None => (new_thread_id().into(), None),
@@ -79,6 +140,7 @@ pub(super) async fn open(
     Ok(OpenedThread {
         session: instance.session(id),
         agent_id: agent_id.clone(),
+        agent_name: agent.name().into(),
         state,
     })
 }
@@ -94,15 +156,22 @@ pub(super) async fn owned_state(
     store: &dyn SessionStore,
     id: &str,
 ) -> Result<Option<AgentState>, ApiError> {
-    let stored = store.load(id).await?;
-    let state = stored.map(|stored| stored.state);
-    if state
-        .as_ref()
-        .is_some_and(|state| !app.is_of(state, caller))
-    {
+    let state = stored_state(store, id).await?;
+    if is_foreign(app, caller, &state) {
         return Err(ApiError::no_thread(id));
     }
     Ok(state)
+}
+
+async fn stored_state(store: &dyn SessionStore, id: &str) -> Result<Option<AgentState>, ApiError> {
+    let stored = store.load(id).await?;
+    Ok(stored.map(|stored| stored.state))
+}
+
+fn is_foreign(app: &App, caller: &Caller, state: &Option<AgentState>) -> bool {
+    state
+        .as_ref()
+        .is_some_and(|state| !app.is_of(state, caller))
 }
 
 /// Begins a run, in a task of its own.
@@ -134,7 +203,10 @@ pub(super) fn launch(
 
     let run_id = run.handle().run_id().clone();
     let parks_questions = options.parks_questions;
-    let encoder_options = encoder_options(&run_id, opened.state, &input, options);
+    // A new thread has no messages; without a state, readers would take them for unknown.
+    let state = opened.state;
+    let state = state.unwrap_or_else(|| AgentState::new(session.id().clone()));
+    let encoder_options = encoder_options(&run_id, state, &input, options);
     let key = RunKey {
         user: caller.id().clone(),
         agent: opened.agent_id,
@@ -162,16 +234,13 @@ pub(super) fn launch(
 /// The data of the run for its encoders.
 fn encoder_options(
     run_id: &Arc<str>,
-    state: Option<AgentState>,
+    state: AgentState,
     input: &Messages,
     options: LaunchOptions,
 ) -> EncoderOptions {
-    let mut encoder_options = EncoderOptions::new(run_id.clone());
+    let mut encoder_options = EncoderOptions::new(run_id.clone()).with_state(state);
     if let Some(id) = options.client_run_id {
         encoder_options = encoder_options.with_client_run_id(id);
-    }
-    if let Some(state) = state {
-        encoder_options = encoder_options.with_state(state);
     }
     for (index, message) in input.as_slice().iter().enumerate() {
         let id = options.message_ids.get(index).cloned();

@@ -51,8 +51,10 @@ impl FromRequestParts<App> for StreamRequest {
             let accept = accept.to_ascii_lowercase();
             accept.contains("text/event-stream") || accept.contains("application/x-ndjson")
         });
+        // An empty one is that of a reader that has received no id.
         let last_event_id = parts.headers.get("last-event-id");
-        let last_event_id = last_event_id.and_then(|value| value.to_str().ok());
+        let last_event_id = last_event_id.filter(|value| !value.is_empty());
+        let last_event_id = last_event_id.map(|value| value.to_str().unwrap_or("?"));
         Ok(Self {
             format,
             is_explicit: query.format.is_some() || is_accepted,

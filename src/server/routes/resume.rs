@@ -12,7 +12,7 @@ use super::super::json::JsonBody;
 use super::super::users::Caller;
 use super::decisions::DecisionBody;
 use super::invoke::{self, RunReply};
-use super::launch::{LaunchOptions, Work, launch, open};
+use super::launch::{LaunchOptions, Work, launch, open_existing};
 use super::path::Path;
 use super::query::StreamRequest;
 use super::stream::{FORMATS, launch_and_follow};
@@ -25,7 +25,8 @@ pub(super) fn routes(api: Api) -> Api {
             .reply_or_stream::<RunReply>()
             .fails(
                 409,
-                "a call does not wait, its question has expired, or its arguments differ",
+                "a call does not wait, its question has expired, its arguments differ, or another \
+                 agent asked about it",
             )
             .fails(502, "the provider of the model failed")
     };
@@ -42,6 +43,7 @@ pub(super) fn routes(api: Api) -> Api {
 
 /// The body of `/resume`.
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct ResumeBody {
     /// The thread.
     thread_id: String,
@@ -61,11 +63,9 @@ async fn resume(
     if body.decisions.is_empty() {
         return Err(ApiError::bad_request("decisions must not be empty"));
     }
-    let opened = open(&app, &caller, &path.agent, Some(&body.thread_id)).await?;
-    if opened.state.is_none() {
-        return Err(ApiError::no_thread(&body.thread_id));
-    }
+    let opened = open_existing(&app, &caller, &path.agent, &body.thread_id).await?;
     let pending = opened.pending();
+    opened.check_agent(&app, &pending)?;
     let decisions = body.decisions.into_iter();
     let decisions = decisions.map(|decision| decision.decision(&pending));
     let decisions = decisions.collect::<Result<Vec<_>, _>>()?;

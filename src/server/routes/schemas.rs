@@ -89,6 +89,7 @@ schemas! {
         "properties": {
             "id": {"type": "string"},
             "session_id": {"type": "string"},
+            "agent": {"type": "string", "description": "The name of the agent that has asked."},
             "call": {"$ref": "#/components/schemas/ToolCall"},
             "question": {"type": "string"},
             "expects_text": {"type": "boolean"},

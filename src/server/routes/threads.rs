@@ -1,6 +1,6 @@
 //! The threads of a user.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ use super::super::app::App;
 use super::super::error::ApiError;
 use super::super::json::{JsonBody, OptionalBody};
 use super::super::random::new_thread_id;
-use super::super::runs::RunKey;
+use super::super::runs::{RunKey, ServerRun};
 use super::super::users::Caller;
 use super::launch::owned_state;
 use super::path::{Path, checked_thread_id};
@@ -40,7 +40,8 @@ pub(super) fn routes(api: Api) -> Api {
         Verb::Get,
         "/agents/{id}/threads",
         group,
-        "Lists the user's threads, the most recently written first.",
+        "Lists the user's threads, the most recently written first: those of all agents that \
+         share the store of this one.",
     )
     .query::<String>("after", "The value of `next` of the page before.")
     .query::<usize>(
@@ -117,6 +118,9 @@ struct ThreadInfo {
     updated_at: Option<u64>,
     /// True if a run of this server is in progress.
     running: bool,
+    /// The number of calls that wait for a decision; while a run is in progress, 1 if it waits for
+    /// an answer.
+    pending: usize,
 }
 
 /// The stored state of a thread.
@@ -146,6 +150,8 @@ struct Fields {
     thread_id: String,
     user_id: Option<String>,
     title: Option<String>,
+    /// The working directory of the agent that began it, for admins.
+    cwd: Option<String>,
     /// The whole history.
     messages: Vec<schemas::Message>,
     #[serde(default)]
@@ -153,12 +159,14 @@ struct Fields {
     /// The files that the agent wrote: path to content.
     #[serde(default)]
     files: std::collections::BTreeMap<String, String>,
-    /// The calls that wait for decisions.
+    /// The calls that wait for decisions, which go to `/resume`.
     #[serde(default)]
     pending: Vec<schemas::PendingCall>,
     /// True if a run of this server is in progress.
     running: bool,
-    /// True if the last run ended before it answered, as when its process was killed.
+    /// True if the last run was cut off before it answered, as when its process was killed. False
+    /// if it ended because calls wait for decisions: `pending` has these. (The `interrupted` of a
+    /// run's reply is another: it is true if `pending` has calls.)
     interrupted: bool,
 }
 
@@ -190,15 +198,12 @@ async fn list(
     }
     let page = store.list_page(query).await?;
     let runs = app.runs.running(&user);
-    let runs = runs.iter().map(|run| run.key());
-    let running_ids: HashSet<_> = runs
-        .filter(|key| key.agent == path.agent)
-        .map(|key| &key.thread)
-        .collect();
+    let runs = runs.iter().filter(|run| run.key().agent == path.agent);
+    let runs: HashMap<_, _> = runs.map(|run| (&run.key().thread, run)).collect();
     let threads = page.sessions.into_iter();
     let threads = threads.map(|info| {
-        let running = running_ids.contains(&info.id);
-        ThreadInfo::new(info, running)
+        let run = runs.get(&info.id).copied();
+        ThreadInfo::new(info, run)
     });
     Ok(Json(ThreadList {
         threads: threads.collect(),
@@ -207,14 +212,18 @@ async fn list(
 }
 
 impl ThreadInfo {
-    fn new(info: SessionInfo, running: bool) -> Self {
+    fn new(info: SessionInfo, run: Option<&Arc<ServerRun>>) -> Self {
         Self {
+            pending: match run {
+                Some(run) => usize::from(run.has_question()),
+                None => info.pending,
+            },
             id: info.id,
             title: info.title,
             messages: info.messages,
             created_at: info.created_at.map(milliseconds),
             updated_at: info.updated_at.map(milliseconds),
-            running,
+            running: run.is_some(),
         }
     }
 }
@@ -261,7 +270,13 @@ async fn get(
     caller: Caller,
     path: Path,
 ) -> Result<Json<ThreadReply>, ApiError> {
-    let OwnedThread { store, key, state } = owned_thread(&app, &caller, &path).await?;
+    let OwnedThread {
+        store,
+        key,
+        mut state,
+    } = owned_thread(&app, &caller, &path).await?;
+    // The folders of the server are its owner's matter.
+    state.cwd = state.cwd.filter(|_| caller.0.is_admin);
     let running = app.runs.find(&key).is_some_and(|run| run.is_running());
     let has_no_answer = !running && is_interrupted(&state);
     Ok(Json(ThreadReply {
@@ -305,6 +320,7 @@ async fn delete(
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct ForkBody {
     /// The number of messages to copy. All by default.
     at: Option<usize>,
@@ -333,6 +349,7 @@ async fn fork(
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct TitleBody {
     /// The title; an empty one is that of the first input again.
     title: String,

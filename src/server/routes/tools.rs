@@ -46,6 +46,7 @@ pub(super) fn routes(api: Api) -> Api {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct RegisterBody {
     #[serde(default)]
     name: String,

@@ -13,6 +13,16 @@ pub(crate) struct Position {
 }
 
 impl Position {
+    /// The position of the reader that sent this `Last-Event-ID`. A value that is no id of this
+    /// server is the position in a run that does not exist, for its reader has received something.
+    pub(crate) fn of_reader(id: &str) -> Self {
+        Self::parse(id).unwrap_or_else(|| Self {
+            run_id: Arc::default(),
+            seq: 0,
+            index: 0,
+        })
+    }
+
     /// Reads the value of a `Last-Event-ID` header; `None` if it is no id of this server.
     pub(crate) fn parse(id: &str) -> Option<Self> {
         let (run_id, place) = id.rsplit_once(':')?;
@@ -54,6 +64,7 @@ mod tests {
             "r:99999999999999999999",
         ] {
             assert_eq!(Position::parse(id), None, "{id}");
+            assert!(Position::of_reader(id).run_id.is_empty(), "{id}");
         }
     }
 }

@@ -145,6 +145,11 @@ impl Reader {
         }
     }
 
+    /// The thread of the run.
+    pub(crate) fn thread_id(&self) -> &str {
+        &self.run.key().thread
+    }
+
     /// The bytes of the next message that has events; `None` at the end of the stream.
     ///
     /// # Cancel safety

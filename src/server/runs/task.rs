@@ -156,7 +156,8 @@ impl ServerRun {
         Presence::new(self.readers.clone(), None)
     }
 
-    /// Adds a reader, after the event with the id `last_event_id` if the log has it.
+    /// Adds a reader, after the event with the id `last_event_id` if the log has it. With another
+    /// id, its stream begins with the state.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl ServerRun {
         last_event_id: Option<&str>,
     ) -> Reader {
         let presence = Presence::new(self.readers.clone(), Some(permit));
-        let position = last_event_id.and_then(Position::parse);
+        let position = last_event_id.map(Position::of_reader);
         let is_of_run = position
             .as_ref()
             .is_some_and(|position| position.run_id == self.id);
@@ -197,6 +198,11 @@ impl ServerRun {
     /// The time of the end; `None` while the run is in progress.
     pub(super) fn ended_at(&self) -> Option<Instant> {
         self.ended_at.get().copied()
+    }
+
+    /// Returns `true` if the run waits for an answer.
+    pub(crate) fn has_question(&self) -> bool {
+        self.questions.is_open()
     }
 
     pub(super) fn questions(&self) -> &Questions {

@@ -103,7 +103,7 @@ impl Encoder {
             format,
             ag_ui: AgUi::new(client_run_id.unwrap_or_else(|| options.run_id.clone())),
             ai_sdk: AiSdk::default(),
-            events: Events::default(),
+            events: Events::new(options.run_id.clone()),
             state: StreamState::new(options),
         }
     }
@@ -199,7 +199,7 @@ impl Encoder {
     pub fn fail(&mut self, text: &str, code: &str, out: &mut Vec<SseEvent>) {
         let mut out = Out::unnumbered(out);
         match self.format {
-            StreamFormat::Events => Events::fail(text, &mut out),
+            StreamFormat::Events => Events::fail(text, code, &mut out),
             StreamFormat::Sdk | StreamFormat::Ndjson => {
                 sdk::fail(
                     &self.state,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::{Message, Todo};
 use crate::session::json::title_of;
 use crate::session::size::SessionSize;
-use crate::session::{AgentState, Files, Record, StoredSession};
+use crate::session::{AgentState, Files, PendingCall, Record, StoredSession};
 
 use super::line::Entry;
 use super::memory_limit::MemoryLimit;
@@ -253,6 +253,7 @@ impl LogFold {
         let state = &self.session.state;
         let mut count = state.messages.len();
         let mut first_text = self.session.first_text.clone();
+        let mut pending: Vec<&PendingCall> = state.pending.iter().collect();
         let mut metadata = (&state.user_id, &state.title, &state.cwd, &state.parent);
         for entry in entries {
             let Entry::Record(record) = entry else {
@@ -274,13 +275,18 @@ impl LogFold {
                     cwd,
                     parent,
                 } => metadata = (user_id, title, cwd, parent),
+                Record::Pending { calls } => pending = calls.iter().collect(),
+                Record::Answered { ids } => pending.retain(|call| !ids.contains(&call.id)),
                 _ => {}
             }
         }
 
         let (user_id, title, cwd, parent) = metadata;
+        // Those that a fork has wait where they were asked about.
+        pending.retain(|call| call.session_id == state.thread_id);
         LogSummary {
             messages: count,
+            pending: pending.len(),
             created: if self.exists() { self.created } else { at },
             title: title.clone().or(first_text),
             user_id: user_id.clone(),

@@ -135,6 +135,7 @@ impl<L: Log> Shared<L> {
         match summary {
             Ok(Some((summary, at))) => {
                 info.messages = summary.messages;
+                info.pending = summary.pending;
                 info.title = summary.title;
                 info.created_at = system_time(summary.created);
                 info.updated_at = system_time(at);

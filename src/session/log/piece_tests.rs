@@ -55,6 +55,7 @@ fn log() -> Vec<u8> {
     let mut bytes = Vec::new();
     let info = |messages| LogSummary {
         messages,
+        pending: 0,
         created: 1,
         title: None,
         user_id: None,

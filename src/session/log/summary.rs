@@ -15,6 +15,9 @@ const MAX_TEXT: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct LogSummary {
     pub(super) messages: usize,
+    /// The number of calls that wait for a decision.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) pending: usize,
     pub(super) created: u64,
     #[serde(
         default,
@@ -43,6 +46,10 @@ pub(super) struct LogSummary {
     /// The position of the newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) snapshot: Option<SnapshotPosition>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The position of a snapshot's line in the log, in bytes. Stored as a pair.

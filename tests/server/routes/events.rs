@@ -51,6 +51,31 @@ async fn events_after_an_unknown_id_begin_with_the_state() {
 }
 
 #[tokio::test]
+async fn events_after_a_value_that_is_no_id_begin_with_the_state() {
+    let server = TestServer::start(Server::new().agent("default", echo())).await;
+    let body = input_in("th", "Hi");
+    let whole = server.post("/agents/stream", body).open().await;
+    let whole = whole.events().await;
+    for id in ["7", "garbage", "r:x", "\u{e9}"] {
+        let events = server.get(EVENTS).header("last-event-id", id);
+        let events = events.open().await.events().await;
+        assert_eq!(events[0].event, "state", "{id}");
+        let state: Value = serde_json::from_str(&events[0].data).unwrap();
+        assert_eq!(state["data"]["thread_id"], "th");
+        assert_eq!(state["data"]["messages"][0]["content"], "Hi");
+        assert_eq!(events[1..], whole, "{id}");
+    }
+    let ag_ui = server.get(&format!("{EVENTS}?format=ag-ui"));
+    let ag_ui = ag_ui.header("last-event-id", "garbage").open().await;
+    let ag_ui = ag_ui.events().await;
+    let has_snapshot = |event: &Event| event.data.contains("MESSAGES_SNAPSHOT");
+    assert!(ag_ui.iter().any(has_snapshot), "{ag_ui:?}");
+    // A reader that has received nothing sends none, or an empty one.
+    let events = server.get(EVENTS).header("last-event-id", "");
+    assert_eq!(events.open().await.events().await, whole);
+}
+
+#[tokio::test]
 async fn events_of_a_run_in_progress_are_those_of_all_its_readers() {
     let (mut gate, tool) = Gate::new();
     let agent = caller("wait", json!({})).tool(tool);
@@ -163,7 +188,8 @@ async fn thread_that_runs_elsewhere_is_busy_and_its_events_are_the_stored_state(
     let server = TestServer::start(server).await;
     for path in ["/agents/invoke", "/agents/stream"] {
         let reply = server.post(path, input_in("th", "Hi")).send().await;
-        reply.error(409);
+        let error = reply.error(409);
+        assert!(error.contains("the thread has a run already"), "{error}");
         assert_eq!(reply.header("retry-after"), Some("1"));
     }
 

@@ -165,3 +165,19 @@ async fn upload_over_its_limit_is_a_413() {
     let request = request.body(vec![b' '; 32 * 1024 * 1024 + 1]);
     assert!(request.send().await.error(413).contains("33554432 bytes"));
 }
+
+#[tokio::test]
+async fn errors_of_files_leave_out_the_place_of_the_workspace() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server(folder.path()).await;
+    let root = folder.path().to_str().unwrap();
+    let outside = server.get("/agents/default/files/read?path=../b.txt");
+    let outside = outside.send().await.error(403);
+    assert_eq!(outside, r#"path "../b.txt" is outside workspace"#);
+    for path in ["read?path=none.txt", "list?path=none", "read?path=."] {
+        let reply = server.get(&format!("/agents/default/files/{path}"));
+        let reply = reply.send().await;
+        assert!(reply.status >= 400, "{path}");
+        assert!(!reply.text().contains(root), "{}", reply.text());
+    }
+}

@@ -192,6 +192,85 @@ async fn resume_of_a_call_that_does_not_wait_or_differs_is_a_409() {
 }
 
 #[tokio::test]
+async fn both_routes_of_answers_read_both_keys() {
+    let server = waiting().await;
+    let stream = server.post("/agents/stream", input_in("th", "Go"));
+    let mut stream = stream.open().await;
+    let question = question_of(&stream.until("on_permission_request").await);
+    let path = format!("/agents/hitl/{}", question["id"].as_str().unwrap());
+    let answer = server.post(&path, json!({"decision": "allow"}));
+    answer.send().await.ok(200);
+    assert_eq!(stream.events().await.last().unwrap().event, "done");
+
+    let server = parking().await;
+    let call = parked(&server, "th").await;
+    let body = decide(&call, "th", json!({"answer": "allow"}));
+    let reply = server.post("/agents/resume", body).send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+#[tokio::test]
+async fn resume_through_another_agent_is_a_409_and_the_call_waits_on() {
+    let server = Server::new()
+        .agent("default", asking().name("careful"))
+        .agent("other", asking().name("hasty"))
+        .ask_wait(Duration::ZERO);
+    let server = TestServer::start(server).await;
+    let call = parked(&server, "th").await;
+    assert_eq!(call["agent"], "careful");
+    let body = decide(&call, "th", json!({"decision": "allow"}));
+    let reply = server.post("/agents/other/resume", body.clone());
+    let error = reply.send().await.error(409);
+    assert!(error.contains("/agents/default/"), "{error}");
+    let ai_sdk = json!({"id": "th", "trigger": "submit-message", "messages": [{
+        "id": "m", "role": "assistant", "parts": [{
+            "type": "dynamic-tool", "toolName": "act", "toolCallId": call["call"]["id"],
+            "state": "approval-responded", "input": {"n": 1},
+            "approval": {"id": call["id"], "approved": true},
+        }],
+    }]});
+    let reply = server.post("/agents/other/stream?format=ai-sdk", ai_sdk);
+    reply.send().await.error(409);
+    let reply = server.post("/agents/resume", body).send().await.ok(200);
+    assert_eq!(reply["response"], "Done: acted with 1");
+}
+
+#[tokio::test]
+async fn list_marks_the_threads_that_wait_for_a_person() {
+    let server = parking().await;
+    let pending = async || {
+        let list = server.get("/agents/default/threads").send().await.ok(200);
+        let threads = list["threads"].as_array().unwrap().iter();
+        let mut marks: Vec<_> = threads
+            .map(|thread| (thread["id"].to_string(), thread["pending"].as_u64()))
+            .collect();
+        marks.sort();
+        marks
+    };
+    let call = parked(&server, "th").await;
+    let reply = server.post("/agents/default/threads/th/fork", json!({}));
+    let copy = reply.send().await.ok(201)["thread_id"].to_string();
+    // What a copy has waits where it was asked about.
+    let mut marks = vec![(copy, Some(0)), ("\"th\"".to_owned(), Some(1))];
+    marks.sort();
+    assert_eq!(pending().await, marks);
+    let body = decide(&call, "th", json!({"decision": "allow"}));
+    server.post("/agents/resume", body).send().await.ok(200);
+    assert!(pending().await.iter().all(|(_, count)| *count == Some(0)));
+
+    let server = waiting().await;
+    let stream = server.post("/agents/stream", input_in("th", "Go"));
+    let mut stream = stream.open().await;
+    stream.until("on_permission_request").await;
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    let thread = &list["threads"][0];
+    assert_eq!(
+        (&thread["running"], &thread["pending"]),
+        (&json!(true), &json!(1))
+    );
+}
+
+#[tokio::test]
 async fn resume_without_a_thread_or_decisions_is_an_error() {
     let server = parking().await;
     let call = parked(&server, "th").await;
@@ -234,7 +313,11 @@ async fn parked_call_is_answered_after_a_restart() {
         .await
         .ok(200);
     assert_eq!(thread["pending"][0]["id"], call["id"]);
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    assert_eq!(list["threads"][0]["pending"], 1);
     let body = decide(&call, "th", json!({"decision": "allow"}));
     let reply = server.post("/agents/resume", body).send().await.ok(200);
     assert_eq!(reply["response"], "Done: acted with 1");
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    assert_eq!(list["threads"][0]["pending"], 0);
 }

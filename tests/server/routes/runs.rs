@@ -110,12 +110,89 @@ async fn invoke_with_the_same_input_id_runs_once() {
 }
 
 #[tokio::test]
-async fn invoke_with_unknown_keys_ignores_them() {
+async fn body_with_an_unknown_key_is_a_400_that_names_the_near_one() {
     let server = server_of(echo()).await;
     let mut body = input("Hi");
-    body["config"] = json!({"recursion_limit": 3});
-    body["trace"] = true.into();
-    server.post("/agents/invoke", body).send().await.ok(200);
+    body["threadId"] = "th".into();
+    for path in ["/agents/invoke", "/agents/stream", "/agents/default/stream"] {
+        let reply = server.post(path, body.clone()).send().await;
+        assert_eq!(
+            reply.error(400),
+            r#"the body has the unknown key "threadId"; did you mean "thread_id"?"#
+        );
+    }
+    let cases = [
+        ("/agents/invoke", json!({"message": "Hi"}), "\"messages\""),
+        (
+            "/agents/resume",
+            json!({"thread_id": "th", "decisions": [{"id": "a", "arg_hash": "b"}]}),
+            "\"args_hash\"",
+        ),
+        ("/agents/hitl/a", json!({"anwser": "allow"}), "\"answer\""),
+        (
+            "/agents/default/threads/th/steer",
+            json!({"contents": "x"}),
+            "\"content\"",
+        ),
+        (
+            "/agents/default/threads/th/fork",
+            json!({"position": 1}),
+            "use one of: at",
+        ),
+        (
+            "/agents/tools/register",
+            json!({"name": "x", "callbackUrl": "https://a.example"}),
+            "\"callback_url\"",
+        ),
+    ];
+    for (path, body, text) in cases {
+        let error = server.post(path, body).send().await.error(400);
+        assert!(error.contains(text), "{path}: {error}");
+    }
+    let list = server.get("/agents/default/threads").send().await.ok(200);
+    assert_eq!(list["threads"], json!([]));
+}
+
+#[tokio::test]
+async fn stream_names_its_thread_in_a_header_and_in_its_first_event() {
+    let server = server_of(echo()).await;
+    let stream = server.post("/agents/stream", input("Hi")).open().await;
+    let thread = stream.header("x-thread-id").unwrap().to_owned();
+    let events = stream.events().await;
+    let json = |event: &crate::http::Event| serde_json::from_str::<Value>(&event.data).unwrap();
+    assert_eq!(json(&events[0])["event"], "on_chat_model_start");
+    assert_eq!(json(&events[0])["thread_id"], thread);
+    assert!(json(&events[1])["thread_id"].is_null());
+    let done = json(events.last().unwrap());
+    assert_eq!(done["thread_id"], thread);
+    assert!(
+        events[0]
+            .id
+            .starts_with(done["data"]["trace_id"].as_str().unwrap())
+    );
+
+    let path = format!("/agents/default/threads/{thread}/events");
+    let again = server.get(&path).open().await;
+    assert_eq!(again.header("x-thread-id"), Some(&*thread));
+    assert_eq!(again.events().await, events);
+}
+
+#[tokio::test]
+async fn stream_of_a_run_that_is_stopped_ends_with_the_reason() {
+    let (mut gate, tool) = Gate::new();
+    let server = server_of(caller("wait", json!({})).tool(tool)).await;
+    let stream = server.post("/agents/stream", input("Go")).open().await;
+    gate.begun().await;
+    let thread = stream.header("x-thread-id").unwrap();
+    let path = format!("/agents/default/threads/{thread}/interrupt");
+    let reply = server.request("POST", &path).send().await;
+    assert_eq!(reply.status, 202);
+    let events = stream.events().await;
+    let last: Value = serde_json::from_str(&events.last().unwrap().data).unwrap();
+    assert_eq!(
+        (&last["event"], &last["data"]["reason"]),
+        (&json!("error"), &json!("aborted_tools"))
+    );
 }
 
 #[tokio::test]
@@ -281,6 +358,8 @@ async fn stream_of_a_run_that_fails_ends_with_an_error() {
     let last = events.last().unwrap();
     assert_eq!(last.event, "error");
     assert!(last.data.contains("the model is broken"));
+    let json: Value = serde_json::from_str(&last.data).unwrap();
+    assert_eq!(json["data"]["reason"], "api_error");
 }
 
 #[tokio::test]

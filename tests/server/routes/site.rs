@@ -56,6 +56,21 @@ async fn unknown_route_is_a_404_and_a_wrong_method_a_405_with_allow() {
         .send()
         .await
         .error(404);
+    for (path, route) in [
+        (
+            "/agents/threads/s1/interrupt",
+            "/agents/default/threads/s1/interrupt",
+        ),
+        (
+            "/agents/a/threads/s1/stop",
+            "/agents/a/threads/s1/interrupt",
+        ),
+        ("/agents/a/interrupt", "/agents/a/threads/THREAD/interrupt"),
+        ("/agents/a/threads/s1/rename", "fork and title"),
+    ] {
+        let error = server.request("POST", path).send().await.error(404);
+        assert!(error.contains(route), "{error}");
+    }
     let reply = server.request("PUT", "/agents/").send().await;
     reply.error(405);
     let allow = reply.header("allow").unwrap();

@@ -11,7 +11,7 @@ use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
 use serde_json::json;
 
-use crate::agents::{Gate, caller, echo, input_in};
+use crate::agents::{Gate, caller, echo, input_in, login};
 use crate::http::TestServer;
 
 async fn server() -> TestServer {
@@ -34,6 +34,7 @@ async fn list_has_the_threads_page_by_page() {
                 (&thread["messages"], &thread["running"]),
                 (&json!(2), &json!(false))
             );
+            assert_eq!(thread["pending"], 0);
             assert!(
                 thread["updated_at"].as_u64().unwrap() >= thread["created_at"].as_u64().unwrap()
             );
@@ -197,7 +198,8 @@ async fn change_of_a_thread_with_a_run_is_a_409() {
         .request("DELETE", "/agents/default/threads/th")
         .send()
         .await;
-    reply.error(409);
+    let error = reply.error(409);
+    assert!(error.contains("the thread has a run already"), "{error}");
     assert_eq!(reply.header("retry-after"), Some("1"));
     let path = "/agents/default/threads/th/title";
     server
@@ -220,6 +222,20 @@ async fn deleted_thread_has_no_log_and_no_trace() {
     server.get(&trace).send().await.error(404);
     let events = server.get(&format!("{path}/events"));
     events.send().await.error(404);
+}
+
+#[tokio::test]
+async fn folder_of_a_thread_is_shown_to_admins_alone() {
+    let agent = echo().cwd("/srv/agents/ann");
+    let server = Server::new().agent("default", agent).users(login);
+    let server = TestServer::start_with_own_login(server).await;
+    for (user, cwd) in [("ann", json!(null)), ("admin", json!("/srv/agents/ann"))] {
+        let run = server.post("/agents/invoke", input_in(user, "Hi"));
+        run.of_user(user).send().await.ok(200);
+        let path = format!("/agents/default/threads/{user}");
+        let thread = server.get(&path).of_user(user).send().await;
+        assert_eq!(thread.ok(200)["cwd"], cwd, "{user}");
+    }
 }
 
 /// Without the engine of its containers, an agent runs nothing, and its threads are there.
