@@ -41,8 +41,7 @@
 //! * [`hooks`]: the hooks of this crate: files, their checkpoints, skills, memory, task lists,
 //!   summaries, spans, sessions.
 //! * [`subagent`] and [`tools::task`]: subagents by their type; [`Agent::as_tool`]: an agent as a
-//!   tool;
-//!   [`subagent::Handoffs`]: agents that hand the conversation over to each other.
+//!   tool; [`subagent::Handoffs`]: agents that hand the conversation over to each other.
 //! * [`Session`]: a conversation that lasts longer than one run.
 //! * [`RunHandle`] interrupts and steers a run, [`Responder`] answers its questions.
 //! * [`testing`]: models that follow a script, for tests and examples without a network.
@@ -67,8 +66,8 @@
 //!
 //! A run needs a tokio context with its timer, and providers its I/O driver; a current-thread
 //! runtime is enough. The loop spawns no async task: it shares the task that polls it, so a tool
-//! that computes for a long time belongs in `tokio::task::spawn_blocking`. There, the loop itself
-//! processes long histories and results, and stores and backends access files; such work is
+//! that computes for a long time belongs in `tokio::task::spawn_blocking`. The loop processes long
+//! histories and results there as well, and stores and backends access files there; such work is
 //! completed even if the run is dropped.
 //!
 //! # Features

@@ -19,8 +19,8 @@ use super::builder::AgentBuilder;
 use super::info::{AgentInfo, HookInfo};
 use super::session::Session;
 
-/// A model with tools, hooks and limits. Cheap to clone; clones are the same agent. Serves any
-/// number of runs at once.
+/// A model with tools, hooks and limits. It serves any number of runs at once. Cheap to clone;
+/// clones are the same agent.
 #[derive(Clone)]
 pub struct Agent(Arc<Config>);
 

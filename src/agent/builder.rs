@@ -44,8 +44,8 @@ use super::agent::Agent;
 /// ```
 ///
 /// A clone builds another agent of the same parts: the gates, hooks and stores that were added are
-/// shared. Answers for the rest of a session hold for the agent that asked, and those that a gate
-/// keeps, for all agents that share it.
+/// shared. An answer for the rest of a session applies to the agent that asked; one that a gate
+/// stores applies to all agents that share the gate.
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build()`"]
 pub struct AgentBuilder {
@@ -53,12 +53,13 @@ pub struct AgentBuilder {
     prompter: Arc<dyn Prompter>,
     pub(super) tools: Vec<Arc<dyn Tool>>,
     pub(super) disabled_tools: BTreeSet<Arc<str>>,
-    /// The names of the tools of the run that it was made from, which rules of hooks may name.
+    /// The names of the tools of the run that the builder was made from, which rules of hooks may
+    /// name.
     pub(super) run_tools: Vec<Arc<str>>,
     pub(super) sources: Vec<Arc<dyn ToolSource>>,
     pub(super) hooks: Vec<Arc<dyn Hook>>,
     pub(super) store: Option<Arc<dyn SessionStore>>,
-    /// The default store of the agent whose run it was made from.
+    /// The default store of the agent whose run the builder was made from.
     pub(super) default_store: Option<ThreadStore>,
     pub(super) compactor: Option<Arc<dyn Compactor>>,
     pub(super) limits: Limits,
@@ -306,7 +307,7 @@ impl AgentBuilder {
     /// Sets the compactor, which shortens a long history. If unset, a compactor provided by a hook
     /// is used; without one, histories are not shortened.
     ///
-    /// Near its limit, models that can are asked for the exact number of tokens; see
+    /// Near its limit, a model that can count tokens is asked for the exact number; see
     /// [`Compactor`](crate::model::Compactor#exact-counts).
     pub fn compactor(mut self, compactor: impl Compactor) -> Self {
         self.compactor = Some(Arc::new(compactor));
@@ -328,7 +329,7 @@ impl AgentBuilder {
         self.check()?;
         let memory_paths = self.hooks.iter().flat_map(|hook| hook.memory_paths());
         self.settings.memory_paths = memory_paths.collect();
-        // The answers for sessions of an agent are not those of one from a clone of this builder.
+        // Not shared with an agent that a clone of this builder makes.
         self.settings.granted_questions = GrantedQuestions::default();
         let find_in_hooks = || self.hooks.iter().rev().find_map(|hook| hook.compactor());
         let compactor = self.compactor.or_else(find_in_hooks);

@@ -99,12 +99,12 @@ impl AgentBuilder {
     /// Sets the limit of a history in bytes: of inputs, answers and results together. Defaults to
     /// 24 MiB.
     ///
-    /// Texts count as they stand in the JSON of a request, where a quote takes two bytes and a
-    /// control character up to six; JSON values in calls and details, and all that surrounds a
-    /// text, count as they are in memory: a number takes 36 bytes, an object with one field 700.
-    /// Outcomes of background tasks count toward the limit that is shared until the model is given
-    /// them, and then as inputs. Messages from before the run that a summary covers have a limit of
-    /// their own, of twice as many bytes.
+    /// A text counts with its size in the JSON of a request, where a quote takes two bytes and a
+    /// control character up to six. JSON values in calls and details, and the structures around a
+    /// text, count with their size in memory: a number takes 36 bytes, an object with one field
+    /// 700. Outcomes of background tasks count toward the limit that is shared until the model is
+    /// given them, and then as inputs. Messages from before the run that a summary covers have a
+    /// limit of their own, of twice as many bytes.
     ///
     /// An answer that exceeds the limit ends the run with
     /// [`ResponseTooLarge`](crate::ErrorKind::ResponseTooLarge), and none of its calls runs. Its
@@ -140,9 +140,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Enables the detection of calls that repeat without progress. When the same call has returned
-    /// the same result three times, the model is warned; after five times, the run ends with
-    /// [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). Defaults to `true`.
+    /// Sets whether calls that repeat without progress are detected. When the same call has
+    /// returned the same result three times, the model is warned; after five times, the run ends
+    /// with [`ExitReason::LoopDetected`](crate::ExitReason::LoopDetected). Defaults to `true`.
     pub fn loop_detection(mut self, enabled: bool) -> Self {
         self.limits.loop_detection = enabled;
         self
@@ -156,8 +156,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the number of times that an answer that does not match the requested schema is sent
-    /// back. Defaults to 2.
+    /// Sets the maximum number of times that an answer is sent back because it does not match the
+    /// requested schema. Defaults to 2.
     pub fn output_retries(mut self, retries: u32) -> Self {
         self.limits.output_retries = retries;
         self

@@ -16,7 +16,7 @@ pub struct AgentInfo {
     pub tools: Vec<String>,
     /// Its hooks, outermost first.
     pub hooks: Vec<HookInfo>,
-    /// The most turns of a run; 0 is no limit.
+    /// The maximum number of turns of a run; 0 is no limit.
     pub max_turns: u32,
 }
 

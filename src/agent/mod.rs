@@ -1,8 +1,7 @@
-//! The agent: its parts, and its sessions.
+//! The agent, its builder and its sessions.
 //!
 //! [`AgentBuilder`] makes an [`Agent`], which is cheap to clone and serves any number of runs at
-//! once. [`Agent::run`] starts a new session; [`Agent::session`] continues one. What a run does is
-//! in the folder `engine`.
+//! once. [`Agent::run`] starts a new session; [`Agent::session`] continues one.
 
 #[expect(clippy::module_inception, reason = "the type has the module's name")]
 mod agent;

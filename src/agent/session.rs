@@ -50,7 +50,7 @@ pub struct Session {
     values: Values,
     input_id: Option<Arc<str>>,
     pub(super) user_id: Option<Arc<str>>,
-    /// The user whose sessions alone this handle is for.
+    /// The only user whose sessions this handle may access.
     pub(super) owner: Option<Arc<str>>,
     rewind_to: Option<usize>,
     is_kept: bool,
@@ -93,7 +93,7 @@ impl Session {
         &self.id
     }
 
-    /// Adds a value to the next run that hooks and tools can read by its type.
+    /// Adds a value that the hooks and tools of the next run can read by its type.
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.values.insert(value);
         self
@@ -121,23 +121,23 @@ impl Session {
     }
 
     /// Sets the id of the session's user, in place of the one it had. In a session of several
-    /// users, such as a group chat, it is the user of the next run; see
-    /// [`owned_by`](Self::owned_by) for a session of one.
+    /// users, such as a group chat, it is the user of the next run. For a session that belongs to
+    /// one user, see [`owned_by`](Self::owned_by).
     pub fn user_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.user_id = Some(id.into());
         self
     }
 
     /// Sets the recorder of the next run's spans, in place of
-    /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Runs of subagents
-    /// that are made of this run record there as well.
+    /// [`AgentBuilder::trace_recorder`](crate::AgentBuilder::trace_recorder). Subagents whose
+    /// agents are built from the parts of that run record there as well.
     pub fn trace_recorder(mut self, recorder: impl TraceRecorder) -> Self {
         self.trace = Some(Arc::new(Redacting(recorder)));
         self
     }
 
-    /// Sets the id of the session's user, its only one. The session of another user does not exist
-    /// for this handle: its runs and changes fail with
+    /// Sets the id of the session's only user. For this handle, the session of another user does
+    /// not exist: its runs and changes fail with
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound), and [`state`](Self::state) is
     /// `None`. A session without a user becomes one of this user with the next run.
     pub fn owned_by(mut self, user_id: impl Into<Arc<str>>) -> Self {
@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// Makes the next run continue from the first `messages` messages of the history, as if the
-    /// later ones had never been sent: from where a user edits an input, or asks again.
+    /// later ones had never been sent. Use it when a user edits an earlier input, or asks again.
     ///
     /// The cut is stored when the run begins. A cut between a call and its results moves behind the
     /// results; a summary that covers more messages than are kept is dropped, and so are questions
@@ -156,9 +156,9 @@ impl Session {
     /// for the files of a workspace
     /// [`FileCheckpoints::rewind`](crate::hooks::FileCheckpoints::rewind).
     ///
-    /// With fewer messages, and together with [`resume`](Session::resume), the run fails with
-    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) and nothing is cut. Nothing is cut
-    /// either when the run's [`input_id`](Session::input_id) was sent before.
+    /// If the history has fewer messages, or together with [`resume`](Session::resume), the run
+    /// fails with [`InvalidRequest`](crate::ErrorKind::InvalidRequest) and nothing is cut. Nothing
+    /// is cut either when the run's [`input_id`](Session::input_id) was sent before.
     ///
     /// ```
     /// use agentcore::AgentBuilder;
@@ -225,6 +225,33 @@ impl Session {
     /// The run fails, and no call is executed, if a decision is about a call that is not pending,
     /// about other arguments, or about a tool that the agent does not have; and with
     /// [`SessionNotFound`](crate::ErrorKind::SessionNotFound) if the session does not exist.
+    ///
+    /// ```
+    /// use agentcore::permission::PermissionRules;
+    /// use agentcore::testing::ScriptedModel;
+    /// use agentcore::{Agent, Decision, ExitReason, FuncTool, OnUnanswered};
+    /// use serde_json::json;
+    ///
+    /// # async fn example() -> agentcore::Result<()> {
+    /// let pay = FuncTool::new("pay", "Pays", json!({"type": "object"}), |_, _| async { "paid" });
+    /// let model = ScriptedModel::new().call("pay", json!({})).say("It is paid.");
+    /// let agent = Agent::builder(model)
+    ///     .tool(pay)
+    ///     .permissions(PermissionRules::new().ask("pay")?)
+    ///     .unanswered(OnUnanswered::Park)
+    ///     .build()?;
+    /// let session = agent.session("th_1");
+    /// let output = session.clone().run("Pay the invoice").await?;
+    /// assert_eq!(output.end, ExitReason::AwaitingApproval);
+    ///
+    /// // Later, when a person has reviewed the call.
+    /// let pending = session.pending().await?;
+    /// let output = session.resume(Decision::allow(&pending[0])).await?;
+    /// assert_eq!(output.text, "It is paid.");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+    /// ```
     pub fn resume(self, decisions: impl Into<Decisions>) -> Run {
         self.start(Messages::new(), Some(decisions.into()))
     }
@@ -252,7 +279,7 @@ impl Session {
         self.run_as_described_child(cx, input, task).await
     }
 
-    /// Runs as a child of `cx`'s run to the end, as a task that is described so.
+    /// Like [`run_as_child`](Self::run_as_child), with `task` as the description of the child.
     pub(crate) async fn run_as_described_child(
         self,
         cx: &ToolContext,
@@ -353,7 +380,7 @@ impl Session {
         }
     }
 
-    /// The state, or `None` when the session does not exist.
+    /// Loads the stored state. Returns `None` if the session does not exist.
     ///
     /// # Errors
     ///
@@ -362,7 +389,7 @@ impl Session {
         self.stored().state().await
     }
 
-    /// The calls that wait for approval in this session, oldest first.
+    /// Loads the calls that wait for approval in this session, oldest first.
     ///
     /// A fork has none: the questions of the session it was copied from are decided there.
     ///
@@ -378,7 +405,7 @@ impl Session {
         Ok(pending)
     }
 
-    /// Summarises the beginning of the history with the agent's compactor, outside any run. Returns
+    /// Summarizes the beginning of the history with the agent's compactor, outside any run. Returns
     /// `None` if there is nothing to gain. The history stays as it is.
     ///
     /// The model is called without holding the session. Each call of this function has the limits
@@ -411,7 +438,7 @@ impl Session {
     /// let session = agent.session("th_1");
     /// session.clone().run("I am Ann").await?;
     /// session.clone().run("And the weather?").await?;
-    /// let compaction = session.compact().await?.expect("two messages to summarise");
+    /// let compaction = session.compact().await?.expect("two messages to summarize");
     /// assert_eq!(compaction.through_message, 2);
     /// # Ok(())
     /// # }
@@ -422,7 +449,8 @@ impl Session {
         compact_session(self.agent.config(), &self.id, WhenHeld::Fail).await
     }
 
-    /// The same, but while a run holds the session, the summary waits for it to be free.
+    /// Like [`compact`](Self::compact), but waits until no run holds the session before it stores
+    /// the summary.
     #[cfg(feature = "gateway")]
     pub(crate) async fn compact_when_free(&self) -> Result<Option<Compaction>> {
         compact_session(self.agent.config(), &self.id, WhenHeld::Wait).await

@@ -20,7 +20,8 @@ impl Session {
         self.stored().set_title(title.into()).await
     }
 
-    /// Copies the conversation to the new id; this one stays as it is.
+    /// Copies the conversation to a new id, and returns the session of the copy. This one stays as
+    /// it is.
     ///
     /// # Errors
     ///
@@ -32,9 +33,9 @@ impl Session {
         Ok(self.renamed(id))
     }
 
-    /// Copies the conversation's first `messages` messages to the new id, to continue from there
-    /// again. A cut between a call and its results moves to their end; see
-    /// [`SessionStore::fork_at`](crate::SessionStore::fork_at).
+    /// Copies the conversation's first `messages` messages to a new id, and returns the session of
+    /// the copy, which continues from there. A cut between a call and its results moves to their
+    /// end; see [`SessionStore::fork_at`](crate::SessionStore::fork_at).
     ///
     /// # Errors
     ///
@@ -46,10 +47,10 @@ impl Session {
         Ok(self.renamed(id))
     }
 
-    /// Removes the conversation, and the sessions of its subagents, for which it lists the store.
-    /// Returns `false` if the conversation did not exist; subagents' sessions that it left are
-    /// removed nevertheless. Data stored outside the session is removed by its own functions, such
-    /// as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
+    /// Removes the conversation and the sessions of its subagents, which it looks up in the store's
+    /// list. Returns `false` if the conversation did not exist; subagents' sessions that it left
+    /// are removed nevertheless. Data stored outside the session is removed by its own functions,
+    /// such as [`FileCheckpoints::forget`](crate::hooks::FileCheckpoints::forget).
     ///
     /// # Errors
     ///

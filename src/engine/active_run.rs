@@ -50,26 +50,26 @@ pub(crate) struct RunRequest {
     pub(crate) trace: Option<Arc<dyn TraceRecorder>>,
 }
 
-/// Makes the run of a request. Nothing happens until it is polled.
+/// Creates the run of a request. Nothing happens until it is polled.
 pub(crate) fn start(request: RunRequest) -> Run {
-    let call = request.parent.as_ref().map(|call| call.id().tool_use_id);
+    let tool_use_id = request.parent.as_ref().map(|call| call.id().tool_use_id);
     let limits = &request.config.limits;
-    let hooks = request.config.hooks.most_wrapping();
+    let wrapping_hooks = request.config.hooks.most_wrapping();
     let tree = match &request.parent {
         Some(call) => {
             let tree = &call.run().shared().tree;
-            tree.of_child(call.run().depth() + 1, limits.max_depth, hooks)
+            tree.of_child(call.run().depth() + 1, limits.max_depth, wrapping_hooks)
         }
-        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth, hooks),
+        None => TreeLimits::new(limits.max_history_bytes, limits.max_depth, wrapping_hooks),
     };
     let outcome_bytes = MIN_RESULT_BYTES..=limits.max_result_bytes;
     let tasks = BackgroundTasks::limited(outcome_bytes, tree.histories.share());
-    let shared = Shared::new(request.session_id.clone(), call, tasks, tree);
+    let shared = Shared::new(request.session_id.clone(), tool_use_id, tasks, tree);
     let shared = Arc::new(shared);
     shared.connect_tasks();
     // Boxed: each future that takes it by value would reserve its size.
-    let driving = drive(Box::new(request), shared.clone());
-    Run::new(shared, driving.boxed())
+    let future = drive(Box::new(request), shared.clone());
+    Run::new(shared, future.boxed())
 }
 
 /// Drives a run to its end. Exactly one result message is sent in every case.
@@ -190,7 +190,7 @@ impl RunOutcome {
 }
 
 impl ActiveRun {
-    /// Works until there is a reason to end.
+    /// Takes the first step, then turns, until there is a reason to end.
     async fn work(&mut self, first_step: FirstStep) -> Result<ExitReason> {
         match first_step {
             FirstStep::End(exit) => return Ok(exit),

@@ -227,7 +227,7 @@ impl AnswerRedactor {
     }
 
     /// A call without secrets. If the values of its arguments contained one, the raw arguments are
-    /// serialised again.
+    /// serialized again.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The session's lease, and the state that was last written.
+//! The writes of a run to its session.
 
 use std::sync::{Arc, Mutex};
 
@@ -58,10 +58,10 @@ impl SessionWriter {
         }
     }
 
-    /// Appends a record while tool calls run. Unlike the other writes it is not limited to the time
-    /// after a stop, because a stop wakes only one of several concurrent calls.
+    /// Appends a record while tool calls run. Unlike the other writes it has no time limit after a
+    /// stop, because a stop wakes only one of several concurrent calls.
     pub(super) async fn append(&self, cx: &RunContext, record: Record) -> Result<()> {
-        let mut records = take_answers(cx);
+        let mut records = take_answer_records(cx);
         records.push(record);
         panic::catch_async(self.store.append(&self.lease, records))
             .await
@@ -74,7 +74,7 @@ impl SessionWriter {
         cx: &RunContext,
         new_records: Vec<Record>,
     ) -> Result<()> {
-        let mut records = take_answers(cx);
+        let mut records = take_answer_records(cx);
         records.extend(new_records);
         let now = cx.state(|state| SideState::of(state));
         lock(&self.side).push_changes(&now, &mut records);
@@ -91,9 +91,9 @@ impl SessionWriter {
     }
 }
 
-/// The records of the inputs that answered questions since the last write, which the state has now
-/// as well. They are stored with the first effect of the answers.
-fn take_answers(cx: &RunContext) -> Vec<Record> {
+/// Takes the records of the inputs that answered questions since the last write, and adds the
+/// inputs to the state. They are stored with the first effect of the answers.
+fn take_answer_records(cx: &RunContext) -> Vec<Record> {
     let ids = std::mem::take(&mut lock(&cx.shared().control).answer_ids);
     if ids.is_empty() {
         return Vec::new();
@@ -119,7 +119,7 @@ async fn bounded(cx: &RunContext, work: impl Future<Output = Result<()>>) -> Res
     let mut grace = None;
     let work = panic::catch_async(work);
     match cx.shared().within_grace(&mut grace, work).await {
-        Some(Ok(done)) => done,
+        Some(Ok(result)) => result,
         Some(Err(text)) => Err(panicked(&text)),
         None => Err(Error::new(
             ErrorKind::Timeout,

@@ -15,7 +15,8 @@ use super::guard::guard_wrapping;
 use super::hook::Hook;
 use super::phases::Phases;
 
-/// The step that a wrapping phase wraps: a [`ModelRequest`] or a [`ToolCall`].
+/// The step that a wrapping phase wraps: a [`ModelRequest`] or a [`ToolCall`]. This trait is
+/// sealed.
 pub trait Step: sealed::Sealed + Sized + Send + 'static {
     /// The result of the step.
     type Output: Send + 'static;

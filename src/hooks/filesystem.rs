@@ -22,6 +22,7 @@ use crate::util::sync::lock;
 use super::evicted_files;
 use super::eviction::{Eviction, MovedText, ResultPlace};
 
+/// The names of the tools, as [`Hook::tools`] announces them.
 const TOOLS: [&str; 7] = [
     "ls",
     "read_file",
@@ -31,6 +32,7 @@ const TOOLS: [&str; 7] = [
     "grep",
     "execute",
 ];
+
 /// The names of the path argument of `read_file`.
 const PATH_ARGUMENTS: [&str; 2] = ["file_path", "path"];
 
@@ -40,8 +42,8 @@ const MAX_TRACKED: usize = 1024 * 1024;
 /// The limit on the size of all files in the state together, in bytes.
 const MAX_ALL_TRACKED: usize = 32 * 1024 * 1024;
 
-/// The limit on the size of results in the state that could not be written, in bytes: they are in
-/// memory, and in every stored session.
+/// The limit on the size of results in the state that could not be written, in bytes: they take
+/// memory, and are stored with the session.
 const MAX_UNWRITTEN: usize = 16 * 1024 * 1024;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,7 +54,7 @@ const RETENTION: Duration = DAY.saturating_mul(30);
 /// The time between two searches for old results.
 const SWEEP_INTERVAL: Duration = DAY;
 
-/// The time limit of such a search: it is part of a call.
+/// The time limit of such a search, which delays a call.
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A workspace for the agent: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep` and
@@ -61,25 +63,25 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 /// # Files
 ///
 /// Each file that the agent writes or edits is kept in [`AgentState::files`]: its absolute path and
-/// its whole content, as the backend has it when the call has ended, without the keys that this
-/// process holds. It is stored with the session and outlives compaction. Files over 1 MiB and files
-/// that are not UTF-8 are left out, the former with a warning; [`track_up_to`](Self::track_up_to)
-/// sets another limit. So are files that would make more than 32 MiB of them.
+/// its whole content, as the backend has it when the call has ended, with secrets redacted. It is
+/// stored with the session and outlives compaction. Three kinds of files are left out: those over 1
+/// MiB ([`track_up_to`](Self::track_up_to) sets another limit) and those with which all files would
+/// have more than 32 MiB, with a warning, and those that are not UTF-8.
 ///
 /// # Long results
 ///
 /// A result of more than 80,000 characters, of any tool except those for files and search, is moved
-/// into a file; its first and last 2,000 characters stay, and between them `... (truncated X
-/// characters; full result: PATH) ...`. No character is cut in two. The agent reads the parts of
-/// the file it needs, or searches it with `grep`. Texts in the result's `details` and `display` are
-/// cut in the same way; details that are still too long are left out.
+/// into a file; its first and last 2,000 characters stay, and between them
+/// `... (truncated X characters; full result: PATH) ...`. The agent reads the parts of the file it
+/// needs, or searches it with `grep`. Texts in the result's `details` and `display` are cut in the
+/// same way; details that are still too long are left out.
 ///
 /// The file is `.agentcore/tool-results/SESSION/CALL-HASH.txt`, beneath a `.gitignore` that
 /// excludes the whole folder; searches find it only when they name it. Such files are removed after
 /// 30 days: whenever a result is moved, a hook that has not looked for old files for a day does so.
 /// [`keep_results_for`](Self::keep_results_for) sets another time, and
-/// [`remove_results`](Self::remove_results) removes those of a session that is over. A session can
-/// continue without them, but can no longer read them.
+/// [`remove_results`](Self::remove_results) removes those of a session that has ended. A session
+/// can continue without them, but its agent can no longer read them.
 ///
 /// When the backend refuses the file, the run gets a warning, and the result is kept in
 /// [`AgentState::files`] under the same path, where `read_file` finds it.
@@ -214,8 +216,8 @@ impl FilesystemHook {
         self
     }
 
-    /// Removes the moved results of a session, as when it is deleted, and returns how many there
-    /// were.
+    /// Removes the moved results of a session, for example when the session is deleted. Returns
+    /// their number.
     ///
     /// # Errors
     ///
@@ -236,7 +238,7 @@ impl FilesystemHook {
 
         {
             let mut last_sweep = lock(&self.last_sweep);
-            if last_sweep.is_some_and(|at| at.elapsed() < SWEEP_INTERVAL) {
+            if last_sweep.is_some_and(|time| time.elapsed() < SWEEP_INTERVAL) {
                 return;
             }
 
@@ -245,7 +247,7 @@ impl FilesystemHook {
 
         let folder = eviction.folder(&*self.backend);
         let removal = evicted_files::remove_older(&*self.backend, &folder, limit);
-        // What a search did not reach in its time is for the next one.
+        // What this search does not reach in its time is left to the next one.
         if let Ok(Err(error)) = timeout(SWEEP_LIMIT, removal).await {
             cx.warn(format!("filesystem: old results were not removed: {error}"));
         }
@@ -311,13 +313,12 @@ impl FilesystemHook {
         let place = ResultPlace::new(folder, cx.session_id(), call);
         let placeholder = ToolResult::new(call.id.clone(), call.name.clone(), "");
         let mut whole_result = std::mem::replace(result, placeholder);
-        let rule = eviction.clone();
-        let work = blocking(move || {
-            let moved_text = rule.split(&mut whole_result, &place);
+        let splitter = eviction.clone();
+        let (split_result, moved_text) = blocking(move || {
+            let moved_text = splitter.split(&mut whole_result, &place);
             Ok((whole_result, moved_text))
-        });
-
-        let (split_result, moved_text) = work.await?;
+        })
+        .await?;
         *result = split_result;
         let Some(MovedText { text, path }) = moved_text else {
             return Ok(());

@@ -10,8 +10,16 @@ use super::role::Role;
 
 /// A history: shared messages in order.
 ///
-/// A clone is one pointer. A write copies the list of pointers if it is shared, and of the
-/// messages only the one that is written.
+/// A clone copies one pointer. A change copies the list of pointers if it is shared, and only the
+/// message that it changes.
+///
+/// ```
+/// use agentcore::Messages;
+///
+/// let history = Messages::new().human("2+2?").ai("4").human("And twice that?");
+/// assert_eq!(history.user_messages().count(), 2);
+/// assert_eq!(history.last_content(), "And twice that?");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 

@@ -230,7 +230,7 @@ pub struct ToolCall {
     /// The parsed arguments. Anything but an object means that they could not be parsed, and
     /// such a call is answered with an error instead of being run.
     pub args: Arc<Value>,
-    /// The arguments as the model wrote them: never serialised, sent back verbatim.
+    /// The arguments as the model wrote them: never serialized, sent back verbatim.
     pub raw_args: Option<Arc<str>>,
     /// Further fields of the call that its provider requires back, unchanged: an object. `None`
     /// by default.

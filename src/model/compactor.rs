@@ -157,7 +157,7 @@ pub trait Compactor: Send + Sync + 'static {
         false
     }
 
-    /// Summarises the beginning of the history. `Ok(None)` means that nothing can be gained: the
+    /// Summarizes the beginning of the history. `Ok(None)` means that nothing can be gained: the
     /// compactor is called again when the context has grown by a twentieth.
     ///
     /// The loop checks the result: a cut between a call and its results is refused. A failure

@@ -37,17 +37,18 @@ const MAX_NAME: usize = 1_024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ResponseLimits {
-    /// The most bytes of text, of thinking, of calls (id, name and arguments) and of provider
-    /// blocks, together, as they stand in the JSON of a request: a quote is two bytes, a control
-    /// character up to six. 16 MiB by default.
+    /// The maximum number of bytes of text, of thinking, of calls (id, name and arguments) and of
+    /// provider blocks, together, as counted in the JSON of a request: a quote is two bytes, a
+    /// control character up to six. 16 MiB by default.
     pub max_bytes: usize,
-    /// The most tool calls. 1,000 by default.
+    /// The maximum number of tool calls. 1,000 by default.
     pub max_calls: usize,
-    /// The most content blocks: stretches of text and of thinking, calls, provider blocks. 10,000
-    /// by default.
+    /// The maximum number of content blocks: stretches of text and of thinking, calls, provider
+    /// blocks. 10,000 by default.
     pub max_blocks: usize,
-    /// The most JSON values in the arguments of calls and in provider blocks, together, and in one
-    /// event of the stream: objects, arrays, strings, numbers and literals. 50,000 by default.
+    /// The maximum number of JSON values in the arguments of calls and in provider blocks,
+    /// together, and in one event of the stream: objects, arrays, strings, numbers and literals.
+    /// 50,000 by default.
     ///
     /// Values take up to 90 times as much memory as their text: 50,000 objects of one field each
     /// take 32 MB, and the tool and the reader of the run have copies of their own.

@@ -61,7 +61,7 @@ pub struct ModelRequest {
     /// The tools that the provider runs itself. Those of other providers are left out, with a
     /// warning.
     pub hosted_tools: Arc<[HostedTool]>,
-    /// The most tokens to generate; `None` means the profile's limit.
+    /// The maximum number of tokens to generate; `None` means the profile's limit.
     pub max_output_tokens: Option<u32>,
     /// The sampling temperature; `None` means the provider's default.
     pub temperature: Option<f64>,

@@ -31,12 +31,13 @@
 //! A rule to deny or to ask whose tool an agent does not have is an error when the agent is built,
 //! because it would protect nothing: [`PermissionRules::unmatched`] lists such rules.
 //!
-//! Commands that run under a sandbox (feature `sandbox`) are also held by the kernel to the
-//! rules that deny a file or folder, as far as it can: `PermissionRules::held` lists these.
+//! Commands that run under a sandbox (feature `sandbox`) are also restricted by the kernel, which
+//! enforces the rules that deny a file or folder as far as it can: `PermissionRules::held` lists
+//! them.
 //!
 //! Rules are not a sandbox. They judge the declared accesses of a call; a script file, a build tool
 //! or a program's own configuration can do anything once it runs. `cargo test`, `make` and
-//! `python3 build.py` run code of the workspace by purpose, and a rule about another program or a
+//! `python3 build.py` run code of the workspace by design, and a rule about another program or a
 //! file does not see what that code does.
 //!
 //! ```

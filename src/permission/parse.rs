@@ -48,7 +48,7 @@ pub(super) fn family(name: &str) -> Family {
         .map_or(Family::Other, |(family, _)| *family)
 }
 
-/// Reads a rule, of which the behaviour may be known.
+/// Reads a rule, of which the behavior may be known.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ fn read(behavior: Option<Behavior>, text: &str) -> Result<Rule, String> {
     ))
 }
 
-/// The behaviour before the colon, if there is one, and the rest.
+/// The behavior before the colon, if there is one, and the rest.
 fn split_behavior(text: &str) -> (Option<Behavior>, &str) {
     let behaviors = [Behavior::Allow, Behavior::Deny, Behavior::Ask];
     let behavior_and_rest = behaviors.into_iter().find_map(|behavior| {

@@ -27,7 +27,7 @@ pub enum Behavior {
 }
 
 impl Behavior {
-    /// The behaviour's name in a rule's text.
+    /// The behavior's name in a rule's text.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -209,7 +209,7 @@ impl fmt::Display for Rule {
 impl std::str::FromStr for Rule {
     type Err = crate::error::Error;
 
-    /// Reads `behavior:Tool(specifier)`. Without a behaviour it is a rule to allow.
+    /// Reads `behavior:Tool(specifier)`. Without a behavior it is a rule to allow.
     fn from_str(text: &str) -> Result<Self> {
         parse::rule(None, text)
     }

@@ -33,8 +33,8 @@ use super::shell::printable;
 use super::suggest::suggest;
 use super::unmatched::KnownTools;
 
-/// The bytes of texts among the arguments of a call from which on it is decided about on a thread
-/// for blocking work: a command of this length may be read for milliseconds.
+/// The size in bytes of the texts in a call's arguments from which the call is checked on a thread
+/// for blocking work: the analysis of a command of this length may take milliseconds.
 const LARGE_CALL: usize = 2 * 1024;
 
 /// Permission rules as a gate. See the [module](super) for the order in which they decide.
@@ -111,7 +111,7 @@ impl PermissionRules {
         Ok(self.rule(Rule::new(Behavior::Deny, rule)?))
     }
 
-    /// Adds a rule to ask about.
+    /// Adds a rule to ask: the calls that it matches need an answer.
     ///
     /// # Errors
     ///
@@ -191,8 +191,9 @@ impl PermissionRules {
         self
     }
 
-    /// Sets the shell as which [`explain_command`](Self::explain_command) reads a command; bash by
-    /// default. A call's command is read as the shell of its tool ([`Tool::shell`]) does.
+    /// Sets the shell whose syntax [`explain_command`](Self::explain_command) applies; bash by
+    /// default. The command of a call is read with the syntax of its tool's shell
+    /// ([`Tool::shell`]).
     pub fn shell(mut self, shell: Shell) -> Self {
         self.shell = shell;
         self
@@ -248,8 +249,8 @@ impl PermissionRules {
         self.rules.iter().filter(is_unmatched).collect()
     }
 
-    /// The rules that deny files to commands, and whether the kernel holds commands to them under
-    /// this sandbox. To the others, commands are held by their analysis alone.
+    /// The rules that deny files to commands, each with whether the kernel enforces it under this
+    /// sandbox. The others are enforced by the analysis of commands alone.
     ///
     /// ```
     /// use agentcore::backend::Sandbox;

@@ -1,4 +1,4 @@
-//! A JSON object that is changed in places, without values for what stays as it is.
+//! Changes of single elements in a JSON object, without parsing the others.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -16,10 +16,11 @@ use super::servers::SERVERS;
 /// The number of characters of a name that an error quotes.
 const NAME_CHARS: usize = 100;
 
-/// Makes a model from its environment.
+/// Creates a model from its name and the environment.
 type FromEnv = fn(&str) -> Result<Arc<dyn Model>>;
 
-/// Every provider with an API of its own: its name before the colon, and how it makes a model.
+/// Every provider with an API of its own: its name before the colon, and the constructor of its
+/// models.
 const PROVIDERS: &[(&str, FromEnv)] = &[
     ("anthropic", |name| Ok(Arc::new(Anthropic::from_env(name)?))),
     ("openai", |name| Ok(Arc::new(OpenAiAuto::from_env(name)?))),
@@ -32,12 +33,23 @@ const PROVIDERS: &[(&str, FromEnv)] = &[
     ("ollama", |name| Ok(Arc::new(Ollama::new(name)))),
 ];
 
-/// The model that `spec` names: `provider:model`, split at the first colon, so that
+/// Creates the model that `spec` names: `provider:model`, split at the first colon, so that
 /// `ollama:llama3.1:8b` is the model `llama3.1:8b`. `claude-*`, `gemini-*` and OpenAI's `gpt-*` and
 /// `o` with a digit need no provider. `google:` is the same as `gemini:`. `openai:` chooses between
 /// OpenAI's two APIs as [`OpenAiAuto`](super::OpenAiAuto) does; `openai-chat:` and
-/// `openai-responses:` choose by hand.
-/// Keys and addresses come from the provider's environment variables.
+/// `openai-responses:` choose one.
+///
+/// Keys come from the environment: `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY` or
+/// `GOOGLE_API_KEY`. So do other addresses: `ANTHROPIC_BASE_URL`, `OPENAI_BASE_URL`,
+/// `GEMINI_BASE_URL`, `OLLAMA_HOST`.
+///
+/// ```
+/// use agentcore::providers::resolve;
+///
+/// let model = resolve("ollama:llama3.1:8b")?;
+/// assert_eq!(model.id(), "ollama:llama3.1:8b");
+/// # Ok::<(), agentcore::Error>(())
+/// ```
 ///
 /// Servers that speak Chat Completions are `mistral:`, `deepseek:`, `openrouter:`, `groq:`, `xai:`,
 /// `azure:` (the model is the name of a deployment), `bedrock:`, `vllm:`, `llamacpp:` and
@@ -114,8 +126,11 @@ fn quote(name: &str) -> String {
 
 fn unknown(problem: &str) -> Error {
     let servers = SERVERS.iter().map(|server| server.prefix);
-    let names = PROVIDERS.iter().map(|(name, _)| *name).chain(servers);
-    let names: Vec<&str> = names.collect();
+    let names: Vec<&str> = PROVIDERS
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(servers)
+        .collect();
     Error::new(
         ErrorKind::Config,
         format!(

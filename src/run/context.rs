@@ -32,7 +32,9 @@ use super::shared::Shared;
 use super::state_cell::StateCell;
 use super::system_prompt::SystemPromptHandle;
 
-/// The run as hooks see it. Cheap to clone, `'static`, usable from any thread.
+/// The run as hooks see it. Cheap to clone, `'static`, usable from any thread. A hook that wraps a
+/// call gets it from [`Next::context`](crate::Next::context). Tools have a
+/// [`ToolContext`](crate::ToolContext) instead.
 #[derive(Clone)]
 pub struct RunContext(pub(super) Arc<Inner>);
 
@@ -40,7 +42,7 @@ pub(super) struct Inner {
     // Fixed for the run.
     pub(super) shared: Arc<Shared>,
     pub(super) settings: Arc<RunSettings>,
-    /// The parts of the agent, for the folder of agents.
+    /// The agent's configuration, which the module `agent` downcasts to its type.
     pub(super) agent_parts: Arc<dyn Any + Send + Sync>,
     budget: Budget,
     /// The call of the parent run that this run is a child of.
@@ -216,8 +218,8 @@ impl RunContext {
 
     /// Describes the run in its `system/init` message, which is emitted after the `before_agent`
     /// hooks: the names of skills, of MCP servers and of other parts that the loop does not have.
-    /// Its own fields, such as the model and the tools, are set by the loop. After that message it
-    /// changes nothing.
+    /// Its own fields, such as the model and the tools, are set by the loop. A call after that
+    /// message has no effect.
     ///
     /// ```
     /// use agentcore::testing::ScriptedModel;
@@ -281,8 +283,8 @@ impl RunContext {
         });
     }
 
-    /// Sends a warning of a model or about a subagent to the reader: each text once in a run, and of
-    /// different texts the first 32.
+    /// Sends a warning of a model or about a subagent to the reader: each text once in a run, and at
+    /// most 32 texts.
     pub(crate) fn warn_once(&self, text: &str) {
         const MAX_WARNINGS: usize = 32;
         const MAX_CHARS: usize = 2_000;
@@ -296,7 +298,7 @@ impl RunContext {
         }
     }
 
-    /// Cancelled when the run ends; for background work.
+    /// The cancellation for background work, which the end of the run triggers.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation
     }

@@ -163,8 +163,8 @@ impl RunHandle {
         lock(&self.0.stats).usage
     }
 
-    /// The cost of this run's own model calls so far, in USD: unlike
-    /// [`RunOutput::cost`](super::RunOutput::cost) without those of its subagents. `None` when some
+    /// The cost of this run's own model calls so far, in USD. Unlike
+    /// [`RunOutput::cost`](super::RunOutput::cost), it does not include subagents. `None` when some
     /// price is not known.
     pub fn total_cost_usd(&self) -> Option<f64> {
         let stats = lock(&self.0.stats);

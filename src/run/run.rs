@@ -240,8 +240,8 @@ impl Run {
         Poll::Ready(())
     }
 
-    /// Advances the loop, unless nothing has woken it since it was polled last: a reader that
-    /// takes one message after the other asks after each.
+    /// Advances the loop, unless nothing has woken it since it was polled last: a reader polls
+    /// after each message that it takes.
     fn poll_woken_loop(&mut self, cx: &mut Context<'_>) {
         if !self.is_waiting || self.shared.clock.register(cx) {
             self.poll_loop(cx);

@@ -16,9 +16,9 @@ use super::user::UserEvent;
 
 /// One message of a run's stream.
 ///
-/// It serialises as one flat JSON object, `type` first, in the message format of the Claude Agent
-/// SDK (declared shapes of `@anthropic-ai/claude-agent-sdk` 0.3.330), and reads such messages
-/// from JSON text, unknown types and fields included.
+/// It serializes as one flat JSON object, `type` first, in the message format of the Claude Agent
+/// SDK (declared shapes of `@anthropic-ai/claude-agent-sdk` 0.3.330), and reads such messages from
+/// JSON text, unknown types and fields included.
 ///
 /// ```
 /// use agentcore::SdkMessage;

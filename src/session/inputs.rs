@@ -19,7 +19,7 @@ const TRIM_SLACK: usize = 250;
 pub(crate) struct Inputs(Arc<Vec<Input>>);
 
 impl Default for Inputs {
-    /// All that are empty share one list.
+    /// Returns an empty list. All empty ones share one allocation.
     fn default() -> Self {
         static EMPTY: LazyLock<Inputs> = LazyLock::new(|| Inputs(Arc::default()));
         EMPTY.clone()
@@ -33,7 +33,7 @@ struct Input {
     /// Its first message; `None` once the history before it was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
-    /// The place behind its last message, where it was noted.
+    /// The position after its last message.
     #[serde(default)]
     until: usize,
     /// The position of its answer, once there is one.
@@ -68,9 +68,9 @@ impl InputsChange {
 }
 
 impl Inputs {
-    /// The difference from `old`, of which at most the first `most` count as the same.
-    pub(crate) fn since(&self, old: &Self, most: usize) -> InputsChange {
-        let pairs = self.0.iter().zip(old.0.iter()).take(most);
+    /// The difference from `old`. At most the first `max_shared` inputs count as the same.
+    pub(crate) fn since(&self, old: &Self, max_shared: usize) -> InputsChange {
+        let pairs = self.0.iter().zip(old.0.iter()).take(max_shared);
         let shared_len = pairs.take_while(|(new, old)| new == old).count();
         InputsChange {
             keep: shared_len,
@@ -85,7 +85,7 @@ impl Inputs {
         self.bound();
     }
 
-    /// The number of inputs at the end that are among these.
+    /// The number of the last inputs in a row whose ids are among `ids`.
     pub(crate) fn count_last_of(&self, ids: &[Arc<str>]) -> usize {
         let ids: HashSet<_> = ids.iter().collect();
         let inputs = self.0.iter().rev();
@@ -96,9 +96,11 @@ impl Inputs {
     pub(crate) fn truncate_of(&mut self, ids: &mut Vec<Arc<str>>, len: usize) {
         let own_count = self.count_last_of(ids);
         let first = self.len() - own_count;
-        let behind = self.0[first..].iter();
-        let behind = behind.filter(|input| input.from >= Some(len));
-        let removed_ids: HashSet<_> = behind.map(|input| input.id.clone()).collect();
+        let removed_ids: HashSet<_> = self.0[first..]
+            .iter()
+            .filter(|input| input.from >= Some(len))
+            .map(|input| input.id.clone())
+            .collect();
         if removed_ids.is_empty() {
             return;
         }
@@ -113,14 +115,15 @@ impl Inputs {
         );
     }
 
-    /// Drops positions from message `place` on, because those messages have changed.
+    /// Drops the positions of inputs from message `position` on, because those messages have
+    /// changed.
     #[cfg(feature = "session-log")]
-    pub(crate) fn clear_positions_from(&mut self, place: usize) {
+    pub(crate) fn clear_positions_from(&mut self, position: usize) {
         if self.is_empty() {
             return;
         }
         for input in Arc::make_mut(&mut self.0) {
-            if input.from.max(input.answer) >= Some(place) {
+            if input.from.max(input.answer) >= Some(position) {
                 (input.from, input.answer) = (None, None);
             }
         }
@@ -272,8 +275,8 @@ impl Inputs {
         }
     }
 
-    /// Drops what refers to other messages than the first `kept`, which are unchanged; `len` is the
-    /// new length.
+    /// Drops the positions of inputs whose messages or answer are not among the first `kept`, which
+    /// are unchanged. `len` is the new length.
     pub(crate) fn keep(&mut self, kept: usize, len: usize) {
         let is_lost = |input: &Input| match (input.from, input.answer) {
             (_, Some(answer)) => answer >= kept,
@@ -291,8 +294,8 @@ impl Inputs {
         }
     }
 
-    /// The history was cut to its first `len` messages. Inputs that are left without their answer
-    /// wait for another.
+    /// Adapts the inputs to a history that was cut to its first `len` messages. An input whose
+    /// answer was cut waits for another.
     pub(crate) fn cut(&mut self, len: usize) {
         if self.is_empty() {
             return;
@@ -303,7 +306,8 @@ impl Inputs {
         self.keep(len, len);
     }
 
-    /// Adds those of the messages that were put before these, of which `kept` are still there.
+    /// Puts `earlier` first: the inputs of messages that were put before these, of which the first
+    /// `kept` are unchanged.
     pub(crate) fn put_before(&mut self, mut earlier: Self, kept: usize) {
         if earlier.is_empty() {
             return;
@@ -316,7 +320,7 @@ impl Inputs {
         *self = earlier;
     }
 
-    /// The place of the first message of the input `id`, if it is known.
+    /// The position of the first message of the input `id`, if it is known.
     #[cfg(feature = "gateway")]
     pub(crate) fn start_of(&self, id: &str) -> Option<usize> {
         self.0.iter().rfind(|input| *input.id == *id)?.from

@@ -26,10 +26,10 @@ use super::stored::StoredSession;
 /// these rules:
 ///
 /// * An id is any text that is not empty. Methods that would create a session refuse an empty id
-///   with [`ErrorKind::InvalidRequest`]; to the others it is the id of no session. A store may
-///   refuse an id that it cannot keep, with the same error, but never confuses two ids.
-/// * The stored part of an [`AgentState`] is everything that serde writes of it. Its `thread_id` is
-///   the id it is stored under, regardless of its value before.
+///   with [`ErrorKind::InvalidRequest`]; for the others, no session has this id. A store may refuse
+///   an id that it cannot store, with the same error, but must not confuse two ids.
+/// * The stored part of an [`AgentState`] is everything that serde writes of it. A loaded state has
+///   the id that it is stored under as its `thread_id`, regardless of the value that was saved.
 /// * When [`append`](SessionStore::append) or [`save`](SessionStore::save) returns `Ok`, what was
 ///   written is as durable as the store can make it. Both refuse a lease that is no longer the
 ///   session's newest with [`ErrorKind::Conflict`].
@@ -37,9 +37,9 @@ use super::stored::StoredSession;
 ///   nothing.
 /// * The tokens of leases grow, also when the session was removed in between or the store was
 ///   reopened.
-/// * Every future may be dropped at any time: a write is then done as a whole or not at all, and
-///   a lease is given back, at the latest when the session is leased again. A run that was stopped,
-///   by an interrupt or its time, drops a write that takes longer than ten seconds after that.
+/// * Every future may be dropped at any time: a write is then done as a whole or not at all, and a
+///   lease is released, at the latest when the session is leased again. A run that was stopped, by
+///   an interrupt or its time, drops a write that takes longer than ten seconds after that.
 ///
 /// A whole store, which keeps the records as texts:
 ///
@@ -191,7 +191,7 @@ pub trait SessionStore: Send + Sync + 'static {
     /// need not exist. The answer may be out of date on arrival.
     ///
     /// The provided method takes the lease for a moment, in which a run that begins is refused. A
-    /// store should implement it without, as those of this crate do.
+    /// store should implement it without a lease, as those of this crate do.
     ///
     /// ```
     /// use agentcore::{SessionStore, ThreadStore};
@@ -221,7 +221,7 @@ pub trait SessionStore: Send + Sync + 'static {
         }
     }
 
-    /// Makes the stored state equal to `state`, of which nothing belongs to one run alone
+    /// Makes the stored state equal to `state` without the parts that belong to one run
     /// ([`AgentState::stored`]), and forgets which calls had started or ended and which inputs were
     /// appended.
     ///
@@ -330,8 +330,8 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn latest(&self, cwd: &str) -> Result<Option<SessionInfo>> {
         let mut list = self.list().await?.into_iter();
         Ok(list.find(|info| {
-            let is_of_user = info.parent.is_none() && info.problem.is_none();
-            is_of_user && info.cwd.as_deref() == Some(cwd)
+            let is_candidate = info.parent.is_none() && info.problem.is_none();
+            is_candidate && info.cwd.as_deref() == Some(cwd)
         }))
     }
 

@@ -2,7 +2,9 @@
 
 use crate::tool::PermissionMode;
 
-/// The definition of a type of subagents.
+/// The definition of a type of subagents. Register it in a
+/// [`SubagentRegistry`](super::SubagentRegistry), from which
+/// [`tools::task`](crate::tools::task) makes the tools that start it.
 ///
 /// ```
 /// use agentcore::subagent::SubagentDefinition;
@@ -19,8 +21,8 @@ pub struct SubagentDefinition {
     pub description: String,
     /// The system prompt.
     pub prompt: String,
-    /// The names of its tools, in any case; empty for all of the calling run's but those that start
-    /// agents.
+    /// The names of its tools, in any case. If empty, it has all tools of the calling run except
+    /// those that start agents.
     pub tools: Vec<String>,
     /// The names of tools it does not have, in any case. They take precedence over
     /// [`tools`](Self::tools).
@@ -33,7 +35,7 @@ pub struct SubagentDefinition {
     /// Its permission mode. `None` for [`PermissionMode::Default`]. It allows no more than the
     /// calling run does.
     pub permission_mode: Option<PermissionMode>,
-    /// True if the tool `Task` always runs it in the background. `delegate_to_agent` does not.
+    /// True if the tool `Task` always runs it in the background. `delegate_to_agent` ignores this.
     pub background: bool,
 }
 
@@ -92,11 +94,12 @@ impl SubagentDefinition {
         self
     }
 
-    /// Returns `true` if it may have the tool `name`, which starts agents or does not.
+    /// Returns `true` if it may have the tool `name`. `starts_agents` is what
+    /// [`Tool::starts_agents`](crate::Tool::starts_agents) returns.
     pub(crate) fn allows(&self, name: &str, starts_agents: bool) -> bool {
         let is_in = |names: &[String]| names.iter().any(|entry| entry.eq_ignore_ascii_case(name));
         let is_listed = is_in(&self.tools);
-        let is_wanted = is_listed || self.tools.is_empty() && !starts_agents;
-        is_wanted && !is_in(&self.disallowed_tools)
+        let is_included = is_listed || self.tools.is_empty() && !starts_agents;
+        is_included && !is_in(&self.disallowed_tools)
     }
 }

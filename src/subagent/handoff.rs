@@ -13,7 +13,8 @@ use super::handoff_run::HandoffRun;
 use super::registry::check_name;
 
 /// The description of the agent that begins.
-const FIRST: &str = "Begins every conversation";
+const FIRST_DESCRIPTION: &str = "Begins every conversation";
+
 /// The number of handoffs for one input unless another is set.
 const MAX_HANDOFFS: u32 = 8;
 
@@ -60,10 +61,10 @@ struct Group {
 }
 
 impl Handoffs {
-    /// Begins a group with the agent that begins every conversation.
+    /// Creates a builder for a group in which `agent` begins every conversation.
     pub fn builder(name: impl Into<Arc<str>>, agent: AgentBuilder) -> HandoffsBuilder {
         HandoffsBuilder {
-            agents: vec![(name.into(), FIRST.into(), agent)],
+            agents: vec![(name.into(), FIRST_DESCRIPTION.into(), agent)],
             store: None,
             max_handoffs: MAX_HANDOFFS,
         }
@@ -154,9 +155,11 @@ impl HandoffsBuilder {
     /// Changes the builder of each agent.
     #[cfg(feature = "gateway")]
     pub(crate) fn map_agents(mut self, change: impl Fn(AgentBuilder) -> AgentBuilder) -> Self {
-        let agents = self.agents.into_iter();
-        let agents = agents.map(|(name, text, agent)| (name, text, change(agent)));
-        self.agents = agents.collect();
+        self.agents = self
+            .agents
+            .into_iter()
+            .map(|(name, description, agent)| (name, description, change(agent)))
+            .collect();
         self
     }
 
@@ -164,12 +167,14 @@ impl HandoffsBuilder {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if two agents have the same name, or one is not of 1 to 64 letters,
+    /// [`ErrorKind::Config`] if two agents have the same name, or a name is not 1 to 64 letters,
     /// digits, `_` and `-`, and the errors of [`AgentBuilder::build`].
     pub fn build(self) -> Result<Handoffs> {
-        let members = self.agents.iter();
-        let members = members.map(|(name, description, _)| (name.clone(), description.clone()));
-        let members: Members = members.collect();
+        let members: Members = self
+            .agents
+            .iter()
+            .map(|(name, description, _)| (name.clone(), description.clone()))
+            .collect();
         for (index, (name, _)) in members.iter().enumerate() {
             check_name(name)?;
             if members[..index].iter().any(|(earlier, _)| earlier == name) {
@@ -183,9 +188,9 @@ impl HandoffsBuilder {
             .unwrap_or_else(|| Arc::new(ThreadStore::of_agent()));
         let agents = self.agents.into_iter().map(|(name, _, agent)| {
             let hook = HandoffHook::new(name.clone(), &members, self.max_handoffs);
-            let error = format!("agent {name:?}");
+            let context = format!("agent {name:?}");
             let agent = agent.name(name).store(store.clone()).hook(hook).build();
-            agent.map_err(|cause| cause.context(error))
+            agent.map_err(|error| error.context(context))
         });
         let agents = agents.collect::<Result<Vec<_>>>()?;
         Ok(Handoffs(Arc::new(Group { agents, store })))

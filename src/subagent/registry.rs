@@ -33,8 +33,7 @@ impl SubagentRegistry {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] if the name is taken, or is not of 1 to 64 letters, digits, `_` and
-    /// `-`.
+    /// [`ErrorKind::Config`] if the name is taken, or is not 1 to 64 letters, digits, `_` and `-`.
     pub fn register(
         &mut self,
         name: impl Into<Arc<str>>,

@@ -51,8 +51,8 @@ type Accesses = Box<dyn Fn(&Value) -> Vec<Access> + Send + Sync>;
 /// .idempotent();
 /// ```
 ///
-/// A tool fails by an `Err`: any error by `?`, or a text. The model reads `Error: ` and the text,
-/// and the run continues.
+/// A tool fails by returning an `Err`: any error with `?`, or a text. The model reads `Error: ` and
+/// the text, and the run continues.
 ///
 /// ```
 /// use agentcore::{FuncTool, Tool, ToolContext};
@@ -206,7 +206,7 @@ impl FuncTool {
     }
 
     /// Sets the shell that runs the commands of calls, for permission rules. [`Shell::Posix`] by
-    /// default: what only bash understands then needs an answer.
+    /// default: a command with syntax that only bash has then needs an answer.
     #[must_use]
     pub fn shell(mut self, shell: Shell) -> Self {
         self.shell = shell;
@@ -225,11 +225,12 @@ mod typed {
     use super::{BoxError, FuncTool, Future, IntoToolResult, ToolContext};
 
     impl FuncTool {
-        /// A tool over typed arguments, whose schema is derived from their type.
+        /// Creates a tool from a closure with typed arguments, whose schema is derived from their
+        /// type.
         ///
-        /// A field's doc comment becomes its description. A type without fields, `()` among them,
-        /// is a tool without arguments. Arguments that do not deserialise are an error that names
-        /// the place. For progress, state or cancellation use
+        /// A field's doc comment becomes its description. A type without fields, such as `()`,
+        /// makes a tool without arguments. For arguments that do not match the type, the model
+        /// reads an error that names the place. For progress, state or cancellation use
         /// [`typed_with_context`](Self::typed_with_context).
         ///
         /// The derive needs the name `schemars` in scope, as below, or

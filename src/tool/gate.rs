@@ -17,8 +17,8 @@ use super::asking::Asking;
 use super::decision::ToolDecision;
 use super::tool::Tool;
 
-/// The mode that sets how much is allowed without a question, with the wire names of the message
-/// stream.
+/// The mode that decides which calls are allowed without a question. Serialized under its name in
+/// the message stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -180,7 +180,7 @@ pub trait PermissionGate: Send + Sync + 'static {
     /// # Errors
     ///
     /// A [`Config`](ErrorKind::Config) error if the gate refuses a tool that the agent does not
-    /// have, which is most often a misspelled name. Never unless a gate implements it.
+    /// have, which is most often a misspelled name. The provided method returns `Ok`.
     fn check_tools(&self, _names: &[&str], _has_sources: bool) -> Result<()> {
         Ok(())
     }
@@ -271,7 +271,7 @@ impl Answer {
 /// ```
 #[async_trait]
 pub trait Confirmer: Send + Sync + 'static {
-    /// The answer to the question of `request`, which comes from the call and the run of `asking`.
+    /// Answers the question in `request`. `asking` has the call and the run that ask it.
     /// [`Answer::Unanswered`] passes the question on to a responder, if there is one.
     async fn confirm(&self, request: &PermissionRequest, asking: &Asking) -> Answer;
 }

@@ -137,7 +137,7 @@ impl From<Value> for ToolOutput {
     }
 }
 
-/// A serialisable value that the model reads as JSON.
+/// A serializable value that the model reads as JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 

@@ -57,8 +57,8 @@ use super::output::ToolOutput;
 /// # Cancel safety
 ///
 /// The future of [`execute`](Tool::execute) is dropped when the run is dropped or interrupted and
-/// when the timeout passes. Code after an `.await` may therefore never run: guard what must be
-/// undone with a value's `Drop`.
+/// when the timeout passes. Code after an `.await` may therefore never run: put cleanup into the
+/// `Drop` of a value.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a `Tool`",
@@ -75,12 +75,13 @@ pub trait Tool: Send + Sync + 'static {
     /// The JSON Schema of its arguments: an object schema.
     fn parameters(&self) -> &Value;
 
-    /// The kind of effect the tool has.
+    /// The kind of effect the tool has. Defaults to [`SideEffect::Mutating`]; plan mode permits
+    /// only tools that are read-only.
     fn side_effect(&self) -> SideEffect {
         SideEffect::Mutating
     }
 
-    /// Returns the concurrency with other calls of the same turn.
+    /// The concurrency with other calls of the same turn. Defaults to [`Concurrency::Parallel`].
     fn concurrency(&self) -> Concurrency {
         Concurrency::Parallel
     }
@@ -101,7 +102,7 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Returns `true` if its calls start or control agents. Subagents do not have such tools,
-    /// unless their definition lists them.
+    /// unless their definition lists them. Defaults to `false`.
     fn starts_agents(&self) -> bool {
         false
     }
@@ -112,7 +113,8 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The accesses of a call with these arguments, for permission rules.
+    /// The accesses of a call with these arguments: the files, commands, URLs and agents that
+    /// permission rules decide about. Defaults to none.
     fn accesses(&self, _args: &Value) -> Vec<Access> {
         Vec::new()
     }

@@ -24,11 +24,12 @@ use super::record::{ChangeRecord, FileContent, Fingerprint, Fingerprinter, Origi
 /// The size in bytes of the chunks in which a file is read.
 const CHUNK: usize = 1024 * 1024;
 
-/// The least size in bytes up to which a file is read to recognize its content.
+/// The size in bytes up to which a file is always read to recognize its content, even if the limit
+/// of a file is lower.
 const MIN_RECOGNIZED: u64 = 32 * 1024 * 1024;
 
-/// The number of sessions whose records are held in memory, and the bytes with which those that are
-/// not in use are given up.
+/// The number of sessions whose indexes are cached, and the size of all cached indexes in bytes.
+/// Above either, those that are not in use are dropped.
 const MAX_INDEXES: usize = 256;
 const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 
@@ -43,7 +44,7 @@ pub(super) struct ResolvedPath {
     pub(super) is_link: bool,
 }
 
-/// The data of a session's index about a file that is about to change.
+/// The entries of a session's index about a file that is about to change.
 #[derive(Default)]
 struct IndexedFile {
     /// True if its state since the message is stored.
@@ -151,7 +152,7 @@ impl FileCheckpoints {
                     len: content.len() as u64,
                 };
 
-                // The loss of a record without content makes the file count as foreign, but no
+                // If a record without content is lost, the file counts as changed by others, but no
                 // content is lost.
                 let is_durable = record.before.is_some();
                 inner
@@ -162,7 +163,7 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Asks the index about a file that is about to get the content `after`.
+    /// Looks up a file that is about to get the content `after` in the index.
     async fn indexed_file(
         &self,
         session: &Arc<str>,
@@ -204,8 +205,8 @@ impl FileCheckpoints {
         .await
     }
 
-    /// Records an upcoming message, if this separates it from a rewind before it, or if the
-    /// messages before it differ from the recorded ones. Returns the damage of the records so far.
+    /// Records that a message is about to begin, if a rewind came before it or the messages before
+    /// it differ from the recorded ones. Returns the damage of the records so far.
     pub(super) async fn record_message(
         &self,
         run: &ActiveRun,
@@ -251,7 +252,7 @@ impl FileCheckpoints {
         file: &ResolvedPath,
         session_bytes: u64,
     ) -> Result<(PriorState, Bytes)> {
-        let reject = |why: String| Ok((PriorState::NotStored(why), Bytes::new()));
+        let reject = |reason: String| Ok((PriorState::NotStored(reason), Bytes::new()));
         if file.is_link {
             return reject("it was a symbolic link".to_owned());
         }
@@ -289,8 +290,8 @@ impl FileCheckpoints {
                 "it grew to more than the {max_size} bytes that are kept while it was read"
             ));
         };
-        let hashed = content.clone();
-        let hash = move || Fingerprint::of(&hashed);
+        let shared_content = content.clone();
+        let hash = move || Fingerprint::of(&shared_content);
         let prior_state = PriorState::Stored {
             mode: metadata.mode,
             fingerprint: blocking_if_large(content.len(), hash).await?,
@@ -328,9 +329,8 @@ impl FileCheckpoints {
         }
     }
 
-    /// The fingerprint of a file, followed by `more`. One that is too large to be kept is not read
-    /// to its end: its size and its time replace the rest of its content, which then equals
-    /// no other.
+    /// The fingerprint of a file, followed by `more`. A file that is too large to be kept is not
+    /// read to its end: its size and its modification time replace the rest of its content.
     pub(super) async fn fingerprint(&self, path: &str, more: &[u8]) -> Result<FileContent> {
         let max_size = self.limits.file.max(MIN_RECOGNIZED);
         let mut fingerprinter = Fingerprinter::default();
@@ -355,7 +355,7 @@ impl FileCheckpoints {
             .modified
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let time = time.map_or_else(
-            // Without a time, it may have changed.
+            // Without a time, it must equal no other content, because it may have changed.
             || RandomState::new().hash_one(()).into(),
             |time| time.as_nanos(),
         );
@@ -388,8 +388,8 @@ impl Inner {
         indexes.entry(session.clone()).or_default().index.clone()
     }
 
-    /// Notes how much memory an index takes that is in use, and gives up others if all take too
-    /// much.
+    /// Records the size of an index in memory, and drops indexes that are not in use if all
+    /// together are too large.
     fn note_size(&self, session: &Arc<str>, bytes: usize) {
         let mut indexes = lock(&self.indexes);
         if let Some(cached) = indexes.get_mut(session) {

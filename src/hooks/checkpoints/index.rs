@@ -10,9 +10,9 @@ use crate::message::Messages;
 use super::active_runs::Position;
 use super::record::{ChangeRecord, FileContent, Origin, PriorState, ReadRecord};
 
-/// The most records of a session.
+/// The maximum number of records of a session.
 const MAX_RECORDS: usize = 100_000;
-/// The most bytes of them, contents of files excepted.
+/// The maximum size of them in bytes, without the contents of files.
 const MAX_RECORD_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A session's changes, oldest first, relative to one of its workspaces.

@@ -15,7 +15,7 @@ const MIB: u64 = 1024 * 1024;
 #[cfg(unix)]
 const RECOUNT: u64 = 64 * MIB;
 
-/// The most bytes that are kept.
+/// The limits in bytes of the contents that are kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Of a file.

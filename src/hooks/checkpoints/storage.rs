@@ -21,15 +21,17 @@ use super::record::{self, ChangeRecord, PriorState, ReadRecord, scan};
 #[cfg(unix)]
 use super::record::{Fault, Torn};
 
-/// The most bytes of records in memory, of all sessions together, with which contents are added.
+/// The size in bytes up to which records in memory, of all sessions together, get the contents of
+/// files.
 const MAX_MEMORY: usize = 32 * 1024 * 1024;
-/// The most bytes of records in memory.
+/// The maximum size in bytes of records in memory.
 const MAX_RECORDS_MEMORY: usize = 2 * MAX_MEMORY;
 
-/// A larger record does not double the memory of those before it.
+/// The size in bytes above which memory is reserved for a record exactly, so that the log does not
+/// double.
 const LARGE: usize = 1024 * 1024;
 
-/// Every method may block.
+/// The storage of the records of all sessions. Every method may block.
 pub(super) enum Storage {
     Memory(Mutex<Logs>),
     #[cfg(unix)]
@@ -37,8 +39,8 @@ pub(super) enum Storage {
 }
 
 impl Storage {
-    /// Updates the index from the stored records. One whose end is missing becomes the damage of
-    /// the index, and a warning in the log.
+    /// Updates the index from the stored records. A record whose end is missing is reported as the
+    /// damage of the index, and as a warning in the log.
     ///
     /// # Errors
     ///
@@ -66,8 +68,8 @@ impl Storage {
         }
     }
 
-    /// The reason why content of `len` bytes is not added to the `session_bytes` of a session; none
-    /// if it may be. Another capture may take the room before this one is written.
+    /// Returns the reason why content of `len` bytes cannot be added to the `session_bytes` of a
+    /// session, or `None` if it can. Another capture may take the room before this one is written.
     pub(super) fn refuse(
         &self,
         session_bytes: u64,
@@ -117,10 +119,9 @@ impl Storage {
                 if new_record.content.len() > LARGE {
                     log.reserve_exact(new_record.line.len() + new_record.content.len() + 1);
                 }
-                new_record
-                    .parts()
-                    .into_iter()
-                    .for_each(|part| log.extend_from_slice(part));
+                for part in new_record.parts() {
+                    log.extend_from_slice(part);
+                }
                 index.push(new_record.at(start));
             }
             #[cfg(unix)]
@@ -154,7 +155,7 @@ impl Storage {
         Ok(())
     }
 
-    /// A part of a session's records.
+    /// Reads `len` bytes of a session's records from the offset `at`.
     pub(super) fn content(&self, session: &str, at: u64, len: u64) -> Result<Vec<u8>> {
         match self {
             Self::Memory(logs) => {
@@ -213,7 +214,7 @@ impl Storage {
         }
     }
 
-    /// False when there were none.
+    /// Removes the records of a session. Returns `false` if there were none.
     pub(super) fn remove(&self, session: &str) -> Result<bool> {
         match self {
             Self::Memory(logs) => Ok(lock(logs).remove(session).is_some()),
@@ -226,7 +227,8 @@ impl Storage {
         }
     }
 
-    /// The sessions that have records, and for how long none was added, where that is known.
+    /// The sessions that have records, each with the time since the last one was added, if that is
+    /// known.
     pub(super) fn sessions(&self) -> Result<Vec<(Arc<str>, Option<Duration>)>> {
         match self {
             Self::Memory(logs) => {
@@ -315,7 +317,7 @@ fn part_of<'a>(logs: &'a Logs, session: &str, part: Range<u64>) -> io::Result<&'
     part.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// The reason why content of `len` bytes is not added to the bytes in memory.
+/// The reason why content of `len` bytes cannot be added to the `used` bytes in memory.
 fn refuse_for_memory(used: usize, len: u64) -> Option<String> {
     (len.saturating_add(used as u64) > MAX_MEMORY as u64).then(|| {
         format!(

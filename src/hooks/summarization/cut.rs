@@ -22,7 +22,7 @@ pub(crate) struct Keep {
 }
 
 /// The index of the first message that is kept; the messages of `from..` before it go into a
-/// summary. `None` when there is nothing to summarise. Long messages are counted on a thread for
+/// summary. `None` when there is nothing to summarize. Long messages are counted on a thread for
 /// blocking work.
 pub(crate) async fn cut(
     messages: &Messages,

@@ -22,7 +22,7 @@ use super::summarize::Summarizer;
 /// Replaces old messages with a summary when the context window fills up.
 ///
 /// When a request would fill more than 85 % of the window (what the provider reported for the last
-/// one, and an estimate of what was added since), a model is asked to summarise the old messages in
+/// one, and an estimate of what was added since), a model is asked to summarize the old messages in
 /// at most 2,000 words. The last tenth of the messages, and at least two, stay word for word. The
 /// same happens when a provider reports that the prompt is too long, and when
 /// [`RunHandle::compact`](crate::RunHandle::compact) asks for it.
@@ -30,8 +30,8 @@ use super::summarize::Summarizer;
 /// * The store keeps the whole history. The summary is stored next to it, so that neither the next
 ///   turn nor a resumed session pays for it again; the next summary replaces it.
 /// * A tool call is never separated from its result, a call that waits for approval is never
-///   summarised away, and the system prompt is not part of the summary.
-/// * The summariser reads a part that is longer than its own window piece by piece, in at most 512
+///   summarized away, and the system prompt is not part of the summary.
+/// * The summarizer reads a part that is longer than its own window piece by piece, in at most 512
 ///   requests. Of the contents
 ///   that calls write into files it receives the first 2,000 characters each.
 /// * Its tokens and its cost count for the run. If it fails, takes too long or returns nothing, the
@@ -85,7 +85,7 @@ pub struct SummarizationHook {
 }
 
 impl SummarizationHook {
-    /// Creates a hook that summarises with the run's own model and the default limits.
+    /// Creates a hook that summarizes with the run's own model and the default limits.
     pub fn new() -> Self {
         Self {
             model: None,
@@ -98,7 +98,7 @@ impl SummarizationHook {
         }
     }
 
-    /// Sets the model that summarises. Its profile limits how much it reads at once. Defaults to
+    /// Sets the model that summarizes. Its profile limits how much it reads at once. Defaults to
     /// the run's model.
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(model::erase(model));
@@ -118,7 +118,7 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the number of messages behind the last summary beyond which they are summarised, even
+    /// Sets the number of messages behind the last summary beyond which they are summarized, even
     /// if the window has room. Defaults to no limit.
     pub fn with_max_messages(mut self, count: usize) -> Self {
         self.max_messages = Some(count);
@@ -139,7 +139,7 @@ impl SummarizationHook {
         self
     }
 
-    /// Sets the time limit of one call of the summariser; two minutes by default.
+    /// Sets the time limit of one call of the summarizer; two minutes by default.
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

@@ -1,4 +1,4 @@
-//! The prompt for the summariser, and the parser of its answer.
+//! The prompt for the summarizer, and the parser of its answer.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The calls of the summariser.
+//! The calls of the summarizer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::transcript::{MAX_PIECES, pieces, transcript};
 const MAX_WORDS: usize = 2_000;
 /// Tokens a word may take, and what a model thinks before it writes it.
 const TOKENS_A_WORD: u64 = 3;
-/// A piece this short is not made shorter when the summariser finds it too long.
+/// A piece this short is not made shorter when the summarizer finds it too long.
 const SHORTEST_PIECE: u64 = 200;
 
 /// The parameters of making a summary.
@@ -32,12 +32,12 @@ pub(crate) struct Summarizer<'a> {
 }
 
 impl Summarizer<'_> {
-    /// One summary of `before` and all messages. Where they do not fit into the summariser's own
+    /// One summary of `before` and all messages. Where they do not fit into the summarizer's own
     /// window it reads them piece by piece, each with the summary of those before.
     ///
     /// # Errors
     ///
-    /// The summariser's error, a timeout, an empty answer, and [`ErrorKind::Config`] if its window
+    /// The summarizer's error, a timeout, an empty answer, and [`ErrorKind::Config`] if its window
     /// is so small that it would be asked more than 512 times.
     pub(crate) async fn summarize(
         &self,
@@ -85,7 +85,7 @@ impl Summarizer<'_> {
         self.ask(second, Some(first)).await
     }
 
-    /// The messages as the summariser reads them, in pieces of about `max_tokens`. Long ones are
+    /// The messages as the summarizer reads them, in pieces of about `max_tokens`. Long ones are
     /// written and counted on a thread for blocking work.
     async fn pieces(&self, messages: &[Arc<Message>], max_tokens: u64) -> Result<VecDeque<String>> {
         let max_chars = usize::try_from(self.window.saturating_mul(4)).unwrap_or(usize::MAX);

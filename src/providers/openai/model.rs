@@ -50,12 +50,11 @@ const COUNTED_FIELDS: &[&str] = &[
 /// [`ThinkingMode::Effort`](crate::model::ThinkingMode::Effort) becomes `reasoning_effort`, and for
 /// OpenAI's models [`Disabled`](crate::model::ThinkingMode::Disabled) the effort `none`, or the
 /// lowest that the model has; the API has nothing for the other modes, except at the servers whose
-/// [`Dialect`] has. What OpenAI's own server is known to
-/// refuse is a [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop
-/// sequences, efforts that a model lacks, and models that are on the Responses API alone. A field
-/// of the request's `extra`
-/// replaces that of the body, and `null` there removes it, for servers that refuse one. A clone is
-/// cheap.
+/// [`Dialect`] has. What OpenAI's own server is known to refuse is a
+/// [`Config`](crate::ErrorKind::Config) error: tools while a newer model reasons, stop sequences,
+/// efforts that a model lacks, and models that are on the Responses API alone. A field of the
+/// request's `extra` replaces that of the body, and `null` there removes it, for servers that
+/// refuse one. A clone is cheap.
 ///
 /// ```
 /// use agentcore::Model;
@@ -210,7 +209,8 @@ impl OpenAi {
         has_form(part, &OPENAI) && has_form(part, self.chosen_dialect().rules())
     }
 
-    /// The tokens of `request`, as a server counts them that has an address for that.
+    /// Counts the tokens of `request` at the server. Returns `None` if the server cannot count
+    /// them.
     async fn count(&self, request: ModelRequest) -> Result<Option<u64>> {
         if !self.chosen_dialect().rules().counts_tokens {
             return Ok(None);
@@ -226,7 +226,7 @@ impl OpenAi {
         let dialect = self.chosen_dialect();
         let rules = dialect.rules();
         let model = request.model.as_deref().unwrap_or(self.name());
-        // The name of a deployment may be any.
+        // A deployment may have any name.
         let is_unknown = dialect == Dialect::azure() && family(model).is_none();
         let wire = ChatWire {
             rules,

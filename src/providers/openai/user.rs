@@ -41,8 +41,8 @@ pub(super) fn user_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut V
     media_pieces(message.content().parts(), wire, out);
 }
 
-/// Adds the pieces of a result that travel behind it: media, but for images that are left out,
-/// which the result has in words.
+/// Adds the media of a result, which follow it in a message of the user. An image that the model
+/// does not take is left out: the result describes it in words.
 pub(super) fn result_pieces<'a>(message: &'a Message, wire: &ChatWire, out: &mut Vec<Piece<'a>>) {
     let parts = message.content().parts().iter();
     let parts = parts.filter(|part| !is_left_out(part, wire.takes_images));

@@ -13,18 +13,19 @@ use crate::util::regular_file::open_regular;
 use super::database::{Database, MAX_VALUE};
 use super::failure::Unwritten;
 
-/// The most bytes of a row: the end of a log is read without what stands before it.
-const ROW: usize = 64 * 1024;
-/// The number of bytes of damaged parts that are set aside in one transaction.
-const PARTS: usize = 8 * 1024 * 1024;
-/// The number of bytes after which rows are passed on.
-const PIECE: usize = 1024 * 1024;
-/// The most bytes of damage in one row.
-const PART: usize = 4 * 1024 * 1024;
+/// The maximum size of a row in bytes: the end of a log is read without the rows before it.
+const MAX_ROW: usize = 64 * 1024;
+/// The size in bytes of the damaged parts that are set aside in one transaction.
+const DAMAGE_BATCH: usize = 8 * 1024 * 1024;
+/// The size in bytes from which rows or ids that were read are passed on.
+const READ_CHUNK: usize = 1024 * 1024;
+/// The maximum size in bytes of a damaged part in one row.
+const MAX_DAMAGED_PART: usize = 4 * 1024 * 1024;
 
 /// The number of ids that are read at once.
 const IDS_AT_ONCE: usize = 1000;
-/// The most bytes of an id that is listed: one with more cannot be leased, for lack of a file name.
+/// The maximum size in bytes of an id that is listed: one with more cannot be leased, for lack of a
+/// file name.
 const MAX_ID: usize = 240;
 
 /// A session locked for writing.
@@ -159,7 +160,7 @@ impl Log for Database {
             let mut end = writer.end;
             let mut insert =
                 connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;
-            for row in bytes.chunks(ROW) {
+            for row in bytes.chunks(MAX_ROW) {
                 insert.execute((&writer.id, end, row))?;
                 end = end.saturating_add(len(row));
             }
@@ -176,12 +177,12 @@ impl Log for Database {
         repair.for_each_part(|damage, part| {
             // A part where records are missing has no bytes.
             let mut offset = i64::try_from(damage.offset).unwrap_or(i64::MAX);
-            let (first, others) = part.split_at(part.len().min(PART));
-            for piece in std::iter::once(first).chain(others.chunks(PART)) {
+            let (first, others) = part.split_at(part.len().min(MAX_DAMAGED_PART));
+            for piece in std::iter::once(first).chain(others.chunks(MAX_DAMAGED_PART)) {
                 parts.push((offset, damage.to_string(), piece.to_vec()));
                 offset = offset.saturating_add(len(piece));
                 size += piece.len();
-                if size >= PARTS {
+                if size >= DAMAGE_BATCH {
                     size = 0;
                     self.set_aside(writer, &std::mem::take(&mut parts))?;
                 }
@@ -273,7 +274,7 @@ fn next_ids(
         }
         count += 1;
         bytes += id.len();
-        if count >= IDS_AT_ONCE || bytes >= PIECE {
+        if count >= IDS_AT_ONCE || bytes >= READ_CHUNK {
             return Ok((ids, Some(id.to_owned())));
         }
     }
@@ -291,7 +292,7 @@ fn next_rows(
     let mut rows = rows.query((id, after))?;
     let mut bytes = Vec::new();
     let mut place = None;
-    while bytes.len() < PIECE {
+    while bytes.len() < READ_CHUNK {
         let Some(row) = rows.next()? else { break };
         place = Some(row.get(0)?);
         bytes.extend_from_slice(row.get_ref(1)?.as_blob()?);
@@ -299,8 +300,8 @@ fn next_rows(
     Ok(place.map(|place| (bytes, place)))
 }
 
-/// The last rows of a log that have so many bytes together.
-fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogTail> {
+/// The last rows of a log that have at least `min_bytes` together, or all rows.
+fn tail(connection: &Connection, id: &str, min_bytes: u64) -> rusqlite::Result<LogTail> {
     // One transaction: others write meanwhile.
     let transaction = connection.unchecked_transaction()?;
     let mut rows = transaction
@@ -309,7 +310,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogT
     let mut places: Option<(i64, i64)> = None;
     let mut byte_count = 0_u64;
     let is_all = loop {
-        if byte_count >= wanted {
+        if byte_count >= min_bytes {
             break false;
         }
 
@@ -332,7 +333,7 @@ fn tail(connection: &Connection, id: &str, wanted: u64) -> rusqlite::Result<LogT
         return Ok(LogTail::default());
     };
 
-    // Missing rows are not waited for.
+    // If rows are missing, the end is larger than what there is to read.
     let size = if is_all {
         byte_count
     } else {

@@ -64,13 +64,13 @@ use super::database::{BUSY_TIMEOUT, Database};
 pub struct SqliteStore(LogStore<Database>);
 
 impl SqliteStore {
-    /// The store in this database, which is created with its folder if it does not exist. Blocks
-    /// while it does so.
+    /// Opens the database at `path`. Creates it, and its folder, if it does not exist. Blocks the
+    /// thread.
     ///
     /// # Errors
     ///
-    /// [`Config`](crate::ErrorKind::Config) when the file is something else, or the path is
-    /// `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead);
+    /// [`Config`](crate::ErrorKind::Config) when the file is not a database of this crate, or the
+    /// path is `:memory:` (use [`ThreadStore`](crate::ThreadStore) instead);
     /// [`VersionTooNew`](crate::ErrorKind::VersionTooNew) when a newer version of this crate
     /// created it; [`Corrupt`](crate::ErrorKind::Corrupt) when it is damaged;
     /// [`Io`](crate::ErrorKind::Io) when it cannot be created or may not be written.

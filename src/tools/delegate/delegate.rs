@@ -155,11 +155,11 @@ fn start_async_task(children: Arc<Children>) -> FuncTool {
     agent_tool("start_async_task", &description, agents, run)
 }
 
-/// A tool that starts the agent `agent` on the task `task`.
-fn agent_tool<F, T, R>(name: &str, description: &str, agents: Vec<Arc<str>>, run: F) -> FuncTool
+/// A tool whose arguments `agent` and `task` name the agent and its task.
+fn agent_tool<F, Fut, R>(name: &str, description: &str, agents: Vec<Arc<str>>, run: F) -> FuncTool
 where
-    F: Fn(ToolContext, Value) -> T + Send + Sync + 'static,
-    T: Future<Output = R> + Send + 'static,
+    F: Fn(ToolContext, Value) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult,
 {
     let parameters = json!({
