@@ -245,3 +245,15 @@ async fn model_that_cannot_be_made_has_its_place() {
     assert!(error.starts_with("config:2:1: "), "{error}");
     assert!(error.contains("nowhere"), "{error}");
 }
+
+#[cfg(unix)]
+#[test]
+fn configuration_that_is_a_pipe_is_refused_without_waiting_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let error = Config::load(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.text().contains("not a regular file"), "{error}");
+}
