@@ -1,7 +1,7 @@
 //! A configuration file.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::util::regular_file::open_regular;
 
 use super::agent::AgentConfig;
 use super::agent_nodes::{agent_nodes, check_keys};
@@ -210,11 +211,13 @@ fn read_text(path: &Path) -> Result<String> {
         let text = format!("cannot read {}: {problem}", path.display());
         Error::new(ErrorKind::Io, text)
     };
-    let file = File::open(path).map_err(|error| fail(error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| fail(error.to_string()))?;
+    // Before it is opened, for opening a device may have effects.
+    let metadata = fs::metadata(path).map_err(|error| fail(error.to_string()))?;
     if !metadata.is_file() {
         return Err(fail("it is not a regular file".to_owned()));
     }
+    let file = open_regular(File::options().read(true), path);
+    let file = file.map_err(|error| fail(error.to_string()))?;
     let mut text = String::new();
     file.take(MAX_BYTES as u64 + 1)
         .read_to_string(&mut text)

@@ -8,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::util::json::{MAX_VALUES, has_more_values};
+
 use super::annotations::Annotations;
 use super::depth::{MAX_JSON_DEPTH, dismantle_shared, is_text_too_deep, is_too_deep};
 
@@ -258,8 +260,9 @@ impl ToolCall {
 
     /// Creates a call from the text of the arguments that a model wrote.
     ///
-    /// An empty text counts as `{}`. Text that is not a JSON object, or one nested deeper than 100
-    /// levels, leaves `args` as `null` and is kept in `raw_args`.
+    /// An empty text counts as `{}`. Text that is not a JSON object, one nested deeper than 100
+    /// levels, or one with more than 200,000 values leaves `args` as `null` and is kept in
+    /// `raw_args`.
     pub fn from_raw(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -268,6 +271,8 @@ impl ToolCall {
         let raw: Arc<str> = raw.into();
         let args = match raw.trim() {
             "" => Value::Object(serde_json::Map::new()),
+            // Values take up to 300 times the memory of their text.
+            text if has_more_values(text, MAX_VALUES) => Value::Null,
             text => match serde_json::from_str(text) {
                 Ok(value @ Value::Object(_)) if !is_too_deep(&value) => value,
                 _ => Value::Null,

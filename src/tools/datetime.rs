@@ -1,5 +1,6 @@
 //! `current_datetime`.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::BoxError;
 use crate::tool::{FuncTool, SideEffect, ToolError, near_names};
+use crate::util::blocking::blocking;
 use crate::util::text;
 
 /// The most zones suggested for an unknown name.
@@ -57,9 +59,11 @@ pub fn current_datetime_by(clock: impl Fn() -> SystemTime + Send + Sync + 'stati
         }
     });
 
+    let clock = Arc::new(clock);
     let body = move |_cx, args| {
-        let text = describe(clock(), args);
-        async move { text }
+        let clock = clock.clone();
+        // The file that `TZ` names may be a pipe, or on a disk that does not answer.
+        async move { blocking(move || Ok(describe(clock(), args))).await? }
     };
 
     FuncTool::new("current_datetime", description, parameters, body)

@@ -7,11 +7,10 @@ use memchr::memchr2;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most values that are read at once of a server's reply.
+/// The most values that are read at once of a server's reply or of the arguments of a call.
 ///
 /// As a value, an element of a list takes 32 bytes, and an object with one field up to 650, however
 /// short its text is: this many take 130 MB at most.
-#[cfg(feature = "http")]
 pub(crate) const MAX_VALUES: usize = 200_000;
 
 /// The nesting at which `serde_json` gives up.

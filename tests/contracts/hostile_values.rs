@@ -180,3 +180,13 @@ fn commands_of_many_pipes_are_decided_quickly() {
         drop(rules.explain_command(&command));
     });
 }
+
+#[test]
+fn arguments_of_too_many_values_stay_text() {
+    let text = |values: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(values - 3));
+    let call = agentcore::ToolCall::from_raw("c", "act", text(200_000));
+    assert!(call.args.is_object());
+    let call = agentcore::ToolCall::from_raw("c", "act", text(200_001));
+    assert!(call.args.is_null());
+    assert_eq!(call.raw_args.as_deref(), Some(&*text(200_001)));
+}

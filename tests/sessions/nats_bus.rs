@@ -210,3 +210,36 @@ async fn options_and_servers_that_are_not_valid_are_errors_without_passwords() {
     assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
     assert!(!format!("{error:?} {error}").contains("canary"), "{error}");
 }
+
+/// The URL of a server that sends these bytes to every client.
+async fn hostile_server(bytes: &'static str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut received = [0; 4096];
+                let _ = client.write_all(bytes.as_bytes()).await;
+                while client.read(&mut received).await.is_ok_and(|len| len > 0) {}
+            });
+        }
+    });
+    format!("nats://{address}")
+}
+
+const INFO: &str = "INFO {\"server_id\":\"x\",\"server_name\":\"x\",\"host\":\"x\",\"port\":1,\
+    \"version\":\"2.10.0\",\"go\":\"x\",\"proto\":1,\"max_payload\":1048576,\"headers\":true,\
+    \"client_id\":1,\"jetstream\":true}\r\n";
+
+#[tokio::test]
+async fn length_that_overflows_is_an_error_of_the_connection() {
+    for first in ["", "PONG\r\n"] {
+        let text = format!("{INFO}{first}MSG a 1 18446744073709551615\r\nxxxxxxxxxxxxxxxx");
+        let url = hostile_server(text.leak()).await;
+        let error = NatsBus::connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect, "{first:?}: {error}");
+        assert!(error.text().starts_with("NATS: "), "{error}");
+    }
+}

@@ -78,3 +78,14 @@ async fn time_outside_the_calendar_range_is_an_error() {
     let called = tool.execute(ToolContext::detached(), json!({})).await;
     assert!(called.is_err());
 }
+
+#[tokio::test]
+async fn time_is_read_on_a_thread_for_blocking_work() {
+    let caller = std::thread::current().id();
+    let tool = tools::current_datetime_by(move || {
+        assert_ne!(std::thread::current().id(), caller);
+        SystemTime::UNIX_EPOCH + NOW
+    });
+    let called = tool.execute(ToolContext::detached(), json!({})).await;
+    assert!(called.is_ok());
+}

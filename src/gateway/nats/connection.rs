@@ -15,6 +15,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
 use crate::error::Result;
+use crate::util::panic;
 
 use super::failure::{closed, failed, invalid, refused};
 use super::options::NatsOptions;
@@ -81,10 +82,15 @@ impl Connection {
             .request_timeout(Some(TIMEOUT))
             .event_callback(|event| async move { tracing::debug!("NATS: {event}") })
             .connect(address.clone());
-        let client = connecting.await.map_err(|error| {
-            let server = format!("connecting to {}:{}", address.host(), address.port());
-            failed(&server, error)
+        // Lengths that a server sends can make the client panic: while it connects here, and later
+        // in its own task, which then ends, so that every request fails.
+        let action = format!("connecting to {}:{}", address.host(), address.port());
+        let client = panic::catch_async(connecting).await;
+        let client = client.map_err(|text| {
+            let text = format!("the client panicked over what the server sent: {text}");
+            failed(&action, text)
         })?;
+        let client = client.map_err(|error| failed(&action, error))?;
 
         let connection = Self(Arc::new(Inner {
             jetstream: jetstream::new(client),

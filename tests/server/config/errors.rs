@@ -302,3 +302,15 @@ async fn rule_that_matches_no_tool_is_logged_with_its_place() {
     assert!(text.contains("config:10:7: "), "{text}");
     assert_eq!(text.matches("matches no tool").count(), 3, "{text}");
 }
+
+#[cfg(unix)]
+#[test]
+fn configuration_that_is_a_pipe_is_refused_without_waiting_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("agents.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let error = Config::load(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.text().contains("not a regular file"), "{error}");
+}
