@@ -73,9 +73,9 @@
 //! # Features
 //!
 //! * `http` (default): `providers` and `HttpTool`.
-//! * `tls` (default): https with rustls, ring and the system's certificates. It turns on the feature
-//!   `rustls-no-provider` of reqwest, which counts for the whole program: a reqwest client of your
-//!   own panics when it is made, unless you turn on a provider for it. Either depend on reqwest with
+//! * `tls` (default): https with rustls, ring and the system's certificates. It turns on reqwest's
+//!   feature `rustls-no-provider`, which counts for the whole program: a reqwest client of your own
+//!   panics when it is made, unless you turn on a provider for it. Either depend on reqwest with
 //!   its feature `rustls`, or call
 //!   `rustls::crypto::ring::default_provider().install_default()` at the start of the program. The
 //!   clients of this crate need neither.

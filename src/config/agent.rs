@@ -68,8 +68,8 @@ pub struct AgentConfig {
     #[serde(alias = "middleware")]
     pub hooks: HookChoice,
     /// The rules for its calls. Without the key, every call is allowed. With it, even with a single
-    /// rule, the `mode` decides about calls that match no rule: `default` asks, unless the tool only
-    /// reads; the rule `allow: ["*"]` allows them. A rule that matches no tool is logged as a
+    /// rule, the `mode` decides about calls that match no rule: `default` asks, unless the tool
+    /// only reads; the rule `allow: ["*"]` allows them. A rule that matches no tool is logged as a
     /// warning; in an agent of [`builder`](Self::builder), one that denies or asks is an error.
     #[schemars(schema_with = "source::permissions_schema")]
     pub permissions: Option<PermissionConfig>,

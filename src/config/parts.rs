@@ -58,8 +58,8 @@ impl Parts {
         self
     }
 
-    /// Adds a tool. An agent whose configuration has a list [`tools`](super::AgentConfig::tools) has
-    /// it if the list names it; without a list, the agent has it.
+    /// Adds a tool. An agent whose configuration has a list [`tools`](super::AgentConfig::tools)
+    /// has it if the list names it; without a list, the agent has it.
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self

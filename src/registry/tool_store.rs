@@ -31,9 +31,9 @@ type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
 /// store.
 ///
 /// The agents of a [`Registry`](super::Registry) have the tools for all and those of their user. A
-/// configuration with a list [`tools`](crate::config::AgentConfig::tools) has, of the tools for all,
-/// those that the list names. The tools of a user are the user's choice, and all agents of the user
-/// have them. A tool that is registered or removed has effect in the next turn of every run.
+/// configuration with a list [`tools`](crate::config::AgentConfig::tools) has, of the tools for
+/// all, those that the list names. The tools of a user are the user's choice, and all agents of the
+/// user have them. A tool that is registered or removed has effect in the next turn of every run.
 ///
 /// ```
 /// use agentcore::registry::ToolStore;

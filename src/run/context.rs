@@ -283,8 +283,8 @@ impl RunContext {
         });
     }
 
-    /// Sends a warning of a model or about a subagent to the reader: each text once in a run, and at
-    /// most 32 texts.
+    /// Sends a warning of a model or about a subagent to the reader: each text once in a run, and
+    /// at most 32 texts.
     pub(crate) fn warn_once(&self, text: &str) {
         const MAX_WARNINGS: usize = 32;
         const MAX_CHARS: usize = 2_000;

@@ -193,7 +193,7 @@ impl Server {
     ///   default: { model: 'anthropic:claude-sonnet-5', tools: [lookup_order] }
     ///   writer: { model: 'anthropic:claude-sonnet-5', tools: [] }
     /// ")?;
-    /// let lookup = FuncTool::typed("lookup_order", "Looks up an order", |order: Order| async move {
+    /// let lookup = FuncTool::typed("lookup_order", "Finds an order", |order: Order| async move {
     ///     Ok(format!("Order {} is on its way.", order.number))
     /// });
     /// let listening = Server::new().agents(&config)?.tool(lookup).listen().await?;
@@ -312,10 +312,10 @@ impl Server {
     /// # Errors
     ///
     /// The first error of the setters: an agent id that is invalid or taken, a tool that cannot be
-    /// registered. [`Config`](crate::ErrorKind::Config), with the place in the file, for a tool that
-    /// a configuration names and that does not exist ([`Registry::check_tools`]), and without
-    /// [`token`](Self::token) and [`users`](Self::users): only [`listen`](Self::listen) can return a
-    /// random token.
+    /// registered. [`Config`](crate::ErrorKind::Config), with the place in the file, for a tool
+    /// that a configuration names and that does not exist ([`Registry::check_tools`]), and without
+    /// [`token`](Self::token) and [`users`](Self::users): only [`listen`](Self::listen) can return
+    /// a random token.
     pub fn router(self) -> Result<Router> {
         if self.auth.is_none() {
             let text = "a router needs a login; call `Server::token` or `Server::users` first";
