@@ -33,8 +33,8 @@
 //! # Routes
 //!
 //! A part in brackets may be left out: without `{id}/` the agent is `default`. Bodies are
-//! `application/json`, errors are `{"error": text}`. A key that a body does not have is a 400, except
-//! in the bodies of AG-UI and the AI SDK. `/openapi.json` describes all routes.
+//! `application/json`, errors are `{"error": text}`. A key that a body does not have is a 400,
+//! except in the bodies of AG-UI and the AI SDK. `/openapi.json` describes all routes.
 //!
 //! | route | method | |
 //! |---|---|---|
@@ -58,15 +58,15 @@
 //! # Threads
 //!
 //! `thread_id` in the body of a run continues a thread. Without one, the server makes a thread with
-//! an id that cannot be guessed: it is in the header `x-thread-id` of a stream, in the first event of
-//! the format `events` and in `done`, as `session_id` in `sdk`, and in the reply to `invoke`. A client
-//! may choose the id of a new thread, but all users of a store share its ids, and the id of another
-//! user's thread is a 404.
+//! an id that cannot be guessed: it is in the header `x-thread-id` of a stream, in the first event
+//! of the format `events` and in `done`, as `session_id` in `sdk`, and in the reply to `invoke`. A
+//! client may choose the id of a new thread, but all users of a store share its ids, and the id of
+//! another user's thread is a 404.
 //!
-//! Threads belong to a user, not to an agent: agents that share a store
-//! ([`Server::store`], `sessions` of a configuration) share the threads of each user, and the list of
-//! one has those of all. A run of another agent continues the same conversation with its own tools
-//! and permissions. Only the agent that has asked about a call can resume it; another answers 409.
+//! Threads belong to a user, not to an agent: agents that share a store ([`Server::store`],
+//! `sessions` of a configuration) share the threads of each user, and the list of one has those of
+//! all. A run of another agent continues the same conversation with its own tools and permissions.
+//! Only the agent that has asked about a call can resume it; another answers 409.
 //!
 //! # Stopping and reconnecting
 //!
@@ -74,10 +74,10 @@
 //! ([`OnDisconnect`]). The stream ends with `error` then, whose `reason` is `aborted_streaming` or
 //! `aborted_tools`; with any other `reason` the run has failed or has reached a limit.
 //!
-//! `GET /agents/{id}/threads/{t}/events` opens the stream of the run again. With `Last-Event-ID`, the
-//! id of the last event that was received, it continues there. If the log no longer has that event,
-//! or the value is no id, it begins with the event `state` (in AG-UI: snapshots), which replaces all
-//! that was received; the events of the run follow.
+//! `GET /agents/{id}/threads/{t}/events` opens the stream of the run again. With `Last-Event-ID`,
+//! the id of the last event that was received, it continues there. If the log no longer has that
+//! event, or the value is no id, it begins with the event `state` (in AG-UI: snapshots), which
+//! replaces all that was received; the events of the run follow.
 //!
 //! # Approvals
 //!
@@ -94,17 +94,17 @@
 //! ```
 //!
 //! Afterwards, or at once in the formats of AG-UI and the AI SDK, the call is stored and the run
-//! ends. `POST /agents/resume` decides about the call within 24 hours, also after a restart, with the
-//! `id` and the `args_hash` from `pending` of the thread or of the run's reply:
+//! ends. `POST /agents/resume` decides about the call within 24 hours, also after a restart, with
+//! the `id` and the `args_hash` from `pending` of the thread or of the run's reply:
 //!
 //! ```json
 //! {"thread_id": "th_1", "decisions": [{"id": "pending_1", "args_hash": "9f0a", "decision": "allow"}]}
 //! ```
 //!
 //! The other keys of a decision are those of an answer; a `reply` has `text` or `picked`. Both
-//! routes read `answer` and `decision` alike. In a list of threads, `pending` is the number of calls
-//! that wait. `interrupted` of a run's reply is true if the run ended so; `interrupted` of a thread
-//! is true only if its last run was cut off, as by the end of its process.
+//! routes read `answer` and `decision` alike. In a list of threads, `pending` is the number of
+//! calls that wait. `interrupted` of a run's reply is true if the run ended so; `interrupted` of a
+//! thread is true only if its last run was cut off, as by the end of its process.
 //!
 //! # Security
 //!

@@ -45,9 +45,9 @@ impl OpenedThread {
         pending.cloned().collect()
     }
 
-    /// Checks that no other agent of the server has asked about the calls. Agents that share a store
-    /// share its threads, and a decision for a call would be used up by the agent that is not to
-    /// make it.
+    /// Checks that no other agent of the server has asked about the calls. Agents that share a
+    /// store share its threads, and a decision for a call would be used up by the agent that is not
+    /// to make it.
     ///
     /// # Errors
     ///
