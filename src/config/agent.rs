@@ -14,7 +14,7 @@ use super::limits::LimitsCfg;
 use super::origin::Origin;
 use super::prompt::{MemoryCfg, SkillsCfg};
 use super::sessions::SessionsCfg;
-use super::source::{self, model_name, present_list};
+use super::source::{self, model_name};
 use super::subagent::SubAgentCfg;
 
 /// The configuration of one agent: the keys of an agent in a [`Config`](super::Config).
@@ -49,13 +49,9 @@ pub struct AgentConfig {
     /// The names of its tools: those of this crate (`calculate`, `current_datetime`,
     /// `internet_search`, `web_fetch`, `AskUserQuestion`, `request_user_input`,
     /// `request_user_approval`), and those that the program has registered in Rust. Tools of hooks,
-    /// such as `read_file`, may be named, too.
-    ///
-    /// A list holds: the agent has no tool of the program that it does not name, and `[]` or a key
-    /// without a value is a list without names. Without the key, it has every tool of the program
-    /// and no tool of this crate but those of its hooks.
-    #[serde(deserialize_with = "present_list")]
-    pub tools: Option<Vec<String>>,
+    /// such as `read_file`, may be named, too. The list chooses among the tools of this crate only:
+    /// tools of the program reach every agent, and `permissions` limit them.
+    pub tools: Vec<String>,
     /// The keys of tools of this crate.
     pub builtin_config: BuiltinConfig,
     /// The place of its files and commands. Defaults to none: the agent has no tools for files.
@@ -134,10 +130,10 @@ impl AgentConfig {
         self
     }
 
-    /// Sets the names of the tools; the agent has no others of the program.
+    /// Sets the names of the tools.
     #[must_use]
     pub fn with_tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
-        self.tools = Some(names.into_iter().map(Into::into).collect());
+        self.tools = names.into_iter().map(Into::into).collect();
         self
     }
 

@@ -14,7 +14,6 @@ use crate::hooks::{
 use crate::prompt::Skill;
 use crate::prompt::skills::find;
 use crate::session::SessionStore;
-use crate::tool::Tool;
 use crate::util::blocking::blocking;
 
 use super::agent::AgentConfig;
@@ -137,11 +136,10 @@ impl AgentConfig {
         let hooks = self.configured_hooks(workspace, is_on)?;
         self.check_names(parts, &hooks, registered)?;
 
-        let provided_tools = parts.tools.iter().filter(|tool| self.has_tool(tool.name()));
         let mut builder = AgentBuilder::new(model)
             .name(self.name.as_deref().unwrap_or("agent"))
             .tools(self.builtin_tools())
-            .tools(provided_tools.cloned())
+            .tools(parts.tools.iter().cloned())
             .tools(self.subagent_tools(parts)?)
             .hooks(hooks);
         if !self.system_prompt.is_empty() {

@@ -152,7 +152,7 @@ pub(crate) fn reserved_tool_names() -> Vec<&'static str> {
 impl AgentConfig {
     /// Checks the tools of this crate.
     pub(super) fn check_tools(&self) -> Result<()> {
-        let names = self.tools.as_deref().unwrap_or_default();
+        let names = &self.tools;
         for (index, name) in names.iter().enumerate() {
             let path = format!("tools.{index}");
             let is_repeated = names[..index].contains(name);
@@ -179,10 +179,9 @@ impl AgentConfig {
 
     /// Makes the tools of this crate that the configuration names.
     pub(super) fn builtin_tools(&self) -> Vec<Arc<dyn Tool>> {
-        let names = self.tools.as_deref().unwrap_or_default();
         let chosen = BUILTINS
             .iter()
-            .filter(|builtin| names.iter().any(|name| name == builtin.name));
+            .filter(|builtin| self.tools.iter().any(|name| name == builtin.name));
         chosen
             .filter_map(|builtin| (builtin.make)(&self.builtin_config))
             .collect()

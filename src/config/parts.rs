@@ -58,8 +58,7 @@ impl Parts {
         self
     }
 
-    /// Adds a tool. An agent whose configuration has a list [`tools`](super::AgentConfig::tools)
-    /// has it if the list names it; without a list, the agent has it.
+    /// Adds a tool, which the agent has whether or not its configuration names it.
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self

@@ -12,13 +12,6 @@ use super::parts::Parts;
 use super::source::unknown_name;
 
 impl AgentConfig {
-    /// Returns `true` if the agent has a tool of this name that the program provides: one that its
-    /// list of tools names. Without a list, it has all of them.
-    pub(crate) fn has_tool(&self, name: &str) -> bool {
-        let names = self.tools.as_ref();
-        names.is_none_or(|names| names.iter().any(|listed| listed == name))
-    }
-
     /// Checks that each tool that the configuration names exists, before an agent is made of it:
     /// `registered` are those that the program provides, and the tools of all hooks count as
     /// existing. Logs a warning for each permission rule that matches no tool.
@@ -38,7 +31,7 @@ impl AgentConfig {
         let builtin_names = self.builtin_tools();
         let mut names: Vec<&str> = builtin_names.iter().map(|tool| tool.name()).collect();
         names.extend(HOOK_TOOLS);
-        names.extend(provided_names().filter(|name| self.has_tool(name)));
+        names.extend(provided_names());
         for (path, rule) in self.rules()? {
             if let Err(error) = check_rule(&rule, &names) {
                 tracing::warn!("{}", self.error_from(&path, error));
@@ -64,8 +57,7 @@ impl AgentConfig {
     }
 
     fn check_listed(&self, names: &[&str]) -> Result<()> {
-        let listed_names = self.tools.as_deref().unwrap_or_default();
-        for (index, name) in listed_names.iter().enumerate() {
+        for (index, name) in self.tools.iter().enumerate() {
             if !names.contains(&name.as_str()) {
                 let text = unknown_name("tool", name, names);
                 let end = if text.ends_with('?') { "" } else { "." };

@@ -7,7 +7,6 @@ use crate::permission::PermissionConfig;
 use crate::tool::PermissionMode;
 
 use super::agent::AgentConfig;
-use super::builtin::builtin_names;
 use super::file::{Config, Format, read_file};
 use super::source::unknown_name;
 
@@ -111,11 +110,8 @@ impl AgentConfig {
         if !untrusted.has_key("tools") {
             return Ok(());
         }
-        let names = untrusted.tools.as_deref().unwrap_or_default();
-        for (index, name) in names.iter().enumerate() {
-            // Without a list, the agent has the tools of the program, and none of this crate.
-            let is_own = self.tools.is_some() || !builtin_names().contains(&name.as_str());
-            if !is_own || !self.has_tool(name) {
+        for (index, name) in untrusted.tools.iter().enumerate() {
+            if !self.tools.contains(name) {
                 let text = format!(
                     "the tool {name:?} is none of the agent's: a configuration that is not \
                      trusted can only leave out tools"

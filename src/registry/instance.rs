@@ -21,7 +21,7 @@ use super::event_bus::EventBus;
 use super::overrides::HookOverrides;
 use super::registry::CompleteBuilder;
 use super::template::Template;
-use super::tool_store::{ToolStore, UserTools};
+use super::tool_store::ToolStore;
 
 /// The agent of one user, made from a template.
 ///
@@ -282,9 +282,8 @@ impl Instance {
                 .into_iter()
                 .map(move |name| (name, source.clone()))
         });
-        let list = self.template.tool_list();
-        let registered = self.tools.tools_within(&self.user, list).into_iter();
-        let registered = registered.map(|tool| (tool.name().to_owned(), "external".to_owned()));
+        let registered = self.tools.names(&self.user).into_iter();
+        let registered = registered.map(|name| (name, "external".to_owned()));
         let mut tools: Vec<ToolInfo> = Vec::new();
         for (name, source) in own.chain(hooks).chain(registered) {
             if tools.iter().all(|tool| tool.name != name) {
@@ -314,9 +313,7 @@ impl Instance {
             (None, Template::Config(_)) => return Err(invalid("the configuration is missing")),
         };
         let builder = (self.complete)(builder);
-        let list = self.template.tool_list();
-        let tools = self.tools.source_within(self.user.clone(), list);
-        let agent = build_agent(builder, &self.store, tools)?;
+        let agent = build_agent(builder, &self.store, &self.tools, &self.user)?;
         *write(&self.current) = Current {
             agent,
             workspace,
@@ -331,11 +328,12 @@ impl Instance {
 pub(super) fn build_agent(
     builder: AgentBuilder,
     store: &Arc<dyn SessionStore>,
-    tools: UserTools,
+    tools: &ToolStore,
+    user: &Arc<str>,
 ) -> Result<Agent> {
     builder
         .store(store.clone())
-        .tool_source(tools)
+        .tool_source(tools.source(user.clone()))
         .include_partial_messages(true)
         .build()
 }

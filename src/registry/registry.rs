@@ -178,8 +178,8 @@ impl Registry {
 
     /// Checks that the tools which configurations name exist: those of this crate, and those that
     /// are registered for all users. Logs a warning for each permission rule that matches no tool.
-    /// A server checks this when it starts; otherwise, an unknown tool is an error of
-    /// [`get_or_clone`](Self::get_or_clone).
+    /// A server that starts logs an unknown tool as a warning, because tools may be registered
+    /// later; until then, it is an error of [`get_or_clone`](Self::get_or_clone).
     ///
     /// ```
     /// use agentcore::config::Config;
@@ -364,12 +364,8 @@ impl Registry {
             Template::Builder(builder) => (**builder).clone(),
         };
         let complete = read(&self.0.complete).clone();
-        let user_tools = self
-            .0
-            .tools
-            .source_within(user.clone(), template.tool_list());
         let current = Current {
-            agent: build_agent(complete(builder), &store, user_tools)?,
+            agent: build_agent(complete(builder), &store, &self.0.tools, user)?,
             workspace,
             overrides: HookOverrides::default(),
             config: template.config().cloned().map(Arc::new),

@@ -29,11 +29,6 @@ impl Template {
         }
     }
 
-    /// The list of tools, if it is a configuration with one.
-    pub(super) fn tool_list(&self) -> Option<&[String]> {
-        self.config()?.tools.as_deref()
-    }
-
     /// The description of the agents.
     pub(super) fn info(&self, id: &str) -> TemplateInfo {
         match self {
@@ -43,7 +38,7 @@ impl Template {
                 description: config.description.clone().unwrap_or_default(),
                 model: config.model.clone(),
                 system_prompt: Some(config.system_prompt.clone()).filter(|text| !text.is_empty()),
-                tools: config.tools.clone().unwrap_or_default(),
+                tools: config.tools.clone(),
                 subagents: config
                     .subagents
                     .iter()

@@ -30,10 +30,9 @@ type SizedTools = BTreeMap<Arc<str>, (Arc<dyn Tool>, usize)>;
 /// Tools that are registered while agents run: for all users, or for one. Clones are the same
 /// store.
 ///
-/// The agents of a [`Registry`](super::Registry) have the tools for all and those of their user. A
-/// configuration with a list [`tools`](crate::config::AgentConfig::tools) has, of the tools for
-/// all, those that the list names. The tools of a user are the user's choice, and all agents of the
-/// user have them. A tool that is registered or removed has effect in the next turn of every run.
+/// The agents of a [`Registry`](super::Registry) have the tools for all and those of their user,
+/// whether or not their configuration names them. A tool that is registered or removed has effect
+/// in the next turn of every run.
 ///
 /// ```
 /// use agentcore::registry::ToolStore;
@@ -143,20 +142,10 @@ impl ToolStore {
 
     /// The tools of a user: those for all and the user's own, sorted by name.
     pub fn tools(&self, user: &str) -> Vec<Arc<dyn Tool>> {
-        self.tools_within(user, None)
-    }
-
-    /// The tools of a user; with a list, of those for all only the ones that it names. A tool for
-    /// all hides the user's of the same name also if it is not listed.
-    pub(super) fn tools_within(&self, user: &str, list: Option<&[String]>) -> Vec<Arc<dyn Tool>> {
         let stored = lock(&self.0.tools);
         let mut tools = stored.common.clone();
         for (name, (tool, _)) in stored.users.get(user).into_iter().flatten() {
             tools.entry(name.clone()).or_insert_with(|| tool.clone());
-        }
-        if let Some(list) = list {
-            let is_listed = |name: &str| list.iter().any(|listed| listed == name);
-            tools.retain(|name, _| !stored.common.contains_key(name) || is_listed(name));
         }
         tools.into_values().collect()
     }
@@ -175,19 +164,9 @@ impl ToolStore {
 
     /// The tools of a user, for [`AgentBuilder::tool_source`](crate::AgentBuilder::tool_source).
     pub fn source(&self, user: impl Into<Arc<str>>) -> UserTools {
-        self.source_within(user, None)
-    }
-
-    /// The tools of a user, within the list of a configuration if it has one.
-    pub(super) fn source_within(
-        &self,
-        user: impl Into<Arc<str>>,
-        list: Option<&[String]>,
-    ) -> UserTools {
         UserTools {
             store: self.clone(),
             user: user.into(),
-            list: list.map(Arc::from),
         }
     }
 
@@ -252,8 +231,6 @@ impl fmt::Debug for ToolStore {
 pub struct UserTools {
     store: ToolStore,
     user: Arc<str>,
-    /// The names of the tools for all that the agent has. `None` for all of them.
-    list: Option<Arc<[String]>>,
 }
 
 #[async_trait]
@@ -263,7 +240,7 @@ impl ToolSource for UserTools {
     }
 
     async fn tools(&self) -> Result<Vec<Arc<dyn Tool>>> {
-        Ok(self.store.tools_within(&self.user, self.list.as_deref()))
+        Ok(self.store.tools(&self.user))
     }
 
     fn version(&self) -> Option<u64> {

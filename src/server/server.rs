@@ -167,10 +167,10 @@ impl Server {
         Ok(self)
     }
 
-    /// Adds a tool for all users. An agent of a configuration with a list
-    /// [`tools`](crate::config::AgentConfig::tools) has it if the list names it; every other agent
-    /// has it. A name that is invalid or taken is an error of [`router`](Self::router), and so is a
-    /// list with a name of no tool.
+    /// Adds a tool for every agent and user, also for agents of a configuration whose list
+    /// [`tools`](crate::config::AgentConfig::tools) does not name it: a rule of its `permissions`,
+    /// such as `deny: [deploy]`, keeps an agent from calling it. A name that is invalid or taken is
+    /// an error of [`router`](Self::router).
     ///
     /// A program with an `agents.yaml` and a tool in Rust:
     ///
@@ -190,8 +190,7 @@ impl Server {
     /// // Or `Server::new().config("agents.yaml")?`, for a file with this text.
     /// let config = Config::from_yaml("
     /// agents:
-    ///   default: { model: 'anthropic:claude-sonnet-5', tools: [lookup_order] }
-    ///   writer: { model: 'anthropic:claude-sonnet-5', tools: [] }
+    ///   default: { model: 'anthropic:claude-sonnet-5', tools: [calculate, lookup_order] }
     /// ")?;
     /// let lookup = FuncTool::typed("lookup_order", "Finds an order", |order: Order| async move {
     ///     Ok(format!("Order {} is on its way.", order.number))
@@ -312,10 +311,8 @@ impl Server {
     /// # Errors
     ///
     /// The first error of the setters: an agent id that is invalid or taken, a tool that cannot be
-    /// registered. [`Config`](crate::ErrorKind::Config), with the place in the file, for a tool
-    /// that a configuration names and that does not exist ([`Registry::check_tools`]), and without
-    /// [`token`](Self::token) and [`users`](Self::users): only [`listen`](Self::listen) can return
-    /// a random token.
+    /// registered. [`Config`](crate::ErrorKind::Config) without [`token`](Self::token) and
+    /// [`users`](Self::users): only [`listen`](Self::listen) can return a random token.
     pub fn router(self) -> Result<Router> {
         if self.auth.is_none() {
             let text = "a router needs a login; call `Server::token` or `Server::users` first";
@@ -338,8 +335,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The first error of the setters, [`Config`](crate::ErrorKind::Config) as for
-    /// [`router`](Self::router), and [`Io`](crate::ErrorKind::Io) if the address cannot be bound.
+    /// The first error of the setters, and [`Io`](crate::ErrorKind::Io) if the address cannot be
+    /// bound.
     ///
     /// # Cancel safety
     ///
@@ -376,7 +373,10 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.registry.check_tools()?;
+        // Not an error, for tools may be registered while the server runs.
+        if let Err(error) = self.registry.check_tools() {
+            tracing::warn!("{error}");
+        }
 
         let ask_wait = self.ask_wait;
         let registry = self.registry.complete_with(move |builder| {

@@ -41,13 +41,6 @@ pub(in crate::config) fn model_name<'de, D: Deserializer<'de>>(
     deserializer.deserialize_any(NameVisitor)
 }
 
-/// Reads a list whose key is present: without a value, the list is empty.
-pub(in crate::config) fn present_list<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<String>>, D::Error> {
-    Vec::deserialize(deserializer).map(Some)
-}
-
 /// Reads a key, which must be a reference to the environment.
 pub(in crate::config) fn secret<'de, D: Deserializer<'de>>(
     deserializer: D,

@@ -46,7 +46,7 @@ fn every_key_is_read() {
     assert_eq!(agent.model, "ollama:llama3.1:8b");
     assert_eq!(agent.system_prompt, "You are a coding assistant.");
     assert_eq!(agent.context_window, Some(64_000));
-    assert_eq!(agent.tools, Some(vec!["request_user_input".to_owned()]));
+    assert_eq!(agent.tools, ["request_user_input"]);
     let backend = agent.backend.as_ref().unwrap();
     assert_eq!(
         (backend.kind, backend.sandbox),
@@ -252,14 +252,8 @@ async fn tools_are_those_of_the_configuration_and_of_the_program() {
 }
 
 #[tokio::test]
-async fn list_of_tools_holds_for_the_tools_of_the_program() {
-    for (keys, expected) in [
-        ("", vec!["deploy", "lookup_order"]),
-        ("tools: [lookup_order]", vec!["lookup_order"]),
-        ("tools: [request_user_input]", vec!["request_user_input"]),
-        ("tools: []", vec![]),
-        ("tools:", vec![]),
-    ] {
+async fn tool_of_the_program_reaches_agents_whose_list_does_not_name_it() {
+    for keys in ["", "tools: []", "tools: [lookup_order]"] {
         let config = Config::from_yaml(&format!("model: m\n{keys}")).unwrap();
         let named = |name| FuncTool::new(name, "", any_object(), |_, _| async { "" });
         let parts = parts(ScriptedModel::new())
@@ -269,19 +263,8 @@ async fn list_of_tools_holds_for_the_tools_of_the_program() {
         let agent = agent.builder(&parts).await.unwrap().build().unwrap();
         let mut tools = agent.info().tools;
         tools.sort();
-        assert_eq!(tools, expected, "{keys}");
+        assert_eq!(tools, ["deploy", "lookup_order"], "{keys}");
     }
-}
-
-#[test]
-fn key_of_tools_without_a_value_hides_the_defaults() {
-    let yaml = "defaults: { tools: [a] }\nagents:\n  one: { model: m }\n  none:\n    model: m\n    tools:\n";
-    let config = Config::from_yaml(yaml).unwrap();
-    let tools = |id: &str| config.agent(id).unwrap().tools.clone();
-    assert_eq!(tools("one"), Some(vec!["a".to_owned()]));
-    assert_eq!(tools("none"), Some(Vec::new()));
-    let config = Config::from_yaml("model: m").unwrap();
-    assert_eq!(config.agent("default").unwrap().tools, None);
 }
 
 #[cfg(all(feature = "calc", feature = "time"))]

@@ -1,13 +1,14 @@
 //! Tools that are registered while agents run.
 
 use agentcore::config::{AgentConfig, Config};
-use agentcore::registry::{Registry, ToolStore};
+use agentcore::registry::ToolStore;
 use agentcore::server::Server;
 use agentcore::testing::ScriptedModel;
-use agentcore::{Agent, ErrorKind, FuncTool, ToolContext};
+use agentcore::{ErrorKind, FuncTool, ToolContext};
 use serde_json::json;
 
 use super::{empty, registry};
+use crate::kit::keys::Logged;
 use crate::kit::{any_object, texts};
 
 fn tool(name: &str, result: &'static str) -> FuncTool {
@@ -154,76 +155,26 @@ fn sizes_of_the_tools_of_a_user_are_limited() {
     store.register_for("bob", sized("mine", 32 * 1000)).unwrap();
 }
 
-/// The tools of the agents of a user that were registered, by the agents' lists.
-async fn registered_tools(registry: &Registry, agent: &str, user: &str) -> Vec<String> {
-    let instance = registry.get_or_clone(agent, user).await.unwrap();
-    let tools = instance.tools().into_iter();
-    let tools = tools.filter(|tool| tool.source == "external");
-    tools.map(|tool| tool.name).collect()
-}
-
 #[tokio::test]
-async fn list_of_tools_holds_for_registered_tools() {
-    let model = ScriptedModel::new();
-    let registry = empty(model.clone());
-    let yaml = "agents:\n  all: { model: m }\n  some: { model: m, tools: [pay] }\n  \
-                none: { model: m, tools: [] }\n";
-    registry
-        .register_config(&Config::from_yaml(yaml).unwrap())
-        .unwrap();
-    let builder = Agent::builder(model);
-    registry.register_template("built", builder).unwrap();
-    registry.tools().register(tool("pay", "")).unwrap();
-    registry.tools().register(tool("deploy", "")).unwrap();
-    registry
-        .tools()
-        .register_for("ann", tool("mine", ""))
-        .unwrap();
-    for (agent, expected) in [
-        ("all", vec!["deploy", "mine", "pay"]),
-        ("built", vec!["deploy", "mine", "pay"]),
-        ("some", vec!["mine", "pay"]),
-        ("none", vec!["mine"]),
-    ] {
-        let tools = registered_tools(&registry, agent, "ann").await;
-        assert_eq!(tools, expected, "{agent}");
-    }
-    assert_eq!(registered_tools(&registry, "some", "bob").await, ["pay"]);
-}
-
-#[tokio::test]
-async fn tool_that_the_list_leaves_out_cannot_be_called() {
-    let model = ScriptedModel::new()
-        .call("deploy", json!({}))
-        .say("done")
-        .call("deploy", json!({}))
-        .say("done");
+async fn registered_tools_reach_agents_whose_list_does_not_name_them() {
+    let model = ScriptedModel::new().call("deploy", json!({})).say("done");
     let registry = empty(model);
     let config = AgentConfig::new("m").with_tools(["request_user_input"]);
     registry.register_template("other", config).unwrap();
     let store = registry.tools();
-    store.register_for("ann", tool("deploy", "of Ann")).unwrap();
     store.register(tool("deploy", "deployed")).unwrap();
     let ann = registry.get_or_clone("other", "ann").await.unwrap();
-    let mut outputs = vec![ann.session("th_1").run("Go").await.unwrap()];
-    // Also in the agent that is made when its hooks change.
-    ann.set_hooks(&[], &["todolist".to_owned()]).await.unwrap();
-    outputs.push(ann.session("th_2").run("Go").await.unwrap());
-    for output in outputs {
-        let result = &texts(&output.messages)[0];
-        assert!(result.contains("unknown tool \"deploy\""), "{result}");
-    }
+    let output = ann.session("th_1").run("Go").await.unwrap();
+    assert_eq!(texts(&output.messages)[0], "deployed");
 }
 
 #[tokio::test]
-async fn unknown_tool_of_a_file_is_found_when_a_server_starts() {
+async fn unknown_tool_of_a_file_is_logged_when_a_server_starts() {
     let yaml = "agents:\n  default: { model: m, tools: [deploy, write_todos] }\n";
     let config = Config::from_yaml(yaml).unwrap();
-    let server = || {
-        let server = Server::with_registry(empty(ScriptedModel::new())).token("token");
-        server.agents(&config).unwrap()
-    };
-    let error = server().router().unwrap_err();
+    let registry = empty(ScriptedModel::new());
+    registry.register_config(&config).unwrap();
+    let error = registry.check_tools().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     let text = error.to_string();
     assert!(
@@ -233,9 +184,15 @@ async fn unknown_tool_of_a_file_is_found_when_a_server_starts() {
     let advice =
         ". Register a tool of your own in Rust first, with `Server::tool` or `Parts::tool`";
     assert!(text.ends_with(advice), "{text}");
-    let listening = server().port(0).listen().await;
-    assert_eq!(listening.unwrap_err().to_string(), text);
 
-    let server = server().tool(tool("deploy", "")).port(0);
-    assert!(server.listen().await.is_ok());
+    let logged = Logged::default();
+    {
+        let _listening = tracing::subscriber::set_default(logged.clone());
+        let server = Server::with_registry(registry.clone()).token("token");
+        drop(server.router().unwrap());
+    }
+    assert!(logged.text().contains(&text), "{}", logged.text());
+
+    registry.tools().register(tool("deploy", "")).unwrap();
+    registry.check_tools().unwrap();
 }
