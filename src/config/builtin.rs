@@ -152,10 +152,10 @@ pub(crate) fn reserved_tool_names() -> Vec<&'static str> {
 impl AgentConfig {
     /// Checks the tools of this crate.
     pub(super) fn check_tools(&self) -> Result<()> {
-        let names = &self.tools;
-        for (index, name) in names.iter().enumerate() {
+        let tools = self.tools.iter().enumerate();
+        for (index, name) in tools {
             let path = format!("tools.{index}");
-            let is_repeated = names[..index].contains(name);
+            let is_repeated = self.tools[..index].contains(name);
             if is_repeated {
                 return Err(
                     self.error_at(&path, format!("the tool {} is listed twice", quoted(name)))

@@ -28,8 +28,8 @@ impl AgentConfig {
         names.extend(provided_names());
         self.check_listed(&names)?;
 
-        let builtin_names = self.builtin_tools();
-        let mut names: Vec<&str> = builtin_names.iter().map(|tool| tool.name()).collect();
+        let builtin_tools = self.builtin_tools();
+        let mut names: Vec<&str> = builtin_tools.iter().map(|tool| tool.name()).collect();
         names.extend(HOOK_TOOLS);
         names.extend(provided_names());
         for (path, rule) in self.rules()? {

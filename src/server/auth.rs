@@ -40,8 +40,8 @@ impl Auth {
         };
         let user = find(parts).map_err(|error| match error.kind() {
             ErrorKind::PermissionDenied => ApiError::forbidden(error.to_string()),
-            // Without a challenge: the login may be a cookie. By this the page distinguishes it
-            // from a token that is missing.
+            // Without a challenge, since the login may be a cookie. The page distinguishes it
+            // from a missing token by that.
             _ => ApiError::new(StatusCode::UNAUTHORIZED, error.to_string()),
         })?;
         if user.id.is_empty() || user.id.len() > MAX_USER_ID || user.id.contains(char::is_control) {
