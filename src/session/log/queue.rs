@@ -82,6 +82,17 @@ impl Queue {
         }
     }
 
+    /// Runs `work` after the jobs before it without waiting for it, or in place outside a runtime.
+    /// If no thread can be started, `work` is dropped. A panic ends the job alone.
+    pub(in crate::session) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        let Ok(runtime) = Handle::try_current() else {
+            return work();
+        };
+        let work = Box::new(move || drop(catch_unwind(AssertUnwindSafe(work))));
+        let queued_at = Instant::now();
+        self.push(&runtime, Job { queued_at, work });
+    }
+
     fn push(&self, runtime: &Handle, job: Job) {
         let mut jobs = lock(&self.0.jobs);
         jobs.waiting.push_back(job);
@@ -93,6 +104,7 @@ impl Queue {
     }
 
     /// The waiting time of the current job; can be read once.
+    #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
     pub(in crate::session) fn take_waiting_time(&self) -> Duration {
         let queued_at = lock(&self.0.queued_at).take();
         queued_at.map_or(Duration::ZERO, |queued_at| queued_at.elapsed())
