@@ -1,9 +1,10 @@
 //! The records of calls that are about to run.
 
+use std::future::poll_fn;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-
-use tokio::task::yield_now;
+use std::task::Poll;
 
 use crate::run::RunContext;
 use crate::session::Record;
@@ -69,13 +70,15 @@ impl CallStarts {
         }
     }
 
-    /// Stores the start of a call. Returns the text of the error if that fails.
+    /// Stores the start of a call, unless `is_halted` returns `true` once the other calls that are
+    /// ready have been permitted. Then it returns `None`. An error is its text.
     pub(super) async fn store(
         &self,
         writer: &SessionWriter,
         cx: &RunContext,
         call_id: Arc<str>,
-    ) -> Result<(), String> {
+        is_halted: impl Fn() -> bool,
+    ) -> Option<Result<(), String>> {
         let starts = {
             let next = lock(&self.next);
             lock(&next.call_ids).push(call_id);
@@ -83,16 +86,28 @@ impl CallStarts {
         };
 
         if self.is_shared {
-            // The other calls that are ready are permitted meanwhile.
-            yield_now().await;
+            let_others_go_first().await;
+            if is_halted() {
+                return None;
+            }
         }
 
+        Some(self.store_all(&starts, writer, cx).await)
+    }
+
+    /// Stores starts, unless that has been done.
+    async fn store_all(
+        &self,
+        starts: &Arc<Starts>,
+        writer: &SessionWriter,
+        cx: &RunContext,
+    ) -> Result<(), String> {
         let _turn = self.turn.lock().await;
         if let Some(outcome) = starts.outcome.get() {
             return outcome.clone();
         }
 
-        self.close(&starts);
+        self.close(starts);
         let call_ids = lock(&starts.call_ids).clone();
         let records = call_ids.into_iter();
         let records = records.map(|call_id| Record::ToolStarted { call_id });
@@ -108,4 +123,18 @@ impl CallStarts {
             *next = Arc::default();
         }
     }
+}
+
+/// Yields once to the futures that are ready, in their order. Tokio's `yield_now` wakes the futures
+/// that use it in the reverse order.
+async fn let_others_go_first() {
+    let mut has_yielded = false;
+    poll_fn(|cx| {
+        if mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -169,13 +169,14 @@ impl History {
 
     /// Stores an answer, then emits it.
     ///
-    /// If the last message of the history is an answer without calls, the parts of this one are
-    /// appended to it, without `starts`. Else the starts of these calls are stored with it. Returns
-    /// the answer; if it continues one that was paused or aborted, with the content of both.
+    /// The starts of the calls in `starts` are stored with it. If the last message of the history is
+    /// an answer without calls, the parts of this one are appended to it instead, and `starts` is
+    /// cleared. Returns the answer; if it continues one that was paused or aborted, with the content
+    /// of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,
-        starts: &[Arc<str>],
+        starts: &mut Vec<Arc<str>>,
     ) -> Result<Arc<ModelResponse>> {
         self.store(response, false, starts).await
     }
@@ -186,14 +187,15 @@ impl History {
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<()> {
-        self.store(response, true, &[]).await.map(drop)
+        let mut starts = Vec::new();
+        self.store(response, true, &mut starts).await.map(drop)
     }
 
     async fn store(
         &mut self,
         response: Arc<ModelResponse>,
         is_aborted: bool,
-        starts: &[Arc<str>],
+        starts: &mut Vec<Arc<str>>,
     ) -> Result<Arc<ModelResponse>> {
         let envelope = self.cx.shared().envelope();
         let message = Arc::new(Message::Assistant(response.message()));
@@ -208,6 +210,7 @@ impl History {
         }
 
         let full_answer = if self.ends_with_answer() {
+            starts.clear();
             self.join(&response, info.clone()).boxed().await?
         } else {
             self.append_answer(message.clone(), info.clone(), starts)

@@ -172,7 +172,7 @@ impl ActiveRun {
                 self.replace_pending(&pending.id, check.pending(call, question));
                 Ok(None)
             }
-            None => {
+            Some(CallEnd::NotBegun) | None => {
                 answers.ids.remove(&pending.id);
                 Ok(None)
             }

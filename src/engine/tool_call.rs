@@ -41,6 +41,8 @@ pub(super) enum CallEnd {
     Done(ToolResult),
     /// The call waits for the answer to this question of its tool.
     Asks(OpenQuestion),
+    /// The run ends, and the call did not begin.
+    NotBegun,
 }
 
 /// Runs the calls of one turn.
@@ -126,6 +128,7 @@ impl CallRunner<'_> {
                     CallEnd::Asks(question) => {
                         return Some(CallOutcome::Parked(check.pending(call, question)));
                     }
+                    CallEnd::NotBegun => return None,
                 }
             }
             Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
@@ -164,9 +167,13 @@ impl CallRunner<'_> {
         start: &CallStart,
     ) -> CallEnd {
         if !start.is_stored && !tool.side_effect().is_read_only() {
-            let starts = &self.starts;
-            let stored = starts.store(self.writer, self.cx, call.id.clone()).await;
-            if let Err(error) = stored {
+            let is_halted = || self.halt.is_set() || self.cx.shared().is_stopped();
+            let call_id = call.id.clone();
+            let outcome = self.starts.store(self.writer, self.cx, call_id, is_halted);
+            let Some(outcome) = outcome.await else {
+                return CallEnd::NotBegun;
+            };
+            if let Err(error) = outcome {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
                 return CallEnd::Done(ToolResult::failed(call, text));

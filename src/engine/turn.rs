@@ -261,9 +261,9 @@ impl Turns<'_> {
 
         // The run's output, should storing the answer fail.
         self.run.outcome.last_answer = Some(response.clone());
-        let starts = self.certain_calls(&calls).await;
+        let mut starts = self.certain_calls(&calls).await;
         let history = &mut self.run.history;
-        let response = history.store_answer(response, &starts).await?;
+        let response = history.store_answer(response, &mut starts).await?;
         self.run.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
             let exit = self.run.run_calls(calls, &starts).boxed().await?;
@@ -368,7 +368,9 @@ impl Turns<'_> {
             .push(format!("the model refused: {text}"));
         if self.run.config.request.keep_refused {
             if !response.content.is_blank() {
-                self.run.history.store_answer(response.clone(), &[]).await?;
+                let mut starts = Vec::new();
+                let history = &mut self.run.history;
+                history.store_answer(response.clone(), &mut starts).await?;
             }
         } else {
             self.run.history.forget_refused();

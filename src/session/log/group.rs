@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::mem;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 
@@ -45,14 +46,18 @@ struct Request {
     /// The token of the lease under which it is written.
     token: u64,
     make_records: MakeRecords,
-    reply: oneshot::Sender<Result<()>>,
+    queued_at: Instant,
+    reply: Reply,
 }
+
+type Reply = oneshot::Sender<Result<()>>;
 
 /// A write that is ready to be appended.
 struct Member<'a, L: Log> {
     open_log: &'a mut OpenLog<L>,
     append: EncodedAppend,
-    reply: oneshot::Sender<Result<()>>,
+    queued_at: Instant,
+    reply: Reply,
 }
 
 /// The job that appends the waiting writes. If it is dropped instead, because no thread could be
@@ -91,6 +96,7 @@ impl<L: Log> SlotUser<L> {
         let request = Request {
             token,
             make_records,
+            queued_at: Instant::now(),
             reply,
         };
         let write = Write {
@@ -163,6 +169,7 @@ impl<L: Log> Shared<L> {
                     members.push(Member {
                         open_log,
                         append,
+                        queued_at: request.queued_at,
                         reply: request.reply,
                     });
                 }
@@ -180,7 +187,7 @@ impl<L: Log> Shared<L> {
 
         // Before the replies: a caller may give its lease back with its reply, and expects the
         // session to be closed then.
-        drop(users);
+        users.into_iter().for_each(drop_user);
         for (reply, outcome) in replies {
             // The send fails if the caller is gone; the write is done in both cases.
             drop(reply.send(outcome));
@@ -207,48 +214,69 @@ impl<L: Log> Shared<L> {
     }
 
     /// Appends the members of a group, and writes the snapshots that are due then.
-    fn append_members(
-        &self,
-        mut members: Vec<Member<'_, L>>,
-    ) -> Vec<(oneshot::Sender<Result<()>>, Result<()>)> {
-        if members.is_empty() {
+    fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<(Reply, Result<()>)> {
+        let Some(queued_at) = members.iter().map(|member| member.queued_at).max() else {
             return Vec::new();
-        }
+        };
 
         let mut appends: Vec<_> = members
             .iter_mut()
-            .map(|member| (&mut member.open_log.writer, &member.append.bytes[..]))
+            .map(|member| (member.open_log.begin(), &member.append.bytes[..]))
             .collect();
+        self.wait_from(queued_at);
         let appended = panic::catch(|| self.log.append_all(&mut appends));
         drop(appends);
         let panic_text = appended.as_ref().err().cloned();
         let mut outcomes = appended.unwrap_or_default().into_iter();
         let mut replies = Vec::with_capacity(members.len());
         for member in members {
-            let outcome = outcomes.next().unwrap_or_else(|| {
+            let Some(outcome) = outcomes.next() else {
                 let text = panic_text.as_deref();
-                Err(panicked(
-                    text.unwrap_or("the log returned too few outcomes"),
-                ))
-            });
+                let text = text.unwrap_or("it returned too few outcomes");
+                replies.push((member.reply, Err(panicked(text))));
+                continue;
+            };
+
             let finished = panic::catch(|| -> Result<()> {
                 member.open_log.finish(member.append, outcome)?;
+                self.wait_from(queued_at);
                 member.open_log.write_due_snapshot(self);
                 Ok(())
             });
             let outcome = finished.unwrap_or_else(|text| Err(panicked(&text)));
             replies.push((member.reply, outcome));
         }
+
+        // Later writes that are no part of a group wait from their own calls on.
+        self.queues.writers.as_ref().map(Queue::take_queued_at);
         replies
+    }
+
+    /// Sets the time from which on the next write to the log waits for other programs. That of a
+    /// group is the time of its last write: no write fails because another one has waited for long.
+    fn wait_from(&self, queued_at: Instant) {
+        if let Some(queue) = &self.queues.writers {
+            queue.set_queued_at(queued_at);
+        }
     }
 }
 
 /// Splits writes, without those that were given up, into the first of each session and the others.
 fn first_of_each_session<L: Log>(writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<Write<L>>) {
+    let is_wanted = |write: &Write<L>| !write.request.reply.is_closed();
+    let (writes, given_up): (Vec<_>, Vec<_>) = writes.into_iter().partition(is_wanted);
+    given_up.into_iter().for_each(|write| drop_user(write.user));
     let mut ids = HashSet::new();
     let writes = writes.into_iter();
-    let writes = writes.filter(|write| !write.request.reply.is_closed());
     writes.partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
+}
+
+/// Drops the user of a session. If it is the last one, its log is closed; a panic of that must not
+/// fail the other writes of the group.
+fn drop_user<L: Log>(user: SlotUser<L>) {
+    if let Err(text) = panic::catch(|| drop(user)) {
+        tracing::warn!("the log of a session panicked when it was closed: {text}");
+    }
 }
 
 fn panicked(text: &str) -> Error {

@@ -1,11 +1,14 @@
 //! Tests of writes that are appended together.
 
-use std::sync::mpsc::{Receiver, Sender};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
 use futures::future::join_all;
-use futures::poll;
+use futures::{FutureExt, poll};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Message;
@@ -260,11 +263,193 @@ async fn panic_of_the_log_is_an_error_for_all_of_its_group() {
         _ => Ok(()),
     });
     let store = LogStore::new(log);
-    let lease = store.lease("a").await.unwrap();
-    for _ in 0..2 {
+    for id in ["a", "b"] {
+        let lease = store.lease(id).await.unwrap();
         let error = store.append(&lease, said("one")).await.unwrap_err();
         assert!(error.text().contains("panicked: no such luck"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn nothing_is_appended_after_an_append_that_panicked_until_the_log_is_read_again() {
+    for appends_together in [false, true] {
+        let is_armed = Arc::<AtomicBool>::default();
+        let panics = is_armed.clone();
+        let log = MemoryLog {
+            appends_together,
+            snapshots: Snapshots::Never,
+            ..MemoryLog::default()
+        };
+        let log = log.on_step(move |step| match step {
+            Step::Appended(_) if panics.swap(false, Ordering::Relaxed) => panic!("no such luck"),
+            _ => Ok(()),
+        });
+        let store = LogStore::new(log);
+        let lease = store.lease("a").await.unwrap();
+        store.append(&lease, said("one")).await.unwrap();
+        is_armed.store(true, Ordering::Relaxed);
+        let append = AssertUnwindSafe(store.append(&lease, said("two")));
+        let is_stored = append
+            .catch_unwind()
+            .await
+            .is_ok_and(|outcome| outcome.is_ok());
+        assert!(!is_stored);
+
+        let error = store.append(&lease, said("three")).await.unwrap_err();
+        assert!(error.text().contains("is not known"), "{error}");
+        drop(lease);
+        let lease = store.lease("a").await.unwrap();
+        store.append(&lease, said("four")).await.unwrap();
+        let session = store.load("a").await.unwrap().unwrap();
+        assert!(session.damage.is_empty(), "{:?}", session.damage);
+        let texts: Vec<_> = session.state.messages.iter().map(Message::text).collect();
+        assert_eq!(texts, ["one", "two", "four"]);
+    }
+}
+
+#[tokio::test]
+async fn panic_of_a_log_that_is_closed_fails_no_write_of_its_group() {
+    let (gate, permits, arrivals) = Gate::new();
+    let is_armed = Arc::<AtomicBool>::default();
+    let panics = is_armed.clone();
+    let log = MemoryLog {
+        appends_together: true,
+        ..MemoryLog::default()
+    };
+    let log = log.on_step(move |step| {
+        match step {
+            Step::AppendAll(_) => gate.pass(),
+            Step::Close if panics.swap(false, Ordering::Relaxed) => panic!("no such luck"),
+            _ => {}
+        }
+        Ok(())
+    });
+    let store = LogStore::new(log);
+    let first_lease = store.lease("first").await.unwrap();
+    let dropped_lease = store.lease("dropped").await.unwrap();
+    let kept_lease = store.lease("kept").await.unwrap();
+    let first = begin!(store.append(&first_lease, said("first")));
+    arrivals.recv().unwrap();
+    let dropped = begin!(store.append(&dropped_lease, said("dropped")));
+    let kept = begin!(store.append(&kept_lease, said("kept")));
+    drop(dropped);
+    // Its log is closed by the thread that appends the group.
+    drop(dropped_lease);
+    is_armed.store(true, Ordering::Relaxed);
+    (0..2).for_each(|_| permits.send(()).unwrap());
+    first.await.unwrap();
+    kept.await.unwrap();
+    assert!(!is_armed.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn group_has_a_limited_number_of_sessions_and_bytes() {
+    let test = Test::new();
+    let leases = test.leases::<301>().await;
+    let first = begin!(test.store.append(&leases[0], said("first")));
+    test.arrivals.recv().unwrap();
+    let mut writes = Vec::new();
+    for lease in &leases[1..] {
+        writes.push(begin!(test.store.append(lease, said("one"))));
+    }
+    test.permit(3);
+    first.await.unwrap();
+    for outcome in join_all(writes).await {
+        outcome.unwrap();
+    }
+    assert_eq!(test.groups(), [1, 256, 44]);
+
+    let first = begin!(test.store.append(&leases[0], said("first")));
+    test.arrivals.recv().unwrap();
+    test.arrivals.recv().unwrap();
+    test.arrivals.recv().unwrap();
+    let mut writes = Vec::new();
+    let long_text = "x".repeat(3 * 1024 * 1024);
+    for lease in &leases[1..4] {
+        writes.push(begin!(test.store.append(lease, said(&long_text))));
+    }
+    test.permit(3);
+    first.await.unwrap();
+    for outcome in join_all(writes).await {
+        outcome.unwrap();
+    }
+    assert_eq!(test.groups()[3..], [1, 2, 1]);
+}
+
+#[cfg(all(feature = "sqlite", unix))]
+#[tokio::test]
+async fn waiting_time_of_a_group_is_that_of_its_last_write() {
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::queue::{Queue, Queues};
+
+    let queue = Queue::default();
+    let (gate, permits, arrivals) = Gate::new();
+    let waiting_times = Arc::<Mutex<Vec<Duration>>>::default();
+    let (log_queue, times) = (queue.clone(), waiting_times.clone());
+    let log = MemoryLog {
+        appends_together: true,
+        ..MemoryLog::default()
+    };
+    let log = log.on_step(move |step| {
+        if let Step::AppendAll(_) = step {
+            lock(&times).push(log_queue.take_waiting_time());
+            gate.pass();
+        }
+        Ok(())
+    });
+    let queues = Queues {
+        readers: None,
+        writers: Some(queue),
+    };
+    let store = LogStore::named(log, "an option", queues);
+    let mut leases = Vec::new();
+    for id in ["first", "early", "late"] {
+        leases.push(store.lease(id).await.unwrap());
+    }
+    let first = begin!(store.append(&leases[0], said("first")));
+    arrivals.recv().unwrap();
+    let early = begin!(store.append(&leases[1], said("early")));
+    sleep(Duration::from_millis(50));
+    let start = Instant::now();
+    let late = begin!(store.append(&leases[2], said("late")));
+    permits.send(()).unwrap();
+    arrivals.recv().unwrap();
+    let max_waiting_time = start.elapsed();
+    permits.send(()).unwrap();
+    for write in [first, early, late] {
+        write.await.unwrap();
+    }
+    let waiting_time = lock(&waiting_times)[1];
+    assert!(waiting_time <= max_waiting_time, "{waiting_time:?}");
+}
+
+/// A runtime with one thread for blocking work.
+fn runtime() -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.max_blocking_threads(1).build().unwrap()
+}
+
+#[test]
+fn group_is_stored_after_the_runtime_of_its_first_write_was_shut_down() {
+    let test = Test::new();
+    test.permit(1);
+    let [first_lease, other_lease] = futures::executor::block_on(test.leases());
+    let (ended_runtime, other_runtime) = (runtime(), runtime());
+    let (sender, wait) = channel::<()>();
+    ended_runtime.spawn_blocking(move || wait.recv());
+    let first =
+        ended_runtime.block_on(async { begin!(test.store.append(&first_lease, said("one"))) });
+    let other =
+        other_runtime.block_on(async { begin!(test.store.append(&other_lease, said("one"))) });
+    ended_runtime.shutdown_background();
+    drop(sender);
+    other_runtime.block_on(async {
+        first.await.unwrap();
+        other.await.unwrap();
+    });
+    assert_eq!(test.groups(), [2]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use super::summary::{LogSummary, SnapshotPosition};
 
 /// A leased session: the right to write its log, and what is in it.
 pub(super) struct OpenLog<L: Log> {
-    pub(super) writer: L::Writer,
+    writer: L::Writer,
     pub(super) fold: LogFold,
     pub(super) token: u64,
     damage: Vec<Damage>,
@@ -34,6 +34,8 @@ pub(super) struct OpenLog<L: Log> {
     failed_snapshot_size: u64,
     /// True if an append failed in the log, so that its outcome may be unknown.
     is_outcome_unknown: bool,
+    /// True while the log has an append whose outcome was not applied. Stays true after a panic.
+    is_unsettled: bool,
 }
 
 /// Entries as the bytes that are appended to a log.
@@ -112,6 +114,7 @@ impl<L: Log> OpenLog<L> {
             needs_newline,
             failed_snapshot_size: 0,
             is_outcome_unknown: false,
+            is_unsettled: false,
         };
 
         if is_damaged {
@@ -235,7 +238,7 @@ impl<L: Log> OpenLog<L> {
     /// Appends entries to the log, then applies them to the fold.
     fn append(&mut self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<()> {
         let encoded = self.encode(shared, at, entries)?;
-        let outcome = shared.log.append(&mut self.writer, &encoded.bytes);
+        let outcome = shared.log.append(self.begin(), &encoded.bytes);
         self.finish(encoded, outcome)
     }
 
@@ -243,8 +246,18 @@ impl<L: Log> OpenLog<L> {
     ///
     /// # Errors
     ///
-    /// If the log must not have these entries: it would be too large, or take too much memory.
+    /// If the log must not have these entries: it would be too large, or take too much memory. If
+    /// an append before it has no outcome: the numbers of its records may be in the log already.
     fn encode(&self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<EncodedAppend> {
+        if self.is_unsettled {
+            let id = &self.fold.session().state.thread_id;
+            let text = format!(
+                "session {id:?} was not written: the outcome of an earlier write is not known; run \
+                 the session again, which reads it again"
+            );
+            return Err(Error::new(ErrorKind::Io, text));
+        }
+
         let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;
         let last_seq = seq.checked_add(entries.len() as u64).ok_or_else(|| {
@@ -293,10 +306,17 @@ impl<L: Log> OpenLog<L> {
         })
     }
 
+    /// Begins an append with this writer, which [`finish`](Self::finish) settles.
+    pub(super) fn begin(&mut self) -> &mut L::Writer {
+        self.is_unsettled = true;
+        &mut self.writer
+    }
+
     /// Applies the entries of an append to the fold, if they were stored. `outcome` is that of the
     /// log.
     pub(super) fn finish(&mut self, append: EncodedAppend, outcome: Result<u64>) -> Result<()> {
         self.is_outcome_unknown |= outcome.is_err();
+        self.is_unsettled = outcome.is_ok();
         self.size = outcome?;
         self.needs_newline = false;
         let fold = &mut self.fold;
@@ -309,6 +329,7 @@ impl<L: Log> OpenLog<L> {
             fold.apply(entry);
         }
 
+        self.is_unsettled = false;
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! The appends of several sessions in one transaction.
 
+use std::time::Instant;
+
 use rusqlite::{Connection, Statement};
 
 use crate::error::{Error, Result};
@@ -73,13 +75,19 @@ impl Database {
     /// Appends to several logs in one transaction, each within a savepoint of its own.
     ///
     /// A transaction that SQLite has undone as a whole may owe that to one of them, such as one for
-    /// which the disk has no room. Each then has a transaction of its own.
+    /// which the disk has no room. Each then has a transaction of its own. All of these transactions
+    /// together wait no longer for another program than one would.
     pub(super) fn append_group(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
-        let alone = |(writer, bytes): &mut (&mut Writer, &[u8])| self.append(writer, bytes);
+        let queued_at = self.writers.take_queued_at().unwrap_or_else(Instant::now);
+        let alone = |(writer, bytes): &mut (&mut Writer, &[u8])| {
+            self.writers.set_queued_at(queued_at);
+            self.append(writer, bytes)
+        };
         if appends.len() < 2 {
             return appends.iter_mut().map(alone).collect();
         }
 
+        self.writers.set_queued_at(queued_at);
         let outcome = self.write("write", |connection| {
             let mut statements = Statements::prepare(connection)?;
             let appends = appends.iter();

@@ -22,9 +22,13 @@ const BAD: usize = 3;
 
 /// A store with a lease of each session, named by its number.
 async fn leased() -> (TempDir, SqliteStore, Vec<Lease>) {
+    leased_with(Duration::ZERO).await
+}
+
+async fn leased_with(busy_timeout: Duration) -> (TempDir, SqliteStore, Vec<Lease>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sessions.db");
-    let store = SqliteStore::with_busy_timeout(&path, Duration::ZERO).unwrap();
+    let store = SqliteStore::with_busy_timeout(&path, busy_timeout).unwrap();
     let mut leases = Vec::new();
     for number in 0..SESSIONS {
         leases.push(store.lease(&number.to_string()).await.unwrap());
@@ -227,6 +231,35 @@ async fn locked_database_is_an_error_for_every_session_of_a_group() {
         outcome.unwrap();
     }
     check(&store, &["two"], &["two"], "unlocked").await;
+}
+
+#[tokio::test]
+async fn sessions_of_an_undone_group_wait_together_for_another_writer() {
+    let (_folder, store, leases) = leased_with(Duration::from_millis(50)).await;
+    run(
+        &store,
+        &format!(
+            "CREATE TEMP TRIGGER fault AFTER INSERT ON log WHEN NEW.session = '{BAD}'
+             BEGIN SELECT RAISE(ROLLBACK, 'no such luck'); END"
+        ),
+    );
+    let connection = Connection::open(store.path()).unwrap();
+    let mut is_locked = false;
+    let hook = move || {
+        if !std::mem::replace(&mut is_locked, true) {
+            connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        }
+    };
+    store.database().writer().rollback_hook(Some(hook)).unwrap();
+    for outcome in write_all(&store, &leases, |_| "one".into()).await {
+        let error = outcome.unwrap_err();
+        assert!(error.text().contains("locked (5) for too long"), "{error}");
+    }
+    let time_left = {
+        let writer = store.database().writer();
+        writer.pragma_query_value(None, "busy_timeout", |row| row.get::<_, i64>(0))
+    };
+    assert_eq!(time_left.unwrap(), 0, "the last had none left");
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use agentcore::session::Record;
 use agentcore::testing::ScriptedModel;
 use agentcore::tool::{GateRequest, SideEffect};
 use agentcore::{
-    AgentBuilder, Error, ErrorKind, FuncTool, PermissionMode, Result, SdkMessage, ThreadStore,
-    ToolDecision, async_trait,
+    AgentBuilder, Error, ErrorKind, FuncTool, ModelEvent, PermissionMode, Result, SdkMessage,
+    StopReason, ThreadStore, ToolDecision, async_trait,
 };
 use serde_json::{Value, json};
 
@@ -252,6 +252,60 @@ async fn mode_set_by_the_reader_of_the_answer_denies_its_calls() {
             .iter()
             .all(|result| result.is_error)
     );
+}
+
+#[tokio::test]
+async fn calls_of_an_answer_that_continues_a_paused_one_are_recorded_before_they_run() {
+    let (writes, acts) = (Log::default(), Log::default());
+    let pause = vec![
+        Ok(ModelEvent::Text("Wait.".into())),
+        Ok(ModelEvent::stop(StopReason::PauseTurn)),
+    ];
+    let model = ScriptedModel::new()
+        .events(pause)
+        .calls([("act", json!({"n": 0})), ("act", json!({"n": 1}))])
+        .say("Done.");
+    let agent = agent(model)
+        .tool(logged("act", &acts))
+        .store(counting(&writes))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let (starts, results) = ("start call_1, start call_2", "result call_1, result call_2");
+    assert_eq!(
+        writes.take(),
+        ["user", "assistant", starts, results, "assistant"]
+    );
+    assert_eq!(acts.len(), 2);
+}
+
+#[tokio::test]
+async fn permitted_call_does_not_begin_after_another_has_stopped_the_run() {
+    let (writes, acts) = (Log::default(), Log::default());
+    let hook = hook::pre_tool_use("h", |_cx, call| {
+        let is_second = *call.id == *"call_2";
+        async move {
+            Ok(match is_second {
+                true => ToolDecision::stop("enough"),
+                false => ToolDecision::proceed(),
+            })
+        }
+    });
+    let calls = (0..4).map(|number| ("act", json!({"n": number})));
+    let agent = agent(ScriptedModel::new().calls(calls))
+        .tool(logged("act", &acts))
+        .store(counting(&writes))
+        .hook(hook)
+        .build()
+        .unwrap();
+    let output = agent.session("s").run("Go").await.unwrap();
+    assert_eq!(acts.len(), 0);
+    let writes = writes.take();
+    assert!(
+        !writes.iter().any(|write| write.contains("start")),
+        "{writes:?}"
+    );
+    assert!(texts(&output.messages)[0].contains("did not run"));
 }
 
 #[tokio::test]
