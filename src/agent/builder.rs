@@ -178,7 +178,7 @@ impl AgentBuilder {
     /// Sets the permission gate, which decides whether a call may run. Defaults to allowing
     /// every call.
     pub fn permissions(mut self, gate: impl PermissionGate) -> Self {
-        self.settings.gates = Gates::one(Arc::new(gate));
+        self.settings.gates = Gates::one(gate);
         self
     }
 

@@ -59,11 +59,12 @@ impl History {
         self.add(records, &messages, None).await
     }
 
-    /// Stores an answer and its metadata, then adds it to the history.
-    pub(super) async fn append_answer(
+    /// Stores an answer, its metadata and the starts of these calls, then adds it to the history.
+    async fn append_answer(
         &mut self,
         message: Arc<Message>,
         info: MessageInfo,
+        starts: &[Arc<str>],
     ) -> Result<()> {
         let info = Arc::new(info);
         let message_record = Record::Message {
@@ -72,10 +73,13 @@ impl History {
         };
 
         let info_record = Record::MessageInfo { info: info.clone() };
+        let start_records = starts.iter().cloned();
+        let start_records = start_records.map(|call_id| Record::ToolStarted { call_id });
         let records = self
             .take_origin()
             .into_iter()
             .chain([message_record, info_record])
+            .chain(start_records)
             .collect();
         self.add(records, &[message], Some(info)).await
     }
@@ -165,14 +169,16 @@ impl History {
 
     /// Stores an answer, then emits it.
     ///
-    /// If the last message of the history is an answer without calls, the parts of this one are
-    /// appended to it. Returns the answer; if it continues one that was paused or aborted, with the
-    /// content of both.
+    /// The starts of the calls in `starts` are stored with it. If the last message of the history is
+    /// an answer without calls, the parts of this one are appended to it instead, and `starts` is
+    /// cleared. Returns the answer; if it continues one that was paused or aborted, with the content
+    /// of both.
     pub(super) async fn store_answer(
         &mut self,
         response: Arc<ModelResponse>,
+        starts: &mut Vec<Arc<str>>,
     ) -> Result<Arc<ModelResponse>> {
-        self.store(response, false).await
+        self.store(response, false, starts).await
     }
 
     /// Stores an incomplete answer, then emits it: that of a run that was stopped, or one that
@@ -181,13 +187,15 @@ impl History {
         &mut self,
         response: Arc<ModelResponse>,
     ) -> Result<()> {
-        self.store(response, true).await.map(drop)
+        let mut starts = Vec::new();
+        self.store(response, true, &mut starts).await.map(drop)
     }
 
     async fn store(
         &mut self,
         response: Arc<ModelResponse>,
         is_aborted: bool,
+        starts: &mut Vec<Arc<str>>,
     ) -> Result<Arc<ModelResponse>> {
         let envelope = self.cx.shared().envelope();
         let message = Arc::new(Message::Assistant(response.message()));
@@ -202,9 +210,11 @@ impl History {
         }
 
         let full_answer = if self.ends_with_answer() {
+            starts.clear();
             self.join(&response, info.clone()).boxed().await?
         } else {
-            self.append_answer(message.clone(), info.clone()).await?;
+            self.append_answer(message.clone(), info.clone(), starts)
+                .await?;
             response.clone()
         };
 
@@ -224,7 +234,7 @@ impl History {
 
     /// Returns `true` if the last message of the history is an answer without calls, which the next
     /// answer joins.
-    fn ends_with_answer(&self) -> bool {
+    pub(super) fn ends_with_answer(&self) -> bool {
         self.cx.state(|state| match state.messages.last() {
             Some(Message::Assistant(answer)) => answer.tool_calls().next().is_none(),
             _ => false,

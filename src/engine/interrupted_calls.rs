@@ -1,11 +1,11 @@
 //! The second execution of calls that had no result when their run was dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::message::{Message, ToolCall, ToolResult};
 
 use super::active_run::ActiveRun;
+use super::call_starts::CallStart;
 use super::restore::{MAY_HAVE_RUN, OpenCall, result_places};
 use super::sanitize;
 use super::tool_call::CallOutcome;
@@ -63,15 +63,13 @@ impl ActiveRun {
 
     async fn run_again(&self, call: &ToolCall, interrupted: &mut bool) -> Option<ToolResult> {
         self.cx.emit_init();
-        let is_started = AtomicBool::new(false);
+        let start = CallStart::default();
         let runner = self.call_runner(1);
-        let outcome = runner.run(call.clone(), &is_started).await;
+        let outcome = runner.run(call.clone(), &start).await;
         *interrupted |= runner.halt.is_interrupted();
         match outcome {
             // Without a start, only the reply of a person succeeds.
-            Some(CallOutcome::Done(mut result))
-                if is_started.load(Ordering::Acquire) || !result.is_error =>
-            {
+            Some(CallOutcome::Done(mut result)) if start.has_begun() || !result.is_error => {
                 sanitize::result(&mut result);
                 Some(result)
             }

@@ -22,6 +22,7 @@ mod argument_redactor;
 mod attempt;
 mod attempt_view;
 mod call_ids;
+mod call_starts;
 mod closing;
 mod compaction;
 mod config;

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, ToolCall, ToolResult};
@@ -12,6 +11,7 @@ use crate::tool::{Answer, Tool};
 use crate::util::Pace;
 
 use super::active_run::ActiveRun;
+use super::call_starts::CallStart;
 use super::decision::{Decisions, now_ms};
 use super::refusal::Refusal;
 use super::restore::insert_results;
@@ -172,7 +172,7 @@ impl ActiveRun {
                 self.replace_pending(&pending.id, check.pending(call, question));
                 Ok(None)
             }
-            None => {
+            Some(CallEnd::NotBegun) | None => {
                 answers.ids.remove(&pending.id);
                 Ok(None)
             }
@@ -187,10 +187,10 @@ impl ActiveRun {
         context: &ResultContext,
     ) -> Option<CallEnd> {
         let runner = self.call_runner(1);
-        let is_started = AtomicBool::new(false);
-        let execution = runner.run_permitted(tool, call, context, &is_started);
+        let start = CallStart::default();
+        let execution = runner.run_permitted(tool, call, context, &start);
         let end = self.cx.shared().unless_stopped(execution).await;
-        if is_started.load(Ordering::Acquire) {
+        if start.has_begun() {
             return Some(end.unwrap_or_else(|| CallEnd::Done(cancelled_result(call, true))));
         }
 

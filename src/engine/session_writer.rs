@@ -58,11 +58,11 @@ impl SessionWriter {
         }
     }
 
-    /// Appends a record while tool calls run. Unlike the other writes it has no time limit after a
+    /// Appends records while tool calls run. Unlike the other writes it has no time limit after a
     /// stop, because a stop wakes only one of several concurrent calls.
-    pub(super) async fn append(&self, cx: &RunContext, record: Record) -> Result<()> {
+    pub(super) async fn append(&self, cx: &RunContext, new_records: Vec<Record>) -> Result<()> {
         let mut records = take_answer_records(cx);
-        records.push(record);
+        records.extend(new_records);
         panic::catch_async(self.store.append(&self.lease, records))
             .await
             .unwrap_or_else(|text| Err(panicked(&text)))

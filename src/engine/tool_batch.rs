@@ -3,7 +3,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use futures::stream::FuturesUnordered;
@@ -17,9 +16,11 @@ use crate::run::ExitReason;
 use crate::session::{PendingCall, Record};
 use crate::tool::{Concurrency, Tool};
 use crate::util::byte_pool::PoolShare;
+use crate::util::json::text_len;
 use crate::util::{Pace, panic};
 
 use super::active_run::ActiveRun;
+use super::call_starts::{CallStart, CallStarts};
 use super::repeats::{Repeated, WARNING};
 use super::sanitize;
 use super::tool_call::{CallOutcome, CallRunner, Halt};
@@ -27,21 +28,44 @@ use super::tool_call::{CallOutcome, CallRunner, Halt};
 /// One call of a batch and its outcome.
 struct Slot {
     call: ToolCall,
-    started: AtomicBool,
+    start: CallStart,
     outcome: Option<CallOutcome>,
     /// The memory of the result until it joins the history.
     share: Option<PoolShare>,
 }
 
 impl ActiveRun {
-    /// Runs the calls of an answer and stores their results. Returns the exit reason if the run
-    /// ends with them.
-    pub(super) async fn run_calls(&mut self, calls: Vec<ToolCall>) -> Result<Option<ExitReason>> {
+    /// Returns the ids of those calls of an answer that begin as soon as it is stored, for neither a
+    /// hook nor a gate nor a question can intervene. Their starts are stored with the answer.
+    pub(super) async fn certain_calls(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
+        let runner = self.call_runner(calls.len());
+        let group_len = runner
+            .group_len(calls.iter())
+            .min(self.config.limits.parallel_tools);
+        let mut call_ids = Vec::new();
+        let mut pace = Pace::default();
+        for call in &calls[..group_len.min(calls.len())] {
+            pace.step(text_len(&call.args)).await;
+            let is_certain = panic::catch(|| runner.is_certain(call));
+            if is_certain.unwrap_or(false) {
+                call_ids.push(call.id.clone());
+            }
+        }
+        call_ids
+    }
+
+    /// Runs the calls of an answer and stores their results. `stored_starts` are the ids of the
+    /// calls whose starts are stored. Returns the exit reason if the run ends with the calls.
+    pub(super) async fn run_calls(
+        &mut self,
+        calls: Vec<ToolCall>,
+        stored_starts: &[Arc<str>],
+    ) -> Result<Option<ExitReason>> {
         let cx = self.cx.clone();
 
         // The reader receives the calls before they run.
         cx.shared().drained().await;
-        let mut batch = ToolBatch::new(self.call_runner(calls.len()), calls);
+        let mut batch = ToolBatch::new(self.call_runner(calls.len()), calls, stored_starts);
         let run_outcome = cx.shared().unless_stopped(batch.run()).await;
         let is_stopped = run_outcome.is_none();
         let FinishedBatch {
@@ -80,6 +104,7 @@ impl ActiveRun {
             config: &self.config,
             cx: &self.cx,
             writer: &self.history.writer,
+            starts: CallStarts::new(call_count),
             byte_size: &self.history.byte_size,
             max_result_bytes: self.history.byte_size.max_result_bytes(call_count),
             halt: Halt::default(),
@@ -132,10 +157,21 @@ struct FinishedBatch {
 }
 
 impl<'a> ToolBatch<'a> {
-    fn new(runner: CallRunner<'a>, calls: Vec<ToolCall>) -> Self {
+    fn new(runner: CallRunner<'a>, calls: Vec<ToolCall>, stored_starts: &[Arc<str>]) -> Self {
+        // These are in the order of the calls.
+        let mut stored_starts = stored_starts.iter().peekable();
+        let slots = calls.into_iter().map(|call| {
+            let is_stored = stored_starts.next_if(|id| **id == call.id).is_some();
+            let start = if is_stored {
+                CallStart::stored()
+            } else {
+                CallStart::default()
+            };
+            Slot::new(call, start)
+        });
         Self {
+            slots: slots.collect(),
             runner,
-            slots: calls.into_iter().map(Slot::new).collect(),
         }
     }
 
@@ -156,7 +192,7 @@ impl<'a> ToolBatch<'a> {
                     batch.parked.push(pending);
                     continue;
                 }
-                None => cancelled_result(&slot.call, slot.started.load(Ordering::Acquire)),
+                None => cancelled_result(&slot.call, slot.start.has_begun()),
             };
 
             batch.results.push((slot.call, result));
@@ -172,13 +208,8 @@ impl<'a> ToolBatch<'a> {
         let mut pace = Pace::default();
         let mut remaining = &mut slots[..];
         while !remaining.is_empty() {
-            let parallel_len = remaining
-                .iter()
-                .take_while(|slot| runner.is_parallel(&slot.call))
-                .count();
-
-            // A call that has to run alone is a group of one.
-            let (group, tail) = remaining.split_at_mut(parallel_len.max(1));
+            let group_len = runner.group_len(remaining.iter().map(|slot| &slot.call));
+            let (group, tail) = remaining.split_at_mut(group_len);
             remaining = tail;
             let unstored_slots = runner.run_group(group, &mut pace).await;
 
@@ -278,7 +309,15 @@ impl CallRunner<'_> {
         let changes = |tool: Arc<dyn Tool>| {
             panic::catch(|| !tool.side_effect().is_read_only()).unwrap_or(true)
         };
-        slot.started.load(Ordering::Acquire) && self.cx.tool(&slot.call.name).is_some_and(changes)
+        slot.start.has_begun() && self.cx.tool(&slot.call.name).is_some_and(changes)
+    }
+
+    /// The number of the calls that form the first group. A call that has to run alone is one.
+    fn group_len<'c>(&self, calls: impl Iterator<Item = &'c ToolCall>) -> usize {
+        calls
+            .take_while(|call| self.is_parallel(call))
+            .count()
+            .max(1)
     }
 
     fn is_parallel(&self, call: &ToolCall) -> bool {
@@ -290,7 +329,7 @@ impl CallRunner<'_> {
 
     /// Runs the slot's call and stores its outcome.
     async fn run_slot<'s>(&self, slot: &'s mut Slot) -> &'s mut Slot {
-        let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.started));
+        let call_future = panic::catch_async(self.run(slot.call.clone(), &slot.start));
         let mut outcome = call_future.await.unwrap_or_else(|text| {
             let text = format!("the call of tool {:?} panicked: {text}", slot.call.name);
             Some(CallOutcome::Done(ToolResult::failed(&slot.call, text)))
@@ -304,10 +343,10 @@ impl CallRunner<'_> {
 }
 
 impl Slot {
-    fn new(call: ToolCall) -> Self {
+    fn new(call: ToolCall, start: CallStart) -> Self {
         Self {
             call,
-            started: AtomicBool::new(false),
+            start,
             outcome: None,
             share: None,
         }

@@ -11,11 +11,12 @@ use crate::hook::{Core, HookChain, Phases, guard};
 use crate::message::{ToolCall, ToolResult};
 use crate::run::{CallClock, ExitReason, RunContext};
 use crate::sdk::ProgressData;
-use crate::session::{PendingCall, Record};
+use crate::session::PendingCall;
 use crate::tool::{OpenQuestion, Tool};
 use crate::util::Pace;
 use crate::util::json::text_len;
 
+use super::call_starts::{CallStart, CallStarts};
 use super::config::{Config, OnUnanswered};
 use super::history_size::HistorySize;
 use super::refusal::Refusal;
@@ -40,6 +41,8 @@ pub(super) enum CallEnd {
     Done(ToolResult),
     /// The call waits for the answer to this question of its tool.
     Asks(OpenQuestion),
+    /// The run ends, and the call did not begin.
+    NotBegun,
 }
 
 /// Runs the calls of one turn.
@@ -47,6 +50,7 @@ pub(super) struct CallRunner<'a> {
     pub(super) config: &'a Arc<Config>,
     pub(super) cx: &'a RunContext,
     pub(super) writer: &'a SessionWriter,
+    pub(super) starts: CallStarts,
     pub(super) byte_size: &'a HistorySize,
     /// The limit of each result.
     pub(super) max_result_bytes: usize,
@@ -87,9 +91,9 @@ impl Halt {
 }
 
 impl CallRunner<'_> {
-    /// Decides about a call and runs it. Sets `started` just before the tool may run. Returns
-    /// `None` if another call ends the run before that.
-    pub(super) async fn run(&self, call: ToolCall, started: &AtomicBool) -> Option<CallOutcome> {
+    /// Decides about a call and runs it. Marks that it has begun just before the tool may run.
+    /// Returns `None` if another call ends the run before that.
+    pub(super) async fn run(&self, call: ToolCall, start: &CallStart) -> Option<CallOutcome> {
         if self.halt.is_set() {
             return None;
         }
@@ -107,17 +111,24 @@ impl CallRunner<'_> {
             context: &context,
         };
 
-        let decision_work = text_len(&call.args).saturating_mul(DECISION_WORK);
-        self.decision_pace.lock().await.step(decision_work).await;
-        let mut result = match check.permit(call.clone()).await {
+        let permit = if start.is_stored && check.decides_by_mode_alone() {
+            Ok(Permit::Run(call.clone()))
+        } else {
+            let decision_work = text_len(&call.args).saturating_mul(DECISION_WORK);
+            self.decision_pace.lock().await.step(decision_work).await;
+            check.permit(call.clone()).await
+        };
+
+        let mut result = match permit {
             Ok(Permit::Run(_)) if self.halt.is_set() => return None,
             Ok(Permit::Run(call)) => {
-                let end = self.run_permitted(&tool, &call, &context, started).await;
+                let end = self.run_permitted(&tool, &call, &context, start).await;
                 match end {
                     CallEnd::Done(result) => result,
                     CallEnd::Asks(question) => {
                         return Some(CallOutcome::Parked(check.pending(call, question)));
                     }
+                    CallEnd::NotBegun => return None,
                 }
             }
             Ok(Permit::Park(pending)) => return Some(CallOutcome::Parked(pending)),
@@ -131,6 +142,21 @@ impl CallRunner<'_> {
         Some(CallOutcome::Done(result))
     }
 
+    /// Returns `true` if the start of a call has to be stored, and nothing can keep the call from
+    /// running or change it.
+    pub(super) fn is_certain(&self, call: &ToolCall) -> bool {
+        let Ok(tool) = self.cx.tools().resolve(&call.name) else {
+            return false;
+        };
+        let check = PermissionCheck {
+            config: self.config,
+            cx: self.cx,
+            tool: &tool,
+            context: &ResultContext::default(),
+        };
+        !tool.side_effect().is_read_only() && check.is_certain(call)
+    }
+
     /// Runs a permitted call, also one that was approved later. A call that waits for an answer has
     /// no result, so neither `post_tool_use` hooks nor watchers receive one.
     pub(super) async fn run_permitted(
@@ -138,21 +164,23 @@ impl CallRunner<'_> {
         tool: &Arc<dyn Tool>,
         call: &ToolCall,
         context: &ResultContext,
-        started: &AtomicBool,
+        start: &CallStart,
     ) -> CallEnd {
-        if !tool.side_effect().is_read_only() {
-            let record = Record::ToolStarted {
-                call_id: call.id.clone(),
+        if !start.is_stored && !tool.side_effect().is_read_only() {
+            let is_halted = || self.halt.is_set() || self.cx.shared().is_stopped();
+            let call_id = call.id.clone();
+            let outcome = self.starts.store(self.writer, self.cx, call_id, is_halted);
+            let Some(outcome) = outcome.await else {
+                return CallEnd::NotBegun;
             };
-
-            if let Err(error) = self.writer.append(self.cx, record).await {
+            if let Err(error) = outcome {
                 let text =
                     format!("the call was not run because its start could not be stored: {error}");
                 return CallEnd::Done(ToolResult::failed(call, text));
             }
         }
 
-        started.store(true, Ordering::Release);
+        start.begin();
         let clock = CallClock::start(self.cx);
         self.report_progress(&clock, call, ProgressData::started(call.args.clone()));
         let result = self.run_wrapped(tool, call.clone(), context, &clock).await;

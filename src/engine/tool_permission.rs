@@ -62,6 +62,19 @@ impl PermissionCheck<'_> {
         self.permit_seen(call, verdict).await
     }
 
+    /// Returns `true` if [`permit`](Self::permit) lets a call run as it is without asking anyone.
+    pub(super) fn is_certain(&self, call: &ToolCall) -> bool {
+        self.decides_by_mode_alone() && parse_arguments(call, self.tool.parameters()).is_ok()
+    }
+
+    /// Returns `true` if there is no hook and no gate to ask, and the mode permits the tool.
+    pub(super) fn decides_by_mode_alone(&self) -> bool {
+        self.cx.apply_requested_mode();
+        self.config.hooks.pre_tool_use.is_empty()
+            && self.cx.gates().allow_all()
+            && mode_permits(self.cx.permission_mode(), self.tool)
+    }
+
     /// Decides about a call that a hook changed after it had been permitted.
     pub(super) async fn permit_changed(&self, call: ToolCall) -> Result<Permit, Refusal> {
         self.permit_seen(call, Verdict::Continue).await

@@ -10,7 +10,7 @@ use futures::FutureExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::hook::{HookChain, Phases, StopDecision, guard};
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, ToolCall};
 use crate::model::{CompactionTrigger, ModelRequest, ModelResponse, StopReason};
 use crate::run::{ExitReason, SteeredMessage, Stop};
 use crate::sdk::SystemKind;
@@ -261,10 +261,12 @@ impl Turns<'_> {
 
         // The run's output, should storing the answer fail.
         self.run.outcome.last_answer = Some(response.clone());
-        let response = self.run.history.store_answer(response).await?;
+        let mut starts = self.certain_calls(&calls).await;
+        let history = &mut self.run.history;
+        let response = history.store_answer(response, &mut starts).await?;
         self.run.outcome.last_answer = Some(response.clone());
         if !calls.is_empty() {
-            let exit = self.run.run_calls(calls).boxed().await?;
+            let exit = self.run.run_calls(calls, &starts).boxed().await?;
             return Ok(exit.map_or(Continue(()), Break));
         }
 
@@ -275,6 +277,15 @@ impl Turns<'_> {
             }
             _ => self.before_end(&response).boxed().await,
         }
+    }
+
+    /// The ids of the calls whose starts are stored with their answer. None of an answer that joins
+    /// the one before it: storing that settles all calls.
+    async fn certain_calls(&self, calls: &[ToolCall]) -> Vec<Arc<str>> {
+        if calls.is_empty() || self.run.history.ends_with_answer() {
+            return Vec::new();
+        }
+        self.run.certain_calls(calls).await
     }
 
     /// Handles an answer without calls that is not stored like others: one that was refused, that
@@ -357,7 +368,9 @@ impl Turns<'_> {
             .push(format!("the model refused: {text}"));
         if self.run.config.request.keep_refused {
             if !response.content.is_blank() {
-                self.run.history.store_answer(response.clone()).await?;
+                let mut starts = Vec::new();
+                let history = &mut self.run.history;
+                history.store_answer(response.clone(), &mut starts).await?;
             }
         } else {
             self.run.history.forget_refused();

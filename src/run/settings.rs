@@ -59,7 +59,7 @@ impl RunSettings {
             cwd: None,
             backend: None,
             trace: None,
-            gates: Gates::one(Arc::new(AllowAll)),
+            gates: Gates::one(AllowAll),
             memory_paths: Arc::default(),
             confirmer: None,
             ask_timeout: None,

@@ -1,5 +1,6 @@
 //! Several gates that a call must pass, one after the other.
 
+use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,23 +11,37 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::message::{dismantle, is_too_deep};
 
 use super::decision::{ToolDecision, Verdict};
-use super::gate::{GateRequest, PermissionGate};
+use super::gate::{AllowAll, GateRequest, PermissionGate};
 
 /// The number of times each gate is asked about one call whose arguments others change.
 const MAX_CHANGES: usize = 8;
 
 /// All of several gates: what one denies is denied, what one asks about is asked about.
 #[derive(Clone)]
-pub(crate) struct Gates(Arc<[Arc<dyn PermissionGate>]>);
+pub(crate) struct Gates {
+    gates: Arc<[Arc<dyn PermissionGate>]>,
+    allow_all: bool,
+}
 
 impl Gates {
-    pub(crate) fn one(gate: Arc<dyn PermissionGate>) -> Self {
-        Self([gate].into())
+    pub(crate) fn one<G: PermissionGate>(gate: G) -> Self {
+        Self {
+            allow_all: TypeId::of::<G>() == TypeId::of::<AllowAll>(),
+            gates: [Arc::new(gate) as _].into(),
+        }
     }
 
     /// The same gates and, after them, another one.
     pub(crate) fn and(&self, gate: Arc<dyn PermissionGate>) -> Self {
-        Self(self.0.iter().cloned().chain([gate]).collect())
+        Self {
+            gates: self.gates.iter().cloned().chain([gate]).collect(),
+            allow_all: false,
+        }
+    }
+
+    /// Returns `true` if every call is allowed as it is.
+    pub(crate) fn allow_all(&self) -> bool {
+        self.allow_all
     }
 }
 
@@ -35,17 +50,17 @@ impl PermissionGate for Gates {
     async fn check(&self, request: &GateRequest) -> Result<ToolDecision> {
         let mut request = request.clone();
         let mut combined = ToolDecision::proceed();
-        let mut contexts = vec![None; self.0.len()];
+        let mut contexts = vec![None; self.gates.len()];
 
         // The arguments that run were checked, or set, by every gate.
-        let mut is_seen = vec![false; self.0.len()];
-        for _ in 0..=self.0.len() * MAX_CHANGES {
+        let mut is_seen = vec![false; self.gates.len()];
+        for _ in 0..=self.gates.len() * MAX_CHANGES {
             let Some(next) = is_seen.iter().position(|is_seen| !is_seen) else {
                 combined.context = join(contexts);
                 return Ok(combined);
             };
 
-            let decision = self.0[next].check(&request).await?;
+            let decision = self.gates[next].check(&request).await?;
             contexts[next] = decision.context;
             if let Verdict::Deny(_) | Verdict::Stop(_) = decision.verdict {
                 if let Some(args) = decision.args {
@@ -79,29 +94,29 @@ impl PermissionGate for Gates {
     }
 
     fn denied_paths(&self, request: &GateRequest) -> Vec<DeniedPath> {
-        let gates = self.0.iter();
+        let gates = self.gates.iter();
         gates.flat_map(|gate| gate.denied_paths(request)).collect()
     }
 
     fn check_tools(&self, names: &[&str], has_sources: bool) -> Result<()> {
-        self.0
+        self.gates
             .iter()
             .try_for_each(|gate| gate.check_tools(names, has_sources))
     }
 
     async fn grant(&self, request: &GateRequest) -> Result<()> {
-        for gate in &*self.0 {
+        for gate in &*self.gates {
             gate.grant(request).await?;
         }
         Ok(())
     }
 
     fn explain(&self, request: &GateRequest) -> Option<String> {
-        self.0.iter().find_map(|gate| gate.explain(request))
+        self.gates.iter().find_map(|gate| gate.explain(request))
     }
 
     fn readable(&self, request: &GateRequest) -> PathFilter {
-        let filters = self.0.iter().map(|gate| gate.readable(request));
+        let filters = self.gates.iter().map(|gate| gate.readable(request));
         filters.fold(PathFilter::all(), PathFilter::and)
     }
 }
@@ -116,6 +131,6 @@ fn join(contexts: Vec<Option<String>>) -> Option<String> {
 
 impl fmt::Debug for Gates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gates").field(&self.0.len()).finish()
+        f.debug_tuple("Gates").field(&self.gates.len()).finish()
     }
 }

@@ -346,7 +346,6 @@ async fn failed_write_is_reported_before_the_run_depends_on_it() {
         failures,
         [
             "append message",
-            "append start",
             "append end",
             "append start",
             "append end",

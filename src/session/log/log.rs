@@ -191,6 +191,26 @@ pub trait Log: Send + Sync + 'static {
     /// [`Error::session_taken_over`].
     fn append(&self, writer: &mut Self::Writer, bytes: &[u8]) -> Result<u64>;
 
+    /// Appends to several logs, each as [`append`](Self::append) does, and returns the outcomes in
+    /// their order. Each writer is there once. An append that fails must not fail the others.
+    ///
+    /// The provided method calls [`append`](Self::append) for each. A log that stores all of them
+    /// with one flush returns `true` from [`appends_together`](Self::appends_together).
+    fn append_all(&self, appends: &mut [(&mut Self::Writer, &[u8])]) -> Vec<Result<u64>> {
+        let appends = appends.iter_mut();
+        appends
+            .map(|(writer, bytes)| self.append(writer, bytes))
+            .collect()
+    }
+
+    /// Returns `true` if [`append_all`](Self::append_all) costs little more than one
+    /// [`append`](Self::append). The store then calls it with what several sessions write while the
+    /// appends before it are stored, and uses one thread for all writes. The provided method
+    /// returns `false`.
+    fn appends_together(&self) -> bool {
+        false
+    }
+
     /// Sets the damaged parts of a log aside, then truncates it to [`Repair::truncate_to`]. Returns
     /// the location of the parts, for the user (`sessions/a.damaged`), or `None` if they were not
     /// kept.

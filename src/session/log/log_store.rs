@@ -46,7 +46,11 @@ pub struct LogStore<L: Log>(Arc<Shared<L>>);
 impl<L: Log> LogStore<L> {
     /// A store over `log`.
     pub fn new(log: L) -> Self {
-        Self(Arc::new(Shared::new(log)))
+        let mut shared = Shared::new(log);
+        if shared.log.appends_together() {
+            shared.queues.writers = Some(Queue::default());
+        }
+        Self(Arc::new(shared))
     }
 
     /// Sets the limit of one session's log in bytes, for all clones of this store. Defaults to 256
@@ -145,6 +149,12 @@ impl<L: Log> LogStore<L> {
             .join(id)
             .ok_or_else(|| Error::session_taken_over(id))?;
         let token = lease.token();
+        if let Some(queue) = &self.0.queues.writers
+            && self.0.log.appends_together()
+        {
+            return user.write_in_group(queue, token, Box::new(records)).await;
+        }
+
         self.writing(move || {
             let mut slot = lock(&user.open);
 

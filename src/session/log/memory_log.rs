@@ -22,6 +22,8 @@ pub(super) enum Step<'a> {
     /// No piece is passed on any more.
     End(&'a Result<bool>),
     Append(&'a [u8]),
+    /// So many appends are made together.
+    AppendAll(usize),
     /// The bytes were stored; an error is that of the append, and the writer writes no more.
     Appended(&'a [u8]),
     Repair,
@@ -40,6 +42,8 @@ pub(super) struct MemoryLog {
     pub(super) piece_len: usize,
     /// True if a log is read again and again.
     pub(super) is_endless: bool,
+    /// True if what several sessions write is appended together.
+    pub(super) appends_together: bool,
     pub(super) snapshots: Snapshots,
     pub(super) on_step: OnStep,
 }
@@ -81,6 +85,7 @@ impl Default for MemoryLog {
             aside: Arc::default(),
             piece_len: usize::MAX,
             is_endless: false,
+            appends_together: false,
             snapshots: Snapshots::OnAppend { after: 1024 * 1024 },
             on_step: Arc::new(|_| Ok(())),
         }
@@ -180,6 +185,21 @@ impl Log for MemoryLog {
         let outcome = (self.on_step)(Step::Appended(bytes));
         writer.is_outcome_unknown = outcome.is_err();
         outcome.map(|()| size)
+    }
+
+    fn append_all(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
+        let outcome = (self.on_step)(Step::AppendAll(appends.len()));
+        let appends = appends.iter_mut();
+        appends
+            .map(|(writer, bytes)| match &outcome {
+                Ok(()) => self.append(writer, bytes),
+                Err(error) => Err(Error::new(error.kind(), error.text())),
+            })
+            .collect()
+    }
+
+    fn appends_together(&self) -> bool {
+        self.appends_together
     }
 
     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {

@@ -29,6 +29,9 @@
 
 mod clock;
 mod fold;
+mod group;
+#[cfg(test)]
+mod group_tests;
 mod line;
 mod line_writer;
 mod list;
@@ -44,7 +47,6 @@ mod newest;
 mod open_log;
 #[cfg(test)]
 mod piece_tests;
-#[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
 mod queue;
 mod repair;
 mod scan;

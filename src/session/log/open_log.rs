@@ -18,7 +18,7 @@ use super::repair::Content;
 use super::scan::{Scan, scan, scan_stored, scan_until};
 use super::shared::Shared;
 use super::snapshot;
-use super::summary::SnapshotPosition;
+use super::summary::{LogSummary, SnapshotPosition};
 
 /// A leased session: the right to write its log, and what is in it.
 pub(super) struct OpenLog<L: Log> {
@@ -34,6 +34,19 @@ pub(super) struct OpenLog<L: Log> {
     failed_snapshot_size: u64,
     /// True if an append failed in the log, so that its outcome may be unknown.
     is_outcome_unknown: bool,
+    /// True while the log has an append whose outcome was not applied. Stays true after a panic.
+    is_unsettled: bool,
+}
+
+/// Entries as the bytes that are appended to a log.
+pub(super) struct EncodedAppend {
+    pub(super) bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    info: LogSummary,
+    /// The number of the last record.
+    last_seq: u64,
+    /// The time of the records.
+    at: u64,
 }
 
 impl<L: Log> OpenLog<L> {
@@ -101,6 +114,7 @@ impl<L: Log> OpenLog<L> {
             needs_newline,
             failed_snapshot_size: 0,
             is_outcome_unknown: false,
+            is_unsettled: false,
         };
 
         if is_damaged {
@@ -115,23 +129,41 @@ impl<L: Log> OpenLog<L> {
         stored_session(&self.fold, self.damage.clone())
     }
 
-    /// As [`write`](Self::write), records of the session.
+    /// Appends records to the log, then applies them to the fold.
     pub(super) fn write_records(&mut self, shared: &Shared<L>, records: Vec<Record>) -> Result<()> {
         let entries = records.into_iter().map(Entry::Record);
         self.write(shared, entries.collect())
     }
 
-    /// Appends entries to the log, then applies them to the fold.
     fn write(&mut self, shared: &Shared<L>, entries: Vec<Entry>) -> Result<()> {
         if entries.is_empty() {
             return Ok(());
         }
         let at = shared.clock.next_time(self.fold.at);
         self.append(shared, at, entries)?;
+        self.write_due_snapshot(shared);
+        Ok(())
+    }
+
+    /// Encodes the append of records; `None` if there are none.
+    pub(super) fn encode_records(
+        &self,
+        shared: &Shared<L>,
+        records: Vec<Record>,
+    ) -> Result<Option<EncodedAppend>> {
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let at = shared.clock.next_time(self.fold.at);
+        let entries = records.into_iter().map(Entry::Record).collect();
+        self.encode(shared, at, entries).map(Some)
+    }
+
+    /// Writes a snapshot if one is due in a log that gets them with appends.
+    pub(super) fn write_due_snapshot(&mut self, shared: &Shared<L>) {
         if let Snapshots::OnAppend { after } = shared.log.snapshots() {
             self.write_snapshot(shared, after);
         }
-        Ok(())
     }
 
     /// Writes a snapshot if one is due; returns `false` if that failed. All records are durable
@@ -203,12 +235,32 @@ impl<L: Log> OpenLog<L> {
         Ok(())
     }
 
-    /// Appends entries to the log, then applies them to the fold. If the first entry is a snapshot,
-    /// its position is recorded.
+    /// Appends entries to the log, then applies them to the fold.
     fn append(&mut self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<()> {
+        let encoded = self.encode(shared, at, entries)?;
+        let outcome = shared.log.append(self.begin(), &encoded.bytes);
+        self.finish(encoded, outcome)
+    }
+
+    /// Encodes the append of entries. If the first entry is a snapshot, its position is recorded.
+    ///
+    /// # Errors
+    ///
+    /// If the log must not have these entries: it would be too large, or take too much memory. If
+    /// an append before it has no outcome: the numbers of its records may be in the log already.
+    fn encode(&self, shared: &Shared<L>, at: u64, entries: Vec<Entry>) -> Result<EncodedAppend> {
+        if self.is_unsettled {
+            let id = &self.fold.session().state.thread_id;
+            let text = format!(
+                "session {id:?} was not written: the outcome of an earlier write is not known; run \
+                 the session again, which reads it again"
+            );
+            return Err(Error::new(ErrorKind::Io, text));
+        }
+
         let mut info = self.fold.info_after(&entries, at);
         let seq = self.fold.seq;
-        let last = seq.checked_add(entries.len() as u64).ok_or_else(|| {
+        let last_seq = seq.checked_add(entries.len() as u64).ok_or_else(|| {
             let text = format!(
                 "the log cannot be written on: its last record has the number {seq}; export the \
                  session and import it under a new id"
@@ -245,21 +297,39 @@ impl<L: Log> OpenLog<L> {
         let id = &self.fold.session().state.thread_id;
         shared.check_new_size(id, new_size)?;
         self.check_memory(shared, &entries, &bytes)?;
+        Ok(EncodedAppend {
+            entries,
+            bytes,
+            info,
+            last_seq,
+            at,
+        })
+    }
 
-        let appended = shared.log.append(&mut self.writer, &bytes);
-        self.is_outcome_unknown |= appended.is_err();
-        self.size = appended?;
+    /// Begins an append with this writer, which [`finish`](Self::finish) settles.
+    pub(super) fn begin(&mut self) -> &mut L::Writer {
+        self.is_unsettled = true;
+        &mut self.writer
+    }
+
+    /// Applies the entries of an append to the fold, if they were stored. `outcome` is that of the
+    /// log.
+    pub(super) fn finish(&mut self, append: EncodedAppend, outcome: Result<u64>) -> Result<()> {
+        self.is_outcome_unknown |= outcome.is_err();
+        self.is_unsettled = outcome.is_ok();
+        self.size = outcome?;
         self.needs_newline = false;
         let fold = &mut self.fold;
-        fold.seq = last;
-        fold.created = info.created;
-        fold.at = at;
+        fold.seq = append.last_seq;
+        fold.created = append.info.created;
+        fold.at = append.at;
         fold.token = self.token;
-        fold.snapshot = info.snapshot;
-        for entry in entries {
+        fold.snapshot = append.info.snapshot;
+        for entry in append.entries {
             fold.apply(entry);
         }
 
+        self.is_unsettled = false;
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::session) struct Queues {
 #[derive(Default)]
 struct Inner {
     jobs: Mutex<Jobs>,
-    /// The time at which the current job was queued.
+    /// The time from which on the current write waits; `None` if it has been read.
     queued_at: Mutex<Option<Instant>>,
 }
 
@@ -82,6 +82,17 @@ impl Queue {
         }
     }
 
+    /// Runs `work` after the jobs before it without waiting for it, or in place outside a runtime.
+    /// If no thread can be started, `work` is dropped. A panic ends the job alone.
+    pub(in crate::session) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        let Ok(runtime) = Handle::try_current() else {
+            return work();
+        };
+        let work = Box::new(move || drop(catch_unwind(AssertUnwindSafe(work))));
+        let queued_at = Instant::now();
+        self.push(&runtime, Job { queued_at, work });
+    }
+
     fn push(&self, runtime: &Handle, job: Job) {
         let mut jobs = lock(&self.0.jobs);
         jobs.waiting.push_back(job);
@@ -92,10 +103,21 @@ impl Queue {
         }
     }
 
-    /// The waiting time of the current job; can be read once.
+    /// The waiting time of the current write; can be read once.
+    #[cfg_attr(not(all(feature = "sqlite", unix)), expect(dead_code))]
     pub(in crate::session) fn take_waiting_time(&self) -> Duration {
-        let queued_at = lock(&self.0.queued_at).take();
+        let queued_at = self.take_queued_at();
         queued_at.map_or(Duration::ZERO, |queued_at| queued_at.elapsed())
+    }
+
+    /// The time from which on the current write waits; can be read once.
+    pub(in crate::session) fn take_queued_at(&self) -> Option<Instant> {
+        lock(&self.0.queued_at).take()
+    }
+
+    /// Sets the time from which on the current write waits.
+    pub(in crate::session) fn set_queued_at(&self, queued_at: Instant) {
+        *lock(&self.0.queued_at) = Some(queued_at);
     }
 }
 
@@ -110,6 +132,9 @@ impl Inner {
             drop(jobs);
             *lock(&self.queued_at) = Some(job.queued_at);
             (job.work)();
+
+            // A write that is none of a job must not count the time of this one.
+            *lock(&self.queued_at) = None;
         }
     }
 }

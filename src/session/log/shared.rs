@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::clock::Clock;
+use super::group::WaitingWrites;
 use super::log::Log;
 use super::memory_limit::{MemoryLimit, max_memory};
 use super::queue::Queues;
@@ -28,6 +29,7 @@ pub(super) struct Shared<L: Log> {
     /// The name of the option that sets `max_session_bytes`, for errors.
     pub(super) size_option: &'static str,
     pub(super) queues: Queues,
+    pub(super) waiting_writes: WaitingWrites<L>,
     /// The sessions in use.
     pub(super) slots: Mutex<HashMap<Arc<str>, Slot<L>>>,
 }
@@ -41,6 +43,7 @@ impl<L: Log> Shared<L> {
             max_session_bytes: AtomicU64::new(MAX_LOG),
             size_option: "LogStore::with_max_session_bytes",
             queues: Queues::default(),
+            waiting_writes: WaitingWrites::default(),
             slots: Mutex::default(),
         }
     }

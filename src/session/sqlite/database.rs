@@ -39,7 +39,7 @@ pub(super) struct Database {
     reader: Mutex<Connection>,
     writer: Mutex<Connection>,
     reader_steps: Steps,
-    writer_steps: Steps,
+    pub(super) writer_steps: Steps,
     /// The version of the tables' definitions that were found to be right.
     schema_version: AtomicI64,
     /// The queue in which writers wait.
@@ -138,8 +138,8 @@ impl Database {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Unwritten> {
         // SQLite would continue to write to a file that was removed.
-        if identity(&self.path).map_err(Unwritten::undone)? != self.identity {
-            return Err(Unwritten::undone(Error::new(
+        if identity(&self.path).map_err(Unwritten::unbegun)? != self.identity {
+            return Err(Unwritten::unbegun(Error::new(
                 ErrorKind::Conflict,
                 format!(
                     "session database {} was replaced while it was open; nothing was written, \
@@ -160,14 +160,15 @@ impl Database {
         let outcome = connection
             .busy_timeout(time_left)
             .and_then(|()| connection.transaction_with_behavior(TransactionBehavior::Immediate));
-        let transaction = outcome.map_err(|error| Unwritten::undone(make_error(error)))?;
+        let transaction = outcome.map_err(|error| Unwritten::unbegun(make_error(error)))?;
         self.check_schema(&transaction, &self.writer_steps)
-            .map_err(Unwritten::undone)?;
+            .map_err(Unwritten::unbegun)?;
         let output = work(&transaction).map_err(|error| Unwritten::undone(make_error(error)))?;
         match transaction.commit() {
             Ok(()) => Ok(output),
             Err(error) => Err(Unwritten {
                 is_undone: is_undone(&error),
+                is_unbegun: false,
                 error: make_error(error),
             }),
         }

@@ -11,6 +11,8 @@ pub(super) struct Unwritten {
     pub(super) error: Error,
     /// True if it is certain that none of it will be there after a crash.
     pub(super) is_undone: bool,
+    /// True if its transaction could not begin, so that any other would have failed as well.
+    pub(super) is_unbegun: bool,
 }
 
 impl Unwritten {
@@ -18,6 +20,14 @@ impl Unwritten {
         Self {
             error,
             is_undone: true,
+            is_unbegun: false,
+        }
+    }
+
+    pub(super) fn unbegun(error: Error) -> Self {
+        Self {
+            is_unbegun: true,
+            ..Self::undone(error)
         }
     }
 }

@@ -314,28 +314,30 @@ fn busy_timeout_is_counted_from_the_call() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         let store = SqliteStore::with_busy_timeout(&path, Duration::from_millis(50)).unwrap();
-        let first = store.lease("first").await.unwrap();
-        let second_lease = store.lease("second").await.unwrap();
+        let lease = store.lease("s").await.unwrap();
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
         let records = || vec![said("Hi".into())];
-        let appends = (
-            store.append(&first, records()),
-            store.append(&second_lease, records()),
-        );
-        let (first_outcome, second_outcome) = futures::future::join(appends.0, appends.1).await;
-        for error in [first_outcome.unwrap_err(), second_outcome.unwrap_err()] {
-            assert!(error.text().contains("for too long"), "{error}");
-        }
+        let (sender, wait) = std::sync::mpsc::channel::<()>();
+        let writers = &store.database().writers;
+        let mut turn = Box::pin(writers.run(move || Ok(wait.recv().is_err())));
+        assert!(futures::poll!(&mut turn).is_pending());
+        let mut append = Box::pin(store.append(&lease, records()));
+        assert!(futures::poll!(&mut append).is_pending());
+        std::thread::sleep(Duration::from_millis(60));
+        drop(sender);
+        assert!(turn.await.unwrap());
+        let error = append.await.unwrap_err();
+        assert!(error.text().contains("for too long"), "{error}");
 
         let time_left = {
             let writer = store.database().writer();
             writer.pragma_query_value(None, "busy_timeout", |row| row.get::<_, i64>(0))
         };
 
-        assert_eq!(time_left.unwrap(), 0, "the second had none left");
+        assert_eq!(time_left.unwrap(), 0, "it had none left");
         connection.execute_batch("COMMIT").unwrap();
-        store.append(&second_lease, records()).await.unwrap();
+        store.append(&lease, records()).await.unwrap();
     });
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Statement};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::files::{LockFile, file_name};
@@ -11,7 +11,6 @@ use crate::session::log::{Each, EachPage, Log, LogTail, Repair, collect_ids};
 use crate::util::regular_file::open_regular;
 
 use super::database::{Database, MAX_VALUE};
-use super::failure::Unwritten;
 
 /// The maximum size of a row in bytes: the end of a log is read without the rows before it.
 const MAX_ROW: usize = 64 * 1024;
@@ -21,6 +20,10 @@ const DAMAGE_BATCH: usize = 8 * 1024 * 1024;
 const READ_CHUNK: usize = 1024 * 1024;
 /// The maximum size in bytes of a damaged part in one row.
 const MAX_DAMAGED_PART: usize = 4 * 1024 * 1024;
+
+pub(super) const END: &str = "SELECT at + length(bytes) FROM log WHERE session = ?1
+    ORDER BY at DESC LIMIT 1";
+pub(super) const INSERT: &str = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)";
 
 /// The number of ids that are read at once.
 const IDS_AT_ONCE: usize = 1000;
@@ -32,11 +35,26 @@ const MAX_ID: usize = 240;
 pub(super) struct Writer {
     /// Locked until this is dropped.
     _lock: LockFile,
-    id: String,
+    pub(super) id: String,
     /// The end of the log.
-    end: i64,
+    pub(super) end: i64,
     /// True if the contents of the log are no longer certain.
-    is_broken: bool,
+    pub(super) is_broken: bool,
+}
+
+impl Writer {
+    /// Refuses a write after one whose outcome is unknown.
+    pub(super) fn check(&self) -> Result<()> {
+        if !self.is_broken {
+            return Ok(());
+        }
+        let text = format!(
+            "session {:?} was not written: the outcome of an earlier write is not known; run \
+             the session again, which reads it again",
+            self.id
+        );
+        Err(Error::new(ErrorKind::Io, text))
+    }
 }
 
 impl Database {
@@ -55,17 +73,7 @@ impl Database {
         what: &str,
         work: impl FnOnce(&Connection, &Writer) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        if writer.is_broken {
-            return Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "session {:?} was not written: the outcome of an earlier write is not known; run \
-                     the session again, which reads it again",
-                    writer.id
-                ),
-            ));
-        }
-
+        writer.check()?;
         let outcome = self.write(what, |connection| {
             if end(connection, &writer.id)? != writer.end {
                 return Ok(None);
@@ -82,9 +90,9 @@ impl Database {
                 writer.is_broken = true;
                 Err(Error::session_taken_over(&writer.id))
             }
-            Err(Unwritten { error, is_undone }) => {
-                writer.is_broken = !is_undone;
-                Err(error)
+            Err(unwritten) => {
+                writer.is_broken = !unwritten.is_undone;
+                Err(unwritten.error)
             }
         }
     }
@@ -157,18 +165,18 @@ impl Log for Database {
 
     fn append(&self, writer: &mut Writer, bytes: &[u8]) -> Result<u64> {
         writer.end = self.change(writer, "write", |connection, writer| {
-            let mut end = writer.end;
-            let mut insert =
-                connection.prepare("INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)")?;
-            for row in bytes.chunks(MAX_ROW) {
-                insert.execute((&writer.id, end, row))?;
-                end = end.saturating_add(len(row));
-            }
-
-            Ok(end)
+            insert_rows(&mut connection.prepare(INSERT)?, writer, bytes)
         })?;
 
         Ok(writer.end.unsigned_abs())
+    }
+
+    fn append_all(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
+        self.append_group(appends)
+    }
+
+    fn appends_together(&self) -> bool {
+        true
     }
 
     fn repair(&self, writer: &mut Writer, repair: &Repair<'_>) -> Result<Option<String>> {
@@ -242,10 +250,28 @@ fn len(bytes: &[u8]) -> i64 {
 
 /// The end of a log.
 fn end(connection: &Connection, id: &str) -> rusqlite::Result<i64> {
-    let sql = "SELECT at + length(bytes) FROM log WHERE session = ?1
-               ORDER BY at DESC LIMIT 1";
-    let end = connection.query_row(sql, [id], |row| row.get(0));
+    read_end(&mut connection.prepare(END)?, id)
+}
+
+/// The end of a log, by the statement [`END`].
+pub(super) fn read_end(statement: &mut Statement<'_>, id: &str) -> rusqlite::Result<i64> {
+    let end = statement.query_row([id], |row| row.get(0));
     Ok(end.optional()?.unwrap_or(0))
+}
+
+/// Adds the rows of an append by the statement [`INSERT`]. Returns the end of the log behind them.
+pub(super) fn insert_rows(
+    statement: &mut Statement<'_>,
+    writer: &Writer,
+    bytes: &[u8],
+) -> rusqlite::Result<i64> {
+    let mut end = writer.end;
+    for row in bytes.chunks(MAX_ROW) {
+        statement.execute((&writer.id, end, row))?;
+        end = end.saturating_add(len(row));
+    }
+
+    Ok(end)
 }
 
 /// The ids behind `after`, and the last one read, if there may be more. Goes from id to id in the

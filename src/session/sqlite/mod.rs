@@ -5,6 +5,9 @@ mod failure;
 #[cfg(test)]
 mod fault_tests;
 mod file;
+mod group;
+#[cfg(test)]
+mod group_tests;
 mod log;
 mod schema;
 mod side_files;

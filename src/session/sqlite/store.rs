@@ -13,10 +13,11 @@ use super::database::{BUSY_TIMEOUT, Database};
 
 /// Sessions in one SQLite database, to which any number of processes may write.
 ///
-/// An acknowledged write is on the disk (write-ahead log, flushed with every write). A write is one
-/// transaction: a crash or a full disk leaves all of it or nothing. Damaged parts of a session are
-/// left out, put into the table `damaged` and reported, and everything after them is read. Another
-/// program's database, or one of a newer version, is not touched.
+/// An acknowledged write is on the disk (write-ahead log, flushed with every transaction). What
+/// several sessions write while the write before them is stored shares one transaction. A crash or
+/// a full disk leaves all of a write or nothing, and a write that fails fails no other. Damaged
+/// parts of a session are left out, put into the table `damaged` and reported, and everything after
+/// them is read. Another program's database, or one of a newer version, is not touched.
 ///
 /// A lease is a lock on a file of its own in the folder `PATH-locks`, so it also holds against
 /// other processes and other stores over the database, and it ends with the process that holds it.
@@ -32,10 +33,10 @@ use super::database::{BUSY_TIMEOUT, Database};
 /// refused if it has more than 240 bytes once every character except `a` to `z`, digits, `-` and
 /// `_` is written as `%XX`.
 ///
-/// While another process writes, a write waits for it, for 10 seconds at most, counted from its
-/// call. Inside a tokio runtime, blocking work runs on the runtime's threads for it; all writes
-/// that wait occupy one of these threads together. A write that has begun is finished even if its
-/// future is dropped. Clones share one store.
+/// While another process writes, a write waits for it, for 10 seconds at most, counted from the
+/// last call whose write is in the same transaction. Inside a tokio runtime, blocking work runs on
+/// the runtime's threads for it; all writes that wait occupy one of these threads together. A write
+/// that has begun is finished even if its future is dropped. Clones share one store.
 ///
 /// ```
 /// use agentcore::session::SqliteStore;

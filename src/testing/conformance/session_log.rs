@@ -29,8 +29,9 @@ type Check<L> = fn(&L) -> Result<()>;
 ///
 /// [`Log`] has an example.
 pub async fn session_log<L: Log>(make: impl Fn() -> L, reopen: impl Fn(L) -> L) -> Result<()> {
-    let checks: [(&str, Check<L>); 7] = [
+    let checks: [(&str, Check<L>); 8] = [
         ("appending", appending),
+        ("appending to several logs", appending_to_several),
         ("reading the end", ends),
         ("writers", writers),
         ("logs without bytes", unwritten),
@@ -117,6 +118,23 @@ fn appending(log: &impl Log) -> Result<()> {
     let long = [b"x".repeat(300_000), b"\n".to_vec()].concat();
     same("size", &log.append(&mut writer, &long)?, &300_009)?;
     holds(log, "a", &[b"one\ntwo\n", &long[..]].concat())
+}
+
+fn appending_to_several(log: &impl Log) -> Result<()> {
+    same("no log", &log.append_all(&mut []).len(), &0)?;
+    let (mut first, _) = log.open("a", 1)?;
+    let (mut second, _) = log.open("b", 1)?;
+    let mut appends: [(&mut _, &[u8]); 2] = [(&mut first, b"one\n"), (&mut second, b"three\n")];
+    let outcomes = log.append_all(&mut appends).into_iter();
+    let sizes = outcomes.collect::<Result<Vec<_>>>()?;
+    same("sizes", &sizes, &vec![4, 6])?;
+    let mut appends: [(&mut _, &[u8]); 2] = [(&mut second, b"four\n"), (&mut first, b"two\n")];
+    let outcomes = log.append_all(&mut appends).into_iter();
+    let sizes = outcomes.collect::<Result<Vec<_>>>()?;
+    same("sizes", &sizes, &vec![11, 8])?;
+    same("size of one", &log.append(&mut first, b"end\n")?, &12)?;
+    holds(log, "a", b"one\ntwo\nend\n")?;
+    holds(log, "b", b"three\nfour\n")
 }
 
 fn ends(log: &impl Log) -> Result<()> {

@@ -22,8 +22,10 @@ use crate::kit::{any_object, results};
 pub const FOLDER: &str = "AGENTCORE_CRASH_FOLDER";
 /// How many processes each store sees killed; more by hand.
 const ROUNDS: &str = "AGENTCORE_CRASH_ROUNDS";
-/// After how many rounds the session has grown enough.
+/// After how many rounds the sessions have grown enough.
 const ROUNDS_A_SESSION: usize = 10;
+/// The sessions of a process, which write side by side.
+const SESSIONS: [&str; 3] = ["s", "t", "u"];
 
 /// A line no test harness writes.
 pub fn say(what: &str) {
@@ -89,14 +91,19 @@ fn act(effects: PathBuf) -> FuncTool {
 
 async fn work<P: Place>(folder: &Path) {
     let store = P::open(folder);
+    let sessions = SESSIONS.map(|id| work_in(id, folder, &store));
+    futures::future::join_all(sessions).await;
+}
+
+async fn work_in<P: Place>(id: &str, folder: &Path, store: &P) {
     for number in 0..50 {
-        let run = format!("{} {number}", std::process::id());
+        let run = format!("{} {id} {number}", std::process::id());
         let agent = AgentBuilder::new(model(run.clone()))
             .tool(act(folder.join("effects")))
             .store(store.clone())
             .build()
             .unwrap();
-        let session = agent.session("s").input_id(run.clone());
+        let session = agent.session(id).input_id(run.clone());
         let mut run = session.run(format!("input {run}"));
         while let Some(message) = run.next().await {
             match message {
@@ -161,7 +168,7 @@ fn kill_after(mut child: Child, count: usize, wait: u64) -> Vec<String> {
     said
 }
 
-/// What the parent knows of a session.
+/// What the parent knows of the sessions.
 #[derive(Default)]
 struct Known {
     acknowledged: HashSet<String>,
@@ -174,13 +181,30 @@ impl Known {
         let texts = said.iter().filter_map(|line| line.strip_prefix("text "));
         self.acknowledged.extend(texts.map(str::to_owned));
         let store = P::open(folder);
+        let mut stored = HashSet::new();
+        for id in SESSIONS {
+            self.check_session(id, folder, &store, &mut stored).await;
+        }
+
+        let lost: Vec<_> = self.acknowledged.difference(&stored).collect();
+        assert!(lost.is_empty(), "lost: {lost:?}");
+    }
+
+    /// Checks a session, and adds its texts to those that are stored.
+    async fn check_session<P: Place>(
+        &mut self,
+        id: &str,
+        folder: &Path,
+        store: &P,
+        stored: &mut HashSet<String>,
+    ) {
         let model = StrictModel::new(FunctionModel::text(|_| "checked".into()));
         let agent = AgentBuilder::new(model)
             .store(store.clone())
             .build()
             .unwrap();
         let output = loop {
-            match agent.session("s").run("check").await {
+            match agent.session(id).run("check").await {
                 // A lease on a server ends some time after its process.
                 Err(error) if error.kind() == ErrorKind::SessionBusy => {}
                 outcome => break outcome.unwrap(),
@@ -188,13 +212,8 @@ impl Known {
         };
 
         output.messages.validate_for_model().unwrap();
-        let stored: HashSet<_> = output
-            .messages
-            .iter()
-            .map(|m| m.text().into_owned())
-            .collect();
-        let lost: Vec<_> = self.acknowledged.difference(&stored).collect();
-        assert!(lost.is_empty(), "lost: {lost:?}");
+        let texts = output.messages.iter();
+        stored.extend(texts.map(|message| message.text().into_owned()));
 
         let effects = fs::read_to_string(folder.join("effects")).unwrap_or_default();
         let done: Vec<_> = effects.lines().collect();
@@ -209,7 +228,7 @@ impl Known {
             self.open += usize::from(!text.starts_with("did "));
         }
 
-        let reread = store.load("s").await.unwrap().unwrap().state.messages;
+        let reread = store.load(id).await.unwrap().unwrap().state.messages;
         assert_eq!(reread, output.messages);
     }
 }
@@ -243,7 +262,7 @@ pub fn is_killed<P: Place>(test: &str) {
         let _kept = P::open(held.path());
         let mut known = Known::default();
         for _ in 0..ROUNDS_A_SESSION {
-            let count = random.usize(1..12);
+            let count = random.usize(1..24);
             let said = kill_after(child(test, held.path()), count, random.u64(..200_000));
             runtime().block_on(known.check::<P>(held.path(), said));
         }

@@ -28,6 +28,7 @@ mod damage;
 mod database;
 #[cfg(all(feature = "jsonl", unix))]
 mod files;
+mod flushes;
 #[cfg(all(feature = "sqlite", unix))]
 mod hostile_database;
 #[cfg(all(feature = "sqlite", unix))]

@@ -3,15 +3,15 @@
 use agentcore::agent::Decision;
 use agentcore::session::{Lease, Record, SessionInfo, StoredSession};
 use agentcore::testing::{FunctionModel, ScriptedModel};
-use agentcore::tool::SideEffect;
+use agentcore::tool::{GateRequest, SideEffect};
 use agentcore::{
     AgentState, FuncTool, Message, ModelEvent, OnUnanswered, Result, SessionStore, ThreadStore,
-    ToolCall, async_trait,
+    ToolCall, ToolDecision, async_trait,
 };
 use serde_json::json;
 use tokio::task::yield_now;
 
-use crate::kit::{Log, agent, any_object, asking};
+use crate::kit::{Gate, Log, agent, any_object, asking};
 
 /// Logs what is stored once it is, and takes its time: whatever does not wait comes first.
 struct Logging {
@@ -149,8 +149,7 @@ async fn run_stores_each_step_before_acting_on_it() {
             "loaded",
             "stored began in /work, user \"Go\"",
             "model asked with 1",
-            "stored assistant \"\", info",
-            "stored started 1",
+            "stored assistant \"\", info, started 1",
             "act 1 acts",
             "act 1 is done",
             "stored ended, result 1",
@@ -173,7 +172,7 @@ async fn run_stores_each_step_before_acting_on_it() {
 }
 
 #[tokio::test]
-async fn start_of_each_parallel_call_is_stored_before_it_runs() {
+async fn starts_of_parallel_calls_are_stored_before_one_of_them_runs() {
     let log = Log::default();
     let model = ScriptedModel::new()
         .calls([("act", json!({"n": 1})), ("act", json!({"n": 2}))])
@@ -188,11 +187,33 @@ async fn start_of_each_parallel_call_is_stored_before_it_runs() {
     let at = |what: &str| log.iter().position(|line| line == what).unwrap();
     for id in ["call_1", "call_2"] {
         assert!(
-            at(&format!("stored started {id}")) < at(&format!("act {id} acts")),
+            at("stored assistant \"\", info, started call_1, started call_2")
+                < at(&format!("act {id} acts")),
             "{log:?}"
         );
         assert!(at(&format!("act {id} is done")) < at("stored result call_1, result call_2"));
     }
+}
+
+#[tokio::test]
+async fn starts_of_calls_that_a_gate_permits_are_stored_before_one_of_them_runs() {
+    let log = Log::default();
+    let model = ScriptedModel::new()
+        .calls([("act", json!({"n": 1})), ("act", json!({"n": 2}))])
+        .say("Done.");
+    let agent = agent(model)
+        .tool(tool("act", &log))
+        .permissions(Gate(|_: &GateRequest| ToolDecision::allow()))
+        .store(Logging::new(&log))
+        .build()
+        .unwrap();
+    agent.session("s").run("Go").await.unwrap();
+    let log = log.take();
+    let at = |what: &str| log.iter().position(|line| line == what).unwrap();
+    let stored = at("stored started call_1, started call_2");
+    assert!(at("stored assistant \"\", info") < stored, "{log:?}");
+    assert!(stored < at("act call_1 acts"), "{log:?}");
+    assert!(stored < at("act call_2 acts"), "{log:?}");
 }
 
 #[tokio::test]

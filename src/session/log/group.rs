@@ -1,0 +1,285 @@
+//! Writes of several sessions that are appended together.
+
+use std::collections::HashSet;
+use std::mem;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Record;
+use crate::util::panic;
+use crate::util::sync::lock;
+
+use super::fold::LogFold;
+use super::log::Log;
+use super::open_log::{EncodedAppend, OpenLog};
+use super::queue::Queue;
+use super::shared::Shared;
+use super::slot::SlotUser;
+
+/// The most sessions whose writes are appended together.
+const MAX_SESSIONS: usize = 256;
+/// The number of bytes from which on a group takes no further write.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Makes the records of a write from the session as it is at its turn.
+pub(super) type MakeRecords = Box<dyn FnOnce(&LogFold) -> Vec<Record> + Send>;
+
+/// The writes that wait until the group before them is stored. A write waits for no other to join
+/// it: a group is what has arrived meanwhile.
+pub(super) struct WaitingWrites<L: Log> {
+    writes: Mutex<Vec<Write<L>>>,
+    /// Held while groups are written, so that two threads never wait for each other's sessions.
+    turn: Mutex<()>,
+}
+
+/// A write of one session.
+struct Write<L: Log> {
+    user: SlotUser<L>,
+    request: Request,
+}
+
+/// The write that a session's user asks for.
+struct Request {
+    /// The token of the lease under which it is written.
+    token: u64,
+    make_records: MakeRecords,
+    queued_at: Instant,
+    reply: Reply,
+}
+
+type Reply = oneshot::Sender<Result<()>>;
+
+/// A write that is ready to be appended.
+struct Member<'a, L: Log> {
+    open_log: &'a mut OpenLog<L>,
+    append: EncodedAppend,
+    queued_at: Instant,
+    reply: Reply,
+}
+
+/// The job that appends the waiting writes. If it is dropped instead, because no thread could be
+/// started for it, they fail.
+struct WriteAll<L: Log>(Option<Arc<Shared<L>>>);
+
+impl<L: Log> Default for WaitingWrites<L> {
+    fn default() -> Self {
+        Self {
+            writes: Mutex::default(),
+            turn: Mutex::default(),
+        }
+    }
+}
+
+impl<L: Log> WaitingWrites<L> {
+    fn take(&self) -> Vec<Write<L>> {
+        mem::take(&mut *lock(&self.writes))
+    }
+}
+
+impl<L: Log> SlotUser<L> {
+    /// Writes records under the lease with this token, together with the writes of other sessions
+    /// that wait in `queue`.
+    ///
+    /// If the future is dropped before the turn of the write, it is not done; if later, it is
+    /// finished.
+    pub(super) async fn write_in_group(
+        self,
+        queue: &Queue,
+        token: u64,
+        make_records: MakeRecords,
+    ) -> Result<()> {
+        let shared = self.shared.clone();
+        let (reply, outcome) = oneshot::channel();
+        let request = Request {
+            token,
+            make_records,
+            queued_at: Instant::now(),
+            reply,
+        };
+        let write = Write {
+            user: self,
+            request,
+        };
+        let is_first = {
+            let mut writes = lock(&shared.waiting_writes.writes);
+            writes.push(write);
+            writes.len() == 1
+        };
+
+        // One job for all writes that arrive until it begins.
+        if is_first {
+            let job = WriteAll(Some(shared));
+            queue.spawn(move || job.run());
+        }
+
+        outcome.await.unwrap_or_else(|_| {
+            let text = "no thread could be started for the write";
+            Err(Error::new(ErrorKind::Cancelled, text))
+        })
+    }
+}
+
+impl<L: Log> WriteAll<L> {
+    fn run(mut self) {
+        if let Some(shared) = self.0.take() {
+            let _turn = lock(&shared.waiting_writes.turn);
+            let mut writes = shared.waiting_writes.take();
+            while !writes.is_empty() {
+                writes = shared.write_group(writes);
+            }
+        }
+    }
+}
+
+impl<L: Log> Drop for WriteAll<L> {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.take() {
+            // Dropping the writes reports the failure to their callers.
+            drop(shared.waiting_writes.take());
+        }
+    }
+}
+
+impl<L: Log> Shared<L> {
+    /// Appends the first write of each session, up to a limit. Returns the writes that remain.
+    fn write_group(&self, writes: Vec<Write<L>>) -> Vec<Write<L>> {
+        let (group, mut others) = first_of_each_session(writes);
+        let group = group.into_iter().map(|write| (write.user, write.request));
+        let (mut users, requests): (Vec<_>, Vec<_>) = group.unzip();
+        let mut requests = requests.into_iter();
+        let mut slots: Vec<_> = users.iter().map(|user| lock(&user.open)).collect();
+        let mut members = Vec::new();
+        let mut replies = Vec::new();
+        let mut byte_count = 0_usize;
+        for (slot, user) in slots.iter_mut().zip(&users) {
+            if byte_count >= MAX_BYTES {
+                break;
+            }
+            let Some(request) = requests.next() else {
+                break;
+            };
+
+            let open_log = (**slot).as_mut().filter(|log| log.token == request.token);
+            match self.encode(open_log, &user.id, request.make_records) {
+                Ok(Some((open_log, append))) => {
+                    byte_count = byte_count.saturating_add(append.bytes.len());
+                    members.push(Member {
+                        open_log,
+                        append,
+                        queued_at: request.queued_at,
+                        reply: request.reply,
+                    });
+                }
+                Ok(None) => replies.push((request.reply, Ok(()))),
+                Err(error) => replies.push((request.reply, Err(error))),
+            }
+        }
+
+        replies.extend(self.append_members(members));
+        drop(slots);
+        let remaining_users = users.split_off(users.len() - requests.len());
+        let remaining = remaining_users.into_iter().zip(requests);
+        let remaining = remaining.map(|(user, request)| Write { user, request });
+        others.splice(..0, remaining);
+
+        // Before the replies: a caller may give its lease back with its reply, and expects the
+        // session to be closed then.
+        users.into_iter().for_each(drop_user);
+        for (reply, outcome) in replies {
+            // The send fails if the caller is gone; the write is done in both cases.
+            drop(reply.send(outcome));
+        }
+        others
+    }
+
+    /// Encodes a write of the session with this id, if it is leased; `None` if there is nothing to
+    /// write.
+    fn encode<'a>(
+        &self,
+        open_log: Option<&'a mut OpenLog<L>>,
+        id: &str,
+        make_records: MakeRecords,
+    ) -> Result<Option<(&'a mut OpenLog<L>, EncodedAppend)>> {
+        // Also refuses a write whose turn comes only after the session was leased again.
+        let open_log = open_log.ok_or_else(|| Error::session_taken_over(id))?;
+        let encoded = panic::catch(|| {
+            let records = make_records(&open_log.fold);
+            open_log.encode_records(self, records)
+        });
+        let append = encoded.unwrap_or_else(|text| Err(panicked(&text)))?;
+        Ok(append.map(|append| (open_log, append)))
+    }
+
+    /// Appends the members of a group, and writes the snapshots that are due then.
+    fn append_members(&self, mut members: Vec<Member<'_, L>>) -> Vec<(Reply, Result<()>)> {
+        let Some(queued_at) = members.iter().map(|member| member.queued_at).max() else {
+            return Vec::new();
+        };
+
+        let mut appends: Vec<_> = members
+            .iter_mut()
+            .map(|member| (member.open_log.begin(), &member.append.bytes[..]))
+            .collect();
+        self.wait_from(queued_at);
+        let appended = panic::catch(|| self.log.append_all(&mut appends));
+        drop(appends);
+        let panic_text = appended.as_ref().err().cloned();
+        let mut outcomes = appended.unwrap_or_default().into_iter();
+        let mut replies = Vec::with_capacity(members.len());
+        for member in members {
+            let Some(outcome) = outcomes.next() else {
+                let text = panic_text.as_deref();
+                let text = text.unwrap_or("it returned too few outcomes");
+                replies.push((member.reply, Err(panicked(text))));
+                continue;
+            };
+
+            let finished = panic::catch(|| -> Result<()> {
+                member.open_log.finish(member.append, outcome)?;
+                self.wait_from(queued_at);
+                member.open_log.write_due_snapshot(self);
+                Ok(())
+            });
+            let outcome = finished.unwrap_or_else(|text| Err(panicked(&text)));
+            replies.push((member.reply, outcome));
+        }
+
+        // Later writes that are no part of a group wait from their own calls on.
+        self.queues.writers.as_ref().map(Queue::take_queued_at);
+        replies
+    }
+
+    /// Sets the time from which on the next write to the log waits for other programs. That of a
+    /// group is the time of its last write: no write fails because another one has waited for long.
+    fn wait_from(&self, queued_at: Instant) {
+        if let Some(queue) = &self.queues.writers {
+            queue.set_queued_at(queued_at);
+        }
+    }
+}
+
+/// Splits writes, without those that were given up, into the first of each session and the others.
+fn first_of_each_session<L: Log>(writes: Vec<Write<L>>) -> (Vec<Write<L>>, Vec<Write<L>>) {
+    let is_wanted = |write: &Write<L>| !write.request.reply.is_closed();
+    let (writes, given_up): (Vec<_>, Vec<_>) = writes.into_iter().partition(is_wanted);
+    given_up.into_iter().for_each(|write| drop_user(write.user));
+    let mut ids = HashSet::new();
+    let writes = writes.into_iter();
+    writes.partition(|write| ids.len() < MAX_SESSIONS && ids.insert(write.user.id.clone()))
+}
+
+/// Drops the user of a session. If it is the last one, its log is closed; a panic of that must not
+/// fail the other writes of the group.
+fn drop_user<L: Log>(user: SlotUser<L>) {
+    if let Err(text) = panic::catch(|| drop(user)) {
+        tracing::warn!("the log of a session panicked when it was closed: {text}");
+    }
+}
+
+fn panicked(text: &str) -> Error {
+    let text = format!("the session store panicked: {text}");
+    Error::new(ErrorKind::Other, text)
+}

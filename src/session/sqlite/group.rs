@@ -1,0 +1,147 @@
+//! The appends of several sessions in one transaction.
+
+use std::time::Instant;
+
+use rusqlite::{Connection, Statement};
+
+use crate::error::{Error, Result};
+use crate::session::log::Log as _;
+
+use super::database::Database;
+use super::failure::{Unwritten, database_error};
+use super::log::{END, INSERT, Writer, insert_rows, read_end};
+
+/// The outcome of an append within a transaction.
+enum Appended {
+    /// The end of the log behind it.
+    Done(i64),
+    /// The log does not end where its writer left it.
+    TakenOver,
+    /// The writer must not be used.
+    Refused(Error),
+    Failed(rusqlite::Error),
+}
+
+/// The statements of the appends of a transaction.
+struct Statements<'c> {
+    connection: &'c Connection,
+    savepoint: Statement<'c>,
+    end: Statement<'c>,
+    insert: Statement<'c>,
+    undo: Statement<'c>,
+    release: Statement<'c>,
+}
+
+impl<'c> Statements<'c> {
+    fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            savepoint: connection.prepare("SAVEPOINT append")?,
+            end: connection.prepare(END)?,
+            insert: connection.prepare(INSERT)?,
+            undo: connection.prepare("ROLLBACK TO append")?,
+            release: connection.prepare("RELEASE append")?,
+        })
+    }
+
+    /// Makes one append, which is undone if it fails.
+    ///
+    /// # Errors
+    ///
+    /// If the transaction cannot go on.
+    fn append(&mut self, writer: &Writer, bytes: &[u8]) -> rusqlite::Result<Appended> {
+        self.savepoint.execute(())?;
+        let appended = match read_end(&mut self.end, &writer.id) {
+            Ok(end) if end != writer.end => Ok(Appended::TakenOver),
+            Ok(_) => insert_rows(&mut self.insert, writer, bytes).map(Appended::Done),
+            Err(error) => Err(error),
+        };
+
+        let appended = match appended {
+            Ok(appended) => appended,
+            // Some errors end the transaction.
+            Err(error) if self.connection.is_autocommit() => return Err(error),
+            Err(error) => {
+                self.undo.execute(())?;
+                Appended::Failed(error)
+            }
+        };
+        self.release.execute(())?;
+        Ok(appended)
+    }
+}
+
+impl Database {
+    /// Appends to several logs in one transaction, each within a savepoint of its own.
+    ///
+    /// A transaction that SQLite has undone as a whole may owe that to one of them, such as one for
+    /// which the disk has no room. Each then has a transaction of its own. All of these transactions
+    /// together wait no longer for another program than one would.
+    pub(super) fn append_group(&self, appends: &mut [(&mut Writer, &[u8])]) -> Vec<Result<u64>> {
+        let queued_at = self.writers.take_queued_at().unwrap_or_else(Instant::now);
+        let alone = |(writer, bytes): &mut (&mut Writer, &[u8])| {
+            self.writers.set_queued_at(queued_at);
+            self.append(writer, bytes)
+        };
+        if appends.len() < 2 {
+            return appends.iter_mut().map(alone).collect();
+        }
+
+        self.writers.set_queued_at(queued_at);
+        let outcome = self.write("write", |connection| {
+            let mut statements = Statements::prepare(connection)?;
+            let appends = appends.iter();
+            let outcomes = appends.map(|(writer, bytes)| match writer.check() {
+                Ok(()) => {
+                    // Each has the steps for itself.
+                    self.writer_steps.begin();
+                    statements.append(writer, bytes)
+                }
+                Err(error) => Ok(Appended::Refused(error)),
+            });
+            outcomes.collect::<rusqlite::Result<Vec<_>>>()
+        });
+
+        match outcome {
+            Ok(outcomes) => {
+                let outcomes = appends.iter_mut().zip(outcomes);
+                outcomes
+                    .map(|((writer, _), appended)| self.settle(writer, appended))
+                    .collect()
+            }
+            Err(unwritten) if unwritten.is_undone && !unwritten.is_unbegun => {
+                appends.iter_mut().map(alone).collect()
+            }
+            Err(unwritten) => fail_all(appends, &unwritten),
+        }
+    }
+
+    /// The outcome of an append whose transaction was committed.
+    fn settle(&self, writer: &mut Writer, appended: Appended) -> Result<u64> {
+        match appended {
+            Appended::Done(end) => {
+                writer.end = end;
+                Ok(end.unsigned_abs())
+            }
+            Appended::TakenOver => {
+                writer.is_broken = true;
+                Err(Error::session_taken_over(&writer.id))
+            }
+            Appended::Refused(error) => Err(error),
+            Appended::Failed(error) => Err(database_error("write", self.path(), error)),
+        }
+    }
+}
+
+/// Returns the error of a transaction to all who had a part in it.
+fn fail_all(appends: &mut [(&mut Writer, &[u8])], unwritten: &Unwritten) -> Vec<Result<u64>> {
+    let error = &unwritten.error;
+    let appends = appends.iter_mut();
+    appends
+        .map(|(writer, _)| {
+            writer.check()?;
+            writer.is_broken = !unwritten.is_undone;
+            Err(Error::new(error.kind(), error.text()))
+        })
+        .collect()
+}
