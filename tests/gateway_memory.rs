@@ -17,7 +17,7 @@ use tokio::time::sleep;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const SESSIONS: usize = 1_000;
-const MESSAGES: usize = 20;
+const MESSAGES: usize = 10;
 /// The first message from which on memory is flat: the bus keeps the ids of those before.
 const FIRST: usize = 5;
 const MIB: usize = 1_024 * 1_024;

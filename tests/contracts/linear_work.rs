@@ -1,9 +1,5 @@
 //! Answers with very many calls: the work grows with their number, not with its square.
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
-
 use agentcore::session::{Record, StoredSession};
 use agentcore::testing::ScriptedModel;
 use agentcore::{
@@ -11,15 +7,14 @@ use agentcore::{
 };
 use serde_json::json;
 
-const CALLS: usize = 40_000;
+use crate::kit::effort::ends_within;
 
-/// Runs `work` on a thread and returns what it returns. Work that takes this long is of a kind
-/// that takes minutes.
+const CALLS: usize = 16_000;
+
+/// Runs `work` and returns what it returns. With work for each pair of calls it would take more
+/// processor time than this.
 fn finishes<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(work()));
-    let result = receiver.recv_timeout(Duration::from_secs(60));
-    result.expect("the work ends within a minute")
+    ends_within(10, work)
 }
 
 #[test]
@@ -60,7 +55,7 @@ fn stored_session_applies_results_of_many_calls_in_linear_time() {
 
 #[test]
 fn message_with_calls_in_parts_and_list_is_read_in_linear_time() {
-    const CALLS: usize = 60_000;
+    const CALLS: usize = 25_000;
     let message = finishes(|| {
         let call = |number| json!({"id": "c", "name": "f", "args": {"n": number}});
         let parts = (0..CALLS).map(|number| {
@@ -99,7 +94,7 @@ fn dropped() -> StoredSession {
 
 #[test]
 fn session_with_many_open_calls_resumes_in_call_order() {
-    let messages = finishes(|| {
+    let messages = ends_within(60, || {
         let run = async {
             let store = ThreadStore::new();
             store.create("s", dropped()).await?;

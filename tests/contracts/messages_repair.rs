@@ -512,7 +512,7 @@ fn is_in_call_order(history: &Messages) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::kit::effort::cases(1_000), failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn repair_makes_any_history_with_content_valid(list in prop::collection::vec(any_message(), 0..14)) {

@@ -12,7 +12,7 @@ use agentcore::backend::Shell;
 use agentcore::permission::{Behavior, PermissionRules};
 
 /// Scripts for each shell. This environment variable sets another number.
-const SCRIPTS: usize = 600;
+const SCRIPTS: usize = 250;
 const NUMBER: &str = "AGENTCORE_BASH_DIFF";
 
 /// Shells that run scripts side by side, and the scripts of each process.

@@ -51,7 +51,7 @@ fn message_of_annotations_alone_is_empty() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::kit::effort::cases(1_300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn history_and_strict_model_agree_on_every_history(messages in history()) {

@@ -262,13 +262,9 @@ fn parts_nothing(messages: &Messages, cut: usize) -> bool {
 
 #[test]
 fn compaction_never_separates_a_call_from_its_result() {
-    let cases = std::env::var("AGENTCORE_PROPERTY_CASES")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(200);
     let config = Config {
         failure_persistence: None,
-        ..Config::with_cases(cases)
+        ..Config::with_cases(crate::kit::effort::cases(200))
     };
 
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);

@@ -12,6 +12,8 @@ use std::fmt::Debug;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 
+use crate::kit::effort;
+
 mod check;
 mod drive;
 mod hooks;
@@ -27,18 +29,12 @@ fn hold<S>(cases: u32, strategy: &S, property: impl Fn(S::Value) -> TestCaseResu
 where
     S: Strategy<Value: Debug>,
 {
-    let number = |name| {
-        env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u32>().ok())
-    };
-
-    let cases = number("AGENTCORE_PROPERTY_CASES").unwrap_or(cases);
-    let seed = number("AGENTCORE_PROPERTY_SEED").unwrap_or_default();
+    let seed = env::var("AGENTCORE_PROPERTY_SEED").ok();
+    let seed = seed.map_or(0, |text| text.parse::<u32>().unwrap());
     let config = Config {
         failure_persistence: None,
         max_shrink_iters: 2_000,
-        ..Config::with_cases(cases)
+        ..Config::with_cases(effort::cases(cases))
     };
 
     let mut bytes = [0; 32];
@@ -58,7 +54,7 @@ fn some(last: usize, how_many: usize) -> impl Iterator<Item = usize> {
 
 #[test]
 fn any_run_emits_one_result_and_leaves_a_usable_session() {
-    hold(256, &plan(), |plan: Plan| {
+    hold(100, &plan(), |plan: Plan| {
         check::at_the_end(&plan)?;
         Ok(())
     });
@@ -66,14 +62,14 @@ fn any_run_emits_one_result_and_leaves_a_usable_session() {
 
 #[test]
 fn any_awaited_run_equals_the_collected_run() {
-    hold(256, &plan(), |plan: Plan| {
+    hold(100, &plan(), |plan: Plan| {
         check::awaited_equals_collected(&plan)
     });
 }
 
 #[test]
 fn run_dropped_at_any_poll_leaves_a_usable_session() {
-    hold(40, &plan(), |plan: Plan| {
+    hold(12, &plan(), |plan: Plan| {
         let polls = check::polls(&plan)?;
         (0..=polls).try_for_each(|at| check::after(&plan, at, Ending::Drop))
     });
@@ -81,7 +77,7 @@ fn run_dropped_at_any_poll_leaves_a_usable_session() {
 
 #[test]
 fn run_stopped_or_steered_at_any_poll_leaves_a_usable_session() {
-    hold(64, &plan(), |plan: Plan| {
+    hold(16, &plan(), |plan: Plan| {
         let polls = check::polls(&plan)?;
         for at in some(polls, 8) {
             check::after(&plan, at, Ending::Interrupt)?;
@@ -95,7 +91,7 @@ fn run_stopped_or_steered_at_any_poll_leaves_a_usable_session() {
 
 #[test]
 fn parked_calls_are_resumed_exactly_once() {
-    hold(128, &plan(), |mut plan: Plan| {
+    hold(40, &plan(), |mut plan: Plan| {
         plan.park = true;
         plan.replies = None;
         check::resumed(&plan)

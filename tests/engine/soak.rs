@@ -18,10 +18,10 @@ use crate::kit::{agent, any_object};
 /// How many runs there are; more by hand.
 const RUNS: &str = "AGENTCORE_SOAK_RUNS";
 const CHILD: &str = "AGENTCORE_SOAK_CHILD";
-const DEFAULT_RUNS: usize = 4_000;
+const DEFAULT_RUNS: usize = 2_000;
 
 /// After so many runs, all that is made once has been made.
-const WARM: usize = 1_000;
+const WARM: usize = 500;
 
 /// How much more memory may be in use at the end than after the first runs, in KiB: what the
 /// allocator holds ready varies. One run that stays takes 20.

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "http")]
 pub mod doubles;
+pub mod effort;
 pub mod hooks;
 pub mod keys;
 #[cfg(any(

@@ -20,6 +20,9 @@ use crate::kit::{agent, any_object};
 /// Far more than the end of a flood takes, for builds without optimizations on a busy machine.
 const LONG: Duration = Duration::from_secs(120);
 
+/// The time limit of what is flooded. All until then is work for the processor.
+const SHORT: Duration = Duration::from_millis(300);
+
 /// What comes once, and what comes again and again after it.
 const FLOODS: [(&str, &str); 7] = [
     ("", "HTTP/1.1 100 Continue\r\n\r\n"),
@@ -78,7 +81,7 @@ fn ends(name: &str, work: impl AsyncFnOnce() + Send + 'static) {
 fn run_with_a_duration_ends_under_a_flood() {
     ends("100", async move || {
         let model = Anthropic::new("m", "key").base_url(flood(FLOODS[0]));
-        let agent = agent(model).max_duration(Duration::from_secs(2));
+        let agent = agent(model).max_duration(Duration::from_secs(1));
         let output = agent.build().unwrap().run("go").await.unwrap();
         assert_eq!(output.end, ExitReason::MaxDuration);
     });
@@ -86,10 +89,11 @@ fn run_with_a_duration_ends_under_a_flood() {
 
 #[test]
 fn run_ends_under_a_flood_in_and_after_the_head() {
-    for flooded in &FLOODS[2..] {
+    // Lines of the head, and the body that holds the thread longest. The tool below meets the others.
+    for flooded in [FLOODS[2], FLOODS[6]] {
         ends(&format!("{flooded:?}"), async move || {
-            let model = Anthropic::new("m", "key").base_url(flood(*flooded));
-            let agent = agent(model).max_duration(Duration::from_secs(1));
+            let model = Anthropic::new("m", "key").base_url(flood(flooded));
+            let agent = agent(model).max_duration(SHORT);
             // With an error or at its time.
             let _ = agent.build().unwrap().run("go").await;
         });
@@ -101,7 +105,7 @@ fn http_tool_ends_at_its_timeout_under_a_flood() {
     for flooded in &FLOODS[1..] {
         ends(&format!("{flooded:?}"), async move || {
             let tool = HttpTool::new("act", "Acts", any_object(), &flood(*flooded)).unwrap();
-            let tool = tool.timeout(Duration::from_secs(1));
+            let tool = tool.timeout(SHORT);
             let called = tool.execute(ToolContext::detached(), json!({})).await;
             assert!(called.is_err());
         });
@@ -113,14 +117,12 @@ fn http_tool_ends_at_its_timeout_under_a_flood() {
 fn web_fetch_ends_at_its_timeout_under_a_flood() {
     use agentcore::tools::web::{AddressPolicy, WebFetch};
 
-    for flooded in [&FLOODS[..1], &FLOODS[2..]].concat() {
+    for flooded in [FLOODS[0], FLOODS[3], FLOODS[5]] {
         ends(&format!("{flooded:?}"), async move || {
             let url = flood(flooded);
             let address = url.trim_start_matches("http://").parse().unwrap();
             let policy = AddressPolicy::new().allow_address(address);
-            let tool = WebFetch::new()
-                .policy(policy)
-                .timeout(Duration::from_secs(1));
+            let tool = WebFetch::new().policy(policy).timeout(SHORT);
             let called = tool
                 .execute(ToolContext::detached(), json!({"url": url}))
                 .await;

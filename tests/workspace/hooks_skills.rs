@@ -371,7 +371,7 @@ fn random_front_matter_adds_at_most_one_line() {
     let content = prop::collection::vec(piece, 0..40).prop_map(|all| all.concat());
     let config = Config {
         failure_persistence: None,
-        ..Config::with_cases(500)
+        ..Config::with_cases(crate::kit::effort::cases(150))
     };
 
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[9; 32]);

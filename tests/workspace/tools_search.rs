@@ -212,20 +212,20 @@ async fn grep_handles_huge_binary_and_special_files() {
 }
 
 #[tokio::test]
-async fn hundred_thousand_files_are_searched() {
+async fn twenty_thousand_files_are_searched() {
     let workspace = Workspace::new();
     for folder in 0..100 {
         let folder = workspace.root.join(format!("f{folder:02}"));
         std::fs::create_dir(&folder).unwrap();
-        for file in 0..1000 {
+        for file in 0..200 {
             std::fs::File::create(folder.join(format!("{file:03}"))).unwrap();
         }
     }
 
-    workspace.put("f99/999", "inside\n");
+    workspace.put("f99/199", "inside\n");
     let grep = coding::grep(workspace.backend.clone());
     let found = text(&grep, json!({"pattern": "inside"})).await;
-    assert_eq!(found, "a/in.txt\nf99/999");
+    assert_eq!(found, "a/in.txt\nf99/199");
     let glob = coding::glob(workspace.backend.clone());
     let all = text(&glob, json!({"pattern": "**"})).await;
     let (first, note) = (all.lines().next(), all.lines().last().unwrap());

@@ -201,6 +201,16 @@ proptest! {
     fn any_text_is_analysed_in_bounded_steps(command in ".{0,200}") {
         prop_assert!(analyse(&command).steps <= 1024 * 1024 + 1);
     }
+}
+
+/// Cases of the property below, whose commands are long.
+fn long_cases() -> u32 {
+    let cases = std::env::var("AGENTCORE_PROPERTY_CASES").ok();
+    cases.map_or(200, |text| text.parse().unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(long_cases()))]
 
     #[test]
     fn repeated_tokens_are_analysed_in_bounded_steps(

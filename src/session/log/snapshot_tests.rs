@@ -206,7 +206,10 @@ async fn opening_at_a_snapshot_equals_reading_the_whole_log() {
 async fn log_cut_inside_a_snapshot_keeps_all_records() {
     let (bytes, snapshot) = snapshot_at_the_end().await;
     let full_session = load(&store(MemoryLog::of(&bytes))).await;
-    for cut in snapshot.clone() {
+    // Every byte of its head, and some of the rest.
+    let (start, end) = (snapshot.start, snapshot.end);
+    let in_part = |cut: &usize| *cut < start + 200 || *cut + 8 > end || cut.is_multiple_of(4);
+    for cut in snapshot.clone().filter(in_part) {
         let log = MemoryLog::of(&bytes[..cut]);
         let reader = load(&store(log.clone())).await;
         assert_eq!(json(&reader), json(&full_session), "cut at {cut}");

@@ -282,7 +282,7 @@ async fn check(plan: &Plan) -> std::result::Result<(), TestCaseError> {
 
 #[test]
 fn tree_of_subagents_keeps_the_limits_of_its_root() {
-    hold(512, &plan(), |plan: Plan| {
+    hold(120, &plan(), |plan: Plan| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)

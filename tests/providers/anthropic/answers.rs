@@ -6,6 +6,8 @@ use agentcore::{ErrorKind, ModelResponse, Part, Usage};
 use futures::{FutureExt, StreamExt, stream};
 use serde_json::{Value, json};
 
+use crate::kit::effort::cuts;
+
 const RECORDINGS: &[(&str, &str)] = &[
     ("text", include_str!("../../data/anthropic/text.sse")),
     ("tools", include_str!("../../data/anthropic/tools.sse")),
@@ -137,7 +139,7 @@ fn split_at_any_byte_gives_equal_events() {
         let bytes = recording.as_bytes();
         let whole = replay(&[bytes]);
         assert!(whole.iter().all(Result::is_ok), "{name}: {whole:?}");
-        for at in 0..bytes.len() {
+        for at in cuts(bytes) {
             let (a, b) = bytes.split_at(at);
             assert_eq!(replay(&[a, b]), whole, "{name} cut at {at}");
         }
@@ -151,7 +153,7 @@ fn truncated_stream_is_never_an_answer() {
     for (name, recording) in RECORDINGS {
         // The white space after the last event is no part of the answer.
         let bytes = recording.trim_end().as_bytes();
-        for at in 0..bytes.len() {
+        for at in cuts(bytes).into_iter().filter(|at| *at < bytes.len()) {
             let mut events = replay(&[&bytes[..at]]);
             let last = events.pop().expect("an event");
             let (kind, _) = last.expect_err(&format!("{name} truncated at {at}"));

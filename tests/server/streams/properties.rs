@@ -158,7 +158,7 @@ fn drafts() -> impl Strategy<Value = Vec<Draft>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::kit::effort::cases(200)) })]
 
     /// The rules are checked event by event, so that they hold for every prefix.
     #[test]

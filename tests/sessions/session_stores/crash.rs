@@ -254,7 +254,7 @@ pub fn is_killed<P: Place>(test: &str) {
         return;
     }
 
-    let rounds = std::env::var(ROUNDS).map_or(100, |rounds| rounds.parse().unwrap());
+    let rounds = std::env::var(ROUNDS).map_or(40, |rounds| rounds.parse().unwrap());
     let mut random = fastrand::Rng::with_seed(11);
     let (mut acknowledged, mut open) = (0, 0);
     for _ in 0..rounds / ROUNDS_A_SESSION {

@@ -10,7 +10,8 @@ use tempfile::TempDir;
 pub trait Place: SessionStore + Clone {
     /// What a report of damage calls the place where it is kept.
     const ASIDE: &str;
-    /// How many bytes the tests that damage one after the other go on at a time.
+    /// How many bytes the tests that damage one after the other go on at a time between the ends of
+    /// lines.
     const STEP: usize;
     /// From how many bytes on a log gets a snapshot.
     const SNAPSHOT_AFTER: usize = 1024 * 1024;
@@ -78,7 +79,7 @@ pub fn said(text: &str) -> Record {
 #[cfg(feature = "jsonl")]
 impl Place for agentcore::session::JsonlStore {
     const ASIDE: &str = "a.damaged";
-    const STEP: usize = 1;
+    const STEP: usize = 3;
     fn open(folder: &Path) -> Self {
         Self::open(folder.join("sessions")).unwrap()
     }
@@ -130,7 +131,7 @@ pub fn tables(store: &agentcore::session::SqliteStore) -> rusqlite::Connection {
 #[cfg(feature = "sqlite")]
 impl Place for agentcore::session::SqliteStore {
     const ASIDE: &str = "table `damaged` of";
-    const STEP: usize = 5;
+    const STEP: usize = 9;
 
     fn open(folder: &Path) -> Self {
         Self::open(folder.join("sessions.db")).unwrap()
@@ -147,17 +148,22 @@ impl Place for agentcore::session::SqliteStore {
         rows.flat_map(|bytes| bytes.unwrap()).collect()
     }
 
-    /// In rows that end anywhere.
+    /// In rows that end anywhere, longer ones behind the first: millions of rows take minutes.
     fn put(&self, id: &str, bytes: &[u8]) {
         let mut tables = tables(self);
         let tables = tables.transaction().unwrap();
         let delete = "DELETE FROM log WHERE session = ?1";
         tables.execute(delete, [id]).unwrap();
         let insert = "INSERT INTO log (session, at, bytes) VALUES (?1, ?2, ?3)";
-        for (row, part) in bytes.chunks(97).enumerate() {
-            let at = i64::try_from(row * 97).unwrap();
-            tables.execute(insert, (id, at, part)).unwrap();
+        let mut insert = tables.prepare(insert).unwrap();
+        let (head, tail) = bytes.split_at(bytes.len().min(97 * 1_000));
+        let mut at = 0;
+        for part in head.chunks(97).chain(tail.chunks(4_099)) {
+            let place = i64::try_from(at).unwrap();
+            insert.execute((id, place, part)).unwrap();
+            at += part.len();
         }
+        drop(insert);
         tables.commit().unwrap();
     }
 

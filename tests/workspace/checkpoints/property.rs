@@ -55,11 +55,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn hold(cases: u32, property: impl Fn(Vec<Step>)) {
-    let more = std::env::var("AGENTCORE_PROPERTY_CASES").ok();
-    let cases = more.and_then(|text| text.parse().ok()).unwrap_or(cases);
     let config = Config {
         failure_persistence: None,
-        ..Config::with_cases(cases)
+        ..Config::with_cases(crate::kit::effort::cases(cases))
     };
 
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
@@ -90,7 +88,7 @@ async fn message(place: &Place, files: &FileCheckpoints, ops: Vec<Value>) -> usi
 
 #[test]
 fn folder_is_restored_at_any_message() {
-    hold(48, |steps| {
+    hold(20, |steps| {
         block_on(async {
             let place = Place::new();
             place.put("a", b"\xff\xfe not text \x00");
@@ -149,7 +147,7 @@ async fn check(place: &Place, files: &FileCheckpoints, message: usize) {
 
 #[test]
 fn files_in_memory_are_restored_at_any_message() {
-    hold(192, |steps| {
+    hold(64, |steps| {
         block_on(async {
             let place = Place::new();
             let backend = MemoryBackend::new();

@@ -79,8 +79,14 @@ fn acts(kinds: u8) -> impl Strategy<Value = Vec<Act>> {
     proptest::collection::vec((0_u8..3, 0..=kinds), 0..12)
 }
 
+/// The cases of each property: each reads many streams.
+fn cases() -> u32 {
+    let cases = std::env::var("AGENTCORE_PROPERTY_CASES").ok();
+    cases.map_or(24, |text| text.parse().unwrap())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
 
     #[test]
     fn stream_that_is_cut_and_resumed_has_each_event_once(acts in acts(5)) {

@@ -115,7 +115,7 @@ async fn long_log_is_read_in_pieces() {
 async fn check_pieces(extra_bytes: usize) {
     const LOG: usize = 5_000_000;
     const PIECE: usize = 1024 * 1024;
-    let log = "x\n".repeat(LOG / 2);
+    let log = format!("{}\n", "x".repeat(49)).repeat(LOG / 50);
     let piece = move |first: usize, end: usize| {
         let (bytes, len) = (&log[first..end], end - first);
         format!("*3\r\n${len}\r\n{bytes}\r\n:{LOG}\r\n:1\r\n")
